@@ -1,0 +1,221 @@
+"""What can go wrong, split first by whose move is next.
+
+GraphDBError
+  RequestError              the caller's move: mend the request
+    QuerySyntaxError          SPARQL text that does not parse
+    RdfSyntaxError            an RDF body that does not parse
+    InvalidParameter          a parameter, header or body that cannot mean anything
+    UnknownGraph              a graph that does not exist
+    AlreadyExists             a graph (later: an alert, a holon) that is there already
+    NotAcceptable             no offered format fits the Accept header
+    UnsupportedMediaType      a body of a type, or compressed in a way, that we do not read
+    BodyTooLarge              a body over the limit, counted after decompression
+    LimitExceeded             a request past a named limit
+    HostNotAllowed            SERVICE or LOAD to a host that is not allowed
+    EvaluationFailed          the engine refused a request that parses
+  UnavailableError          try again later
+    Overloaded                too much is waiting
+    QueryTimeout              a query past its time limit
+    StorageFull               no room on the disk; nothing was stored
+    LogUnavailable            the update log cannot be reached
+    OutcomeUnknown            the write was sent, but its fate cannot be told
+  CorruptionError           ours: stop and do not guess
+
+Errors carry fields and know nothing of HTTP. Every class hands its arguments positionally to
+`Exception.__init__`, so that it survives pickling and reaches the caller of an actor as itself.
+"""
+
+__all__ = [
+    "AlreadyExists",
+    "BodyTooLarge",
+    "CorruptionError",
+    "EvaluationFailed",
+    "GraphDBError",
+    "HostNotAllowed",
+    "InvalidParameter",
+    "LimitExceeded",
+    "LogUnavailable",
+    "NotAcceptable",
+    "OutcomeUnknown",
+    "Overloaded",
+    "QuerySyntaxError",
+    "QueryTimeout",
+    "RdfSyntaxError",
+    "RequestError",
+    "StorageFull",
+    "UnavailableError",
+    "UnknownGraph",
+    "UnsupportedMediaType",
+]
+
+
+class GraphDBError(Exception):
+    """Any failure that this project names. `str()` of it is a sentence for the person who caused or meets it."""
+
+
+class RequestError(GraphDBError):
+    """The request cannot succeed as it is; nothing was changed."""
+
+
+class QuerySyntaxError(RequestError):
+    """SPARQL text that does not parse. line and column count from 1."""
+
+    def __init__(self, reason: str, line: int, column: int) -> None:
+        super().__init__(reason, line, column)
+        self.reason, self.line, self.column = reason, line, column
+
+    def __str__(self) -> str:
+        return f"syntax error at line {self.line}, column {self.column}: {self.reason}"
+
+
+class RdfSyntaxError(RequestError):
+    """An RDF document that does not parse. line and column count from 1; None where the parser does not tell."""
+
+    def __init__(self, reason: str, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(reason, line, column)
+        self.reason, self.line, self.column = reason, line, column
+
+    def __str__(self) -> str:
+        where = f" at line {self.line}, column {self.column}" if self.line is not None else ""
+        return f"malformed RDF{where}: {self.reason}"
+
+
+class InvalidParameter(RequestError):
+    """A parameter, header or body that cannot mean anything; name says which."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name, self.reason = name, reason
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}"
+
+
+class UnknownGraph(RequestError):
+    """A named graph that does not exist."""
+
+    def __init__(self, graph: str) -> None:
+        super().__init__(graph)
+        self.graph = graph
+
+    def __str__(self) -> str:
+        return f"there is no graph <{self.graph}>"
+
+
+class AlreadyExists(RequestError):
+    """Something of this kind ("graph") has this name already."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(kind, name)
+        self.kind, self.name = kind, name
+
+    def __str__(self) -> str:
+        return f"the {self.kind} <{self.name}> exists already"
+
+
+class NotAcceptable(RequestError):
+    """No offered media type fits the Accept header."""
+
+    def __init__(self, accept: str, offered: tuple[str, ...]) -> None:
+        super().__init__(accept, offered)
+        self.accept, self.offered = accept, offered
+
+    def __str__(self) -> str:
+        return f"nothing here fits Accept: {self.accept}; offered: {', '.join(self.offered)}"
+
+
+class UnsupportedMediaType(RequestError):
+    """A body whose Content-Type or Content-Encoding we do not read."""
+
+    def __init__(self, media_type: str, accepted: tuple[str, ...]) -> None:
+        super().__init__(media_type, accepted)
+        self.media_type, self.accepted = media_type, accepted
+
+    def __str__(self) -> str:
+        return f"cannot read {self.media_type or 'a body without Content-Type'}; send one of {', '.join(self.accepted)}"
+
+
+class BodyTooLarge(RequestError):
+    """A body over the limit in bytes, counted after decompression."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(limit_bytes)
+        self.limit_bytes = limit_bytes
+
+    def __str__(self) -> str:
+        return f"the body is larger than {self.limit_bytes} bytes"
+
+
+class LimitExceeded(RequestError):
+    """A request past a named limit, found before evaluation."""
+
+    def __init__(self, limit: str, value: int, allowed: int) -> None:
+        super().__init__(limit, value, allowed)
+        self.limit, self.value, self.allowed = limit, value, allowed
+
+    def __str__(self) -> str:
+        return f"{self.limit} is {self.value}, at most {self.allowed} is allowed"
+
+
+class HostNotAllowed(RequestError):
+    """SERVICE or LOAD (operation) to a host outside the allow-list."""
+
+    def __init__(self, operation: str, host: str) -> None:
+        super().__init__(operation, host)
+        self.operation, self.host = operation, host
+
+    def __str__(self) -> str:
+        return f"{self.operation} to {self.host} is not allowed by [security] {self.operation.lower()}_allow"
+
+
+class EvaluationFailed(RequestError):
+    """The engine refused or could not finish a request that parses, for a reason in the request."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class UnavailableError(GraphDBError):
+    """Try again after retry_after_s seconds; nothing was changed, unless the class says otherwise."""
+
+    def __init__(self, reason: str, retry_after_s: int = 1) -> None:
+        super().__init__(reason, retry_after_s)
+        self.reason, self.retry_after_s = reason, retry_after_s
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class Overloaded(UnavailableError):
+    """Too much is waiting already."""
+
+
+class QueryTimeout(UnavailableError):
+    """The query ran past its time limit and was ended."""
+
+
+class StorageFull(UnavailableError):
+    """The disk has no room; the write was not stored."""
+
+
+class LogUnavailable(UnavailableError):
+    """The update log cannot be reached; the write was not sent."""
+
+
+class OutcomeUnknown(UnavailableError):
+    """The write was sent, but whether it was stored cannot be told; it may be."""
+
+
+class CorruptionError(GraphDBError):
+    """Stored bytes are not what was written. Nothing is guessed: the node stops serving what depends on them."""
+
+    def __init__(self, what: str, where: str) -> None:
+        super().__init__(what, where)
+        self.what, self.where = what, where
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"

@@ -1,0 +1,70 @@
+"""The nouns that every room shares: the change that a write makes and the log entry that orders it."""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TypeAlias
+
+from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad
+
+__all__ = ["ChangeSet", "Confirmation", "EntryKind", "GraphName", "LogEntry", "NamedGraph"]
+
+NamedGraph: TypeAlias = NamedNode | BlankNode
+GraphName: TypeAlias = NamedNode | BlankNode | DefaultGraph
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    """The effect of one write: what was there and is not any more, and what is there now and was not.
+
+    Only real changes are in it: every quad of `removed` was in the dataset before, none of `added` was, and so
+    with the graphs. Blank nodes carry their final labels. Applying a ChangeSet twice is applying it once. A quad
+    added to a named graph brings the graph into being; `created_graphs` names every graph that is new, with or
+    without quads, and `dropped_graphs` every graph that is gone (its quads stand in `removed`).
+    """
+
+    removed: tuple[Quad, ...] = ()
+    added: tuple[Quad, ...] = ()
+    dropped_graphs: tuple[NamedGraph, ...] = ()
+    created_graphs: tuple[NamedGraph, ...] = ()
+
+    @property
+    def affected_triples(self) -> int:
+        """Quads removed plus quads added, as the update confirmation counts them."""
+        return len(self.removed) + len(self.added)
+
+    def __bool__(self) -> bool:
+        return bool(self.removed or self.added or self.dropped_graphs or self.created_graphs)
+
+
+class EntryKind(IntEnum):
+    """What the payload of a log entry holds. The numbers are on disk: they never change meaning."""
+
+    CHANGES = 1  # one encoded ChangeSet, complete
+    PART = 2  # a piece of a ChangeSet too large for one entry; takes effect only with its CLOSE
+    CLOSE = 3  # makes the PART entries of the same request visible, all at once
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One place in the update log.
+
+    log_index counts from 1 without gaps. raft_term is 0 on a standalone node. request_id (16 bytes) is chosen by
+    the writer, the same for all entries of one request, so that it can tell after a lost answer whether its
+    entry is there. timestamp_ms is the writer's clock, Unix epoch; nothing is ordered by it.
+    """
+
+    log_index: int
+    raft_term: int
+    kind: EntryKind
+    request_id: bytes
+    timestamp_ms: int
+    payload: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """The answer to a write: the log index at which it is visible, and how many quads it really changed."""
+
+    snapshot_index: int
+    affected_triples: int
+    message: str = "update applied"
