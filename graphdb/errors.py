@@ -19,6 +19,7 @@ GraphDBError
     StorageFull               no room on the disk; nothing was stored
     LogUnavailable            the update log cannot be reached
     OutcomeUnknown            the write was sent, but its fate cannot be told
+  ConfigError               the operator's: mend the configuration; raised before anything is served
   CorruptionError           ours: stop and do not guess
 
 Errors carry fields and know nothing of HTTP. Every class hands its arguments positionally to
@@ -28,6 +29,7 @@ Errors carry fields and know nothing of HTTP. Every class hands its arguments po
 __all__ = [
     "AlreadyExists",
     "BodyTooLarge",
+    "ConfigError",
     "CorruptionError",
     "EvaluationFailed",
     "GraphDBError",
@@ -208,6 +210,17 @@ class LogUnavailable(UnavailableError):
 
 class OutcomeUnknown(UnavailableError):
     """The write was sent, but whether it was stored cannot be told; it may be."""
+
+
+class ConfigError(GraphDBError):
+    """Settings that cannot be used; problems are one line each, naming the key and where it was given."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__(*problems)
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return "\n".join(self.problems)
 
 
 class CorruptionError(GraphDBError):

@@ -4,53 +4,24 @@
 """
 
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
-from pyoxigraph import NamedNode, Quad, QueryBoolean, QuerySolutions, QueryTriples
+from graphdb.sparql.parser import Query
+from pyoxigraph import NamedNode, Quad
 
 from graphdb.model import Confirmation, NamedGraph
+from graphdb.node import ClusterMember, Evaluated, NodeStatus
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.parser import Query
 from graphdb.sparql.syntax import Update
 
 __all__ = ["Backend", "ClusterMember", "Evaluated", "NodeStatus"]
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluated:
-    """A query's answer as the engine gives it, lazily, and the log index that it was read at or after."""
-
-    answer: QuerySolutions | QueryTriples | QueryBoolean
-    snapshot_index: int
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterMember:
-    node_id: int
-    address: str  # host:port of 7002
-    role: str
-    reachable: bool
-
-
-@dataclass(frozen=True, slots=True)
-class NodeStatus:
-    """What /health reports of the node itself; the interface's health record, field by field."""
-
-    status: str  # healthy, starting, degraded, error
-    role: str  # leader, follower, candidate, standalone
-    node_id: int
-    snapshot_index: int
-    current_term: int
-    cluster_members: tuple[ClusterMember, ...]
-    replication_lag: int | None
-    index_loaded: bool
-    uptime_seconds: int
-
-
 class Backend(Protocol):
-    """One node's graph. Methods without `async` block (in native code, without the GIL) and may be called on any thread."""
+    """One node's graph. Methods without `async` block (in native code, without the GIL) and may be called on
+    any thread.
+    """
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
         """Start evaluating; rows are computed as they are taken.
@@ -61,7 +32,8 @@ class Backend(Protocol):
     async def update(self, update: Update, using: Dataset) -> Confirmation:
         """Evaluate the whole request, log its effect, apply it. Atomic.
 
-        Raises EvaluationFailed, UnknownGraph, AlreadyExists, HostNotAllowed, InvalidParameter, UnavailableError.
+        Raises EvaluationFailed, UnknownGraph, AlreadyExists, HostNotAllowed, InvalidParameter,
+        UnavailableError.
         """
 
     def graph_exists(self, graph: NamedGraph) -> bool:
@@ -92,9 +64,10 @@ class Backend(Protocol):
         """Read an RDF document (already decompressed) to its end, then put it in as one atomic change.
 
         With whole_dataset the body's own graph names count: replace empties every graph that the body names
-        first, else they are merged. Without it everything goes to `graph` (None: the default graph), and a named
-        graph in the body is InvalidParameter. Nothing is stored unless the whole body parses.
-        Raises RdfSyntaxError, InvalidParameter, BodyTooLarge (passed through from the iterator), UnavailableError.
+        first, else they are merged. Without it everything goes to `graph` (None: the default graph), and a
+        named graph in the body is InvalidParameter. Nothing is stored unless the whole body parses.
+        Raises RdfSyntaxError, InvalidParameter, BodyTooLarge (passed through from the iterator),
+        UnavailableError.
         """
 
     async def delete_graph(self, graph: NamedNode | None) -> Confirmation:

@@ -1,38 +1,58 @@
-"""The abstract syntax of SPARQL 1.2: what the parser makes of a request, with the place of each part in the text.
+"""The abstract syntax of SPARQL 1.2: what the parser makes of a request, with the place of each part in the
+text.
 
-It holds what the text says and no algebra: nothing is simplified, evaluated or reordered. IRIs are resolved against
-the base and prefixes that hold where they stand.
+It holds what the text says and no algebra: nothing is simplified, evaluated or reordered. IRIs are resolved
+against the base and prefixes that hold where they stand. Here are whole queries and updates; terms are in
+`terms`, what stands between the braces of a query in `patterns`.
 """
 
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from graphdb.sparql.patterns import (
+    GroupGraphPattern,
+    InlineData,
+    SelectClause,
+    SolutionModifiers,
+    TriplePattern,
+)
+from graphdb.sparql.terms import (
+    BlankNodeLabel,
+    Iri,
+    PatternTerm,
+    RdfLiteral,
+    Span,
+    TripleTerm,
+    Variable,
+)
+
 __all__ = [
     "AddGraph",
+    "BlankNodeLabel",
     "ClearGraph",
     "CopyGraph",
     "CreateGraph",
+    "DatasetClause",
     "DeleteData",
     "DeleteWhere",
     "DropGraph",
     "GraphTarget",
     "InsertData",
+    "Iri",
     "Load",
     "Modify",
     "MoveGraph",
     "Operation",
+    "PatternTerm",
     "Prologue",
+    "QuadPattern",
+    "Query",
+    "RdfLiteral",
     "Span",
+    "TripleTerm",
     "Update",
+    "Variable",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Characters [start, end) of the text, counted from 0."""
-
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,56 +64,10 @@ class Prologue:
 
 
 @dataclass(frozen=True, slots=True)
-class Iri:
-    """An IRI, resolved and complete."""
-
-    value: str
-    span: Span = field(compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """A variable, named without its mark."""
-
-    name: str
-    span: Span = field(compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class BlankNodeLabel:
-    """A blank node of the text: its label, or one made up by the parser for [] and for lists and reifiers."""
-
-    label: str
-    span: Span = field(compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class RdfLiteral:
-    """A literal. language is as written; direction is "ltr", "rtl" or None."""
-
-    value: str
-    datatype: str
-    language: str | None
-    direction: str | None
-    span: Span = field(compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class TripleTerm:
-    """<<( s p o )>>, in a pattern or in data."""
-
-    subject: "PatternTerm"
-    predicate: "PatternTerm"
-    object: "PatternTerm"
-    span: Span = field(compare=False)
-
-
-PatternTerm: TypeAlias = Iri | Variable | BlankNodeLabel | RdfLiteral | TripleTerm
-
-
-@dataclass(frozen=True, slots=True)
 class QuadPattern:
-    """One quad of a template or of data, all shorthand expanded; graph None is the default graph of its context."""
+    """One quad of a template or of data, all shorthand expanded; graph None is the default graph of its
+    context.
+    """
 
     subject: PatternTerm
     predicate: PatternTerm
@@ -110,8 +84,33 @@ class DatasetClause:
 
 
 @dataclass(frozen=True, slots=True)
+class Query:
+    """A whole query. text is what was parsed, so that spans can be read from it.
+
+    form is "SELECT", "ASK", "CONSTRUCT" or "DESCRIBE"; select, template and described belong to the form of
+    their name. described None with DESCRIBE is the star. where is None only with DESCRIBE. The short form of
+    CONSTRUCT has its pattern as template too. values is the VALUES after everything else.
+    """
+
+    text: str = field(repr=False)
+    form: str
+    prologue: Prologue
+    dataset: tuple[DatasetClause, ...]
+    where: GroupGraphPattern | None
+    modifiers: SolutionModifiers
+    values: InlineData | None
+    service_hosts: tuple[Iri | Variable, ...]  # every SERVICE endpoint named anywhere in it
+    select: SelectClause | None = None
+    template: tuple[TriplePattern, ...] | None = None
+    described: tuple[Iri | Variable, ...] | None = None
+    base_iri: str | None = None  # as it was passed to the parser
+
+
+@dataclass(frozen=True, slots=True)
 class GraphTarget:
-    """What CLEAR, DROP, COPY, MOVE and ADD address: kind is "graph" (then graph is set), "default", "named" or "all"."""
+    """What CLEAR, DROP, COPY, MOVE and ADD address: kind is "graph" (then graph is set), "default", "named"
+    or "all".
+    """
 
     kind: str
     graph: Iri | None = None
@@ -156,6 +155,7 @@ class Modify:
     delete: tuple[QuadPattern, ...] | None
     insert: tuple[QuadPattern, ...] | None
     using: tuple[DatasetClause, ...]
+    pattern: GroupGraphPattern  # of WHERE
     where: Span  # the braces of the group graph pattern and what is between
     span: Span
 

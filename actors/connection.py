@@ -1,0 +1,117 @@
+"""`Connection`: a running service's actors from a notebook or a script, without HTTP."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from actors.python_values import Rows, rows_from_json
+from actors.ray_environment import client_environment
+from actors.service_files import RunFile, ServiceFiles
+from graphdb.errors import GraphDBError, UnavailableError
+from graphdb.model import Confirmation
+
+__all__ = ["Connection", "open_connection"]
+
+_Form: TypeAlias = Literal["SELECT", "ASK", "CONSTRUCT"]
+
+
+def open_connection(data_dir: str | os.PathLike[str]) -> "Connection":
+    """Connect to the service that runs on a data directory. Raises UnavailableError where none does."""
+    run_file = ServiceFiles(Path(data_dir)).read_run_file()
+    if run_file.own_runtime:
+        os.environ.update(client_environment(run_file.token_file))
+    import ray
+    from ray import serve as ray_serve
+
+    from actors import cluster
+
+    if ray.is_initialized() and ray.get_runtime_context().gcs_address != run_file.ray_address:
+        raise UnavailableError("this process is connected to another Ray runtime; ray.shutdown() first")
+    try:
+        if not ray.is_initialized():
+            cluster.connect(run_file.ray_address, run_file.namespace)
+        port = ray_serve.get_app_handle(run_file.app)
+    except Exception as error:
+        raise UnavailableError(f"the service at {run_file.url} cannot be reached: {error}") from error
+    return Connection(run_file, port)
+
+
+class Connection:
+    """A running service. Answers come whole, so they are for what fits in memory: 256 MB at most.
+
+    Every method raises the service's own errors (`graphdb.errors`), and UnavailableError when it is gone.
+    """
+
+    def __init__(self, run_file: RunFile, port: Any) -> None:
+        """port is the handle of the GraphPort deployment."""
+        self._run_file = run_file
+        self._port = port
+
+    def query(self, text: str) -> Rows:
+        """The rows of a SELECT query: a list of dicts of Python values; `.to_pandas()` makes a data frame."""
+        return rows_from_json(self._answer(text, "SELECT"))
+
+    def ask(self, text: str) -> bool:
+        """The answer to an ASK query."""
+        return b"true" in self._answer(text, "ASK")
+
+    def construct(self, text: str) -> str:
+        """The graph of a CONSTRUCT or DESCRIBE query, as N-Triples."""
+        return self._answer(text, "CONSTRUCT").decode()
+
+    def update(self, text: str) -> Confirmation:
+        """Perform an update request, atomically; durable when this returns."""
+        confirmation: Confirmation = self._call("update", text)
+        return confirmation
+
+    def status(self) -> dict[str, Any]:
+        """How the node is: the fields of `/health` that are its own."""
+        status: dict[str, Any] = self._call("status")
+        return status
+
+    def backup(self, directory: Path) -> int:
+        """Write the present state to a directory that does not exist yet; the log index that it is of."""
+        index: int = self._call("backup", str(directory.absolute()))
+        return index
+
+    def close(self) -> None:
+        """Disconnect this process from the service's runtime. Other connections of this process end too."""
+        import ray
+
+        ray.shutdown()
+
+    def __enter__(self) -> "Connection":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<graphdb connection to {self._run_file.url}, process {self._run_file.pid}>"
+
+    def _answer(self, text: str, form: _Form) -> bytes:
+        answer: bytes = self._call("answer", text, form)
+        return answer
+
+    def _call(self, method: str, *arguments: object) -> Any:
+        with _own_errors(self._run_file.url):
+            return getattr(self._port, method).remote(*arguments).result()
+
+
+@contextlib.contextmanager
+def _own_errors(url: str) -> Iterator[None]:
+    """Give the service's errors as themselves, without Ray's wrapping and the traces of another process."""
+    from ray.exceptions import RayError, RayTaskError
+    from ray.serve.exceptions import RayServeException
+
+    try:
+        yield
+    except RayTaskError as error:
+        cause = error.cause if isinstance(error.cause, GraphDBError) else None
+        raise (cause or UnavailableError(f"the service at {url} failed: {error.cause}")) from None
+    except GraphDBError as error:
+        raise error from None
+    except (RayError, RayServeException) as error:
+        raise UnavailableError(f"the service at {url} is gone or starting again") from error

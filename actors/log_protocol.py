@@ -1,0 +1,188 @@
+"""The bytes between `LogClient` and `UpdateLog` on their Unix domain socket. It knows nothing of sockets.
+
+A frame is, little-endian: 4 bytes length of the body, 1 byte code, 4 bytes number, then the body. Requests
+carry a `Request` code and a number of the client's choice; the answer carries the number again and a `Status`
+code. Answers may come in another order than their requests. Nothing is pickled.
+
+    request            body                                    answer's body
+    APPEND             expected_index (8), then entries        first log_index (8), 0: expected_index is not
+    next READ               from_index (8), max_bytes (4)           entries STATUS             none
+    first_index (8), last_index (8) TRUNCATE_BEFORE    index (8)                               none
+
+Entries are encoded as in the log (`graphdb.log.codec`), those of APPEND with log_index 0. The body of an
+answer that is not OK is the error: its retry_after_s (4, unused by CORRUPTION), then its text in UTF-8;
+CORRUPTION has two texts with a zero byte between.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from graphdb.errors import (
+    CorruptionError,
+    GraphDBError,
+    LogUnavailable,
+    OutcomeUnknown,
+    StorageFull,
+    UnavailableError,
+)
+from graphdb.log.codec import decode_entry, encode_entry
+from graphdb.model import LogEntry
+
+__all__ = [
+    "Frame",
+    "FrameReader",
+    "LogStatus",
+    "Request",
+    "Status",
+    "decode_append",
+    "decode_entries",
+    "decode_error",
+    "decode_index",
+    "decode_read",
+    "decode_status",
+    "encode_append",
+    "encode_entries",
+    "encode_error",
+    "encode_frame",
+    "encode_index",
+    "encode_read",
+    "encode_status",
+]
+
+_FRAME = struct.Struct("<IBI")
+_INDEX = struct.Struct("<Q")
+_READ = struct.Struct("<QI")
+_STATUS = struct.Struct("<QQ")
+_RETRY = struct.Struct("<I")
+
+
+class Request(IntEnum):
+    APPEND = 1
+    READ = 2
+    STATUS = 3
+    TRUNCATE_BEFORE = 4
+
+
+class Status(IntEnum):
+    OK = 0
+    STORAGE_FULL = 1
+    LOG_UNAVAILABLE = 2
+    OUTCOME_UNKNOWN = 3
+    CORRUPTION = 4
+
+
+_UNAVAILABLE: dict[Status, type[UnavailableError]] = {
+    Status.STORAGE_FULL: StorageFull,
+    Status.LOG_UNAVAILABLE: LogUnavailable,
+    Status.OUTCOME_UNKNOWN: OutcomeUnknown,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LogStatus:
+    """What the log holds: entries first_index to last_index; none where last_index is first_index - 1."""
+
+    first_index: int
+    last_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    code: int
+    number: int
+    body: bytes
+
+
+class FrameReader:
+    """Cuts a stream of bytes into frames."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Add bytes; yield the frames that are complete now."""
+        self._buffer += data
+        while len(self._buffer) >= _FRAME.size:
+            length, code, number = _FRAME.unpack_from(self._buffer)
+            end = _FRAME.size + length
+            if len(self._buffer) < end:
+                return
+            body = bytes(memoryview(self._buffer)[_FRAME.size : end])
+            del self._buffer[:end]
+            yield Frame(code, number, body)
+
+
+def encode_frame(code: int, number: int, body: bytes) -> bytes:
+    return _FRAME.pack(len(body), code, number) + body
+
+
+def encode_entries(entries: Iterable[LogEntry]) -> bytes:
+    return b"".join(map(encode_entry, entries))
+
+
+def decode_entries(body: bytes, offset: int = 0) -> list[LogEntry]:
+    """Raises CorruptionError."""
+    entries = []
+    while offset < len(body):
+        record = decode_entry(body, offset)
+        if record is None:
+            raise CorruptionError("an entry was damaged on its way", "log socket")
+        entries.append(record.entry)
+        offset = record.end
+    return entries
+
+
+def encode_append(entries: Iterable[LogEntry], expected_index: int) -> bytes:
+    return _INDEX.pack(expected_index) + encode_entries(entries)
+
+
+def decode_append(body: bytes) -> tuple[list[LogEntry], int]:
+    return decode_entries(body, _INDEX.size), decode_index(body)
+
+
+def encode_index(index: int) -> bytes:
+    return _INDEX.pack(index)
+
+
+def decode_index(body: bytes) -> int:
+    index: int = _INDEX.unpack_from(body)[0]
+    return index
+
+
+def encode_read(from_index: int, max_bytes: int) -> bytes:
+    return _READ.pack(from_index, max_bytes)
+
+
+def decode_read(body: bytes) -> tuple[int, int]:
+    from_index, max_bytes = _READ.unpack(body)
+    return from_index, max_bytes
+
+
+def encode_status(status: LogStatus) -> bytes:
+    return _STATUS.pack(status.first_index, status.last_index)
+
+
+def decode_status(body: bytes) -> LogStatus:
+    return LogStatus(*_STATUS.unpack(body))
+
+
+def encode_error(error: BaseException) -> tuple[Status, bytes]:
+    """The code and body for an error; one that this project does not name becomes LogUnavailable."""
+    if isinstance(error, CorruptionError):
+        return Status.CORRUPTION, _RETRY.pack(0) + f"{error.what}\0{error.where}".encode()
+    for status, kind in _UNAVAILABLE.items():
+        if isinstance(error, kind):
+            return status, _RETRY.pack(error.retry_after_s) + error.reason.encode()
+    return Status.LOG_UNAVAILABLE, _RETRY.pack(1) + f"the log failed: {error!r}".encode()
+
+
+def decode_error(code: int, body: bytes) -> GraphDBError:
+    """The error that encode_error was given."""
+    retry_after_s: int = _RETRY.unpack_from(body)[0]
+    text = body[_RETRY.size :].decode()
+    if code == Status.CORRUPTION:
+        what, _, where = text.partition("\0")
+        return CorruptionError(what, where)
+    return _UNAVAILABLE[Status(code)](text, retry_after_s)

@@ -1,0 +1,68 @@
+"""The processes of one service: found by a marker in their environment, ended by their ids.
+
+Every process that a service starts inherits its marker, those that Ray starts for it included. So what a
+killed service leaves behind is found without trusting a list of ids, and nobody else's process is touched.
+
+`python -m actors.processes MARKER` is the service's keeper: it waits until its standard input ends, as it
+does when the service's own process is gone, then ends what is left of the service.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+__all__ = ["MARKER_VARIABLE", "end_processes", "marked_processes", "start_keeper"]
+
+MARKER_VARIABLE = "GDB_SERVICE_MARKER"  # not GRAPHDB_...: those are settings
+_keepers: list[subprocess.Popen[bytes]] = []  # their pipes end with this process, not before
+_KEEPER_PATIENCE_S = 1.0  # Ray's processes mostly notice by themselves that their parent is gone
+
+
+def marked_processes(marker: str) -> list[int]:
+    """Ids of the living processes whose marker begins with this one; never this process."""
+    wanted = f"\0{MARKER_VARIABLE}={marker}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if wanted in b"\0" + (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+    return sorted(found)
+
+
+def end_processes(marker: str, timeout_s: float = 5.0) -> list[int]:
+    """Kill every process with this marker and wait until they are gone; the ids of those that are not."""
+    deadline = time.monotonic() + timeout_s
+    while (left := marked_processes(marker)) and time.monotonic() < deadline:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+    return left
+
+
+def start_keeper(marker: str) -> None:
+    """Start the keeper; it lasts as long as this process."""
+    keeper = subprocess.Popen(
+        [sys.executable, "-S", "-m", "actors.processes", marker],
+        stdin=subprocess.PIPE,
+        cwd=Path(__file__).resolve().parent.parent,
+    )
+    _keepers.append(keeper)
+
+
+def _keep(marker: str) -> None:
+    # an interrupt at the terminal is for the service, which then ends in its own order
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.stdin.buffer.read()
+    time.sleep(_KEEPER_PATIENCE_S)
+    end_processes(marker)
+
+
+if __name__ == "__main__":
+    _keep(sys.argv[1])

@@ -1,0 +1,31 @@
+"""The environment variables that Ray reads while it is imported; set before `import ray`.
+
+Ray offers no other way to say these things.
+"""
+
+import os
+from pathlib import Path
+
+__all__ = ["client_environment", "service_environment"]
+
+
+def client_environment(token_file: Path | str) -> dict[str, str]:
+    """What both ends of a connection to a service's own runtime need."""
+    return {
+        # this node is 127.0.0.1, so that Ray listens on the loopback only; the name is Ray's, for where it
+        # turned this on first
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        # Ray unpickles what reaches its ports: only who can read the token may talk to them
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": os.fspath(token_file),
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
+
+
+def service_environment(token_file: Path) -> dict[str, str]:
+    """What a service's own runtime needs."""
+    return client_environment(token_file) | {
+        # an idle worker stands by for the next restart: keep it
+        "RAY_worker_lease_timeout_milliseconds": "10",  # and give it back at once after its imports
+        "RAY_idle_worker_killing_time_threshold_ms": str(10**9),
+    }

@@ -1,0 +1,266 @@
+"""`StoreShard`: owns a node's quads. Reads go to the store, writes through `ShardWriter`, a checkpoint now
+and then.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyoxigraph import BlankNode, NamedNode, Quad
+
+from actors.body_source import BodySource, read_small
+from actors.checkpointer import Checkpointer
+from actors.outbound import host_allowed, loader
+from actors.shard_writer import LogAccess, ShardWriter, WriterConfig
+from actors.store_directory import StoreDirectory, StoreLost
+from graphdb.config import Settings
+from graphdb.errors import CorruptionError, HostNotAllowed, LogUnavailable
+from graphdb.log.replay import Replayer
+from graphdb.model import ChangeSet, Confirmation, NamedGraph
+from graphdb.node import ClusterMember, Evaluated, NodeStatus
+from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.reading import read_quads
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.parser import Query
+from graphdb.sparql.syntax import DeleteData, InsertData, Update, Variable
+from graphdb.sparql.update import UpdateContext, plan_update
+from graphdb.store.overlay import Overlay
+from graphdb.store.quad_store import QuadStore
+from graphdb.store.staging import StagedBody, graph_deletion
+
+__all__ = ["ShardConfig", "StoreShard"]
+
+logger = logging.getLogger(__name__)
+_QUICK_UPDATE_CHARACTERS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class ShardConfig:
+    """How the store keeps up with the log."""
+
+    checkpoint_log_bytes: int = (
+        64 << 20
+    )  # log written between two checkpoints; what a restart replays at most
+    writer: WriterConfig = field(default_factory=WriterConfig)
+
+
+class StoreShard:
+    """The backend of a standalone node (`serve.backend.Backend`), for one event loop.
+
+    Reads may come on any thread once start() has returned; before that everything but status() raises
+    LogUnavailable. A write is in the log, on disk, before it is answered. While the disk is too full for the
+    store to take what the log holds, reads go on from the last whole state (status "degraded"), and writes
+    are refused.
+    """
+
+    def __init__(self, settings: Settings, log: LogAccess, config: ShardConfig | None = None) -> None:
+        """Nothing is opened yet. log belongs to this shard from here on."""
+        self._settings = settings
+        self._log = log
+        self._config = config or ShardConfig()
+        self._started_at = time.monotonic()
+        self._open: _OpenShard | None = None
+        self._failed = False
+        self._context = UpdateContext(
+            fresh_blank_node=lambda: BlankNode(os.urandom(16).hex()),
+            load=loader(settings.security.load_allow, settings.server.max_body_bytes),
+            service_allowed=self._service_allowed,
+        )
+
+    def _service_allowed(self, endpoint: str) -> bool:
+        return host_allowed(self._settings.security.service_allow, endpoint)
+
+    async def start(self, progress: Callable[[int, int], None] = lambda applied, last: None) -> None:
+        """Open the store and apply what the log has beyond it; progress hears (applied index, last index).
+
+        Raises LogUnavailable, StorageFull; CorruptionError where store and log cannot be made one again.
+        """
+        self._failed = False  # it may be tried again
+        try:
+            self._open = await self._recover(progress)
+        except BaseException:
+            self._failed = True
+            raise
+
+    async def _recover(self, progress: Callable[[int, int], None]) -> "_OpenShard":
+        directory = await asyncio.to_thread(StoreDirectory, self._settings.server.data_dir)
+        last_index = (await self._log.status()).last_index
+        quads, applied = await self._open_store(directory)
+        if applied > last_index:
+            raise CorruptionError(
+                f"the log ends at {last_index}, the store at {applied} or later: entries are missing",
+                str(directory.log),
+            )
+        replayer = Replayer(quads.apply_many, applied, str(directory.scratch))
+        checkpointer = Checkpointer(directory, quads, replayer, self._log, self._config.checkpoint_log_bytes)
+        writer = ShardWriter(
+            quads,
+            self._log,
+            replayer,
+            self._config.writer,
+            clock_ms=lambda: time.time_ns() // 1_000_000,
+            fresh_request_id=lambda: os.urandom(16),
+            on_logged=checkpointer.count,
+        )
+        await writer.catch_up(lambda index: progress(index, last_index))
+        replayer.forget_open_parts()  # their writer was this shard before it was killed
+        writer.start()
+        return _OpenShard(directory, quads, writer, checkpointer)
+
+    async def _open_store(self, directory: StoreDirectory) -> tuple[QuadStore, int]:
+        """The store and the index behind which to replay; where the store is lost, an empty one and 0."""
+        applied = directory.read_applied()
+        first_index = (await self._log.status()).first_index
+        union = self._settings.server.union_default_graph
+        try:
+            quads = await asyncio.to_thread(directory.open_store, applied, union_default_graph=union)
+        except StoreLost as lost:
+            if first_index > 1:
+                raise CorruptionError(
+                    f"{lost}, and the log begins at {first_index}, too late to make it anew: restore a backup",
+                    str(directory.store),
+                ) from lost
+            logger.error("%s: making the store anew from the log", lost)
+            directory.set_store_aside()
+            applied = 0
+            quads = await asyncio.to_thread(directory.open_store, 0, union_default_graph=union)
+        if first_index > applied + 1:
+            raise CorruptionError(
+                f"the store ends at {applied} and the log begins at {first_index}: restore a backup",
+                str(directory.log),
+            )
+        return quads, applied
+
+    async def close(self) -> None:
+        """Finish the writes that are waiting, make a checkpoint, let go of the store and the log."""
+        opened, self._open = self._open, None
+        if opened is not None:
+            await opened.writer.close()
+            await opened.checkpointer.close()
+        await self._log.close()
+
+    def query(self, query: Query, dataset: Dataset) -> Evaluated:
+        """See `Backend.query`."""
+        for endpoint in query.service_hosts:
+            if isinstance(endpoint, Variable):
+                raise HostNotAllowed("SERVICE", f"?{endpoint.name}")
+            if not self._service_allowed(endpoint.value):
+                raise HostNotAllowed("SERVICE", endpoint.value)
+        shard = self._opened()
+        index = shard.writer.applied_index  # before the query begins, so that the answer is at least so new
+        return Evaluated(shard.quads.query(query, dataset), index)
+
+    async def update(self, update: Update, using: Dataset) -> Confirmation:
+        """See `Backend.update`."""
+        quick = len(update.text) <= _QUICK_UPDATE_CHARACTERS and all(
+            isinstance(operation, InsertData | DeleteData) for operation in update.operations
+        )
+
+        def plan(state: Overlay) -> Iterable[ChangeSet]:
+            return (plan_update(update, state, using, self._context),)
+
+        return await self._opened().writer.write(plan, quick=quick)
+
+    def graph_exists(self, graph: NamedGraph) -> bool:
+        """See `Backend.graph_exists`."""
+        return self._opened().quads.graph_exists(graph)
+
+    def graph_quads(self, graph: NamedGraph | None) -> Iterator[Quad]:
+        """See `Backend.graph_quads`."""
+        return self._opened().quads.graph_quads(graph)
+
+    def dataset_quads(self) -> Iterator[Quad]:
+        """See `Backend.dataset_quads`."""
+        return self._opened().quads.dataset_quads()
+
+    def snapshot_index(self) -> int:
+        """The log index of the last entry that readers see."""
+        return self._opened().writer.applied_index
+
+    async def write_graph(
+        self,
+        body: AsyncIterator[bytes],
+        syntax: RdfSyntax,
+        *,
+        graph: NamedNode | None,
+        whole_dataset: bool,
+        replace: bool,
+        base_iri: str | None,
+    ) -> Confirmation:
+        """See `Backend.write_graph`. The body is read and parsed outside the writer's turn."""
+        shard = self._opened()
+        beginning, is_all = await read_small(body)
+        source = beginning if is_all else BodySource(beginning, body, asyncio.get_running_loop())
+
+        def stage() -> StagedBody:
+            quads = read_quads(source, syntax, base_iri=base_iri)
+            directory = shard.directory.scratch
+            return StagedBody(quads, graph=graph, whole_dataset=whole_dataset, directory=directory)
+
+        staged = await asyncio.to_thread(stage)
+        try:
+            return await shard.writer.write(lambda state: staged.parts(state, replace=replace))
+        finally:
+            await asyncio.to_thread(staged.close)
+
+    async def delete_graph(self, graph: NamedNode | None) -> Confirmation:
+        """See `Backend.delete_graph`."""
+        return await self._opened().writer.write(lambda state: graph_deletion(state, graph))
+
+    async def backup(self, target: Path) -> int:
+        """Write a data directory of the present state to target, which does not exist yet; answer its index.
+
+        `graphdb serve --data-dir` starts on it, or on a copy. Made of hard links on the same file system.
+        Raises AlreadyExists, StorageFull, CorruptionError, LogUnavailable.
+        """
+        shard = self._opened()
+
+        def back_up(index: int) -> int:
+            shard.directory.back_up(shard.quads, index, target)
+            return index
+
+        return await shard.writer.in_turn(back_up)
+
+    def status(self) -> NodeStatus:
+        """See `Backend.status`."""
+        cluster = self._settings.cluster
+        return NodeStatus(
+            status=self._status_word(),
+            role="standalone",
+            node_id=cluster.node_id,
+            snapshot_index=self._open.writer.applied_index if self._open else 0,
+            current_term=0,
+            cluster_members=(ClusterMember(cluster.node_id, cluster.address, "standalone", True),),
+            replication_lag=None,
+            index_loaded=self._open is not None,
+            uptime_seconds=int(time.monotonic() - self._started_at),
+        )
+
+    def _status_word(self) -> str:
+        if self._failed:
+            return "error"
+        if self._open is None:
+            return "starting"
+        trouble = self._open.writer.trouble
+        if trouble is None:
+            return "healthy"
+        return "error" if isinstance(trouble, CorruptionError) else "degraded"
+
+    def _opened(self) -> "_OpenShard":
+        if self._open is None:
+            raise LogUnavailable("the node is starting or stopping")
+        return self._open
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenShard:
+    """What there is between start and close."""
+
+    directory: StoreDirectory
+    quads: QuadStore
+    writer: ShardWriter
+    checkpointer: Checkpointer

@@ -1,0 +1,141 @@
+"""Requests that are planned together: one sync of the log and one change of the store for all of them."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TypeAlias
+
+from graphdb.log.codec import encode_change_parts
+from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
+from graphdb.store.overlay import BaseNotApplied, Overlay
+from graphdb.store.quad_store import QuadStore
+
+__all__ = ["Attempt", "Batch", "LargeWrite", "Plan", "WriteJob", "plan_batch"]
+
+Plan: TypeAlias = Callable[[Overlay], Iterable[ChangeSet]]
+
+
+@dataclass(slots=True, eq=False)
+class WriteJob:
+    """One request for a write, until it is answered."""
+
+    plan: Plan
+    quick: bool  # planning takes microseconds: no thread is worth it
+    answer: "asyncio.Future[Confirmation]"
+    maybe_stored: bool = False  # sent to the log, and the answer was lost
+    give_up_at: float | None = None  # on the event loop's clock; set when the log first fails it
+
+    def succeed(self, index: int, affected_triples: int) -> None:
+        if not self.answer.done():
+            self.answer.set_result(Confirmation(index, affected_triples))
+
+    def fail(self, error: Exception) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """A job as it was planned once. Its request id is its own, so that the log can tell whether it was
+    stored.
+    """
+
+    job: WriteJob
+    request_id: bytes
+    affected_triples: int = 0
+    payload: bytes = b""  # empty: nothing to log
+    error: Exception | None = None  # what planning ended in
+
+
+class LargeWrite:
+    """A job whose change does not fit one log entry: a stream of parts, planned as it is taken.
+
+    The stream may read from the engine, so it is made, taken and closed on one and the same thread.
+    """
+
+    def __init__(self, attempt: Attempt, parts: Iterator[ChangeSet], part_bytes: int) -> None:
+        self.attempt = attempt
+        self._payloads = self._encode(parts, part_bytes)
+
+    def _encode(self, parts: Iterator[ChangeSet], part_bytes: int) -> Iterator[bytes]:
+        for part in parts:
+            self.attempt.affected_triples += part.affected_triples
+            yield from encode_change_parts(part, part_bytes)
+
+    def next_payload(self) -> bytes | None:
+        """The next part, encoded, and counted in the attempt; None at the end. Raises what planning raises."""
+        return next(self._payloads, None)
+
+    def close(self) -> None:
+        """Let go of the stream."""
+        self._payloads = iter(())
+
+
+@dataclass(slots=True)
+class Batch:
+    """Attempts in order, and what the store will be after them. `large` stands alone; `deferred` come next
+    time.
+    """
+
+    overlay: Overlay
+    attempts: list[Attempt] = field(default_factory=list)
+    large: LargeWrite | None = None
+    deferred: list[WriteJob] = field(default_factory=list)
+
+    def entries(self, timestamp_ms: int) -> list[LogEntry]:
+        """The log entries of those that change something."""
+        return [
+            LogEntry(0, 0, EntryKind.CHANGES, attempt.request_id, timestamp_ms, attempt.payload)
+            for attempt in self.attempts
+            if attempt.payload
+        ]
+
+    def succeed(self, index: int) -> None:
+        """Answer all: their entries have the places after index, and are applied."""
+        for attempt in self.attempts:
+            if attempt.payload:
+                index += 1
+            if attempt.error is not None:
+                attempt.job.fail(attempt.error)
+            else:
+                attempt.job.succeed(index, attempt.affected_triples)
+
+
+def plan_batch(
+    jobs: list[WriteJob], quads: QuadStore, part_bytes: int, fresh_request_id: Callable[[], bytes]
+) -> Batch:
+    """Plan jobs one upon the other, as far as they can be planned before the first of them is applied."""
+    batch = Batch(Overlay(quads))
+    for position, job in enumerate(jobs):
+        attempt = Attempt(job, fresh_request_id())
+        try:
+            batch.large = _plan(attempt, batch.overlay, part_bytes)
+        except BaseNotApplied:
+            batch.deferred = jobs[position:]
+            break
+        except Exception as error:  # noqa: BLE001 whoever asked gets it
+            attempt.error = error
+        if batch.large is not None:
+            batch.deferred = jobs[position + 1 :]
+            break
+        batch.attempts.append(attempt)
+    return batch
+
+
+def _plan(attempt: Attempt, overlay: Overlay, part_bytes: int) -> LargeWrite | None:
+    """Plan one request and lay its change over the state, unless it is a large one."""
+    parts = iter(attempt.job.plan(overlay))
+    first = next(parts, ChangeSet())
+    second = next(parts, None)
+    if not first:
+        return None
+    payloads = encode_change_parts(first, part_bytes) if second is None else []
+    if len(payloads) != 1:
+        if overlay.pending:
+            raise BaseNotApplied
+        return LargeWrite(attempt, chain((first,), () if second is None else (second,), parts), part_bytes)
+    attempt.payload = payloads[0]
+    attempt.affected_triples = first.affected_triples
+    overlay.push(first)
+    return None

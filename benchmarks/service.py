@@ -1,0 +1,143 @@
+"""What is measured: a real service in processes of its own, and the flight data that it is filled with."""
+
+import gzip
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+__all__ = [
+    "PROJECT",
+    "BenchmarkError",
+    "RunningService",
+    "flight_triples",
+    "free_port",
+    "graphdb",
+    "running_service",
+    "work_dir",
+]
+
+PROJECT = Path(__file__).resolve().parent.parent
+READY_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 20
+
+
+class BenchmarkError(Exception):
+    """A benchmark that cannot be run; str() of it says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningService:
+    host: str
+    port: int
+    data_dir: Path
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}"
+
+
+@contextmanager
+def work_dir() -> Iterator[Path]:
+    """A directory for one benchmark, removed at the end."""
+    directory = Path(tempfile.mkdtemp(prefix="graphdb-benchmark-"))
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def flight_triples(directory: Path, count: int) -> Path:
+    """An N-Triples file of so many triples: the flight data, and from there on the same with other names.
+
+    Raises BenchmarkError where the data is not there.
+    """
+    shared = Path(os.environ.get("GRAPHDB_SHARED", PROJECT.parent / "shared"))
+    source = shared / "data" / "openflights.nt.gz"
+    if not source.exists():
+        raise BenchmarkError(
+            "the flight data is not there: ../shared/data/openflights.nt.gz (or $GRAPHDB_SHARED)"
+        )
+    path = directory / "flights.nt"
+    written = copies = 0
+    with path.open("wb") as target:
+        while written < count:
+            with gzip.open(source) as lines:
+                for line in lines:
+                    renamed = line.replace(b"<http://", b"<http://copy%d." % copies) if copies else line
+                    target.write(renamed)
+                    written += 1
+                    if written == count:
+                        break
+            copies += 1
+    return path
+
+
+def graphdb(*arguments: str) -> None:
+    """Run the command to its end. Raises BenchmarkError with what it said."""
+    done = subprocess.run(_command(*arguments), cwd=PROJECT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BenchmarkError(f"graphdb {arguments[0]} failed: {done.stderr.strip()}")
+
+
+@contextmanager
+def running_service(directory: Path, *, load: Path | None = None) -> Iterator[RunningService]:
+    """A service on free ports with its data below directory, filled offline with a file if one is given."""
+    service = RunningService("127.0.0.1", free_port(), directory / "data")
+    if load is not None:
+        graphdb("load", str(load), "--data-dir", str(service.data_dir))
+    settings = [
+        "--port",
+        str(service.port),
+        "--search-port",
+        str(free_port()),
+        "--data-dir",
+        str(service.data_dir),
+    ]
+    with (directory / "service.log").open("wb") as log:
+        process = subprocess.Popen(_command("serve", *settings), cwd=directory, stdout=log, stderr=log)
+        try:
+            _wait_until_healthy(service, process, directory / "service.log")
+            yield service
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def free_port() -> int:
+    """A port that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "serve.cli", *arguments]
+
+
+def _wait_until_healthy(service: RunningService, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise BenchmarkError(f"the service ended: {log.read_text(errors='replace').strip()[-500:]}")
+        try:
+            if httpx.get(f"{service.url}/health", trust_env=False).json()["status"] == "healthy":
+                return
+        except (httpx.HTTPError, ValueError, KeyError):
+            pass
+        time.sleep(0.1)
+    raise BenchmarkError("the service did not become healthy in time")

@@ -1,0 +1,209 @@
+"""The sections that say who may come in, what they may do and what they see."""
+
+from collections.abc import Iterable
+from typing import Annotated, Literal, Self, TypeAlias
+
+from pydantic import AwareDatetime, Field, SecretStr, StringConstraints, model_validator
+
+from graphdb.config.section import AbsoluteFile, AddressRange, Section, Sid
+
+__all__ = [
+    "Acl",
+    "AclContext",
+    "ApiKey",
+    "Authentication",
+    "Authorization",
+    "Basic",
+    "BasicUser",
+    "Jwt",
+    "Ldap",
+    "Oidc",
+    "RateLimiting",
+]
+
+Name: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
+HttpUrl: TypeAlias = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]\S*$")]
+
+
+def _check_distinct(what: str, names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"{what} {name!r} stands twice")
+        seen.add(name)
+
+
+class Ldap(Section):
+    """Passwords checked against a directory."""
+
+    server_url: str = Field(pattern=r"^ldaps?://[^\s/]\S*$", description="`ldap://` or `ldaps://` address.")
+    bind_dn: Name = Field(description="DN that searches for users.")
+    bind_password: SecretStr = Field(
+        description='Its password; `"${NAME}"` reads the environment variable NAME.'
+    )
+    user_search_base: Name = Field(description="DN below which users are searched.")
+    user_search_filter: str = Field(
+        "(uid={0})", pattern=r"\{0\}", description="Filter that finds a user; `{0}` is replaced by the name."
+    )
+    group_member_attribute: Name = Field("memberOf", description="Attribute of a user that lists the groups.")
+    sid_attribute: Name = Field("objectSid", description="Attribute of a user that holds the SID.")
+    display_name_attribute: Name = Field("displayName", description="Attribute that holds the name to show.")
+    email_attribute: Name = Field("mail", description="Attribute that holds the address.")
+    timeout_seconds: int = Field(5, ge=1, description="Seconds that one directory operation may take.")
+    pool_size: int = Field(5, ge=1, description="Connections kept; requests queue when all are busy.")
+    follow_referrals: bool = Field(False, description="Whether referrals to other servers are followed.")
+    ca_cert_file: AbsoluteFile | None = Field(
+        None, description="PEM certificates that sign the server's; the system's unless given."
+    )
+    group_role_mapping: dict[str, Name] = Field({}, description="Group DN to role.")
+    group_sid_mapping: dict[str, Sid] = Field({}, description="Group DN to SID.")
+
+
+class Oidc(Section):
+    """Access tokens of an OpenID Connect provider."""
+
+    issuer_url: HttpUrl = Field(description="The provider; must equal the tokens' `iss`.")
+    client_id: Name = Field(description="Client that command-line logins use.")
+    audience: Name = Field(description="Must be in the tokens' `aud`.")
+    roles_claim: Name = Field(
+        "roles", description="Claim that lists roles; a dotted path reaches into objects."
+    )
+    sids_claim: Name = Field("sids", description="Claim that lists SIDs, dotted like `roles_claim`.")
+    jwks_refresh_interval_secs: int = Field(
+        3600, ge=1, description="Seconds after which keys are fetched again."
+    )
+    http_timeout_secs: int = Field(10, ge=1, description="Seconds that one call to the provider may take.")
+    role_mapping: dict[str, Name] = Field({}, description="The provider's role to ours.")
+
+
+class Jwt(Section):
+    """Tokens signed with a key of our own."""
+
+    # Asymmetric only: a verifier that holds a signing key could make tokens itself.
+    algorithm: Literal["RS256", "RS384", "RS512", "ES256", "ES384", "PS256", "PS384", "PS512", "EdDSA"] = (
+        Field(description="The one signing algorithm accepted.")
+    )
+    public_key_file: AbsoluteFile = Field(description="PEM public key.")
+    audience: Name = Field(description="Must be in the tokens' `aud`.")
+    issuer: Name = Field(description="Must equal the tokens' `iss`.")
+    roles_claim: Name = Field("roles", description="Claim that lists roles.")
+    sids_claim: Name = Field("sids", description="Claim that lists SIDs.")
+
+
+class BasicUser(Section):
+    """One user of the file."""
+
+    username: str = Field(pattern=r"^[^:]+$", description="Name, without a colon.")
+    password_hash: str = Field(pattern=r"^\$argon2id\$", description="Argon2id hash of the password.")
+    roles: tuple[Name, ...] = Field((), description="Roles of the user.")
+
+
+class Basic(Section):
+    """Users listed in the file; for development."""
+
+    enabled: bool = Field(False, description="Whether these users may sign in.")
+    users: tuple[BasicUser, ...] = Field((), description="The users.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _check_distinct("user", (user.username for user in self.users))
+        return self
+
+
+class RateLimiting(Section):
+    """Lockout of addresses that fail to authenticate too often."""
+
+    enabled: bool = Field(True, description="Whether failures are counted.")
+    max_attempts: int = Field(
+        10, ge=1, description="Failures within `window_seconds` that lock an address out."
+    )
+    window_seconds: int = Field(300, ge=1, description="Seconds over which failures are counted.")
+    lockout_duration: int = Field(900, ge=1, description="Seconds that a lockout lasts.")
+    whitelist: tuple[AddressRange, ...] = Field(
+        (), description="Addresses or CIDR ranges that are never limited."
+    )
+    backend: Literal["memory", "redis"] = Field(
+        "memory", description="`memory` counts per node, `redis` for all nodes."
+    )
+    redis_url: SecretStr | None = Field(None, description="Address of Redis; needed by the backend `redis`.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.backend == "redis" and self.redis_url is None:
+            raise ValueError('backend = "redis" needs redis_url')
+        return self
+
+
+class ApiKey(Section):
+    """One API key; only its digest is kept."""
+
+    name: Name = Field(description="Name of the key, for logs.")
+    key_sha256: str = Field(
+        pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the key, in lower-case hexadecimal."
+    )
+    roles: tuple[Name, ...] = Field((), description="Roles of whoever holds the key.")
+    sids: tuple[Sid, ...] = Field((), description="SIDs of whoever holds the key.")
+    expires_at: AwareDatetime | None = Field(
+        None, description="When the key ends, with time zone; never unless given."
+    )
+
+
+class Authentication(Section):
+    """Who may come in."""
+
+    enabled: bool = Field(
+        False, description="Whether requests need credentials; off, all supplied ones are ignored."
+    )
+    ldap: Ldap | None = Field(None, description="Directory.")
+    oidc: Oidc | None = Field(None, description="OpenID Connect provider.")
+    jwt: Jwt | None = Field(None, description="Self-issued tokens.")
+    basic: Basic | None = Field(None, description="Users of the file.")
+    rate_limiting: RateLimiting = Field(RateLimiting(), description="Brute-force protection.")
+    api_keys: tuple[ApiKey, ...] = Field((), description="API keys.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _check_distinct("API key", (key.name for key in self.api_keys))
+        providers = (self.ldap, self.oidc, self.jwt, self.basic and self.basic.enabled, self.api_keys)
+        if self.enabled and not any(providers):
+            raise ValueError(
+                "enabled, but no ldap, oidc, jwt, basic (enabled) or api_keys: nobody could come in"
+            )
+        return self
+
+
+class Authorization(Section):
+    """What roles may do."""
+
+    role_permissions: dict[Name, Literal["Admin", "Write", "Read", "None"]] = Field(
+        {}, description="Further role names; `admin`, `writer` and `reader` are always known."
+    )
+
+
+class AclContext(Section):
+    """A set of graphs that may be seen."""
+
+    visible_graphs: tuple[Name, ...] = Field(
+        (),
+        description="`**` all graphs, `*` the named ones, an IRI, or the start of one followed by `*`.",
+    )
+    visible_default_graph: bool = Field(False, description="Whether the default graph is seen.")
+
+
+class Acl(Section):
+    """What principals see; once configured, whoever fits no context sees nothing."""
+
+    contexts: dict[Name, AclContext] = Field({}, description="The contexts by name.")
+    role_contexts: dict[Name, Name] = Field({}, description="Role to context.")
+    actor_contexts: dict[Name, Name] = Field({}, description="User to context; wins over `role_contexts`.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for table, mapping in (
+            ("role_contexts", self.role_contexts),
+            ("actor_contexts", self.actor_contexts),
+        ):
+            for who, context in mapping.items():
+                if context not in self.contexts:
+                    raise ValueError(f"{table}.{who}: there is no context {context!r}")
+        return self

@@ -1,0 +1,59 @@
+"""What configuration sections are made of: frozen models without unknown keys, and checked kinds of text."""
+
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from re import fullmatch
+from typing import Annotated, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FilePath, StringConstraints
+
+__all__ = [
+    "AbsoluteFile",
+    "AbsolutePath",
+    "AddressRange",
+    "HostRule",
+    "Port",
+    "Section",
+    "Sid",
+    "is_loopback",
+]
+
+
+class Section(BaseModel):
+    """One table of the configuration file; a key that it does not know is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a listener on this host is reached from this machine alone; of names, only localhost counts."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _address_range(text: str) -> str:
+    ip_network(text, strict=False)
+    return text
+
+
+def _host_rule(text: str) -> str:
+    try:
+        return _address_range(text)
+    except ValueError:
+        label = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+        if fullmatch(rf"{label}(\.{label})*", text):
+            return text
+        raise ValueError(f"{text!r} is not a host name, an address or a CIDR range") from None
+
+
+Port: TypeAlias = Annotated[int, Field(ge=1, le=65535)]
+AddressRange: TypeAlias = Annotated[str, AfterValidator(_address_range)]
+HostRule: TypeAlias = Annotated[str, AfterValidator(_host_rule)]
+Sid: TypeAlias = Annotated[str, StringConstraints(pattern=r"^S-\d+(-\d+){2,}$")]
+# Made absolute when read: a worker process has another working directory than the command that started it.
+AbsolutePath: TypeAlias = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
+AbsoluteFile: TypeAlias = Annotated[FilePath, AfterValidator(Path.absolute)]

@@ -1,0 +1,222 @@
+"""The sections that say where a node listens, keeps its data and what it may use: all but access control."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, SecretStr, StringConstraints, model_validator
+
+from graphdb.config.section import (
+    AbsoluteFile,
+    AbsolutePath,
+    AddressRange,
+    HostRule,
+    Port,
+    Section,
+    is_loopback,
+)
+
+__all__ = [
+    "Cluster",
+    "Columns",
+    "GraphQL",
+    "Holonic",
+    "Readers",
+    "Search",
+    "Security",
+    "Server",
+    "split_address",
+]
+
+
+class Server(Section):
+    """Port 7001, and what holds for the whole node."""
+
+    host: str = Field("127.0.0.1", min_length=1, description="Address that ports 7001 and 9200 are bound to.")
+    port: Port = Field(7001, description="Port of SPARQL, Graph Store, health and metrics.")
+    data_dir: AbsolutePath = Field(
+        "data",  # type: ignore[assignment] # validated, and made absolute, like any other value
+        description="Directory of the log, the store and its checkpoints; one service at a time owns it. "
+        "A relative path starts where the command is started.",
+    )
+    cors: tuple[str, ...] = Field(
+        (), description='Origins that browsers may call from, or `["*"]`; none by default.'
+    )
+    query_timeout_seconds: float = Field(
+        30, gt=0, description="Seconds after which a query is ended with 503."
+    )
+    max_body_bytes: int = Field(
+        104_857_600,
+        gt=0,
+        description="Largest request body in bytes, counted after decompression; beyond it 413.",
+    )
+    public_probes: bool = Field(
+        False,
+        description="Whether `/health` and `/metrics` answer without credentials when authentication is on.",
+    )
+    union_default_graph: bool = Field(
+        False, description="Whether queries see the union of all graphs as their default graph."
+    )
+    trusted_proxies: tuple[AddressRange, ...] = Field(
+        (), description="Addresses or CIDR ranges whose `X-Forwarded-For` header is believed."
+    )
+    allow_unauthenticated_network_access: bool = Field(
+        False,
+        description="Whether a host other than loopback may be bound while authentication is off: "
+        "then whoever reaches the port can read and change everything.",
+    )
+    tls_cert_file: AbsoluteFile | None = Field(
+        None, description="PEM certificate chain for ports 7001 and 9200."
+    )
+    tls_key_file: AbsoluteFile | None = Field(
+        None, description="PEM private key that belongs to `tls_cert_file`."
+    )
+
+    @model_validator(mode="after")
+    def _check_tls(self) -> Self:
+        if (self.tls_cert_file is None) != (self.tls_key_file is None):
+            raise ValueError("tls_cert_file and tls_key_file are given together or not at all")
+        return self
+
+
+class Search(Section):
+    """Port 9200, the search API."""
+
+    enabled: bool = Field(True, description="Whether the search port is opened.")
+    port: Port = Field(9200, description="Port of the search API; other than `server.port`.")
+    cluster_name: str = Field(
+        "graphdb", min_length=1, description="Name that the search API gives for the cluster."
+    )
+    node_name: str | None = Field(
+        None, min_length=1, description="Name of this node; the host's name unless given."
+    )
+    hybrid_scorer: Literal["rrf", "linear", "bayesian"] = Field(
+        "rrf",
+        description="How text and vector results are merged; the variable `ES_HYBRID_SCORER` wins over it.",
+    )
+    linear_weights: tuple[
+        Annotated[float, Field(ge=0, allow_inf_nan=False)], Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    ] = Field((0.5, 0.5), description="Weights of `query` and `knn` for the scorer `linear`, not both 0.")
+
+    @model_validator(mode="after")
+    def _check_weights(self) -> Self:
+        if not any(self.linear_weights):
+            raise ValueError("linear_weights are both 0")
+        return self
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Take "host:port" apart; an IPv6 host stands in brackets, which are kept. ValueError if it is none."""
+    host, colon, port = address.rpartition(":")
+    if not (colon and host and port.isdecimal() and 1 <= int(port) <= 65535):
+        raise ValueError(f"{address!r} is not host:port")
+    return host, int(port)
+
+
+class Cluster(Section):
+    """Replication with other nodes through Raft, on port 7002."""
+
+    enabled: bool = Field(
+        False, description="Whether this node replicates with `peers`; else it stands alone."
+    )
+    node_id: int = Field(1, ge=1, description="Number of this node, different on every node.")
+    address: str = Field("127.0.0.1:7002", description="`host:port` that this node listens on for its peers.")
+    peers: tuple[Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*@.+$")], ...] = Field(
+        (), description="The other nodes, each `node_id@host:port`."
+    )
+    secret: SecretStr | None = Field(
+        None, min_length=16, description="Secret shared by all nodes; it or TLS is needed beyond loopback."
+    )
+    tls_cert_file: AbsoluteFile | None = Field(
+        None, description="PEM certificate that this node shows its peers."
+    )
+    tls_key_file: AbsoluteFile | None = Field(None, description="PEM private key of `tls_cert_file`.")
+    tls_ca_file: AbsoluteFile | None = Field(
+        None, description="PEM certificates that sign the peers' certificates."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        host, _ = split_address(self.address)
+        self._check_peers()
+        tls = (self.tls_cert_file, self.tls_key_file, self.tls_ca_file)
+        if any(tls) and not all(tls):
+            raise ValueError("tls_cert_file, tls_key_file and tls_ca_file are given together or not at all")
+        if self.enabled and not is_loopback(host) and not (all(tls) or self.secret):
+            raise ValueError(f"address {self.address} is not loopback: it needs TLS files or a secret")
+        return self
+
+    def _check_peers(self) -> None:
+        ids = [self.node_id]
+        for peer in self.peers:
+            number, _, address = peer.partition("@")
+            split_address(address)
+            ids.append(int(number))
+        if len(set(ids)) < len(ids):
+            raise ValueError("peers: each node_id stands once, and this node's own is not among them")
+
+
+class Readers(Section):
+    """Worker processes for queries that are not cheap."""
+
+    count: int = Field(1, ge=0, description="Number of reader processes on this node.")
+    memory_limit_mb: int = Field(2048, ge=64, description="Memory in MB after which one reader is replaced.")
+
+
+class Columns(Section):
+    """The column view for analytical queries."""
+
+    enabled: bool = Field(True, description="Whether the column view is kept.")
+    memory_limit_mb: int = Field(
+        2048, ge=64, description="Memory in MB that it may use before it spills to disk."
+    )
+
+
+class Security(Section):
+    """Hosts that this node may call: host names, addresses or CIDR ranges. None by default."""
+
+    service_allow: tuple[HostRule, ...] = Field((), description="Hosts that SERVICE in a query may call.")
+    load_allow: tuple[HostRule, ...] = Field((), description="Hosts that LOAD in an update may read from.")
+    webhook_allow: tuple[HostRule, ...] = Field(
+        (), description="Private and loopback hosts that alerts may call; public ones need no entry."
+    )
+
+
+class Holonic(Section):
+    """The holonic interface; standalone nodes only."""
+
+    enabled: bool = Field(
+        False, description="Whether `/holonic` is served; refused together with `cluster.enabled`."
+    )
+    default_tenant: str = Field(
+        "default", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Tenant of requests that name none."
+    )
+
+
+class GraphQL(Section):
+    """The GraphQL interface."""
+
+    enabled: bool = Field(True, description="Whether `/graphql` is served.")
+    schema_source: Literal["ontology", "shacl", "combined"] = Field(
+        "combined", description="What the schema is generated from."
+    )
+    base_iri: str = Field(
+        "http://example.org/",
+        pattern=r"^[A-Za-z][A-Za-z0-9+.-]*:\S+$",
+        description="Start of the IRIs of new resources.",
+    )
+    playground: bool = Field(True, description="Whether GET `/graphql` answers with the playground.")
+    introspection: bool = Field(True, description="Whether `__schema` and `__type` are answered.")
+    subscriptions: bool = Field(True, description="Whether `/graphql/ws` is served.")
+    max_depth: int = Field(15, ge=1, description="Deepest nesting of a query.")
+    max_complexity: int = Field(
+        1000, ge=1, description="Highest cost of a query: 1 a field, 10 more a connection."
+    )
+    default_page_size: int = Field(
+        25, ge=1, description="Page size without `first`; at most `max_page_size`."
+    )
+    max_page_size: int = Field(100, ge=1, description="Largest `first` or `last`.")
+
+    @model_validator(mode="after")
+    def _check_pages(self) -> Self:
+        if self.default_page_size > self.max_page_size:
+            raise ValueError("default_page_size is larger than max_page_size")
+        return self

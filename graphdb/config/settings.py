@@ -1,0 +1,66 @@
+"""The whole configuration of a node, and the checks that concern several sections at once."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from graphdb.config.access import Acl, Authentication, Authorization
+from graphdb.config.section import Section, is_loopback
+from graphdb.config.service import (
+    Cluster,
+    Columns,
+    GraphQL,
+    Holonic,
+    Readers,
+    Search,
+    Security,
+    Server,
+    split_address,
+)
+
+__all__ = ["Settings"]
+
+
+class Settings(Section):
+    """All sections. `Settings()` is the defaults; nothing is read from the environment or from files."""
+
+    server: Server = Field(Server(), description="Port 7001, and what holds for the whole node.")
+    search: Search = Field(Search(), description="Port 9200.")
+    cluster: Cluster = Field(Cluster(), description="Replication.")
+    readers: Readers = Field(Readers(), description="Query workers.")
+    columns: Columns = Field(Columns(), description="Column view.")
+    security: Security = Field(Security(), description="Hosts that may be called.")
+    holonic: Holonic = Field(Holonic(), description="Holonic interface.")
+    graphql: GraphQL = Field(GraphQL(), description="GraphQL interface.")
+    authentication: Authentication = Field(Authentication(), description="Who may come in.")
+    authorization: Authorization | None = Field(None, description="What roles may do.")
+    acl: Acl | None = Field(None, description="What principals see.")
+
+    @model_validator(mode="after")
+    def _check_sections_together(self) -> Self:
+        self._check_ports()
+        server = self.server
+        if not (
+            is_loopback(server.host)
+            or self.authentication.enabled
+            or server.allow_unauthenticated_network_access
+        ):
+            raise ValueError(
+                f"server.host = {server.host!r} is not loopback and authentication is off: everyone on the "
+                "network could read and change everything; turn authentication.enabled on, or say "
+                "server.allow_unauthenticated_network_access = true"
+            )
+        if self.holonic.enabled and self.cluster.enabled:
+            raise ValueError(
+                "holonic.enabled and cluster.enabled exclude each other: holonic is for standalone nodes"
+            )
+        return self
+
+    def _check_ports(self) -> None:
+        ports = {"server.port": self.server.port}
+        if self.search.enabled:
+            ports["search.port"] = self.search.port
+        if self.cluster.enabled:
+            ports["cluster.address"] = split_address(self.cluster.address)[1]
+        if len(set(ports.values())) < len(ports):
+            raise ValueError(f"{', '.join(ports)} need different ports")

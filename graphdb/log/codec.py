@@ -1,0 +1,208 @@
+"""The bytes of log entries and of the ChangeSets in them. It knows nothing of files.
+
+All integers are little-endian and unsigned. One entry:
+
+    offset  bytes  field
+         0      4  mark, FF 47 4C 45 (FF never occurs in UTF-8, so no N-Quads text imitates an entry)
+         4      4  CRC-32 (zlib) of everything from offset 8 to the end of the entry
+         8      4  payload length n
+        12      1  kind (`EntryKind`)
+        13      3  zero
+        16      8  log_index
+        24      8  raft_term
+        32      8  timestamp_ms
+        40      8  durable_bytes: how much of its file was known to be on disk when the entry was written;
+                   0 where the entry is not in a file. `segment.py` says what it is for.
+        48     16  request_id
+        64      n  payload
+      64+n      1  end, FF: an entry whose end is missing cannot look complete
+
+The payload of CHANGES and PART is a ChangeSet:
+
+         0     16  the lengths in bytes, 4 each, of the four sections that follow
+        16         removed and added, N-Quads; dropped and created graphs, one N-Triples term a line
+
+The payload of CLOSE is 4 bytes: how many PART entries it closes.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pyoxigraph import BlankNode, NamedNode, Quad, RdfFormat, parse, serialize
+
+from graphdb.errors import CorruptionError
+from graphdb.model import ChangeSet, EntryKind, LogEntry, NamedGraph
+
+__all__ = [
+    "END",
+    "ENTRY_OVERHEAD_BYTES",
+    "HEADER_BYTES",
+    "MARK",
+    "Record",
+    "decode_changes",
+    "decode_close",
+    "decode_entry",
+    "encode_change_parts",
+    "encode_changes",
+    "encode_close",
+    "encode_entry",
+    "entry_bytes",
+]
+
+MARK = b"\xffGLE"
+END = b"\xff"
+_HEADER = struct.Struct("<4sIIB3xQQQQ16s")
+_SECTIONS = struct.Struct("<IIII")
+_CLOSE = struct.Struct("<I")
+HEADER_BYTES = _HEADER.size
+ENTRY_OVERHEAD_BYTES = HEADER_BYTES + len(END)
+_CRC_START = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A decoded entry, with what the file told about it; end is the offset just behind it in its buffer."""
+
+    entry: LogEntry
+    durable_bytes: int
+    end: int
+
+
+def entry_bytes(payload_bytes: int) -> int:
+    """The size of a whole entry with that much payload."""
+    return ENTRY_OVERHEAD_BYTES + payload_bytes
+
+
+def encode_entry(entry: LogEntry, durable_bytes: int = 0) -> bytes:
+    """One entry as bytes, checksum included."""
+    header = _HEADER.pack(
+        MARK,
+        0,
+        len(entry.payload),
+        entry.kind,
+        entry.log_index,
+        entry.raft_term,
+        entry.timestamp_ms,
+        durable_bytes,
+        entry.request_id,
+    )
+    encoded = bytearray().join((header, entry.payload, END))
+    encoded[4:_CRC_START] = zlib.crc32(memoryview(encoded)[_CRC_START:]).to_bytes(4, "little")
+    return bytes(encoded)
+
+
+def decode_entry(buffer: bytes | memoryview, offset: int = 0) -> Record | None:
+    """The entry at offset, or None where no whole, undamaged entry stands."""
+    if len(buffer) - offset < ENTRY_OVERHEAD_BYTES:
+        return None
+    mark, crc, length, kind, log_index, raft_term, timestamp_ms, durable, request_id = _HEADER.unpack_from(
+        buffer, offset
+    )
+    end = offset + entry_bytes(length)
+    if mark != MARK or end > len(buffer):
+        return None
+    view = memoryview(buffer)[offset:end]
+    if zlib.crc32(view[_CRC_START:]) != crc or kind not in _KINDS:
+        return None
+    payload = bytes(view[HEADER_BYTES : HEADER_BYTES + length])
+    entry = LogEntry(log_index, raft_term, _KINDS[kind], request_id, timestamp_ms, payload)
+    return Record(entry, durable, end)
+
+
+_KINDS = {int(kind): kind for kind in EntryKind}
+
+
+def encode_changes(changes: ChangeSet) -> bytes:
+    """A ChangeSet as payload; blank nodes keep their labels."""
+    sections = (
+        _encode_quads(changes.removed),
+        _encode_quads(changes.added),
+        _encode_graphs(changes.dropped_graphs),
+        _encode_graphs(changes.created_graphs),
+    )
+    return b"".join((_SECTIONS.pack(*map(len, sections)), *sections))
+
+
+def decode_changes(payload: bytes) -> ChangeSet:
+    """The ChangeSet in a payload.
+
+    Raises CorruptionError: the checksum has held, so bytes that do not parse were written wrong.
+    """
+    try:
+        lengths = _SECTIONS.unpack_from(payload)
+        if _SECTIONS.size + sum(lengths) != len(payload):
+            raise ValueError("sections do not fill the payload")
+        sections = list(_cut(payload, lengths))
+        return ChangeSet(
+            tuple(_decode_quads(sections[0])),
+            tuple(_decode_quads(sections[1])),
+            tuple(_decode_graphs(sections[2])),
+            tuple(_decode_graphs(sections[3])),
+        )
+    except (struct.error, ValueError, SyntaxError) as error:
+        raise CorruptionError(f"a change that cannot be read: {error}", "update log entry") from error
+
+
+def _cut(payload: bytes, lengths: Iterable[int]) -> Iterator[bytes]:
+    start = _SECTIONS.size
+    for length in lengths:
+        yield payload[start : start + length]
+        start += length
+
+
+def encode_change_parts(changes: ChangeSet, part_bytes: int) -> list[bytes]:
+    """The ChangeSet as one payload, or as several of about part_bytes each where it is larger.
+
+    The parts, decoded and put one behind the other, are the ChangeSet again: the graphs stand in the first,
+    what is removed comes before what is added. A quad is never cut, so a part with a very long literal may be
+    larger.
+    """
+    whole = encode_changes(changes)
+    if len(whole) <= part_bytes:
+        return [whole]
+    size = -(-changes.affected_triples * part_bytes // len(whole)) or 1
+    parts = [ChangeSet(dropped_graphs=changes.dropped_graphs, created_graphs=changes.created_graphs)]
+    parts = parts if parts[0] else []
+    parts += (ChangeSet(removed=quads) for quads in _chunks(changes.removed, size))
+    parts += (ChangeSet(added=quads) for quads in _chunks(changes.added, size))
+    return [encode_changes(part) for part in parts]
+
+
+def _chunks(quads: tuple[Quad, ...], size: int) -> Iterator[tuple[Quad, ...]]:
+    return (quads[start : start + size] for start in range(0, len(quads), size))
+
+
+def encode_close(parts: int) -> bytes:
+    """The payload of a CLOSE entry."""
+    return _CLOSE.pack(parts)
+
+
+def decode_close(payload: bytes) -> int:
+    """How many PART entries a CLOSE closes. Raises CorruptionError."""
+    if len(payload) != _CLOSE.size:
+        raise CorruptionError("a CLOSE of the wrong length", "update log entry")
+    parts: int = _CLOSE.unpack(payload)[0]
+    return parts
+
+
+def _encode_quads(quads: tuple[Quad, ...]) -> bytes:
+    return (serialize(quads, format=RdfFormat.N_QUADS) or b"") if quads else b""
+
+
+def _decode_quads(text: bytes) -> Iterator[Quad]:
+    # lenient: whatever the engine stores it must read back, also what a strict parser finds fault with
+    return parse(text, format=RdfFormat.N_QUADS, lenient=True) if text else iter(())
+
+
+def _encode_graphs(graphs: tuple[NamedGraph, ...]) -> bytes:
+    return "".join(f"{graph}\n" for graph in graphs).encode()
+
+
+def _decode_graphs(text: bytes) -> Iterator[NamedGraph]:
+    for line in text.decode().split("\n")[:-1]:
+        if line.startswith("_:"):
+            yield BlankNode(line[2:])
+        else:
+            yield NamedNode(line[1:-1])

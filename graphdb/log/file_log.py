@@ -1,0 +1,261 @@
+"""The update log on disk: a chain of segments in one directory, used by one process.
+
+Segments are numbered in the order of their making, and a newer one has the say: where it begins at or before
+an index that an older one holds, the older one's entry does not count. So taking entries back (after a sync
+that failed, or where a Raft leader says otherwise) is one atomic step, whatever the older files contain: a
+new segment appears.
+"""
+
+import contextlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from graphdb.errors import CorruptionError, LogUnavailable, OutcomeUnknown, UnavailableError
+from graphdb.log.file_system import FileSystem, storage_error
+from graphdb.log.segment import TEMPORARY_SUFFIX, Segment, TailUnknown, parse_segment_name, segment_path
+from graphdb.model import LogEntry
+
+__all__ = ["FileLog", "FileLogConfig", "begin_log"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileLogConfig:
+    """How the log lies on disk."""
+
+    segment_bytes: int = 64 << 20  # a new segment is begun when this is reached; compaction drops whole ones
+    reserve_bytes: int = (
+        4 << 20
+    )  # room allocated at a time; syncing in reserved room is twice as fast; < segment_bytes
+
+    def __post_init__(self) -> None:
+        if not 0 < self.reserve_bytes <= self.segment_bytes:
+            raise ValueError("reserve_bytes must be positive and at most segment_bytes")
+
+
+class FileLog:
+    """An ordered list of entries that survives crashes. One thread at a time; one process at a time (a lock
+    file).
+
+    What append has returned for is on disk. An append that raised StorageFull or LogUnavailable has stored
+    nothing, now and after any crash; one that raised OutcomeUnknown has stored nothing that this object
+    shows, but a process that opens the directory after a crash may find it. In every case the log can be used
+    on.
+    """
+
+    def __init__(self, file_system: FileSystem, directory: str, config: FileLogConfig | None = None) -> None:
+        """Open the log in a directory, made where missing.
+
+        Raises LogUnavailable where another process has it open or the disk refuses, CorruptionError where
+        acknowledged entries are damaged or missing.
+        """
+        self._file_system = file_system
+        self._directory = directory
+        self._config = config or FileLogConfig()
+        self._segments: list[Segment] = []
+        self._void: list[Segment] = []  # superseded, to be removed before any older one is
+        self._stillborn: list[
+            str
+        ] = []  # files that a failed beginning may have left; no append before they are gone
+        self._tail_unknown = False
+        try:
+            file_system.make_directory(directory)
+            self._lock = file_system.lock(os.path.join(directory, "lock"))
+        except OSError as error:
+            raise storage_error(error, f"opening the log {directory}") from error
+        try:
+            self._open_segments()
+        except OSError as error:
+            self.close()
+            raise storage_error(error, f"opening the log {directory}") from error
+        except CorruptionError:
+            self.close()
+            raise
+
+    @property
+    def first_index(self) -> int:
+        """The oldest index that can still be read; last_index + 1 where there is none."""
+        return self._segments[0].first_index
+
+    @property
+    def last_index(self) -> int:
+        """The newest entry's log_index, 0 in a log that never had one."""
+        return self._segments[-1].last_index
+
+    def append(self, entries: Sequence[LogEntry]) -> None:
+        """Store entries, all with one sync, and return when they are on disk.
+
+        Their log_index continues last_index without a gap. Raises StorageFull, LogUnavailable,
+        OutcomeUnknown.
+        """
+        assert [entry.log_index for entry in entries] == list(
+            range(self.last_index + 1, self.last_index + 1 + len(entries))
+        ), "entries must continue the log"
+        self._settle()
+        if self._segments[-1].end >= self._config.segment_bytes:
+            self._begin_segment(self.last_index + 1)
+        try:
+            self._segments[-1].append(entries, self._config.reserve_bytes)
+        except TailUnknown as error:
+            self._tail_unknown = True
+            try:
+                self._settle()
+            except UnavailableError as second:
+                raise OutcomeUnknown(f"writing the log: {error.strerror}; {second}", 5) from error
+            raise storage_error(error, "writing the log") from error
+        except OSError as error:
+            raise storage_error(error, "writing the log") from error
+
+    def read(self, from_index: int, max_bytes: int = 4 << 20) -> list[LogEntry]:
+        """Entries from from_index on, in order: as many as fit max_bytes, at least one, none behind
+        last_index.
+
+        The list ends at the end of a segment too: an empty list, and only that, means the end of the log.
+        Raises CorruptionError where the index has been compacted away or an entry is damaged, LogUnavailable.
+        """
+        if from_index > self.last_index:
+            return []
+        if from_index < self.first_index:
+            raise CorruptionError(f"the log begins at {self.first_index}, not {from_index}", self._directory)
+        segment = next(s for s in reversed(self._segments) if s.first_index <= from_index)
+        try:
+            return segment.read(from_index, max_bytes)
+        except OSError as error:
+            raise LogUnavailable(f"reading the log: {error.strerror}") from error
+
+    def truncate_before(self, index: int) -> None:
+        """Drop entries before index that nobody needs, in whole segments: first_index stays at most index.
+
+        Raises LogUnavailable, StorageFull; then some may be dropped.
+        """
+        self._drop_void()
+        while len(self._segments) > 1 and self._segments[1].first_index <= index:
+            self._remove(self._segments[0])
+            self._segments.pop(0).close()
+
+    def truncate_after(self, index: int) -> None:
+        """Take back the entries behind index, all at once. index is in [first_index - 1, last_index].
+
+        Raises StorageFull, LogUnavailable; then nothing has changed, but after a crash it may have.
+        """
+        assert self.first_index - 1 <= index <= self.last_index, index
+        self._settle()
+        if index < self.last_index:
+            self._begin_segment(index + 1)
+
+    def close(self) -> None:
+        """Let go of the files and the lock. Everything acknowledged is on disk already."""
+        for segment in self._segments + self._void:
+            segment.close()
+        self._segments, self._void = [], []
+        self._lock.release()
+
+    def validate_state(self) -> None:
+        """Assert what always holds between calls."""
+        assert self._segments, "a log has a segment"
+        for segment in self._segments:
+            segment.validate_state()
+        for older, newer in pairwise(self._segments):
+            assert older.sequence < newer.sequence
+            assert older.last_index + 1 == newer.first_index
+
+    def _settle(self) -> None:
+        """Finish what a failed call has left open; until then nothing may be appended.
+
+        After a sync that failed, go on in a new segment, which makes void whatever the old one has got. The
+        old file is never synced again: that would succeed and prove nothing (`File.sync`).
+        """
+        self._settle_stillborn()
+        if self._tail_unknown:
+            self._begin_segment(self.last_index + 1)
+
+    def _begin_segment(self, first_index: int) -> None:
+        """Make the segment that holds first_index and all that follow; atomic also across a crash."""
+        sequence = self._segments[-1].sequence + 1 if self._segments else 1
+        path = segment_path(self._directory, sequence, first_index)
+        reserve = self._config.reserve_bytes
+        try:
+            segment = Segment.create(self._file_system, path, sequence, first_index, reserve)
+        except OSError as error:
+            self._stillborn = [path + TEMPORARY_SUFFIX, path]
+            with contextlib.suppress(UnavailableError):
+                self._settle_stillborn()
+            raise storage_error(error, "beginning a log segment") from error
+        self._tail_unknown = False
+        self._supersede(first_index)
+        self._segments.append(segment)
+        with contextlib.suppress(
+            UnavailableError
+        ):  # what stays is void, and removed before the next compaction
+            self._drop_void()
+
+    def _supersede(self, first_index: int) -> None:
+        for older in self._segments:
+            older.forget_after(first_index - 1)
+        self._void += [older for older in self._segments if older.first_index >= first_index]
+        self._segments = [older for older in self._segments if older.first_index < first_index]
+
+    def _drop_void(self) -> None:
+        while self._void:
+            self._remove(self._void[0])
+            self._void.pop(0).close()
+
+    def _settle_stillborn(self) -> None:
+        if self._stillborn:
+            self._remove_files(self._stillborn)
+            self._stillborn = []
+
+    def _remove(self, segment: Segment) -> None:
+        """Unlink one segment for good: were two removals under way and one lost, the chain could get a gap."""
+        self._remove_files([segment.path])
+
+    def _remove_files(self, paths: Sequence[str]) -> None:
+        try:
+            for path in paths:
+                with contextlib.suppress(FileNotFoundError):
+                    self._file_system.unlink(path)
+            self._file_system.sync_directory(self._directory)
+        except OSError as error:
+            raise storage_error(error, "removing a log segment") from error
+
+    def _open_segments(self) -> None:
+        # a process that was killed may have made names that are not on disk yet; entries will rely on them
+        self._file_system.sync_directory(self._directory)
+        for name in self._file_system.list(self._directory):
+            path = os.path.join(self._directory, name)
+            if name.endswith(TEMPORARY_SUFFIX):
+                self._file_system.unlink(path)
+            elif parse_segment_name(name) is not None:
+                self._segments.append(Segment.open(self._file_system, path))
+        self._segments.sort(key=lambda segment: segment.sequence)
+        self._set_aside_superseded()
+        for older, newer in pairwise(self._segments):
+            older.load(newer.first_index - 1)
+        for newest in self._segments[-1:]:
+            newest.load(None)
+        self._drop_void()
+        if not self._segments:
+            self._begin_segment(1)
+
+    def _set_aside_superseded(self) -> None:
+        counting: list[Segment] = []
+        for segment in reversed(self._segments):
+            if counting and segment.first_index >= counting[0].first_index:
+                self._void.append(segment)
+            else:
+                counting.insert(0, segment)
+        self._segments = counting
+
+
+def begin_log(file_system: FileSystem, directory: str, first_index: int) -> None:
+    """Make an empty log whose first entry will be first_index, in a directory without one.
+
+    Raises StorageFull, LogUnavailable.
+    """
+    try:
+        file_system.make_directory(directory)
+        path = segment_path(directory, 1, first_index)
+        Segment.create(file_system, path, 1, first_index, reserve=0).close()
+    except OSError as error:
+        raise storage_error(error, f"making a log in {directory}") from error

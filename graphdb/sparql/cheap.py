@@ -1,0 +1,106 @@
+"""Which queries are cheap: those whose work is bounded by the size of their answer.
+
+Such a query can be begun anywhere, even on an event loop, because whoever takes its rows can stop it after a few.
+The syntax tree alone decides, without statistics; in doubt a query is not cheap.
+"""
+
+from graphdb.sparql.patterns import (
+    GraphPattern,
+    GroupGraphPattern,
+    SelectClause,
+    SolutionModifiers,
+    TriplePattern,
+    TriplesBlock,
+)
+from graphdb.sparql.syntax import Query
+from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, RdfLiteral, Variable
+
+__all__ = ["FEW_ROWS", "is_cheap"]
+
+FEW_ROWS = 1_000  # a LIMIT up to this keeps a pattern cheap that nothing else anchors
+RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+
+
+def is_cheap(query: Query) -> bool:
+    """Whether every step of the evaluation yields a row of the answer.
+
+    That holds for SELECT and ASK over one triple pattern without a path, in the default graph or in one named by
+    an IRI: each is a scan of one index, in which every entry is a row. It does not hold where rows are dropped
+    (FILTER, DISTINCT, OFFSET, a variable that stands twice) or collected first (ORDER BY, GROUP BY), and not for
+    a join, which may look at any number of rows to find none. The answer shall also be short as far as one can
+    tell: a subject or object is given, or a small LIMIT.
+    """
+    if query.form not in ("SELECT", "ASK") or query.dataset or query.values is not None:
+        return False
+    if query.where is None or not _has_plain_modifiers(query.modifiers):
+        return False
+    triples = _triples(query.where)
+    if triples is None or len(triples) > 1:
+        return False
+    if not triples:
+        return query.form == "ASK"
+    return (
+        _is_one_scan(triples[0])
+        and _shows_rows(query.select, triples[0])
+        and (query.form == "ASK" or _is_short(triples[0], query.modifiers.limit))
+    )
+
+
+def _has_plain_modifiers(modifiers: SolutionModifiers) -> bool:
+    return not (modifiers.group_by or modifiers.having or modifiers.order_by or modifiers.offset)
+
+
+def _triples(group: GroupGraphPattern) -> tuple[TriplePattern, ...] | None:
+    """The triple patterns of a group that holds nothing else, or nothing but GRAPH <iri> with such a group."""
+    match group.elements:
+        case ():
+            return ()
+        case (TriplesBlock(triples=triples),):
+            return triples
+        case (GraphPattern(name=Iri(), pattern=GroupGraphPattern(elements=(TriplesBlock(triples=triples),))),):
+            return triples
+        case _:
+            return None
+
+
+def _is_one_scan(triple: TriplePattern) -> bool:
+    names = []
+    for term in (triple.subject, triple.predicate, triple.object):
+        match term:
+            case Variable(name=name):
+                names.append(f"?{name}")
+            case BlankNodeLabel(label=label):
+                names.append(f"_:{label}")
+            case Iri() | RdfLiteral():
+                pass
+            case _:
+                return False
+    return len(set(names)) == len(names)
+
+
+def _shows_rows(select: SelectClause | None, triple: TriplePattern) -> bool:
+    """Whether each solution puts something into the answer, so that a long answer is soon seen to be long."""
+    if select is None:
+        return True
+    if select.distinct or select.reduced:
+        return False
+    if select.projections is None:
+        return True
+    bound = {term.name for term in (triple.subject, triple.predicate, triple.object) if isinstance(term, Variable)}
+    plain = all(projection.expression is None for projection in select.projections)
+    return plain and (not bound or any(projection.variable.name in bound for projection in select.projections))
+
+
+def _is_short(triple: TriplePattern, limit: int | None) -> bool:
+    if limit is not None and limit <= FEW_ROWS:
+        return True
+    if _is_constant(triple.subject):
+        return True
+    return _is_constant(triple.object) and triple.predicate != _TYPE
+
+
+def _is_constant(term: PatternTerm) -> bool:
+    return isinstance(term, Iri | RdfLiteral)
+
+
+_TYPE = Iri(RDF_TYPE, None)  # type: ignore[arg-type] # equality does not look at the span

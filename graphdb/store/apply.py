@@ -1,0 +1,220 @@
+"""Applying ChangeSets to a pyoxigraph store in one atomic call.
+
+pyoxigraph has no transaction object, and a few atomic calls: `extend` adds quads; `bulk_extend` adds very
+many, in files of their own that become visible together; `update` runs SPARQL text. A change that both adds
+and removes goes through `update`: as text it would cost as much again to write and read, and text cannot name
+the blank nodes of the store. So the text is fixed, and the quads come in through custom functions: for each
+row of a grid of numbers the engine asks for the next quad, whose parts land in the variables of four
+templates (remove or add, default or named graph). The rows are pulled one by one, so that a stream of changes
+is never in Python's memory as a whole; the engine's own memory holds all of an `extend` or `update` until its
+end, about a kilobyte for each quad.
+
+pyoxigraph takes an exception in a custom function for an unbound variable. A stream that fails half-way must
+not be taken for a short one, so the text ends in a check: a guard graph is made only if the rows ended well,
+then dropped, and to drop a graph that does not exist fails the whole update.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, count, islice
+from typing import TypeAlias
+
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Store, Triple
+
+from graphdb.model import ChangeSet, NamedGraph
+from graphdb.store.engine_errors import storage_failures
+
+__all__ = ["apply_changes"]
+
+Term: TypeAlias = NamedNode | BlankNode | Literal | Triple
+CustomFunction: TypeAlias = Callable[..., Term | None]
+
+BULK_FROM_QUADS = 50_000  # below, the half second that a bulk load takes at least costs more than it saves
+GRID_SIDE = 1000
+NUMBERS = " ".join(map(str, range(GRID_SIDE)))
+# Three nested levels: up to a billion rows, and no more than three thousand idle ones after the last quad.
+GRID = (
+    f"{{ VALUES ?a {{ {NUMBERS} }} FILTER(<fn:more>(?a)) }} "
+    f"LATERAL {{ VALUES ?b {{ {NUMBERS} }} FILTER(<fn:more>(?b)) }} "
+    f"LATERAL {{ VALUES ?c {{ {NUMBERS} }} }}"
+)
+TEMPLATES = """
+DELETE { ?defaultRemoved ?p ?o . GRAPH ?graphRemoved { ?s ?p ?o } }
+INSERT { ?defaultAdded ?p ?o . GRAPH ?graphAdded { ?s ?p ?o } }
+WHERE { %s
+  BIND(<fn:next>(?c) AS ?p) FILTER(BOUND(?p))
+  BIND(<fn:subject>(?p) AS ?s) BIND(<fn:object>(?p) AS ?o)
+  BIND(<fn:default-removed>(?p) AS ?defaultRemoved) BIND(<fn:graph-removed>(?p) AS ?graphRemoved)
+  BIND(<fn:default-added>(?p) AS ?defaultAdded) BIND(<fn:graph-added>(?p) AS ?graphAdded)
+};
+INSERT { GRAPH %s { <fn:guard> <fn:guard> <fn:guard> } } WHERE { FILTER(<fn:complete>()) };
+DROP GRAPH %s"""
+DEFAULT_GRAPH = DefaultGraph()
+
+
+def apply_changes(store: Store, changes: Iterable[ChangeSet]) -> None:
+    """Apply the parts of one net change, all or nothing; see `QuadStore.apply_many`.
+
+    Raises StorageFull, CorruptionError, and whatever the iterable raises; then the store is as it was.
+    """
+    parts = iter(changes)
+    first = _first(parts)
+    alone = isinstance(changes, tuple) and len(changes) == 1
+    names = _Names(first)
+    rest = names.watch(parts)
+    with storage_failures():
+        if first.removed or first.dropped_graphs or (alone and _creates_empty(first)):
+            _update(store, first, rest, alone=alone)
+        else:
+            _extend(store, chain(first.added, _only_added(rest)))
+        names.settle(store)
+
+
+def _first(parts: Iterator[ChangeSet]) -> ChangeSet:
+    """The first part that has quads, with the names of those before it."""
+    first = ChangeSet()
+    for part in parts:
+        first = ChangeSet(
+            part.removed,
+            part.added,
+            first.dropped_graphs + part.dropped_graphs,
+            first.created_graphs + part.created_graphs,
+        )
+        if part.removed or part.added:
+            break
+    return first
+
+
+class _Names:
+    """The graph names of all parts, as they go by."""
+
+    def __init__(self, first: ChangeSet) -> None:
+        self._created = list(first.created_graphs)
+        self._dropped = list(first.dropped_graphs)
+
+    def watch(self, parts: Iterator[ChangeSet]) -> Iterator[ChangeSet]:
+        for part in parts:
+            self._created += part.created_graphs
+            self._dropped += part.dropped_graphs
+            yield part
+
+    def settle(self, store: Store) -> None:
+        """Make and drop what the atomic call did not: names of blank nodes and of later parts, all empty."""
+        for graph in self._dropped:
+            if store.contains_named_graph(graph):
+                store.remove_graph(graph)
+        for graph in self._created:
+            if not store.contains_named_graph(graph):
+                store.add_graph(graph)
+
+
+class _Rows:
+    """The quads of a stream of changes, handed to the engine term by term through custom functions."""
+
+    def __init__(self, changes: Iterable[ChangeSet], dropped: frozenset[NamedGraph]) -> None:
+        """dropped: the graphs that go as a whole, whose quads need not be removed one by one."""
+        self._rows = _rows(changes, dropped)
+        self._removes = False
+        self._quad: Quad | None = None
+        self._ended = False
+        self.failure: BaseException | None = None
+
+    def functions(self) -> dict[NamedNode, CustomFunction]:
+        """The custom functions that the templates name."""
+        return {
+            NamedNode("fn:more"): lambda _: Literal(not self._ended),
+            NamedNode("fn:next"): self._next,
+            NamedNode("fn:subject"): lambda _: self._now().subject,
+            NamedNode("fn:object"): lambda _: self._now().object,
+            NamedNode("fn:default-removed"): lambda _: self._subject_if(removes=True),
+            NamedNode("fn:graph-removed"): lambda _: self._graph_if(removes=True),
+            NamedNode("fn:default-added"): lambda _: self._subject_if(removes=False),
+            NamedNode("fn:graph-added"): lambda _: self._graph_if(removes=False),
+            NamedNode("fn:complete"): lambda: Literal(
+                self.failure is None and next(self._rows, None) is None
+            ),
+        }
+
+    def _next(self, _: Term) -> NamedNode | None:
+        """Go to the next quad and give its predicate; None at the end."""
+        try:
+            row = next(self._rows, None)
+        except BaseException as error:  # noqa: BLE001 - the engine would swallow it; apply_changes raises it again
+            self.failure, row = error, None
+        if row is None:
+            self._ended = True
+            return None
+        self._removes, self._quad = row
+        return self._quad.predicate
+
+    def _now(self) -> Quad:
+        assert self._quad is not None
+        return self._quad
+
+    def _subject_if(self, *, removes: bool) -> Term | None:
+        quad = self._now()
+        return quad.subject if self._removes is removes and quad.graph_name == DEFAULT_GRAPH else None
+
+    def _graph_if(self, *, removes: bool) -> Term | None:
+        graph = self._now().graph_name
+        return None if isinstance(graph, DefaultGraph) or self._removes is not removes else graph
+
+
+def _rows(changes: Iterable[ChangeSet], dropped: frozenset[NamedGraph]) -> Iterator[tuple[bool, Quad]]:
+    """Each quad with whether it is removed."""
+    for change in changes:
+        for quad in change.removed:
+            if quad.graph_name not in dropped:
+                yield True, quad
+        for quad in change.added:
+            yield False, quad
+
+
+def _extend(store: Store, quads: Iterator[Quad]) -> None:
+    head = list(islice(quads, BULK_FROM_QUADS))
+    following = next(quads, None)
+    if following is None:
+        store.extend(head)
+    else:
+        store.bulk_extend(chain(head, (following,), quads))
+
+
+def _update(store: Store, first: ChangeSet, rest: Iterator[ChangeSet], *, alone: bool) -> None:
+    """Apply in one call of `update`. alone: no part follows the first, so the number of rows is known."""
+    dropped = frozenset(graph for graph in first.dropped_graphs if isinstance(graph, NamedNode))
+    created = [graph for graph in first.created_graphs if isinstance(graph, NamedNode)]
+    rows = _Rows(chain((first,), rest), dropped)
+    guard = _guard(store)
+    text = ";".join(
+        [
+            *(f"DROP SILENT GRAPH {graph}" for graph in dropped),
+            TEMPLATES % (_grid(first) if alone else GRID, guard, guard),
+            *(f"CREATE SILENT GRAPH {graph}" for graph in created),
+        ]
+    )
+    try:
+        store.update(text, custom_functions=rows.functions())
+    except RuntimeError as error:
+        raise rows.failure or error from None
+
+
+def _grid(change: ChangeSet) -> str:
+    """As many rows as the change has quads, where they are few: a long grid takes milliseconds to parse."""
+    size = change.affected_triples
+    return f"VALUES ?c {{ {' '.join(map(str, range(size)))} }}" if size <= GRID_SIDE else GRID
+
+
+def _guard(store: Store) -> NamedNode:
+    """A name that no graph has."""
+    names = (NamedNode(f"fn:guard-{number}") for number in count())
+    return next(name for name in names if not store.contains_named_graph(name))
+
+
+def _creates_empty(change: ChangeSet) -> bool:
+    """Whether a new graph is not brought into being by its quads."""
+    return bool(set(change.created_graphs).difference(quad.graph_name for quad in change.added))
+
+
+def _only_added(parts: Iterator[ChangeSet]) -> Iterator[Quad]:
+    for part in parts:
+        assert not part.removed, "parts that remove come before parts that only add"
+        yield from part.added

@@ -1,0 +1,139 @@
+"""`Overlay`: the store as it will be once the changes that are planned but not applied have been applied."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import chain
+from types import TracebackType
+
+from pyoxigraph import DefaultGraph, NamedNode, Quad
+
+from graphdb.errors import UnknownGraph
+from graphdb.model import ChangeSet, NamedGraph
+from graphdb.sparql.dataset import Dataset
+from graphdb.store.net_change import NetChange
+from graphdb.store.quad_store import Answer, QuadStore
+
+__all__ = ["BaseNotApplied", "Overlay", "RequestOverlay"]
+
+
+class BaseNotApplied(Exception):
+    """A request must query a state that holds earlier requests' changes: apply those, then plan it again."""
+
+
+class Overlay:
+    """A store with a pending change laid over it; readers of the store see nothing of it.
+
+    The writer makes one `Overlay(store)` a batch: it plans a request against it, then pushes the ChangeSet
+    that came of it and plans the next. Quads and graph names are answered here; a query is answered only
+    while nothing is pending, else BaseNotApplied. For one thread; the store must not change while something
+    is pending.
+    """
+
+    def __init__(self, base: "QuadStore | Overlay") -> None:
+        self._base = base
+        self._pending = NetChange()
+
+    @property
+    def pending(self) -> ChangeSet:
+        """The net effect of all that was pushed."""
+        return self._pending.to_change_set()
+
+    def push(self, change: ChangeSet) -> None:
+        """Lay a change over this state, of which it must be a real change."""
+        self._pending.push(change)
+
+    def request(self) -> "RequestOverlay":
+        """A layer for the operations of one request. The caller closes it; this state stays as it is."""
+        return RequestOverlay(self)
+
+    def query_text(self, text: str, dataset: Dataset, *, default_graph: NamedNode | None = None) -> Answer:
+        """`QuadStore.query_text` on this state, on behalf of a request.
+
+        Raises EvaluationFailed, BaseNotApplied.
+        """
+        return self._applied_store().query_text(text, dataset, default_graph=default_graph)
+
+    def _applied_store(self) -> QuadStore:
+        """The store, if it is this very state."""
+        if self._pending:
+            raise BaseNotApplied
+        return self._base if isinstance(self._base, QuadStore) else self._base._applied_store()
+
+    def contains(self, quad: Quad) -> bool:
+        """Whether the quad is there."""
+        if quad in self._pending.added:
+            return True
+        return quad not in self._pending.removed and self._base.contains(quad)
+
+    def graph_exists(self, graph: NamedGraph) -> bool:
+        """True also for a graph that was created empty."""
+        if graph in self._pending.created_graphs:
+            return True
+        return graph not in self._pending.dropped_graphs and self._base.graph_exists(graph)
+
+    def graph_quads(self, graph: NamedGraph | None) -> Iterator[Quad]:
+        """The quads of one graph (None: the default graph).
+
+        Raises UnknownGraph, at the call.
+        """
+        if graph is None:
+            return self._laid_over(self._base.graph_quads(None), None)
+        if not self.graph_exists(graph):
+            raise UnknownGraph(graph.value)
+        below = self._base.graph_quads(graph) if self._base.graph_exists(graph) else iter(())
+        return self._laid_over(below, graph)
+
+    def dataset_quads(self) -> Iterator[Quad]:
+        """The quads of all graphs."""
+        removed = self._pending.removed
+        return chain((q for q in self._base.dataset_quads() if q not in removed), self._pending.added)
+
+    def named_graphs(self) -> Iterator[NamedGraph]:
+        """The names of the graphs that exist, the empty ones too."""
+        dropped = self._pending.dropped_graphs
+        return chain((g for g in self._base.named_graphs() if g not in dropped), self._pending.created_graphs)
+
+    def _laid_over(self, below: Iterator[Quad], graph: NamedGraph | None) -> Iterator[Quad]:
+        name = graph or DefaultGraph()
+        removed = self._pending.removed
+        return chain(
+            (quad for quad in below if quad not in removed),
+            (quad for quad in self._pending.added if quad.graph_name == name),
+        )
+
+
+class RequestOverlay(Overlay):
+    """The changes of one request's earlier operations, over the state that the request began with.
+
+    A query that has to see them is answered from a scratch copy of the store, made when it is first needed
+    and deleted at the end.
+    """
+
+    def __init__(self, base: Overlay) -> None:
+        super().__init__(base)
+        self._scratch: QuadStore | None = None
+        self._opened = ExitStack()
+
+    def __enter__(self) -> "RequestOverlay":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._scratch = None
+        self._opened.close()
+
+    def push(self, change: ChangeSet) -> None:
+        """Lay a change over this state, of which it must be a real change."""
+        super().push(change)
+        if self._scratch is not None:
+            self._scratch.apply(change)
+
+    def _applied_store(self) -> QuadStore:
+        if not self._pending:
+            return super()._applied_store()
+        if self._scratch is None:
+            assert isinstance(self._base, Overlay)
+            self._scratch = self._opened.enter_context(self._base._applied_store().scratch())
+            self._scratch.apply(self.pending)
+        return self._scratch

@@ -1,0 +1,161 @@
+"""`QuadStore`: the quads of one node in an opened pyoxigraph store, read as of now and changed by whole
+ChangeSets.
+
+Who opened the store owns it: this class neither opens nor locks, and knows nothing of the log.
+"""
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyoxigraph import DefaultGraph, NamedNode, Quad, QueryBoolean, QuerySolutions, QueryTriples, Store
+
+from graphdb.errors import UnknownGraph
+from graphdb.model import ChangeSet, NamedGraph
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.syntax import Query
+from graphdb.store.apply import apply_changes
+from graphdb.store.engine_errors import request_failures, storage_failures
+
+__all__ = ["Answer", "QuadStore"]
+
+Answer = QuerySolutions | QueryTriples | QueryBoolean
+
+
+class QuadStore:
+    """Quads over a pyoxigraph Store, in memory or on disk.
+
+    Reading may happen on any thread at any time and sees one consistent state; changes come from one writer
+    at a time. A change that fails leaves the store as it was.
+    """
+
+    def __init__(
+        self, store: Store, *, scratch_directory: Path | None = None, union_default_graph: bool = False
+    ) -> None:
+        """Take an opened store.
+
+        scratch_directory exists, is on the store's own file system and is where scratch copies are made; None
+        for a store in memory. union_default_graph makes the default graph of queries without a dataset of
+        their own the union of all graphs.
+        """
+        self._store = store
+        self._scratch_directory = scratch_directory
+        self._union_default_graph = union_default_graph
+
+    def query(self, query: Query, dataset: Dataset) -> Answer:
+        """Start evaluating a query on the present state; rows are computed as they are taken.
+
+        A dataset that names graphs overrides the FROM clauses of the query.
+        Raises EvaluationFailed. Taking rows may raise pyoxigraph's own errors: see `request_failures`.
+        """
+        return self.query_text(query.text, dataset or _own_dataset(query), base_iri=query.base_iri)
+
+    def query_text(
+        self,
+        text: str,
+        dataset: Dataset,
+        *,
+        default_graph: NamedNode | None = None,
+        base_iri: str | None = None,
+    ) -> Answer:
+        """`query` for text whose own FROM clauses, if any, do not count.
+
+        default_graph stands in for the store's default graph, beside all named graphs, where the dataset
+        names none.
+        """
+        with request_failures():
+            return self._store.query(
+                text,
+                base_iri=base_iri,
+                use_default_graph_as_union=self._union_default_graph
+                and not dataset
+                and default_graph is None,
+                default_graph=list(dataset.default_graphs) if dataset else default_graph,
+                named_graphs=list(dataset.named_graphs) if dataset else None,
+            )
+
+    def contains(self, quad: Quad) -> bool:
+        """Whether the quad is there."""
+        return quad in self._store
+
+    def graph_exists(self, graph: NamedGraph) -> bool:
+        """True also for a graph that was created empty."""
+        return self._store.contains_named_graph(graph)
+
+    def graph_quads(self, graph: NamedGraph | None) -> Iterator[Quad]:
+        """The quads of one graph (None: the default graph) as it is at the call.
+
+        Raises UnknownGraph, at the call.
+        """
+        if graph is not None and not self.graph_exists(graph):
+            raise UnknownGraph(graph.value)
+        return self._store.quads_for_pattern(None, None, None, graph or DefaultGraph())
+
+    def dataset_quads(self) -> Iterator[Quad]:
+        """Every quad, as the dataset is at the call."""
+        return self._store.quads_for_pattern(None, None, None, None)
+
+    def named_graphs(self) -> Iterator[NamedGraph]:
+        """The names of the graphs that exist, the empty ones too."""
+        return self._store.named_graphs()
+
+    def apply(self, change: ChangeSet) -> None:
+        """Make one change visible, all at once. Applying it again changes nothing.
+
+        Raises StorageFull, CorruptionError.
+        """
+        apply_changes(self._store, (change,))
+
+    def apply_many(self, changes: Iterable[ChangeSet]) -> None:
+        """Make the parts of one change visible, all at once, holding one part at a time in Python's memory.
+
+        The parts together are net: no quad stands in two of them. Parts that remove come before parts that
+        only add (so a stream that begins without removals can take the faster road), and graphs created or
+        dropped stand in the first part; those named later come and go by themselves just after the quads.
+        Raises StorageFull, CorruptionError.
+        """
+        apply_changes(self._store, changes)
+
+    def checkpoint(self, path: Path) -> None:
+        """Write a copy of the present state to a directory that does not exist yet: hard links where
+        possible.
+
+        Raises StorageFull, CorruptionError. The store must be on disk.
+        """
+        with storage_failures():
+            self._store.backup(path)
+
+    def flush(self) -> None:
+        """Return once everything applied so far is on disk.
+
+        Raises StorageFull, CorruptionError.
+        """
+        with storage_failures():
+            self._store.flush()
+
+    @contextmanager
+    def scratch(self) -> Iterator["QuadStore"]:
+        """An independent copy of the present state, to change and throw away."""
+        if self._scratch_directory is None:
+            copy = Store()
+            copy.bulk_extend(self.dataset_quads())
+            for graph in self.named_graphs():
+                copy.add_graph(graph)
+            yield self._like(copy)
+            return
+        with tempfile.TemporaryDirectory(dir=self._scratch_directory) as directory:
+            place = Path(directory) / "store"
+            self.checkpoint(place)
+            yield self._like(Store(place))
+
+    def _like(self, store: Store) -> "QuadStore":
+        return QuadStore(store, union_default_graph=self._union_default_graph)
+
+
+def _own_dataset(query: Query) -> Dataset:
+    """The FROM and FROM NAMED clauses of a query as a dataset."""
+    return Dataset(
+        tuple(NamedNode(clause.graph.value) for clause in query.dataset if not clause.named),
+        tuple(NamedNode(clause.graph.value) for clause in query.dataset if clause.named),
+    )

@@ -1,0 +1,213 @@
+"""Answers whose bytes a worker thread makes: whole where they are small, streamed with backpressure where not.
+
+The worker runs native code that blocks; the event loop sends. Between them lies a `Pipe` of a few chunks, so an
+answer of any length takes constant memory, a slow client slows its own worker only, and a client that goes away
+stops the worker at its next chunk.
+"""
+
+import asyncio
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from graphdb.errors import QueryTimeout
+
+__all__ = ["AnswerBroken", "Pipe", "Produce", "WorkerAnswer", "Workers"]
+
+log = logging.getLogger(__name__)
+
+CHUNKS_MAX = 4  # in a pipe, each about 64 kB
+STALL_S = 60.0  # how long a client may take to accept one chunk
+
+
+class AnswerBroken(Exception):
+    """An answer failed after its head was sent. The server closes the connection, so the client sees the break."""
+
+
+class _NobodyReads(Exception):
+    """Raised in the worker: the reading end of its pipe is closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    data: bytes
+    is_last: bool
+
+
+class Pipe:
+    """Chunks on their way from one worker thread to the event loop that made the pipe.
+
+    The worker fills `headers`, the head of the answer, before its first chunk.
+    """
+
+    def __init__(self) -> None:
+        self.headers: dict[str, str] = {}
+        self._loop = asyncio.get_running_loop()
+        self._pieces: asyncio.Queue[_Piece | BaseException] = asyncio.Queue()
+        self._room = threading.Semaphore(CHUNKS_MAX)
+        self._closed = threading.Event()
+        self._held: bytes | None = None
+
+    def write(self, chunk: bytes) -> None:
+        """From the worker: pass a chunk on, waiting for room.
+
+        One chunk is held back, so that the last one goes out marked as the last.
+        """
+        if self._held is not None and chunk:
+            self._put(_Piece(self._held, is_last=False))
+        self._held = chunk or self._held
+
+    def finish(self) -> None:
+        """From the worker: that was all."""
+        self._put(_Piece(self._held or b"", is_last=True))
+
+    def fail(self, error: BaseException) -> None:
+        """From either side: the reader meets this error once it has read what was passed on before."""
+        self._loop.call_soon_threadsafe(self._pieces.put_nowait, error)
+
+    def _put(self, piece: _Piece) -> None:
+        self._room.acquire()
+        if self._closed.is_set():
+            raise _NobodyReads
+        self._loop.call_soon_threadsafe(self._pieces.put_nowait, piece)
+
+    async def read(self) -> _Piece:
+        """From the loop: the next piece. Raises what the worker met."""
+        piece = await self._pieces.get()
+        if isinstance(piece, BaseException):
+            raise piece
+        self._room.release()
+        return piece
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody will read what is written."""
+        return self._closed.is_set()
+
+    def close(self) -> None:
+        """From the loop: nothing will be read any more; the worker stops when it next writes."""
+        self._closed.set()
+        self._room.release()
+
+
+Produce: TypeAlias = Callable[[Pipe], None]
+
+
+class Workers:
+    """The threads that evaluate, and how long one answer may take them. Owned by the application.
+
+    They are daemons, and nothing waits for them at the end: native code cannot be interrupted, and a query that
+    runs on must not keep the process from stopping.
+    """
+
+    def __init__(self, count: int, time_limit_s: float) -> None:
+        self.time_limit_s = time_limit_s
+        self._jobs: queue.SimpleQueue[tuple[Produce, Pipe] | None] = queue.SimpleQueue()
+        self._count = count
+        for number in range(count):
+            threading.Thread(target=self._work, name=f"evaluate-{number}", daemon=True).start()
+
+    def start(self, produce: Produce, pipe: Pipe) -> None:
+        """Run produce on a thread as soon as one is free; what it raises goes down the pipe."""
+        self._jobs.put((produce, pipe))
+
+    def stop(self) -> None:
+        """Let the threads end, each after what it is doing."""
+        for _ in range(self._count):
+            self._jobs.put(None)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            _run(*job)
+            del job  # a waiting thread must not keep its last answer's memory
+
+
+def _run(produce: Produce, pipe: Pipe) -> None:
+    if pipe.is_closed:
+        return
+    try:
+        produce(pipe)
+        pipe.finish()
+    except _NobodyReads:
+        log.debug("an answer was abandoned by its client")
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to the reader of the pipe
+        pipe.fail(error)
+
+
+class WorkerAnswer(Response):
+    """A 200 whose body produce() writes on a worker thread.
+
+    An error before the first chunk is raised as it is, so that it gets its own status. One after it ends the
+    connection without the end of the body: a short answer never looks whole.
+    """
+
+    def __init__(self, workers: Workers, produce: Produce) -> None:
+        super().__init__()
+        self._workers, self._produce = workers, produce
+        self._time_left_s = workers.time_limit_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        pipe = Pipe()
+        watcher = asyncio.create_task(_watch(receive, pipe))
+        try:
+            self._workers.start(self._produce, pipe)
+            first = await self._read(pipe)
+            await self._send_head(send, pipe, first)
+            await self._send_body(send, pipe, first)
+        except ClientDisconnect:
+            log.debug("a client went away before its answer was complete")
+        finally:
+            watcher.cancel()
+            pipe.close()
+
+    async def _read(self, pipe: Pipe) -> _Piece:
+        """The next piece; the time spent waiting for it is what counts against the limit."""
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        try:
+            async with asyncio.timeout(self._time_left_s):
+                return await pipe.read()
+        except TimeoutError:
+            raise QueryTimeout(
+                f"the answer took longer than {self._workers.time_limit_s:g} s and was given up"
+            ) from None
+        finally:
+            self._time_left_s -= clock() - started
+
+    async def _send_head(self, send: Send, pipe: Pipe, first: _Piece) -> None:
+        self.headers.update(pipe.headers)
+        del self.headers["content-length"]
+        if first.is_last:
+            self.headers["content-length"] = str(len(first.data))
+        await send(
+            {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        )
+
+    async def _send_body(self, send: Send, pipe: Pipe, piece: _Piece) -> None:
+        try:
+            while True:
+                async with asyncio.timeout(STALL_S):
+                    await send(
+                        {"type": "http.response.body", "body": piece.data, "more_body": not piece.is_last}
+                    )
+                if piece.is_last:
+                    return
+                piece = await self._read(pipe)
+        except ClientDisconnect:
+            raise
+        except Exception as error:
+            raise AnswerBroken(f"the answer broke off: {error}") from error
+
+
+async def _watch(receive: Receive, pipe: Pipe) -> None:
+    """Tell the pipe's reader when the client goes away; the server says so in no other way."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    pipe.fail(ClientDisconnect())

@@ -1,0 +1,113 @@
+"""The service as the commands see it: HTTP calls whose failures are one line for a person."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, TypeAlias
+from urllib.parse import urlsplit
+
+import httpx
+import typer
+
+from graphdb.config.section import is_loopback
+from serve.cli.console import CommandError, UsageError
+
+__all__ = ["DEFAULT_ENDPOINT", "BodyRefused", "Client", "Endpoint"]
+
+Endpoint: TypeAlias = Annotated[
+    str, typer.Option("--endpoint", envvar="GRAPHDB_ENDPOINT", help="Address of the service.", metavar="URL")
+]
+DEFAULT_ENDPOINT = "http://127.0.0.1:7001"
+
+
+class BodyRefused(CommandError):
+    """The service said that the body is too large (413)."""
+
+
+class Client:
+    """A connection to one service. Use it in a `with` block."""
+
+    def __init__(self, endpoint: str) -> None:
+        parts = urlsplit(endpoint)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(f"--endpoint {endpoint}: not an http or https address")
+        self._endpoint = endpoint.rstrip("/")
+        # The server bounds how long a query runs, and a large write takes what it takes: we bound connecting.
+        self._http = httpx.Client(
+            base_url=self._endpoint,
+            timeout=httpx.Timeout(None, connect=5),
+            # A proxy from the environment is for hosts elsewhere.
+            trust_env=not is_loopback(parts.hostname),
+        )
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    @contextmanager
+    def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        accept: str = "application/json",
+        content_type: str | None = None,
+        content: bytes | str | None = None,
+        params: dict[str, str] | None = None,
+    ) -> Iterator[httpx.Response]:
+        """Send one request and hand out its answer, the body not read yet. Raises CommandError unless 2xx."""
+        headers = {"Accept": accept} | ({"Content-Type": content_type} if content_type else {})
+        try:
+            with self._http.stream(method, path, headers=headers, content=content, params=params) as response:
+                if not response.is_success:
+                    raise _failure(response)
+                yield response
+        except httpx.ConnectError:
+            raise CommandError(f"nothing answers at {self._endpoint}; is the service running?") from None
+        except httpx.TimeoutException:
+            raise CommandError(f"{self._endpoint} does not answer in time") from None
+        except httpx.RemoteProtocolError:
+            raise CommandError(f"{self._endpoint} ended the connection before the answer was whole") from None
+        except httpx.HTTPError as error:
+            raise CommandError(f"{self._endpoint}: {error}") from None
+
+    def update(self, text: str) -> dict[str, Any]:
+        """Perform a SPARQL update; the answer is the update confirmation."""
+        return self._confirmed("/update", text.encode(), "application/sparql-update", None)
+
+    def merge(self, body: bytes, media_type: str, graph: str | None) -> dict[str, Any]:
+        """Add an RDF document to a graph; None is the default graph, and what graphs the body names."""
+        return self._confirmed("/data", body, media_type, {"graph": graph} if graph else None)
+
+    def _confirmed(
+        self, path: str, body: bytes, content_type: str, params: dict[str, str] | None
+    ) -> dict[str, Any]:
+        with self.stream("POST", path, content=body, content_type=content_type, params=params) as response:
+            response.read()
+            confirmation: dict[str, Any] = response.json()
+            return confirmation
+
+    def health(self) -> dict[str, Any]:
+        """The health record, also where its status is not healthy and the HTTP status says so."""
+        try:
+            response = self._http.get("/health")
+        except httpx.HTTPError:
+            raise CommandError(f"nothing answers at {self._endpoint}; is the service running?") from None
+        try:
+            record = response.json()
+        except ValueError:
+            record = None
+        if not isinstance(record, dict) or not ("status" in record and "role" in record):
+            raise CommandError(f"{self._endpoint} does not answer with a health record")
+        return record
+
+
+def _failure(response: httpx.Response) -> CommandError:
+    response.read()
+    try:
+        reason = str(response.json()["error"])
+    except (ValueError, KeyError, TypeError):
+        reason = response.reason_phrase
+    kind = BodyRefused if response.status_code == 413 else CommandError
+    return kind(f"the service answered {response.status_code}: {' '.join(reason.split())}")

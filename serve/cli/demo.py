@@ -1,0 +1,77 @@
+"""`graphdb serve --demo`: load a folder into the service that is starting, and say what to try with it."""
+
+import sys
+import time
+from pathlib import Path
+
+from graphdb.config import Settings
+from serve.cli.client import Client
+from serve.cli.console import CommandError, progress, say
+from serve.cli.load import load_online
+from serve.cli.sources import find_sources
+
+__all__ = ["show_demo"]
+
+READY_TIMEOUT_S = 60
+
+THINGS_TO_TRY = """
+The Harbour Museum is loaded. Three things to try, in another terminal:
+
+1. Who made what, as a table:
+
+   {graphdb} query --endpoint {url} '
+   PREFIX m: <https://museum.example/ontology#>
+   SELECT ?artist (COUNT(?work) AS ?works) (MIN(?year) AS ?first) (MAX(?year) AS ?last)
+   WHERE {{ ?work m:creator ?person ; m:year ?year . ?person m:name ?artist }}
+   GROUP BY ?artist ORDER BY DESC(?works) ?artist'
+
+2. Every kind of work, through the class hierarchy, as JSON over HTTP:
+
+   curl -s {url}/sparql -H 'Content-Type: application/sparql-query' --data-binary '
+   PREFIX m: <https://museum.example/ontology#>
+   PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
+   SELECT ?kind ?title WHERE {{ ?work a ?kind ; m:title ?title . ?kind rdfs:subClassOf m:Work
+   FILTER(lang(?title) = "en") }} ORDER BY ?kind ?title'
+
+3. Lend a work, and read the year's loans back:
+
+   {graphdb} update --endpoint {url} '
+   PREFIX : <https://museum.example/id/>
+   PREFIX m: <https://museum.example/ontology#>
+   INSERT DATA {{ GRAPH <https://museum.example/loans/2025> {{
+     :loan-5 a m:Loan ; m:work :ebb ; m:lentTo :city-gallery }} }}'
+   curl -s -H 'Accept: text/turtle' '{url}/data?graph=https://museum.example/loans/2025'
+
+Stop the service with Ctrl-C.
+"""
+
+
+def show_demo(settings: Settings, folder: Path) -> None:
+    """Wait until the service is ready, load the folder (again changes nothing), print what to try."""
+    url = f"http://{settings.server.host}:{settings.server.port}"
+    try:
+        _wait_until_healthy(url)
+        with progress("demo", None) as shown:
+            load_online(url, find_sources([str(folder)], None), None, shown)
+    except CommandError as error:
+        say(f"demo: {error}")
+        return
+    say(THINGS_TO_TRY.format(url=url, graphdb=_command()))
+
+
+def _wait_until_healthy(url: str) -> None:
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while True:
+        try:
+            with Client(url) as client:
+                if client.health()["status"] == "healthy":
+                    return
+        except CommandError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.2)
+
+
+def _command() -> str:
+    """How to call this command from where the person is."""
+    return sys.argv[0]

@@ -1,0 +1,60 @@
+"""`graphdb health`."""
+
+import json
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from serve.cli.client import DEFAULT_ENDPOINT, Client, Endpoint
+from serve.cli.console import out, print_table
+
+__all__ = ["health"]
+
+
+class HealthFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+
+
+def health(
+    output: Annotated[
+        HealthFormat, typer.Option("--format", help="How the record is printed.")
+    ] = HealthFormat.TABLE,
+    endpoint: Endpoint = DEFAULT_ENDPOINT,
+) -> None:
+    """Say how the service is; the exit code is 0 only if it is healthy."""
+    with Client(endpoint) as client:
+        record = client.health()
+    if output is HealthFormat.JSON:
+        out.print(json.dumps(record), markup=False)
+    else:
+        print_table(_health_table(record))
+    if record["status"] != "healthy":
+        raise typer.Exit(1)
+
+
+def _health_table(record: dict[str, Any]) -> Table:
+    table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
+    for key, value in record.items():
+        table.add_row(key.replace("_", " "), _show(key, value))
+    return table
+
+
+def _show(key: str, value: Any) -> str:
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case int() if key == "uptime_seconds":
+            return str(timedelta(seconds=value))
+        case list():
+            return "\n".join(" ".join(str(part) for part in member.values()) for member in value) or "-"
+        case dict():
+            return "\n".join(f"{name.replace('_', ' ')}: {_show(name, part)}" for name, part in value.items())
+        case "":
+            return "-"
+    return str(value)

@@ -1,0 +1,76 @@
+"""The `graphdb` command: its groups put together, and every failure said in one line.
+
+Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.
+"""
+
+import os
+import sys
+import traceback
+
+import typer
+from typer.exceptions import TyperException
+
+from graphdb.errors import GraphDBError
+from serve.cli.backup import backup, restore
+from serve.cli.console import CommandError
+from serve.cli.dump import dump
+from serve.cli.health import health
+from serve.cli.load import load
+from serve.cli.query import query, update
+from serve.cli.service import serve
+
+__all__ = ["app", "main"]
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="graphdb",
+    help="A graph database service: start it, fill it, ask it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (serve, load, query, update, dump, health, backup, restore):
+    app.command()(command)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; the result is the exit code. arguments are the process's unless given."""
+    try:
+        result = app(arguments, prog_name="graphdb", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        return _end_quietly()
+    except typer.Abort:
+        return INTERRUPTED
+    except TyperException as error:
+        return _fail(error.format_message(), error.exit_code)
+    except CommandError as error:
+        return _fail(str(error), error.exit_code)
+    except GraphDBError as error:
+        return _fail(str(error), 1)
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{name}{error.strerror or error}", 1)
+    except Exception as error:  # noqa: BLE001 a bug is said in one line too, with the place to look at
+        return _fail(f"unexpected {type(error).__name__}: {error} (at {_place(error)})", 1)
+
+
+def _place(error: Exception) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{frame.filename}:{frame.lineno}"
+
+
+def _fail(reason: str, exit_code: int) -> int:
+    for line in reason.splitlines() or ["failed"]:
+        print(f"graphdb: {line}", file=sys.stderr)
+    return exit_code
+
+
+def _end_quietly() -> int:
+    """Whoever read our output has gone (`graphdb dump | head`): no news to anyone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1

@@ -1,0 +1,123 @@
+"""`graphdb query` and `graphdb update`."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from serve.cli.client import DEFAULT_ENDPOINT, Client, Endpoint
+from serve.cli.console import CommandError, out, print_table, say, write_bytes
+from serve.cli.table import find_prefixes, results_table
+from serve.cli.text import read_text
+
+__all__ = ["query", "update"]
+
+TABLE_ROWS_MAX = (
+    1000  # a longer table is not read by a person, and its columns cannot be measured while it streams
+)
+
+
+class QueryFormat(StrEnum):
+    """What `query` prints; all but the table are the service's answer as it is."""
+
+    TABLE = "table"
+    JSON = "json"
+    XML = "xml"
+    CSV = "csv"
+    TSV = "tsv"
+    NDJSON = "ndjson"
+    TURTLE = "turtle"
+    NTRIPLES = "ntriples"
+    CANONICAL = "canonical"
+
+
+ACCEPT = {
+    QueryFormat.TABLE: "application/sparql-results+json",
+    QueryFormat.JSON: "application/sparql-results+json",
+    QueryFormat.XML: "application/sparql-results+xml",
+    QueryFormat.CSV: "text/csv",
+    QueryFormat.TSV: "text/tab-separated-values",
+    QueryFormat.NDJSON: "application/x-ndjson",
+    QueryFormat.TURTLE: "text/turtle",
+    QueryFormat.NTRIPLES: "application/n-triples",
+    QueryFormat.CANONICAL: 'application/n-triples;profile="http://www.w3.org/ns/rdf-canon#c14n"',
+}
+
+
+class UpdateFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+Text = Annotated[str | None, typer.Argument(help="The request; - or nothing reads it from standard input.")]
+File = Annotated[Path | None, typer.Option("--file", "-f", help="Read the request from this file.")]
+
+
+def query(
+    text: Text = None,
+    file: File = None,
+    output: Annotated[
+        QueryFormat,
+        typer.Option(
+            "--format", help="xml, csv, tsv, ndjson: SELECT; turtle, ntriples, canonical: CONSTRUCT."
+        ),
+    ] = QueryFormat.TABLE,
+    prefixes: Annotated[bool, typer.Option(help="Shorten IRIs in the table by the query's prefixes.")] = True,
+    endpoint: Endpoint = DEFAULT_ENDPOINT,
+) -> None:
+    """Ask a SPARQL query and print its answer."""
+    request = read_text(text, file)
+    with (
+        Client(endpoint) as client,
+        client.stream(
+            "POST",
+            "/sparql",
+            accept=ACCEPT[output],
+            content_type="application/sparql-query",
+            content=request.encode(),
+        ) as response,
+    ):
+        if output is not QueryFormat.TABLE:
+            for chunk in response.iter_bytes():
+                write_bytes(chunk)
+            return
+        response.read()
+        answer = response.json()
+    _print_answer(answer, find_prefixes(request) if prefixes else {})
+
+
+def _print_answer(answer: Any, prefixes: dict[str, str]) -> None:
+    if isinstance(answer, list):  # CONSTRUCT and DESCRIBE: one N-Triples statement a member
+        for statement in answer:
+            out.print(statement, markup=False)
+    elif "boolean" in answer:
+        out.print("true" if answer["boolean"] else "false")
+    else:
+        rows = answer["results"]["bindings"]
+        print_table(results_table(answer["head"]["vars"], rows[:TABLE_ROWS_MAX], prefixes))
+        if len(rows) > TABLE_ROWS_MAX:
+            say(f"the first {TABLE_ROWS_MAX:,} of {len(rows):,} rows; --format csv prints all")
+
+
+def update(
+    text: Text = None,
+    file: File = None,
+    output: Annotated[
+        UpdateFormat, typer.Option("--format", help="How the confirmation is printed.")
+    ] = UpdateFormat.TEXT,
+    endpoint: Endpoint = DEFAULT_ENDPOINT,
+) -> None:
+    """Perform a SPARQL update; all of it takes effect, or nothing."""
+    request = read_text(text, file)
+    with Client(endpoint) as client:
+        confirmation = client.update(request)
+    if output is UpdateFormat.JSON:
+        out.print(json.dumps(confirmation), markup=False)
+        return
+    try:
+        count, index = confirmation["affected_triples"], confirmation["snapshot_index"]
+    except KeyError:
+        raise CommandError("the service answered without an update confirmation") from None
+    out.print(f"{count:,} {'triple' if count == 1 else 'triples'} changed; the store is at index {index}")

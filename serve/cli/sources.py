@@ -1,0 +1,171 @@
+"""What `load` is given: files, folders and standard input, found, named and decompressed."""
+
+import gzip
+import io
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+from zlib import error as ZlibError
+
+import zstandard
+
+from graphdb.errors import InvalidParameter, RequestError
+from graphdb.rdf.formats import RdfSyntax
+from serve.cli.console import CommandError, UsageError
+
+__all__ = ["Source", "find_sources", "named_syntax"]
+
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+READ_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One RDF document to load; path None is standard input."""
+
+    path: Path | None
+    syntax: RdfSyntax
+
+    def __str__(self) -> str:
+        return str(self.path) if self.path else "standard input"
+
+    @property
+    def size_bytes(self) -> int | None:
+        """Bytes before decompression; None for standard input."""
+        return self.path.stat().st_size if self.path else None
+
+    @contextmanager
+    def open(self, report: Callable[[int], None]) -> Iterator[IO[bytes]]:
+        """The document's bytes, decompressed; report is told of bytes as they are read from the disk.
+
+        Raises CommandError, also when what is read turns out to be damaged.
+        """
+        try:
+            with self._open_raw() as raw:
+                yield _decompressed(_Counted(raw, report))
+        except (EOFError, gzip.BadGzipFile, ZlibError, zstandard.ZstdError) as error:
+            raise CommandError(f"{self}: damaged compressed file: {error}") from None
+        except OSError as error:
+            raise CommandError(f"{self}: {error.strerror or error}") from None
+
+    def _open_raw(self) -> IO[bytes]:
+        # Standard input stays open: it is not ours.
+        return (
+            self.path.open("rb", buffering=0) if self.path else io.FileIO(sys.stdin.fileno(), closefd=False)
+        )
+
+
+def find_sources(paths: list[str], syntax_name: str | None) -> list[Source]:
+    """Every document in the files and folders named; "-" is standard input.
+
+    Folders are searched through and through for endings that we know; what they hold besides is left alone.
+    Raises UsageError, CommandError.
+    """
+    syntax = named_syntax(syntax_name) if syntax_name else None
+    sources = [source for path in paths for source in _find(path, syntax)]
+    if not sources:
+        raise CommandError(f"no RDF files in {', '.join(paths)}")
+    return sources
+
+
+def _find(name: str, syntax: RdfSyntax | None) -> Iterator[Source]:
+    if name == "-":
+        if syntax is None:
+            raise UsageError("standard input needs --format")
+        yield Source(None, syntax)
+        return
+    path = Path(name)
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file() and _syntax_of(file))
+        yield from (Source(file, _syntax_of(file) or RdfSyntax.N_QUADS) for file in files)
+        return
+    if not path.exists():
+        raise CommandError(f"{name}: no such file or folder")
+    try:
+        yield Source(path, syntax or RdfSyntax.from_path(path))
+    except InvalidParameter as error:
+        raise UsageError(f"{error}; or say --format") from None
+
+
+def _syntax_of(path: Path) -> RdfSyntax | None:
+    try:
+        return RdfSyntax.from_path(path)
+    except InvalidParameter:
+        return None
+
+
+def named_syntax(name: str) -> RdfSyntax:
+    """A syntax by file ending ("ttl") or media type."""
+    try:
+        return RdfSyntax.from_media_type(name) if "/" in name else RdfSyntax.from_path(Path(f"x.{name}"))
+    except RequestError:
+        endings = ", ".join(ending for syntax in RdfSyntax for ending in syntax.file_extensions)
+        raise UsageError(f"--format {name}: give a media type or one of {endings}") from None
+
+
+class _Counted(io.RawIOBase):
+    """A raw stream that tells how much is read from it."""
+
+    def __init__(self, raw: IO[bytes], report: Callable[[int], None]) -> None:
+        self._raw, self._report = raw, report
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # a buffer is a memoryview here
+        chunk = self._raw.read(len(buffer))
+        buffer[: len(chunk)] = chunk
+        self._report(len(chunk))
+        return len(chunk)
+
+
+class _Zstd(io.RawIOBase):
+    """Zstandard frames, decompressed. The library's own reader takes a truncated frame for a whole one."""
+
+    def __init__(self, compressed: "io.BufferedReader[io.RawIOBase]") -> None:
+        self._compressed = compressed
+        self._decompressor = zstandard.ZstdDecompressor()
+        self._frame = self._decompressor.decompressobj(read_across_frames=False)
+        self._pending = memoryview(b"")
+        self._inside_frame = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # as above
+        while not self._pending:
+            if not self._fill():
+                return 0
+        count = min(len(buffer), len(self._pending))
+        buffer[:count] = self._pending[:count]
+        self._pending = self._pending[count:]
+        return count
+
+    def _fill(self) -> bool:
+        """Decompress some more; False at the end."""
+        leftover = self._frame.unused_data if self._frame.eof else b""
+        chunk = leftover or self._compressed.read1(READ_BYTES)
+        if not chunk:
+            if self._inside_frame:
+                raise EOFError("the file ends in the middle")
+            return False
+        if self._frame.eof:
+            self._frame = self._decompressor.decompressobj(read_across_frames=False)
+        self._pending = memoryview(self._frame.decompress(chunk))
+        self._inside_frame = not self._frame.eof
+        return True
+
+
+def _decompressed(raw: io.RawIOBase) -> IO[bytes]:
+    """Look at the first bytes, not at the name: both gzip and Zstandard say what they are."""
+    buffered = io.BufferedReader(raw, READ_BYTES)
+    start = buffered.peek(4)[:4]
+    if start.startswith(GZIP_MAGIC):
+        return cast(IO[bytes], gzip.GzipFile(fileobj=buffered))
+    if start.startswith(ZSTD_MAGIC):
+        return io.BufferedReader(_Zstd(buffered), READ_BYTES)
+    return buffered

@@ -1,0 +1,313 @@
+"""Where edges and actors meet: `GraphPort`, the Ray Serve deployment behind port 7001, and `run_service`.
+
+Nothing here imports Ray at the top: Ray reads its environment while it is imported, and `run_service` sets
+that first. Nowhere else do `serve` and `actors` know each other.
+"""
+
+import asyncio
+import contextlib
+import functools
+import importlib
+import itertools
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Coroutine
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn, TypeVar
+
+from starlette.types import ASGIApp
+
+from actors.incoming import adopt
+from actors.log_client import LogClient
+from actors.processes import end_processes
+from actors.ray_environment import service_environment
+from actors.service_files import RunFile, ServiceFiles
+from actors.store_shard import StoreShard
+from graphdb.config import Settings
+from graphdb.errors import UnavailableError
+from graphdb.model import Confirmation
+from graphdb.sparql import parser
+from graphdb.sparql.dataset import Dataset
+from serve.graph_app import build_app
+from serve.notebook_answers import answer
+from serve.port_server import Listen, PortServer, answers, bind
+
+__all__ = ["GraphPort", "run_service"]
+
+T = TypeVar("T")
+_READY_S = 600.0  # replaying a long log may take minutes; /health says "starting" meanwhile
+_SILENCE_S = (
+    60.0  # after so long without an answer from the port, or an actor of Serve's, the service gives up
+)
+_LOOK_S = 1.0
+_SPARE_LOOKS = 3  # so many looks later a spare worker that was used is replaced
+_STOP_S = 15.0
+_REPLICA_MODULES = ("ray.serve._private.replica", "serve.deployments")
+
+
+class _Node:
+    """One node's graph as a port hosts it: the store over the log, and the application over the store."""
+
+    def __init__(self, settings: Settings, namespace: str) -> None:
+        from actors import cluster
+
+        log = LogClient(functools.partial(cluster.update_log_endpoint, namespace))
+        self.store = StoreShard(settings, log)
+        self.app: ASGIApp = build_app(self.store, settings)
+
+    async def start(self) -> None:
+        """Recover; a log that is itself coming back, or a store that a dying process holds, is waited for."""
+        deadline = time.monotonic() + _SILENCE_S
+        while True:
+            try:
+                return await self.store.start()
+            except UnavailableError:
+                if time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(0.1)
+
+    async def close(self) -> None:
+        await self.store.close()
+
+
+class GraphPort:
+    """One replica a node: binds the graph port, owns the node's store, answers notebooks through its methods.
+
+    It is made within a moment whatever the store needs to recover, so that Serve never takes a long recovery
+    for a failed start. A killed one is made again by Serve.
+    """
+
+    def __init__(self, settings: Settings, namespace: str) -> None:
+        self._node: _Node | None = None
+        self._server = PortServer(_listen(settings), functools.partial(self._host, settings, namespace))
+
+    async def _host(self, settings: Settings, namespace: str) -> _Node:
+        self._node = _Node(settings, namespace)
+        return self._node
+
+    def check_health(self) -> None:
+        """Serve replaces this replica when this raises: a port without its thread answers nobody."""
+        if not self._server.is_alive:
+            raise RuntimeError(self._server.failure or "the port's thread has ended")
+
+    def state(self) -> tuple[bool, str | None]:
+        """Whether the node has recovered and serves, and if it never will, why."""
+        return self._server.ready.is_set(), self._server.failure
+
+    async def stop(self) -> None:
+        """Finish the running requests, close the store; the replica is of no use afterwards."""
+        await asyncio.to_thread(self._server.stop, _STOP_S)
+
+    async def answer(self, text: str, form: str) -> bytes:
+        """See `serve.notebook_answers.answer`."""
+        return await asyncio.to_thread(answer, self._ready_node().store, text, form)
+
+    async def update(self, text: str) -> Confirmation:
+        """Evaluate an update, as POST /update does."""
+        store = self._ready_node().store
+        return await self._on_port(store.update(parser.parse_update(text), Dataset()))
+
+    def status(self) -> dict[str, Any]:
+        """The node's own part of the health record."""
+        return asdict(self._ready_node().store.status())
+
+    async def backup(self, directory: str) -> int:
+        """Write the present state to a directory that does not exist yet; the log index that it is of."""
+        return await self._on_port(self._ready_node().store.backup(Path(directory)))
+
+    def _ready_node(self) -> _Node:
+        if self._node is None:
+            raise UnavailableError("the service is starting")
+        return self._node
+
+    async def _on_port(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._server.loop))
+
+
+def run_service(settings: Settings) -> int:
+    """Run the service until SIGTERM or SIGINT; 0 then, the exit code. Call it on the main thread.
+
+    Raises UnavailableError, in one line for a person, when it cannot start or cannot go on.
+    """
+    with contextlib.suppress(_Stop):
+        _run(settings)
+    return 0
+
+
+def _run(settings: Settings) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _raise_stop)
+    files = ServiceFiles(settings.server.data_dir)
+    files.acquire()
+    try:
+        if left := end_processes(f"{files.name}-"):
+            raise UnavailableError(f"processes of an earlier service do not end: {left}")
+        adopt(files.data_dir)
+        adopt(files.data_dir)
+        _check_port(_listen(settings))
+        _Service(settings, files).run()
+    finally:
+        files.release()
+
+
+class _Service:
+    """The running service as its own process sees it: the runtime, the log, the deployment."""
+
+    def __init__(self, settings: Settings, files: ServiceFiles) -> None:
+        self._settings = settings
+        self._files = files
+        self._listen = _listen(settings)
+        self._address = os.environ.get("RAY_ADDRESS")
+        self._runtime: Any = None
+        self._log: Any = None
+        self._spare: Any = None
+        self._port: Any = None
+
+    def run(self) -> None:
+        """Start, say so, watch, and stop whatever has started."""
+        began = time.monotonic()
+        try:
+            self._start_runtime()
+            self._deploy()
+            self._await_ready()
+            self._announce(time.monotonic() - began)
+            self._watch()
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, signal.SIG_IGN)
+            self._stop()
+
+    def _start_runtime(self) -> None:
+        self._files.make_runtime_dir()
+        if self._address is None:
+            os.environ.update(service_environment(self._files.token_file))
+        from actors import cluster
+
+        importing = threading.Thread(target=importlib.import_module, args=("ray.serve",))
+        importing.start()  # a third of the time to start; Ray's own processes start meanwhile
+        if self._address is None:
+            self._runtime = cluster.OwnRuntime(self._files)
+        else:
+            self._runtime = cluster.SharedRuntime(self._files, self._address)
+        self._runtime.start()
+        for number in (signal.SIGTERM, signal.SIGINT):  # Ray has put its own handler there
+            signal.signal(number, _raise_stop)
+        self._log = cluster.start_update_log(str(self._settings.server.data_dir / "log"))
+        if self._address is None:
+            self._spare = cluster.SpareWorker(_REPLICA_MODULES)
+            self._spare.keep()
+        importing.join()
+
+    def _deploy(self) -> None:
+        from ray import serve as ray_serve
+
+        logging.getLogger("ray.serve").setLevel(logging.ERROR)
+        quiet = {"log_level": "WARNING", "enable_access_log": False}
+        ray_serve.start(proxy_location="Disabled", logging_config=quiet)
+        deployment: Any = ray_serve.deployment(
+            GraphPort,
+            num_replicas=1,
+            ray_actor_options={"num_cpus": 0},
+            max_ongoing_requests=64,
+            health_check_period_s=0.5,  # a killed replica is noticed by its next check
+            health_check_timeout_s=20,
+            graceful_shutdown_timeout_s=_STOP_S,
+            graceful_shutdown_wait_loop_s=0.1,
+            logging_config=quiet,
+        )
+        if self._spare is not None:
+            self._spare.wait(_SILENCE_S)  # for the replica to run in
+        application = deployment.bind(self._settings, self._files.name)
+        self._port = ray_serve.run(application, name=self._files.name, route_prefix=None)
+        logging.getLogger("ray.serve").setLevel(logging.ERROR)
+
+    def _await_ready(self) -> None:
+        deadline = time.monotonic() + _READY_S
+        while time.monotonic() < deadline:
+            ready, failure = self._port.state.remote().result(timeout_s=_SILENCE_S)
+            if failure is not None:
+                raise UnavailableError(failure)
+            if ready:
+                return
+            time.sleep(0.05)
+        raise UnavailableError(f"the service was not ready after {_READY_S:.0f} s")
+
+    def _announce(self, seconds: float) -> None:
+        self._files.write_run_file(
+            RunFile(
+                pid=os.getpid(),
+                ray_address=self._runtime.address,
+                own_runtime=self._address is None,
+                namespace=self._files.name,
+                app=self._files.name,
+                token_file=str(self._files.token_file),
+                url=self._listen.url,
+            )
+        )
+        print(
+            f"graphdb serves {self._files.data_dir} at {self._listen.url} (ready after {seconds:.1f} s)",
+            flush=True,
+        )
+
+    def _watch(self) -> None:
+        """Look after the service until a signal ends it. Raises UnavailableError where it cannot go on.
+
+        Ray and Serve start killed actors again; here is noticed what they cannot mend.
+        """
+        from actors import cluster
+
+        last_answer = time.monotonic()
+        for look in itertools.count():
+            time.sleep(_LOOK_S)
+            if self._spare is not None and look % _SPARE_LOOKS == 0:
+                self._spare.keep()
+            if failure := self._runtime.failure():
+                raise UnavailableError(f"{failure}; nothing acknowledged is lost, start the service again")
+            if answers(self._listen, timeout_s=5):
+                last_answer = time.monotonic()
+            elif time.monotonic() - last_answer > _SILENCE_S:
+                raise UnavailableError(f"{self._listen.url} has not answered for {_SILENCE_S:.0f} s")
+
+    def _stop(self) -> None:
+        """In the order of the data's way: the port, the log, the runtime."""
+        if self._runtime is None:
+            return
+        from actors import cluster
+
+        if self._port is not None and self._runtime.failure() is None:
+            cluster.bounded(lambda: self._port.stop.remote().result(timeout_s=_STOP_S), _STOP_S)
+        if self._log is not None and self._runtime.failure() is None:
+            cluster.close_update_log(self._log)
+        if self._address is not None:
+            self._undeploy()
+        self._runtime.stop()
+
+    def _undeploy(self) -> None:
+        from ray import serve as ray_serve
+
+        ray_serve.delete(self._files.name)
+
+
+class _Stop(BaseException):
+    """A signal asks the service to end."""
+
+
+def _raise_stop(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise _Stop
+
+
+def _listen(settings: Settings) -> Listen:
+    server = settings.server
+    return Listen(server.host, server.port, server.tls_cert_file, server.tls_key_file)
+
+
+def _check_port(listen: Listen) -> None:
+    try:
+        bind(listen).close()
+    except OSError as error:
+        raise UnavailableError(f"cannot listen on {listen.host}:{listen.port}: {error.strerror}") from error

@@ -1,0 +1,62 @@
+"""The one table from what went wrong to an HTTP status, and the one shape of an error's body."""
+
+import logging
+
+import orjson
+from starlette.responses import Response
+
+from graphdb.errors import (
+    AlreadyExists,
+    BodyTooLarge,
+    GraphDBError,
+    HostNotAllowed,
+    NotAcceptable,
+    RequestError,
+    UnavailableError,
+    UnknownGraph,
+    UnsupportedMediaType,
+)
+
+__all__ = ["STATUS", "error_response", "failure_response", "status_of"]
+
+log = logging.getLogger(__name__)
+
+# A class that does not stand here has the status of its nearest ancestor that does.
+STATUS: dict[type[GraphDBError], int] = {
+    GraphDBError: 500,
+    RequestError: 400,
+    UnknownGraph: 404,
+    AlreadyExists: 409,
+    NotAcceptable: 406,
+    UnsupportedMediaType: 415,
+    BodyTooLarge: 413,
+    HostNotAllowed: 403,
+    UnavailableError: 503,
+}
+
+
+def status_of(error: GraphDBError) -> int:
+    """The HTTP status for an error, by its class or the nearest ancestor in the table."""
+    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+
+
+def error_response(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
+    """The body that every failure on this port has."""
+    body = orjson.dumps({"error": message, "status": status})
+    return Response(body, status, headers, media_type="application/json")
+
+
+def failure_response(error: GraphDBError) -> Response:
+    """The answer to a request that met this error before its own answer had begun."""
+    status = status_of(error)
+    if status == 500:
+        # It concerns our own disk: the log has it, the client could do nothing with it.
+        log.error("a request met %s", error, exc_info=error)
+        return error_response(500, "internal server error")
+    headers = {}
+    if isinstance(error, UnavailableError):
+        headers["Retry-After"] = str(error.retry_after_s)
+    if isinstance(error, BodyTooLarge):
+        # The rest of the body is not read, so the connection cannot carry another request.
+        headers["Connection"] = "close"
+    return error_response(status, str(error), headers)

@@ -1,0 +1,166 @@
+"""`/data`: whole graphs by the SPARQL 1.1 Graph Store HTTP Protocol, with graphs named directly and indirectly.
+
+Where the protocol and this service's interface differ, the interface wins: without a parameter the default graph is
+meant, and every write answers 200 with the update confirmation.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyoxigraph import NamedNode, Quad
+from starlette.requests import Request
+from starlette.responses import Response
+
+from graphdb.errors import InvalidParameter, NotAcceptable, UnknownGraph
+from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.writing import write_quads
+from serve.addresses import request_iri
+from serve.answers import Pipe, WorkerAnswer, Workers
+from serve.backend import Backend
+from serve.bodies import body_chunks
+from serve.graph.update import confirm
+from serve.negotiation import MediaType, Offer, choose
+from serve.parameters import Parameters, read_graph_iri
+from serve.routing import without_body
+
+__all__ = ["GraphStoreEndpoint"]
+
+_SYNTAXES = (
+    RdfSyntax.N_TRIPLES,
+    RdfSyntax.TURTLE,
+    RdfSyntax.RDF_XML,
+    RdfSyntax.JSON_LD,
+    RdfSyntax.TRIG,
+    RdfSyntax.N_QUADS,
+    RdfSyntax.N_TRIPLES_STAR,
+)
+_DATASET_SYNTAXES = (RdfSyntax.N_QUADS, RdfSyntax.TRIG, RdfSyntax.JSON_LD)
+_NAMES = {
+    "ntriples": RdfSyntax.N_TRIPLES,
+    "nt": RdfSyntax.N_TRIPLES,
+    "turtle": RdfSyntax.TURTLE,
+    "ttl": RdfSyntax.TURTLE,
+    "rdfxml": RdfSyntax.RDF_XML,
+    "rdf": RdfSyntax.RDF_XML,
+    "jsonld": RdfSyntax.JSON_LD,
+    "trig": RdfSyntax.TRIG,
+    "nquads": RdfSyntax.N_QUADS,
+    "nq": RdfSyntax.N_QUADS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What a request addresses: one graph (None: the default graph), or with is_dataset everything."""
+
+    graph: NamedNode | None
+    is_named: bool  # by the path or a parameter, be it only as the default graph
+    is_dataset: bool = False
+
+
+class GraphStoreEndpoint:
+    """GET, HEAD, PUT, POST and DELETE of /data and of what is below it."""
+
+    def __init__(self, backend: Backend, workers: Workers, body_bytes_max: int) -> None:
+        self._backend, self._workers = backend, workers
+        self._body_bytes_max = body_bytes_max
+
+    async def get(self, request: Request) -> Response:
+        """The graph, streamed in the syntax that the client likes best. HEAD checks the same and evaluates nothing."""
+        parameters = Parameters(request.scope["query_string"])
+        target = _target(request, parameters)
+        syntax = _choose_syntax(request, parameters.one("format"), target)
+        if target.graph is not None and not self._backend.graph_exists(target.graph):
+            raise UnknownGraph(target.graph.value)
+        head = {"Content-Type": f"{syntax.media_type}; version=1.2", "Vary": "Accept"}
+        if request.method == "HEAD":
+            return without_body(head)
+
+        def produce(pipe: Pipe) -> None:
+            pipe.headers = head | {"X-Snapshot-Index": str(self._backend.snapshot_index())}
+            for chunk in write_quads(self._quads(target, syntax), syntax):
+                pipe.write(chunk)
+
+        return WorkerAnswer(self._workers, produce)
+
+    def _quads(self, target: _Target, syntax: RdfSyntax) -> Iterator[Quad]:
+        """The quads as the answer shows them: JSON-LD of one graph does not name it, as Turtle does not."""
+        if target.is_dataset:
+            return self._backend.dataset_quads()
+        quads = self._backend.graph_quads(target.graph)
+        if syntax is RdfSyntax.JSON_LD and target.graph is not None:
+            return (Quad(*quad.triple) for quad in quads)
+        return quads
+
+    async def put(self, request: Request) -> Response:
+        """Replace the graph; or every graph that the body names, where the request names none."""
+        return await self._write(request, replace=True)
+
+    async def post(self, request: Request) -> Response:
+        """Merge the body into the graph; or into the graphs that the body names, where the request names none."""
+        return await self._write(request, replace=False)
+
+    async def _write(self, request: Request, *, replace: bool) -> Response:
+        target = _writable_target(request)
+        syntax = RdfSyntax.from_media_type(request.headers.get("content-type", ""))
+        confirmation = await self._backend.write_graph(
+            body_chunks(request, self._body_bytes_max),
+            syntax,
+            graph=target.graph,
+            whole_dataset=syntax.carries_graphs and not target.is_named,
+            replace=replace,
+            # A relative IRI has no meaning in the default graph: the host's name would get into the data.
+            base_iri=target.graph.value if target.graph is not None else None,
+        )
+        return confirm(confirmation)
+
+    async def delete(self, request: Request) -> Response:
+        """Delete the named graph, or empty the default graph."""
+        return confirm(await self._backend.delete_graph(_writable_target(request).graph))
+
+
+def _writable_target(request: Request) -> _Target:
+    target = _target(request, Parameters(request.scope["query_string"]))
+    if target.is_dataset:
+        raise InvalidParameter("dataset", "can only be read as a whole; a PUT without it replaces what its body names")
+    return target
+
+
+def _target(request: Request, parameters: Parameters) -> _Target:
+    """Direct naming by the path, indirect by one of the parameters graph, default and dataset."""
+    given = [name for name in ("graph", "default", "dataset") if name in parameters]
+    directly = "name" in request.path_params
+    if len(given) + directly > 1:
+        raise InvalidParameter(given[-1], "the graph is named twice")
+    if directly:
+        return _Target(read_graph_iri("path", request_iri(request)), is_named=True)
+    if "dataset" in given:
+        if parameters.one("dataset") != "all":
+            raise InvalidParameter("dataset", 'can only be "all"')
+        return _Target(None, is_named=True, is_dataset=True)
+    iri = parameters.one("graph")
+    if iri is not None:
+        return _Target(read_graph_iri("graph", iri), is_named=True)
+    return _Target(None, is_named=parameters.one("default") is not None)
+
+
+def _offers(syntaxes: tuple[RdfSyntax, ...]) -> tuple[Offer[RdfSyntax], ...]:
+    return tuple(Offer(MediaType(syntax.media_type), syntax) for syntax in syntaxes)
+
+
+_GRAPH_OFFERS, _DATASET_OFFERS = _offers(_SYNTAXES), _offers(_DATASET_SYNTAXES)
+
+
+def _choose_syntax(request: Request, name: str | None, target: _Target) -> RdfSyntax:
+    """By the parameter `format` (a short name or a media type) where it is given, else by Accept."""
+    offers = _DATASET_OFFERS if target.is_dataset else _GRAPH_OFFERS
+    if name is None:
+        return choose(", ".join(request.headers.getlist("accept")), offers).value
+    if "/" in name:
+        return choose(name, offers).value
+    syntax = _NAMES.get(name.lower())
+    if syntax is None:
+        raise InvalidParameter("format", f"{name!r} is not known; known are {', '.join(_NAMES)}")
+    if all(syntax is not offer.value for offer in offers):
+        raise NotAcceptable(f"format={name}", tuple(offer.media_type.name for offer in offers))
+    return syntax

@@ -1,0 +1,73 @@
+"""`/update`: updates by the SPARQL 1.1 Protocol, section 2.2."""
+
+import orjson
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from graphdb.errors import InvalidParameter, UnsupportedMediaType
+from graphdb.model import Confirmation
+from graphdb.sparql.parser import parse_update
+from serve.addresses import request_iri
+from serve.backend import Backend
+from serve.bodies import content_type, read_body, read_text
+from serve.parameters import Parameters, read_dataset
+
+__all__ = ["UpdateEndpoint", "confirm"]
+
+UPDATE_TYPE = "application/sparql-update"
+FORM_TYPE = "application/x-www-form-urlencoded"
+# A longer text is parsed on a thread, so that the event loop goes on meanwhile.
+SHORT_TEXT_CHARACTERS = 4_000
+
+
+def confirm(confirmation: Confirmation) -> Response:
+    """The update confirmation of the interface; Graph Store writes answer with it too."""
+    body = {
+        "success": True,
+        "message": confirmation.message,
+        "snapshot_index": confirmation.snapshot_index,
+        "affected_triples": confirmation.affected_triples,
+    }
+    headers = {"X-Snapshot-Index": str(confirmation.snapshot_index)}
+    return Response(orjson.dumps(body), headers=headers, media_type="application/json")
+
+
+class UpdateEndpoint:
+    """POST of /update."""
+
+    def __init__(self, backend: Backend, body_bytes_max: int) -> None:
+        self._backend, self._body_bytes_max = backend, body_bytes_max
+
+    async def post(self, request: Request) -> Response:
+        """The update as the body, or as a field of a form."""
+        media_type = content_type(request, (UPDATE_TYPE, FORM_TYPE))
+        if media_type.name == UPDATE_TYPE:
+            parameters = Parameters(request.scope["query_string"])
+            if "update" in parameters:
+                raise InvalidParameter("update", "given in the query string, but the body is the update")
+            return await self._apply(request, parameters, await read_text(request, self._body_bytes_max))
+        if media_type.name == FORM_TYPE:
+            form = await read_body(request, self._body_bytes_max)
+            # The update itself stands in the form: a link that changes data must not be possible.
+            parameters, fields = Parameters(request.scope["query_string"], form), Parameters(form)
+            return await self._apply(request, parameters, _required(fields))
+        raise UnsupportedMediaType(media_type.name, (UPDATE_TYPE, FORM_TYPE))
+
+    async def _apply(self, request: Request, parameters: Parameters, text: str) -> Response:
+        using = read_dataset(parameters, "using-graph-uri", "using-named-graph-uri")
+        base_iri = request_iri(request)
+        if len(text) <= SHORT_TEXT_CHARACTERS:
+            update = parse_update(text, base_iri)
+        else:
+            update = await run_in_threadpool(parse_update, text, base_iri)
+        return confirm(await self._backend.update(update, using))
+
+
+def _required(fields: Parameters) -> str:
+    if "query" in fields:
+        raise InvalidParameter("query", "this path takes updates; send queries to /sparql")
+    text = fields.one("update")
+    if text is None:
+        raise InvalidParameter("update", "is missing from the form")
+    return text

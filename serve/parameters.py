@@ -1,0 +1,91 @@
+"""Query strings and URL-encoded forms, read strictly: a damaged parameter is an error, never a guess.
+
+Starlette's own reading replaces what it cannot decode, and so would run a query that nobody sent.
+"""
+
+import re
+from urllib.parse import unquote_to_bytes
+
+from pyoxigraph import NamedNode
+
+from graphdb.errors import InvalidParameter, LimitExceeded
+from graphdb.sparql.dataset import Dataset
+
+__all__ = ["Parameters", "read_dataset", "read_graph_iri"]
+
+FIELDS_MAX = 10_000
+_BROKEN_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+
+
+class Parameters:
+    """The fields of a query string or form, in order; a name may stand several times."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, *encoded: bytes) -> None:
+        """Read several strings as one, such as the query string and the form of the same request.
+
+        Raises InvalidParameter for a broken escape or what is not UTF-8, LimitExceeded.
+        """
+        self._fields: dict[str, list[str]] = {}
+        for part in encoded:
+            self._read(part)
+
+    def _read(self, encoded: bytes) -> None:
+        if not encoded:
+            return
+        if _BROKEN_PERCENT.search(encoded):
+            raise InvalidParameter("percent-encoding", "a % is not followed by two hexadecimal digits")
+        fields = encoded.split(b"&")
+        if len(fields) > FIELDS_MAX:
+            raise LimitExceeded("the number of form fields", len(fields), FIELDS_MAX)
+        for field in fields:
+            if field:
+                encoded_name, _, value = field.partition(b"=")
+                name = _decode(encoded_name, "a parameter's name")
+                self._fields.setdefault(name, []).append(_decode(value, name))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._fields
+
+    def __bool__(self) -> bool:
+        return bool(self._fields)
+
+    def many(self, name: str) -> list[str]:
+        """Every value of the parameter, in order."""
+        return self._fields.get(name, [])
+
+    def one(self, name: str) -> str | None:
+        """The value, or None where the parameter is not there. Raises InvalidParameter if it is there twice."""
+        values = self.many(name)
+        if len(values) > 1:
+            raise InvalidParameter(name, f"given {len(values)} times, may be given once")
+        return values[0] if values else None
+
+
+def _decode(encoded: bytes, name: str) -> str:
+    try:
+        return unquote_to_bytes(encoded.replace(b"+", b" ")).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidParameter(name, f"is not UTF-8 ({error.reason})") from None
+
+
+def read_graph_iri(name: str, value: str) -> NamedNode:
+    """The graph that a parameter names. Raises InvalidParameter for what is no absolute IRI."""
+    try:
+        return NamedNode(value)
+    except ValueError as error:
+        raise InvalidParameter(name, f"{value!r} is not an absolute IRI: {error}") from None
+
+
+def read_dataset(parameters: Parameters, default: str, named: str) -> Dataset:
+    """The dataset by its two parameters, such as default-graph-uri and named-graph-uri."""
+    if default not in parameters and named not in parameters:
+        return _WHOLE
+    return Dataset(
+        tuple(read_graph_iri(default, value) for value in parameters.many(default)),
+        tuple(read_graph_iri(named, value) for value in parameters.many(named)),
+    )
+
+
+_WHOLE = Dataset()

@@ -1,0 +1,172 @@
+"""`PortServer`: one HTTP port served by uvicorn on a thread and an event loop of its own.
+
+The process's other work, such as Ray Serve's control calls, never waits for a request, nor the other way
+round. It knows nothing of Ray, nor of what the application does.
+"""
+
+import asyncio
+import contextlib
+import errno
+import http.client
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import uvicorn
+import uvloop
+from starlette.types import ASGIApp
+
+__all__ = ["Hosted", "Listen", "PortServer", "answers", "bind"]
+
+_BIND_PATIENCE_S = 20.0  # a killed predecessor may hold the port for a moment
+_BIND_RETRY_S = 0.1
+_DRAIN_S = 5  # how long requests under way may take once the port is to stop
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Where and how to listen. The two files are given together; without them it is plain HTTP."""
+
+    host: str
+    port: int
+    tls_cert_file: Path | None = None
+    tls_key_file: Path | None = None
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.tls_cert_file else 'http'}://{host}:{self.port}"
+
+
+class Hosted(Protocol):
+    """What a port serves: an application, and the state behind it, which may take a while to come up."""
+
+    app: ASGIApp
+
+    async def start(self) -> None:
+        """Bring the state up. The application answers meanwhile."""
+
+    async def close(self) -> None:
+        """Let the state go; no request is under way any more."""
+
+
+class PortServer:
+    """Serves what `host` makes until stopped. `failure` says why it does not, once it cannot."""
+
+    def __init__(self, listen: Listen, host: Callable[[], Awaitable[Hosted]]) -> None:
+        """Begin. host is called on the port's event loop."""
+        self._listen = listen
+        self._host = host
+        self._loop = uvloop.new_event_loop()
+        self._server: uvicorn.Server | None = None
+        self._stopping = threading.Event()
+        self.ready = threading.Event()
+        self.failure: str | None = None
+        self._thread = threading.Thread(target=self._run, name=f"port-{listen.port}", daemon=True)
+        self._thread.start()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The port's event loop, for coroutines of the state behind it."""
+        return self._loop
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def stop(self, timeout_s: float) -> None:
+        """Stop accepting, finish what runs within a bound, let the state go."""
+        self._stopping.set()
+        if self._server is not None:
+            self._server.should_exit = True
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        try:
+            asyncio.set_event_loop(self._loop)
+            self._loop.run_until_complete(self._serve())
+        except Exception as error:  # noqa: BLE001 told to whoever asks why the port is not ready
+            self.failure = str(error) or repr(error)
+
+    async def _serve(self) -> None:
+        listening = await _bind_patiently(self._listen, self._stopping)
+        hosted = await self._host()
+        self._server = uvicorn.Server(_configuration(self._listen, hosted.app))
+        self._server.should_exit = self._stopping.is_set()
+        starting = asyncio.ensure_future(self._start(hosted))
+        try:
+            await self._server.serve(sockets=[listening])
+        finally:
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+            await hosted.close()
+
+    async def _start(self, hosted: Hosted) -> None:
+        try:
+            await hosted.start()
+        except Exception as error:  # noqa: BLE001 the port goes on, to say in /health what is wrong
+            self.failure = str(error) or repr(error)
+        else:
+            self.ready.set()
+
+
+def bind(listen: Listen) -> socket.socket:
+    """A listening socket. Raises OSError."""
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((listen.host, listen.port))
+        listening.listen(2048)
+    except OSError:
+        listening.close()
+        raise
+    listening.setblocking(False)
+    return listening
+
+
+def answers(listen: Listen, timeout_s: float) -> bool:
+    """Whether somebody answers there, whatever the answer is."""
+    if listen.tls_cert_file is None:
+        connection = http.client.HTTPConnection(listen.host, listen.port, timeout=timeout_s)
+    else:
+        # the certificate is ours, for a name that others use; here only counts that its owner lives
+        context = ssl._create_unverified_context()
+        connection = http.client.HTTPSConnection(listen.host, listen.port, timeout=timeout_s, context=context)
+    with contextlib.closing(connection):
+        try:
+            connection.request("GET", "/health")
+            connection.getresponse()
+        except (OSError, http.client.HTTPException):
+            return False
+    return True
+
+
+async def _bind_patiently(listen: Listen, stopping: threading.Event) -> socket.socket:
+    deadline = time.monotonic() + _BIND_PATIENCE_S
+    while True:
+        try:
+            return bind(listen)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() > deadline or stopping.is_set():
+                raise
+        await asyncio.sleep(_BIND_RETRY_S)
+
+
+def _configuration(listen: Listen, app: ASGIApp) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        loop="none",  # it runs in ours
+        http="httptools",
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_graceful_shutdown=_DRAIN_S,
+        ssl_certfile=listen.tls_cert_file,
+        ssl_keyfile=listen.tls_key_file,
+    )

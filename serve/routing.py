@@ -1,0 +1,74 @@
+"""Resources: one path with its methods, HEAD and OPTIONS among them, and the way from what it raises to an answer.
+
+Each is plain ASGI and catches its own errors, so no middleware stands between the server and a handler.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from graphdb.errors import GraphDBError
+from serve.answers import AnswerBroken
+from serve.errors import error_response, failure_response
+
+__all__ = ["Handler", "not_found", "resource", "without_body"]
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+log = logging.getLogger(__name__)
+
+
+class _Resource:
+    """Answers with one handler a method. Whatever a handler raises becomes an answer of its status."""
+
+    def __init__(self, handlers: dict[str, Handler]) -> None:
+        self._handlers = handlers
+        self._allow = {"Allow": ", ".join([*handlers, "OPTIONS"])}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        handler = self._handlers.get(scope["method"], self._other_method)
+        try:
+            response = await handler(Request(scope, receive))
+            await response(scope, receive, send)
+        except AnswerBroken:
+            raise
+        except ClientDisconnect:
+            log.debug("a client went away before its request was complete")
+        except GraphDBError as error:
+            await failure_response(error)(scope, receive, send)
+        except Exception:
+            log.exception("%s %s failed", scope["method"], scope["path"])
+            await error_response(500, "internal server error")(scope, receive, send)
+
+    async def _other_method(self, request: Request) -> Response:
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers=self._allow)
+        return error_response(405, f"{request.method} is not allowed here", self._allow)
+
+
+def resource(path: str, **handlers: Handler) -> Route:
+    """A route with one handler a method, such as `get=read`; the handler of GET answers HEAD too."""
+    by_method = {method.upper(): handler for method, handler in handlers.items()}
+    if "GET" in by_method:
+        by_method["HEAD"] = by_method["GET"]
+    return Route(path, _Resource(by_method))
+
+
+async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    """What answers a path that nothing is at."""
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1000})
+        return
+    await error_response(404, f"there is nothing at {scope['path']}")(scope, receive, send)
+
+
+def without_body(headers: dict[str, str]) -> Response:
+    """The answer to a HEAD: the head that GET would have, as far as it is known without making the body."""
+    response = Response(headers=headers)
+    del response.headers["content-length"]
+    return response

@@ -1,0 +1,113 @@
+"""The service as clients that others have written see it: SPARQLWrapper and rdflib's SPARQLStore."""
+
+from collections.abc import Iterator
+
+import pytest
+from rdflib import Dataset, Literal, URIRef
+from rdflib.plugins.stores.sparqlstore import SPARQLStore, SPARQLUpdateStore
+from SPARQLWrapper import CSV, GET, JSON, N3, POST, TSV, TURTLE, XML, SPARQLWrapper
+from SPARQLWrapper.SPARQLExceptions import QueryBadFormed
+
+from tests.support.service import Service
+
+pytestmark = pytest.mark.ray
+
+GRAPH = "urn:c:graph"
+ALICE, NAME, KNOWS = URIRef("urn:c:alice"), URIRef("urn:c:name"), URIRef("urn:c:knows")
+
+
+@pytest.fixture(scope="module")
+def people(service: Service) -> Iterator[Service]:
+    """The shared service with three triples in a graph of this module."""
+    service.update(
+        f"""INSERT DATA {{ GRAPH <{GRAPH}> {{
+            <{ALICE}> <{NAME}> "Alice"@en ; <{KNOWS}> <urn:c:bob> . <urn:c:bob> <{NAME}> "Bob" }} }}"""
+    )
+    yield service
+    service.update(f"DROP GRAPH <{GRAPH}>")
+
+
+def wrapper(service: Service, method: str = GET) -> SPARQLWrapper:
+    made = SPARQLWrapper(f"{service.url}/sparql", f"{service.url}/update")
+    made.setMethod(method)
+    made.addDefaultGraph(GRAPH)
+    return made
+
+
+@pytest.mark.parametrize("method", [GET, POST])
+def test_sparqlwrapper_selects_as_json(people: Service, method: str) -> None:
+    client = wrapper(people, method)
+    client.setQuery(f"SELECT ?name WHERE {{ ?s <{NAME}> ?name }} ORDER BY ?name")
+    client.setReturnFormat(JSON)
+    bindings = client.queryAndConvert()["results"]["bindings"]
+    assert bindings == [
+        {"name": {"type": "literal", "value": "Alice", "xml:lang": "en"}},
+        {"name": {"type": "literal", "value": "Bob"}},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("result_format", "expected"),
+    [(CSV, b"name\r\nAlice\r\n"), (TSV, b'?name\n"Alice"@en\n')],
+    ids=["csv", "tsv"],
+)
+def test_sparqlwrapper_selects_as_text(people: Service, result_format: str, expected: bytes) -> None:
+    client = wrapper(people)
+    client.setQuery(f"SELECT ?name WHERE {{ <{ALICE}> <{NAME}> ?name }}")
+    client.setReturnFormat(result_format)
+    assert client.queryAndConvert() == expected
+
+
+def test_sparqlwrapper_asks_as_xml(people: Service) -> None:
+    client = wrapper(people)
+    client.setQuery(f"ASK {{ <{ALICE}> <{KNOWS}> ?anybody }}")
+    client.setReturnFormat(XML)
+    document = client.queryAndConvert()
+    assert document.getElementsByTagName("boolean")[0].firstChild.data == "true"
+
+
+@pytest.mark.parametrize("result_format", [TURTLE, N3])
+def test_sparqlwrapper_constructs(people: Service, result_format: str) -> None:
+    client = wrapper(people)
+    client.setQuery(f"CONSTRUCT {{ ?a <urn:c:knownBy> ?b }} WHERE {{ ?b <{KNOWS}> ?a }}")
+    client.setReturnFormat(TURTLE)
+    assert client.queryAndConvert().split() == b"<urn:c:bob> <urn:c:knownBy> <urn:c:alice> .".split()
+
+
+def test_sparqlwrapper_updates(people: Service) -> None:
+    client = SPARQLWrapper(f"{people.url}/update")
+    client.setMethod(POST)
+    client.setQuery("INSERT DATA { GRAPH <urn:c:wrapped> { <urn:c:x> <urn:c:y> 1 } }")
+    assert client.query().response.status == 200
+    assert people.select("SELECT ?o { GRAPH <urn:c:wrapped> { <urn:c:x> <urn:c:y> ?o } }") == [{"o": "1"}]
+    people.update("DROP GRAPH <urn:c:wrapped>")
+
+
+def test_sparqlwrapper_understands_that_a_query_is_malformed(people: Service) -> None:
+    client = wrapper(people)
+    client.setQuery("SELECT WHERE")
+    with pytest.raises(QueryBadFormed, match="line 1, column"):
+        client.query()
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "POST_FORM"])
+def test_rdflib_reads_a_graph(people: Service, method: str) -> None:
+    graph = Dataset(SPARQLStore(f"{people.url}/sparql", method=method)).graph(URIRef(GRAPH))
+    assert set(graph.predicate_objects(ALICE)) == {
+        (NAME, Literal("Alice", lang="en")),
+        (KNOWS, URIRef("urn:c:bob")),
+    }
+    assert len(graph) == 3
+
+
+def test_rdflib_adds_queries_and_removes(people: Service) -> None:
+    store = SPARQLUpdateStore(f"{people.url}/sparql", f"{people.url}/update", autocommit=True)
+    graph = Dataset(store).graph(URIRef("urn:c:rdflib"))
+    graph.add((ALICE, NAME, Literal('a "quoted"\nname', lang="de")))
+    graph.add((ALICE, NAME, Literal(5)))
+    assert {row.name.toPython() for row in graph.query(f"SELECT ?name {{ ?s <{NAME}> ?name }}")} == {
+        'a "quoted"\nname',
+        5,
+    }
+    graph.remove((ALICE, None, None))
+    assert len(graph) == 0

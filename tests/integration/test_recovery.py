@@ -1,0 +1,210 @@
+"""Kill -9 of each part, of all of it, again and again; a full disk. What was acknowledged is always there."""
+
+import itertools
+import os
+import random
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.service import Service
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+
+BACK_S = 10  # a killed actor is back within this time
+ROUNDS = 4
+
+
+class UpdateStream:
+    """Inserts one triple after another from a few threads; remembers which were acknowledged."""
+
+    def __init__(self, service: Service, threads: int = 3) -> None:
+        self._service = service
+        self._numbers = itertools.count()
+        self._ended = threading.Event()
+        self._threads = [threading.Thread(target=self._run) for _ in range(threads)]
+        self.acknowledged: set[str] = set()
+        self.refused: list[str] = []
+
+    def __enter__(self) -> "UpdateStream":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        with httpx.Client(base_url=self._service.url, timeout=60, trust_env=False) as client:
+            while not self._ended.is_set():
+                number = next(self._numbers)
+                try:
+                    answer = client.post(
+                        "/update", data={"update": f"INSERT DATA {{ <urn:n> <urn:p> {number} }}"}
+                    )
+                except httpx.TransportError:
+                    time.sleep(0.05)
+                    continue
+                if answer.status_code == 200:
+                    self.acknowledged.add(str(number))
+                else:
+                    self.refused.append(answer.text)
+
+
+def stored(service: Service) -> set[str]:
+    return {row["n"] for row in service.select("SELECT ?n WHERE { <urn:n> <urn:p> ?n }")}
+
+
+@pytest.fixture(scope="module")
+def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service to kill; each test leaves it running and whole, or stopped."""
+    service = Service(tmp_path_factory.mktemp("mortal") / "data")
+    try:
+        yield service
+    finally:
+        service.close()
+
+
+@pytest.fixture
+def running(mortal: Service) -> Service:
+    if not mortal.pids():
+        mortal.start()
+    return mortal
+
+
+def test_killed_port_is_back_and_nothing_acknowledged_is_lost(running: Service) -> None:
+    with UpdateStream(running) as stream:
+        time.sleep(1)
+        running.kill("GraphPort")
+        time.sleep(0.2)
+        took_s = running.wait_until(lambda: running.health()["status"] == "healthy", BACK_S)
+        time.sleep(0.5)
+    print(f"port back after {took_s + 0.2:.1f} s")
+    assert stream.acknowledged
+    assert stream.acknowledged <= stored(running)
+
+
+def test_updates_wait_for_a_killed_log_and_reads_go_on(running: Service) -> None:
+    with UpdateStream(running) as stream:
+        time.sleep(1)
+        killed_at = time.monotonic()
+        running.kill("UpdateLog")
+        assert stored(running)
+        running.update("INSERT DATA { <urn:n> <urn:q> 1 }")
+        took_s = time.monotonic() - killed_at
+    print(f"log back after {took_s:.1f} s")
+    assert took_s < BACK_S
+    assert stream.acknowledged <= stored(running)
+    assert [text for text in stream.refused if "OutcomeUnknown" not in text] == []
+
+
+def test_killed_serve_controller_disturbs_nobody_and_still_repairs_the_port(running: Service) -> None:
+    running.kill("ServeController")
+    running.update("INSERT DATA { <urn:n> <urn:r> 1 }")
+    running.kill("GraphPort")
+    time.sleep(0.2)
+    # first the controller has to come back, then the port: two restarts
+    running.wait_until(lambda: running.health()["status"] == "healthy", 2 * BACK_S)
+
+
+def test_service_ends_rather_than_live_half_when_ray_is_gone(running: Service) -> None:
+    running.kill("/raylet ")
+    assert running.exit_code(timeout_s=20) == 1
+    assert running.output.splitlines()[-1] == (
+        "graphdb: Ray's raylet died; nothing acknowledged is lost, start the service again"
+    )
+    assert running.pids() == []
+
+
+def test_nothing_acknowledged_is_lost_when_everything_is_killed_again_and_again(mortal: Service) -> None:
+    dice = random.Random(7)
+    acknowledged: set[str] = set()
+    if mortal.pids():
+        mortal.stop()
+    for _ in range(ROUNDS):
+        mortal.start()
+        assert acknowledged <= stored(mortal)
+        with UpdateStream(mortal) as stream:
+            time.sleep(dice.uniform(0.2, 2))
+            mortal.kill()
+        acknowledged |= stream.acknowledged
+    mortal.start()
+    assert len(acknowledged) > ROUNDS
+    assert acknowledged <= stored(mortal)
+
+
+def test_killed_command_takes_everything_with_it(running: Service) -> None:
+    os.kill(running.command_pid, 9)
+    assert running.exit_code(timeout_s=5) == -9
+    deadline = time.monotonic() + 5
+    while running.pids() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert running.pids() == []
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own that fills up soon."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", place], capture_output=True, text=True
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"a full disk needs a mount, which this user may not make: {mounted.stderr.strip()}")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_full_disk_is_503_and_writes_go_on_when_there_is_room(small_disk: Path) -> None:
+    service = Service(small_disk / "data")
+    filler = small_disk / "filler"
+    try:
+        service.start()
+        service.update("INSERT DATA { <urn:n> <urn:p> 0 }")
+        fill(filler)
+        answer = write_until_refused(service)
+        assert answer.status_code == 503, answer.text
+        assert int(answer.headers["Retry-After"]) >= 1
+        before = stored(service)
+        assert "0" in before
+        filler.unlink()
+        service.wait_until(
+            lambda: service.try_update("INSERT DATA { <urn:n> <urn:p> 'after' }").status_code == 200, 30
+        )
+        assert stored(service) == before | {"after"}
+        service.kill()
+        service.start()
+        assert stored(service) == before | {"after"}
+    finally:
+        service.close()
+
+
+def fill(file: Path) -> None:
+    """Take all the room that is left."""
+    with file.open("wb", buffering=0) as sink:
+        for size in (1 << 20, 1 << 12):
+            try:
+                while True:
+                    sink.write(bytes(size))
+            except OSError:
+                continue
+
+
+def write_until_refused(service: Service) -> httpx.Response:
+    """Update until room that was kept back is gone too."""
+    for number in range(1, 2000):
+        text = " ".join(f"<urn:n> <urn:p> {number * 1000 + i} ." for i in range(500))
+        answer = service.try_update(f"INSERT DATA {{ {text} }}")
+        if answer.status_code != 200:
+            return answer
+    raise AssertionError("the disk does not fill up")

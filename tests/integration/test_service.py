@@ -1,0 +1,62 @@
+"""The service as a whole, from its command line to its end."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.service import Service, free_port
+
+pytestmark = pytest.mark.ray
+
+
+def test_ready_within_thirty_seconds(service: Service) -> None:
+    assert service.ready_s < 30
+    assert service.health()["role"] == "standalone"
+
+
+def test_update_then_query_over_http(service: Service) -> None:
+    confirmation = service.update("INSERT DATA { <urn:t:a> <urn:t:p> 1, 2 }")
+    assert confirmation["success"] is True
+    assert confirmation["affected_triples"] == 2
+    rows = service.select("SELECT ?o WHERE { <urn:t:a> <urn:t:p> ?o } ORDER BY ?o")
+    assert rows == [{"o": "1"}, {"o": "2"}]
+
+
+def test_data_directory_in_use_is_one_line_and_exit_code_1(service: Service) -> None:
+    second = Service(service.data_dir)
+    second.start(wait=False)
+    assert second.exit_code(timeout_s=20) == 1
+    assert second.output.splitlines() == [
+        f"graphdb: another service uses {service.data_dir} (process {service.command_pid}, {service.url})"
+    ]
+
+
+def test_port_in_use_is_one_line_and_exit_code_1(service: Service, tmp_path: Path) -> None:
+    second = Service(tmp_path / "data", port=service.port)
+    second.start(wait=False)
+    assert second.exit_code(timeout_s=20) == 1
+    assert second.output.splitlines() == [
+        f"graphdb: cannot listen on 127.0.0.1:{service.port}: Address already in use"
+    ]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_second_service_beside_the_first_stops_cleanly_and_alone(
+    service: Service, tmp_path: Path, number: signal.Signals
+) -> None:
+    second = Service(tmp_path / "data", port=free_port())
+    try:
+        second.start()
+        second.update("INSERT DATA { <urn:t:second> <urn:t:p> 1 }")
+        assert service.select("SELECT * WHERE { <urn:t:second> ?p ?o }") == []
+        assert second.stop(number, timeout_s=15) == 0
+        assert second.pids() == []
+        assert not (second.data_dir / "service.json").exists()
+        service.update("INSERT DATA { <urn:t:first> <urn:t:p> 1 }")
+    finally:
+        second.close()
+
+
+def test_listens_on_loopback_only(service: Service) -> None:
+    assert service.listening_addresses() == {"127.0.0.1"}

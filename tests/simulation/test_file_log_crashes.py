@@ -1,0 +1,167 @@
+"""The log on a file system that loses what was not synced: thousands of crashes, each from one seed.
+
+A failing seed is named in the test's own output; `run_lives(seed)` replays it.
+"""
+
+import errno
+from random import Random
+
+import pytest
+
+from graphdb.errors import OutcomeUnknown, UnavailableError
+from graphdb.log.file_log import FileLog, FileLogConfig
+from graphdb.model import EntryKind, LogEntry
+from tests.simulation.lossy_file_system import Crash, LossyFileSystem
+
+DIRECTORY = "log"
+CONFIG = FileLogConfig(segment_bytes=3000, reserve_bytes=700)
+
+
+class Twin:
+    """What the log has promised, and what it may hold besides."""
+
+    def __init__(self) -> None:
+        self.acknowledged: dict[int, bytes] = {}
+        self.last_index = 0
+        self.dropped_before = 1  # compaction was asked to drop entries before this
+        self.in_flight: list[
+            list[bytes]
+        ] = []  # appends with an unknown outcome; at most one of them is there
+        self.cut_after: int | None = None  # a truncate_after whose outcome is unknown
+
+    def check(self, log: FileLog) -> None:
+        """Compare a log that has just been opened, and take over what it says."""
+        found = read_all(log)
+        assert log.first_index <= self.dropped_before
+        assert list(found) == list(range(log.first_index, log.last_index + 1))
+        cut = self.cut_after is not None and log.last_index == self.cut_after
+        promised = self.cut_after if cut and self.cut_after is not None else self.last_index
+        assert log.last_index >= promised, f"lost {log.last_index + 1} to {promised}"
+        for index, payload in found.items():
+            if index <= promised:
+                assert payload == self.acknowledged[index], f"entry {index} changed"
+        beyond = [found[index] for index in range(max(promised + 1, log.first_index), log.last_index + 1)]
+        known = [[], *self.in_flight]
+        assert any(beyond == sent[: len(beyond)] for sent in known), (
+            "what was never sent, or refused, is there"
+        )
+        self.acknowledged.update(found)
+        self.last_index = log.last_index
+        self.in_flight, self.cut_after = [], None
+
+    def acknowledge(self, payloads: list[bytes]) -> None:
+        for payload in payloads:
+            self.last_index += 1
+            self.acknowledged[self.last_index] = payload
+        self.in_flight, self.cut_after = [], None
+
+
+def read_all(log: FileLog) -> dict[int, bytes]:
+    found: dict[int, bytes] = {}
+    index = log.first_index
+    while entries := log.read(index, max_bytes=900):
+        found.update((entry.log_index, entry.payload) for entry in entries)
+        index = entries[-1].log_index + 1
+    return found
+
+
+FALLIBLE = ["create", "allocate", "write", "truncate", "sync", "rename", "unlink", "sync_directory"]
+
+
+class Faults:
+    """Crashes at the n-th operation from now; until then the kinds of operations in `failing` fail now and then."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self.operations_left = random.randrange(1, 60)
+        self.failing: list[str] = []
+
+    def __call__(self, operation: str) -> None:
+        self.operations_left -= 1
+        if self.operations_left == 0:
+            raise Crash
+        if operation in self.failing and self._random.random() < 0.7:
+            raise OSError(self._random.choice([errno.ENOSPC, errno.EIO]), "no")
+
+
+def run_lives(seed: int, lives: int = 5) -> None:
+    random = Random(seed)
+    file_system = LossyFileSystem(random)
+    twin = Twin()
+    for _ in range(lives):
+        faults = Faults(random)
+        file_system.fault = faults
+        try:
+            live(FileLog(file_system, DIRECTORY, CONFIG), twin, random, faults)
+        except Crash:
+            random.choice([file_system.crash, file_system.kill])()
+    file_system.fault = lambda operation: None
+    file_system.crash()
+    log = FileLog(file_system, DIRECTORY, CONFIG)
+    twin.check(log)
+    log.append([entry(log.last_index + 1, b"works")])
+    log.validate_state()
+
+
+def live(log: FileLog, twin: Twin, random: Random, faults: Faults) -> None:
+    """Use a log until the crash."""
+    twin.check(log)
+    while True:
+        faults.failing = random.sample(FALLIBLE, random.choice([0, 0, 0, 1, 1, 2, 8]))
+        match random.randrange(12):
+            case 0:
+                compact(log, twin, random)
+            case 1:
+                cut(log, twin, random)
+            case _:
+                append(log, twin, random)
+        log.validate_state()
+        assert log.last_index == twin.last_index
+
+
+def append(log: FileLog, twin: Twin, random: Random) -> None:
+    payloads = [random.randbytes(random.choice([0, 10, 300, 1500])) for _ in range(random.randrange(1, 5))]
+    twin.in_flight.append(payloads)
+    try:
+        log.append([entry(log.last_index + 1 + i, payload) for i, payload in enumerate(payloads)])
+    except OutcomeUnknown:
+        return
+    except UnavailableError:
+        twin.in_flight.pop()
+    else:
+        twin.acknowledge(payloads)
+
+
+def compact(log: FileLog, twin: Twin, random: Random) -> None:
+    index = random.randint(log.first_index, log.last_index + 1)
+    twin.dropped_before = max(twin.dropped_before, index)
+    try:
+        log.truncate_before(index)
+    except UnavailableError:
+        return
+    assert log.first_index <= index
+
+
+def cut(log: FileLog, twin: Twin, random: Random) -> None:
+    if twin.in_flight or twin.cut_after is not None:
+        return
+    index = random.randint(log.first_index - 1, log.last_index)
+    twin.cut_after = index
+    try:
+        log.truncate_after(index)
+    except UnavailableError:
+        return
+    twin.last_index, twin.cut_after = index, None
+
+
+def entry(index: int, payload: bytes) -> LogEntry:
+    return LogEntry(index, 0, EntryKind.CHANGES, bytes(16), 0, payload)
+
+
+@pytest.mark.parametrize("hundred", range(40))
+def test_any_crash_keeps_what_was_acknowledged(hundred: int) -> None:
+    for seed in range(hundred * 100, hundred * 100 + 100):
+        try:
+            run_lives(seed)
+        except Exception as error:
+            raise AssertionError(f"run_lives({seed})") from error

@@ -1,0 +1,255 @@
+"""The writer over a log that dies, loses answers and fills up, and over a store that fills up too, from one seed each.
+
+After each run: whoever was answered is in the log and in the store, whoever was refused is not, and the store is
+what the log makes of an empty one, also when any part of it is replayed twice.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from random import Random
+
+import pytest
+from pyoxigraph import BlankNode, NamedNode, Quad, Store
+
+from actors.log_protocol import LogStatus
+from actors.shard_writer import ShardWriter, WriterConfig
+from graphdb.errors import (
+    AlreadyExists,
+    GraphDBError,
+    LogUnavailable,
+    OutcomeUnknown,
+    StorageFull,
+    UnavailableError,
+)
+from graphdb.log.file_log import FileLog, FileLogConfig
+from graphdb.log.replay import Replayer
+from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
+from graphdb.sparql.dataset import Dataset
+from graphdb.store.overlay import Overlay
+from graphdb.store.quad_store import QuadStore
+from tests.simulation.lossy_file_system import LossyFileSystem
+
+CONFIG = WriterConfig(
+    part_bytes_max=400,
+    log_wait_s=0.02,
+    log_poll_s=0.0,
+    retry_s=0.001,
+    inline_requests_max=2,
+    inline_quads_max=8,
+)
+
+
+class DyingLog:
+    """A log in this process, the way a client sees one whose process may die at any moment."""
+
+    def __init__(self, random: Random, troubles: bool) -> None:
+        self.random = random
+        self.troubles = troubles
+        self.system = LossyFileSystem(random)
+        self.log = FileLog(self.system, "log", FileLogConfig(segment_bytes=4000, reserve_bytes=1000))
+        self.down_for = 0
+
+    async def append(self, entries: list[LogEntry], expected_index: int = 0) -> int:
+        await self._reach()
+        fate = self.random.randrange(12) if self.troubles else 0
+        if fate == 1:
+            raise StorageFull("full")
+        if fate == 2:
+            self._die()
+            raise OutcomeUnknown("died before it was written")
+        if fate == 3:
+            self._foreign_entry()
+        index = self._append(entries, expected_index)
+        if fate == 4:
+            self._die()
+            raise OutcomeUnknown("died after it was written")
+        return index
+
+    def _append(self, entries: list[LogEntry], expected_index: int) -> int:
+        first_index = self.log.last_index + 1
+        if expected_index not in (0, first_index):
+            return 0
+        self.log.append([at(entry, first_index + i) for i, entry in enumerate(entries)])
+        return first_index
+
+    def _foreign_entry(self) -> None:
+        """Somebody else writes: their entry changes nothing here."""
+        self._append([LogEntry(0, 0, EntryKind.CHANGES, b"somebody else's!", 0, bytes(16))], 0)
+
+    def _die(self) -> None:
+        self.log.close()
+        self.system.crash()
+        self.log = FileLog(self.system, "log", FileLogConfig(segment_bytes=4000, reserve_bytes=1000))
+        self.down_for = self.random.choice([0, 1, 3, 10_000 if self.random.random() < 0.1 else 5])
+
+    async def _reach(self) -> None:
+        await asyncio.sleep(0)
+        if self.down_for:
+            self.down_for -= 1
+            raise LogUnavailable("no connection")
+
+    async def read(self, from_index: int, max_bytes: int = 500) -> list[LogEntry]:
+        await self._reach()
+        return self.log.read(from_index, 500)
+
+    async def status(self) -> LogStatus:
+        return LogStatus(self.log.first_index, self.log.last_index)
+
+    async def truncate_before(self, index: int) -> None:
+        self.log.truncate_before(index)
+
+    async def close(self) -> None: ...
+
+
+def at(entry: LogEntry, index: int) -> LogEntry:
+    return LogEntry(index, entry.raft_term, entry.kind, entry.request_id, entry.timestamp_ms, entry.payload)
+
+
+class FillingStore(QuadStore):
+    """A store whose disk is full now and then."""
+
+    def __init__(self, random: Random, troubles: bool) -> None:
+        super().__init__(Store())
+        self.random, self.troubles = random, troubles
+
+    def apply(self, change: ChangeSet) -> None:
+        self._may_fail()
+        super().apply(change)
+
+    def apply_many(self, changes: Iterable[ChangeSet]) -> None:
+        self._may_fail()
+        super().apply_many(changes)
+
+    def _may_fail(self) -> None:
+        if self.troubles and self.random.randrange(15) == 0:
+            raise StorageFull("full")
+
+
+def quad(name: str, graph: int) -> Quad:
+    subject = BlankNode(name) if name.startswith("b") else NamedNode(f"urn:{name}")
+    return Quad(subject, NamedNode("urn:p"), NamedNode("urn:o"), NamedNode(f"urn:g{graph}"))
+
+
+class Requests:
+    """Requests for one run; each leaves a mark of its own in the store."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.answers: dict[int, Confirmation | GraphDBError] = {}
+
+    def plan(self, number: int, seed: int, state: Overlay) -> Iterator[ChangeSet]:
+        """Toggle some quads; sometimes many (in parts), sometimes with a query, sometimes fail."""
+        random = Random(seed)
+        size = random.choice([1, 2, 5, 30])
+        if random.randrange(6) == 0:
+            list(state.query_text("SELECT * { GRAPH ?g { ?s ?p ?o } }", Dataset()))  # type: ignore[arg-type]
+        if random.randrange(10) == 0:
+            raise AlreadyExists("graph", "urn:g")
+        names = random.sample([*(f"n{i}" for i in range(30)), *(f"b{i}" for i in range(30))], size)
+        quads = [quad(f"mark{number}", 0), *(quad(name, random.randrange(3)) for name in names)]
+        removed = [each for each in quads if state.contains(each)]
+        added = [each for each in quads if each not in removed]
+        new = dict.fromkeys(each.graph_name for each in added)
+        created = tuple(graph for graph in new if not state.graph_exists(graph))  # type: ignore[arg-type]
+        if size < 30:
+            yield ChangeSet(tuple(removed), tuple(added), (), created)  # type: ignore[arg-type]
+            return
+        yield ChangeSet(tuple(removed), tuple(added[:10]), (), created)  # type: ignore[arg-type]
+        yield ChangeSet((), tuple(added[10:]))
+
+    async def send(self, writer: ShardWriter, number: int) -> None:
+        seed = self.random.randrange(1 << 30)
+        await asyncio.sleep(0.0005 * self.random.randrange(4))
+        try:
+            confirmation = await writer.write(
+                lambda state: self.plan(number, seed, state), quick=self.random.random() < 0.5
+            )
+        except GraphDBError as error:
+            self.answers[number] = error
+        else:
+            self.answers[number] = confirmation
+            assert writer.applied_index >= confirmation.snapshot_index
+
+
+async def run(seed: int, troubles: bool, requests_count: int = 25) -> None:
+    random = Random(seed)
+    log, store, requests = DyingLog(random, troubles), FillingStore(random, troubles), Requests(random)
+    ids = iter(range(1, 1 << 20))
+    writer = ShardWriter(
+        store,
+        log,
+        Replayer(store.apply_many, 0),
+        CONFIG,
+        clock_ms=lambda: 0,
+        fresh_request_id=lambda: next(ids).to_bytes(16, "big"),
+    )
+    writer.start()
+    await asyncio.gather(*(requests.send(writer, number) for number in range(requests_count)))
+    store.troubles = log.troubles = False
+    log.down_for = 0
+    while writer.trouble is not None:
+        await asyncio.sleep(0.001)
+    await writer.catch_up()
+    await writer.close()
+    check(log.log, store, requests.answers, writer.applied_index)
+
+
+def check(
+    log: FileLog, store: QuadStore, answers: dict[int, Confirmation | GraphDBError], applied_index: int
+) -> None:
+    entries: list[LogEntry] = []
+    while more := log.read(len(entries) + 1):
+        entries += more
+    assert applied_index == len(entries)
+    for number, answer in answers.items():
+        there = store.contains(quad(f"mark{number}", 0))
+        if isinstance(answer, Confirmation):
+            assert there, f"{number} was acknowledged and is lost"
+            assert answer.affected_triples > 0
+        elif not isinstance(answer, OutcomeUnknown):
+            assert not there, f"{number} was refused and is there: {answer!r}"
+    for prefix in (0, len(entries) // 2, len(entries)):
+        assert state_after(entries, twice=prefix) == state_of(store)
+
+
+def state_after(entries: list[LogEntry], twice: int) -> tuple[set[Quad], set[object]]:
+    """What the log makes of an empty store, its first entries replayed beforehand."""
+    store = QuadStore(Store())
+    Replayer(store.apply_many, 0).replay(entries[:twice])
+    Replayer(store.apply_many, 0).replay(entries)
+    return state_of(store)
+
+
+def state_of(store: QuadStore) -> tuple[set[Quad], set[object]]:
+    return set(store.dataset_quads()), set(store.named_graphs())
+
+
+@pytest.mark.parametrize("ten", range(20))
+def test_whatever_the_log_does_answers_are_true(ten: int) -> None:
+    for seed in range(ten * 10, ten * 10 + 10):
+        try:
+            asyncio.run(run(seed, troubles=True))
+        except Exception as error:
+            raise AssertionError(f"run({seed})") from error
+
+
+def test_without_trouble_nobody_is_refused_for_want_of_a_log() -> None:
+    async def go() -> None:
+        random = Random(3)
+        log, store, requests = DyingLog(random, False), FillingStore(random, False), Requests(random)
+        ids = iter(range(1, 1000))
+        writer = ShardWriter(
+            store,
+            log,
+            Replayer(store.apply_many, 0),
+            CONFIG,
+            clock_ms=lambda: 0,
+            fresh_request_id=lambda: next(ids).to_bytes(16, "big"),
+        )
+        writer.start()
+        await asyncio.gather(*(requests.send(writer, number) for number in range(100)))
+        await writer.close()
+        assert not [a for a in requests.answers.values() if isinstance(a, UnavailableError)]
+        check(log.log, store, requests.answers, writer.applied_index)
+
+    asyncio.run(go())

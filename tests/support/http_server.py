@@ -1,0 +1,34 @@
+"""A real HTTP server on loopback around an application, for as long as a test needs it."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+__all__ = ["serving"]
+
+
+@contextmanager
+def serving(app: ASGIApp) -> Iterator[str]:
+    """Serve the application on a free port; the value is its base URL, without a slash at the end."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                http="httptools",
+                ws="none",
+                log_level="critical",
+                access_log=False,
+                timeout_graceful_shutdown=1,
+            )
+        )
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -1,0 +1,187 @@
+"""`Service`: a real `graphdb serve` process tree, for tests that start, kill and question one."""
+
+import contextlib
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+from actors.processes import marked_processes
+from actors.service_files import ServiceFiles
+
+__all__ = ["Service", "free_port"]
+
+COMMAND = Path(sys.executable).parent / "graphdb"
+
+
+class Service:
+    """A service of its own port over a data directory. Start it at will; close() it at last."""
+
+    def __init__(self, data_dir: Path, *options: str, port: int | None = None) -> None:
+        self.data_dir = data_dir
+        self.port = port or free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.ready_s = 0.0  # how long the last start took
+        self._options = options
+        self._process: subprocess.Popen[bytes] | None = None
+        self._client = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
+
+    @property
+    def output(self) -> str:
+        """What the command has written, both streams, since its last start."""
+        return self._output_file.read_text()
+
+    @property
+    def command_pid(self) -> int:
+        """The process of the command itself."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self, wait: bool = True) -> "Service":
+        """Run the command, wait until the service is healthy."""
+        began = time.monotonic()
+        with self._output_file.open("wb") as output:
+            self._process = subprocess.Popen(
+                [COMMAND, "serve", "--data-dir", self.data_dir, "--port", str(self.port), *self._options],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=self.data_dir.parent,
+            )
+        if wait:
+            self.wait_ready()
+            self.ready_s = time.monotonic() - began
+        return self
+
+    def wait_ready(self, timeout_s: float = 60) -> None:
+        """Wait until /health says healthy."""
+        self.wait_until(lambda: self.health().get("status") == "healthy", timeout_s)
+
+    def wait_until(self, holds: Any, timeout_s: float) -> float:
+        """Wait until a condition holds, an unreachable service counting as not; how long it took."""
+        began = time.monotonic()
+        while time.monotonic() - began < timeout_s:
+            assert self.exit_code() is None, f"the service ended: {self.output}"
+            with contextlib.suppress(httpx.TransportError):
+                if holds():
+                    return time.monotonic() - began
+            time.sleep(0.02)
+        raise AssertionError(f"not within {timeout_s} s; the service said: {self.output}")
+
+    def exit_code(self, timeout_s: float = 0) -> int | None:
+        """The command's exit code once it has one, waiting for it up to timeout_s."""
+        assert self._process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(timeout_s)
+        return None
+
+    def pids(self, name: str = "") -> list[int]:
+        """The service's processes whose command line has the name in it; the command's own too for ""."""
+        found = marked_processes(ServiceFiles(self.data_dir).name)
+        if self._process is not None and self._process.poll() is None and not name:
+            found.append(self._process.pid)
+        return [pid for pid in found if name in _command_line(pid)]
+
+    def kill(self, name: str = "") -> list[int]:
+        """kill -9 the processes whose command line has the name in it, all at once; all there are for ""."""
+        killed = self.pids(name)
+        assert killed, f"no process {name}"
+        for pid in killed:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return killed
+
+    def stop(self, number: int = signal.SIGTERM, timeout_s: float = 30) -> int | None:
+        """Ask the command to end; its exit code. It is killed if it does not."""
+        if self._process is None:
+            return None
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+        try:
+            return self._process.wait(timeout_s)
+        finally:
+            self._client.close()
+            self._client = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
+            if self._process.poll() is None:
+                self.kill()
+                self._process.wait(10)
+
+    def close(self) -> None:
+        """Stop, and let go of everything."""
+        self.stop()
+        self._client.close()
+
+    def listening_addresses(self) -> set[str]:
+        """The addresses that any process of the service listens on."""
+        connections = itertools.chain.from_iterable(_connections(pid) for pid in self.pids())
+        return {
+            connection.laddr.ip.removeprefix("::ffff:")
+            for connection in connections
+            if connection.status == psutil.CONN_LISTEN
+        }
+
+    def health(self) -> dict[str, Any]:
+        record: dict[str, Any] = self._client.get("/health", timeout=5).json()
+        return record
+
+    def try_update(self, text: str) -> httpx.Response:
+        """POST /update; whatever it answers."""
+        return self._client.post(
+            "/update", content=text, headers={"Content-Type": "application/sparql-update"}
+        )
+
+    def update(self, text: str) -> dict[str, Any]:
+        """POST /update; its confirmation."""
+        response = self.try_update(text)
+        assert response.status_code == 200, response.text
+        confirmation: dict[str, Any] = response.json()
+        return confirmation
+
+    def select(self, text: str) -> list[dict[str, str]]:
+        """POST /sparql; the rows, each variable with the text of its value."""
+        response = self._client.post("/sparql", data={"query": text})
+        assert response.status_code == 200, response.text
+        bindings = response.json()["results"]["bindings"]
+        return [{name: term["value"] for name, term in row.items()} for row in bindings]
+
+    def load(self, ntriples_gz: Path) -> None:
+        """PUT /data of a gzipped N-Triples file as the default graph."""
+        response = self._client.put(
+            "/data?default",
+            content=ntriples_gz.read_bytes(),
+            headers={"Content-Type": "application/n-triples", "Content-Encoding": "gzip"},
+        )
+        assert response.is_success, response.text
+
+    @property
+    def _output_file(self) -> Path:
+        return self.data_dir.parent / f"{self.data_dir.name}-{self.port}.output"
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _connections(pid: int) -> list[Any]:
+    try:
+        return list(psutil.Process(pid).net_connections("inet"))
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""

@@ -1,0 +1,131 @@
+"""Entries and ChangeSets survive their encoding, byte for byte and term for term."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyoxigraph import BaseDirection, BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
+
+from graphdb.errors import CorruptionError
+from graphdb.log.codec import (
+    decode_changes,
+    decode_close,
+    decode_entry,
+    encode_change_parts,
+    encode_changes,
+    encode_close,
+    encode_entry,
+    entry_bytes,
+)
+from graphdb.model import ChangeSet, EntryKind, LogEntry
+
+iris = st.sampled_from(["http://e/ü", "urn:a:b", "http://e/%20?q=1#f", "http://e/\u2028x", "a:b"]).map(
+    NamedNode
+)
+blank_nodes = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,5}[A-Za-z0-9])?", fullmatch=True).map(BlankNode)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+languages = st.sampled_from(["en", "en-GB", "zh-Hant"])
+literals = st.one_of(
+    texts.map(Literal),
+    st.builds(lambda value, language: Literal(value, language=language), texts, languages),
+    st.builds(
+        lambda value, language, direction: Literal(value, language=language, direction=direction),
+        texts,
+        languages,
+        st.sampled_from([BaseDirection.LTR, BaseDirection.RTL]),
+    ),
+    st.builds(lambda value, datatype: Literal(value, datatype=datatype), texts, iris),
+    st.integers().map(Literal),
+)
+subjects = iris | blank_nodes
+triple_terms = st.recursive(
+    st.builds(Triple, subjects, iris, iris | blank_nodes | literals),
+    lambda inner: st.builds(Triple, subjects, iris, inner),
+    max_leaves=3,
+)
+quads = st.builds(
+    Quad,
+    subjects,
+    iris,
+    iris | blank_nodes | literals | triple_terms,
+    iris | blank_nodes | st.just(DefaultGraph()),
+)
+graphs = st.lists(subjects, max_size=3).map(tuple)
+quad_lists = st.lists(quads, max_size=5).map(tuple)
+change_sets = st.builds(ChangeSet, quad_lists, quad_lists, graphs, graphs)
+log_entries = st.builds(
+    LogEntry,
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 2**64 - 1),
+    st.sampled_from(EntryKind),
+    st.binary(min_size=16, max_size=16),
+    st.integers(0, 2**64 - 1),
+    st.binary(max_size=50),
+)
+
+
+@given(change_sets)
+def test_a_change_set_survives(changes: ChangeSet) -> None:
+    assert decode_changes(encode_changes(changes)) == changes
+
+
+@given(change_sets, st.integers(1, 400))
+def test_parts_put_together_are_the_change_set(changes: ChangeSet, part_bytes: int) -> None:
+    parts = [decode_changes(payload) for payload in encode_change_parts(changes, part_bytes)]
+    whole = ChangeSet(
+        tuple(quad for part in parts for quad in part.removed),
+        tuple(quad for part in parts for quad in part.added),
+        tuple(graph for part in parts for graph in part.dropped_graphs),
+        tuple(graph for part in parts for graph in part.created_graphs),
+    )
+    assert whole == changes
+    assert not any(part.removed for part in parts[sum(bool(part.removed) for part in parts) + 1 :])
+    assert not any(part.created_graphs or part.dropped_graphs for part in parts[1:])
+
+
+def test_parts_are_about_as_large_as_asked() -> None:
+    quads_ = tuple(Quad(NamedNode(f"http://e/{i:06}"), NamedNode("a:p"), Literal("x")) for i in range(10_000))
+    parts = encode_change_parts(ChangeSet(added=quads_), 50_000)
+    assert all(40_000 < len(part) < 55_000 for part in parts[:-1])
+
+
+@given(log_entries, st.integers(0, 2**64 - 1), st.binary(max_size=9))
+def test_an_entry_survives_between_other_bytes(entry: LogEntry, durable_bytes: int, around: bytes) -> None:
+    encoded = encode_entry(entry, durable_bytes)
+    assert len(encoded) == entry_bytes(len(entry.payload))
+    record = decode_entry(around + encoded + around, len(around))
+    assert record is not None
+    assert (record.entry, record.durable_bytes, record.end) == (entry, durable_bytes, len(around + encoded))
+
+
+@given(log_entries, st.data())
+def test_a_changed_or_cut_entry_is_none(entry: LogEntry, data: st.DataObject) -> None:
+    encoded = bytearray(encode_entry(entry))
+    place = data.draw(st.integers(0, len(encoded) - 1))
+    assert decode_entry(bytes(encoded[:place])) is None
+    encoded[place] ^= data.draw(st.integers(1, 255))
+    assert decode_entry(bytes(encoded)) is None
+
+
+def test_the_layout_on_disk_does_not_change() -> None:
+    payload = encode_changes(ChangeSet(added=(Quad(NamedNode("a:s"), NamedNode("a:p"), BlankNode("b")),)))
+    assert payload[:16].hex() == "00000000120000000000000000000000"
+    assert payload[16:] == b"<a:s> <a:p> _:b .\n"
+    encoded = encode_entry(LogEntry(7, 2, EntryKind.CHANGES, bytes(range(16)), 5, b"hi"), durable_bytes=64)
+    assert encoded[:4].hex() + encoded[8:].hex() == (
+        "ff474c45" "02000000" "01000000" "0700000000000000" "0200000000000000" "0500000000000000"
+        "4000000000000000" "000102030405060708090a0b0c0d0e0f" "6869" "ff"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "payload", [b"", b"x" * 15, bytes(17), b"\x01" + bytes(16), b"\x01" + bytes(15) + b"!"]
+)
+def test_a_payload_that_was_written_wrong_is_corruption(payload: bytes) -> None:
+    with pytest.raises(CorruptionError):
+        decode_changes(payload)
+
+
+def test_a_close_counts_its_parts() -> None:
+    assert decode_close(encode_close(70_000)) == 70_000
+    with pytest.raises(CorruptionError):
+        decode_close(b"\x01")

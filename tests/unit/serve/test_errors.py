@@ -1,0 +1,62 @@
+"""Every error of the tree has a status and the one body; none gets past the table."""
+
+import orjson
+import pytest
+
+import graphdb.errors
+from graphdb.errors import GraphDBError, UnavailableError
+from serve.errors import failure_response, status_of
+
+EXPECTED = {
+    "AlreadyExists": 409,
+    "BodyTooLarge": 413,
+    "ConfigError": 500,
+    "CorruptionError": 500,
+    "EvaluationFailed": 400,
+    "GraphDBError": 500,
+    "HostNotAllowed": 403,
+    "InvalidParameter": 400,
+    "LimitExceeded": 400,
+    "LogUnavailable": 503,
+    "NotAcceptable": 406,
+    "OutcomeUnknown": 503,
+    "Overloaded": 503,
+    "QuerySyntaxError": 400,
+    "QueryTimeout": 503,
+    "RdfSyntaxError": 400,
+    "RequestError": 400,
+    "StorageFull": 503,
+    "UnavailableError": 503,
+    "UnknownGraph": 404,
+    "UnsupportedMediaType": 415,
+}
+ARGUMENTS: dict[str, tuple[object, ...]] = {
+    "AlreadyExists": ("graph", "http://g"),
+    "BodyTooLarge": (10,),
+    "CorruptionError": ("a checksum differs", "/secret/path"),
+    "HostNotAllowed": ("SERVICE", "example.org"),
+    "InvalidParameter": ("graph", "is odd"),
+    "LimitExceeded": ("nesting", 2, 1),
+    "NotAcceptable": ("text/html", ("text/csv",)),
+    "QuerySyntaxError": ("odd", 1, 2),
+    "UnsupportedMediaType": ("text/html", ("text/turtle",)),
+}
+
+
+def test_the_table_covers_the_tree() -> None:
+    assert set(EXPECTED) == {*graphdb.errors.__all__}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_status_and_body(name: str) -> None:
+    kind: type[GraphDBError] = getattr(graphdb.errors, name)
+    error = kind(*ARGUMENTS.get(name, ("reason",)))
+    answer = failure_response(error)
+    body = orjson.loads(bytes(answer.body))
+    assert status_of(error) == answer.status_code == body["status"] == EXPECTED[name]
+    assert set(body) == {"error", "status"}
+    assert ("retry-after" in answer.headers) == isinstance(error, UnavailableError)
+    if answer.status_code == 500:
+        assert body["error"] == "internal server error"
+    else:
+        assert body["error"] == str(error)
