@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from actors.shard_writer import LogAccess
+from actors.log_client import LogAccess
 from actors.store_directory import StoreDirectory
 from graphdb.errors import CorruptionError, UnavailableError
 from graphdb.log.replay import Replayer

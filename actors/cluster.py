@@ -3,11 +3,9 @@
 Import it after `ray_environment` has been applied.
 """
 
-import importlib
 import logging
 import os
 import threading
-import time
 from typing import Any
 
 import ray
@@ -23,10 +21,10 @@ from graphdb.errors import LogUnavailable, UnavailableError
 __all__ = [
     "OwnRuntime",
     "SharedRuntime",
-    "SpareWorker",
     "bounded",
     "close_update_log",
     "connect",
+    "keep_replica_on_loopback",
     "start_update_log",
     "update_log_endpoint",
 ]
@@ -34,7 +32,7 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 _UPDATE_LOG = "update_log"
-_WORKERS = 4  # what Ray holds for this many cores: UpdateLog, Serve's controller, GraphPort and a spare
+_WORKERS = 3  # what Ray takes for this many cores: UpdateLog, Serve's controller, GraphPort
 _OBJECT_STORE_BYTES = 128 << 20  # results on their way to notebooks pass through it; mapped, filled as used
 _CALL_TIMEOUT_S = 30
 
@@ -70,7 +68,7 @@ class OwnRuntime:
         """Which of Ray's processes has died, if any has."""
         if self._node is None:
             return "Ray did not start"
-        dead = [name for name, _ in self._node.dead_processes()]
+        dead = [name for name, _ in self._node.dead_processes()]  # type: ignore[no-untyped-call]
         return f"Ray's {' and '.join(dead)} died" if dead else None
 
     def stop(self) -> None:
@@ -120,6 +118,20 @@ def connect(address: str, namespace: str, temp_dir: str | None = None) -> None:
     )
 
 
+def keep_replica_on_loopback() -> None:
+    """Have Serve bind this replica's internal port to the loopback; it has no option for that.
+
+    Call it in the replica's process, before the replica listens, as its constructor is.
+    """
+    from ray.serve._private import replica as module
+
+    replica: Any = module  # Ray's modules have types, but not for this
+    add_port = replica.add_port_to_grpc_server
+    replica.add_port_to_grpc_server = lambda server, address: add_port(
+        server, address.replace("[::]", "127.0.0.1")
+    )
+
+
 def start_update_log(directory: str) -> Any:
     """The service's UpdateLog as an actor, in the namespace of this connection; it ends with this process.
 
@@ -147,31 +159,6 @@ async def update_log_endpoint(namespace: str) -> str:
 def close_update_log(actor: Any) -> None:
     """Have the log let go of its directory in order; it is killed anyway if it does not."""
     bounded(lambda: ray.get(actor.close.remote(), timeout=_CALL_TIMEOUT_S), timeout_s=5)
-
-
-class SpareWorker:
-    """Keeps one idle worker ready, so that the next start of an actor need not wait for Python's imports."""
-
-    def __init__(self, modules: tuple[str, ...]) -> None:
-        """modules are what the worker imports beforehand."""
-        self._modules = modules
-        self._asked: Any = None
-
-    def keep(self) -> None:
-        """Call it now and then. A task runs in an idle worker, else in a new one, which is idle after."""
-        if self._asked is None or ray.wait([self._asked], timeout=0)[0]:
-            self._asked = _import.remote(self._modules)
-
-    def wait(self, timeout_s: float) -> None:
-        """Until the worker is ready, or the time is up."""
-        ray.wait([self._asked], timeout=timeout_s)
-        time.sleep(0.1)  # this process has its lease for a moment more
-
-
-@ray.remote(num_cpus=1, max_retries=0)
-def _import(modules: tuple[str, ...]) -> None:
-    for module in modules:
-        importlib.import_module(module)
 
 
 class _BareNode(Node):

@@ -1,8 +1,10 @@
 """`Connection`: a running service's actors from a notebook or a script, without HTTP."""
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -29,6 +31,7 @@ def open_connection(data_dir: str | os.PathLike[str]) -> "Connection":
 
     if ray.is_initialized() and ray.get_runtime_context().gcs_address != run_file.ray_address:
         raise UnavailableError("this process is connected to another Ray runtime; ray.shutdown() first")
+    logging.getLogger("ray.serve").setLevel(logging.ERROR)
     try:
         if not ray.is_initialized():
             cluster.connect(run_file.ray_address, run_file.namespace)
@@ -48,6 +51,7 @@ class Connection:
         """port is the handle of the GraphPort deployment."""
         self._run_file = run_file
         self._port = port
+        self._caller = ThreadPoolExecutor(1, thread_name_prefix="graphdb")
 
     def query(self, text: str) -> Rows:
         """The rows of a SELECT query: a list of dicts of Python values; `.to_pandas()` makes a data frame."""
@@ -80,6 +84,7 @@ class Connection:
         """Disconnect this process from the service's runtime. Other connections of this process end too."""
         import ray
 
+        self._caller.shutdown()
         ray.shutdown()
 
     def __enter__(self) -> "Connection":
@@ -97,7 +102,10 @@ class Connection:
 
     def _call(self, method: str, *arguments: object) -> Any:
         with _own_errors(self._run_file.url):
-            return getattr(self._port, method).remote(*arguments).result()
+            # on a thread, since a notebook has an event loop running, on which Serve refuses to wait
+            return self._caller.submit(
+                lambda: getattr(self._port, method).remote(*arguments).result()
+            ).result()
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import cast
+from typing import Protocol, cast
 
 from actors.log_protocol import (
     Frame,
@@ -22,7 +22,17 @@ from actors.log_protocol import (
 from graphdb.errors import LogUnavailable, OutcomeUnknown
 from graphdb.model import LogEntry
 
-__all__ = ["LogClient"]
+__all__ = ["LogAccess", "LogClient"]
+
+
+class LogAccess(Protocol):
+    """The update log from its users' side; `LogClient` is the one in service."""
+
+    async def append(self, entries: list[LogEntry], expected_index: int = 0) -> int: ...
+    async def read(self, from_index: int, max_bytes: int = ...) -> list[LogEntry]: ...
+    async def status(self) -> LogStatus: ...
+    async def truncate_before(self, index: int) -> None: ...
+    async def close(self) -> None: ...
 
 
 class LogClient:

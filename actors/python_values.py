@@ -16,7 +16,7 @@ from pyoxigraph import (
 )
 
 if TYPE_CHECKING:
-    import pandas
+    import pandas  # type: ignore[import-untyped]
 
 __all__ = ["Rows", "python_value", "rows_from_json"]
 

@@ -25,7 +25,6 @@ def client_environment(token_file: Path | str) -> dict[str, str]:
 def service_environment(token_file: Path) -> dict[str, str]:
     """What a service's own runtime needs."""
     return client_environment(token_file) | {
-        # an idle worker stands by for the next restart: keep it
-        "RAY_worker_lease_timeout_milliseconds": "10",  # and give it back at once after its imports
-        "RAY_idle_worker_killing_time_threshold_ms": str(10**9),
+        # workers begin with what Serve's actors import first, while Ray itself is still starting
+        "RAY_preload_python_modules": "ray.serve._private.replica",
     }

@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from actors.log_protocol import LogStatus
+from actors.log_client import LogAccess
 from actors.write_batch import Attempt, Batch, LargeWrite, Plan, WriteJob, plan_batch
 from graphdb.errors import (
     CorruptionError,
@@ -32,20 +32,10 @@ from graphdb.log.replay import Replayer
 from graphdb.model import Confirmation, EntryKind, LogEntry
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["LogAccess", "ShardWriter", "WriterConfig"]
+__all__ = ["ShardWriter", "WriterConfig"]
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
-
-
-class LogAccess(Protocol):
-    """The update log, as `LogClient` offers it."""
-
-    async def append(self, entries: list[LogEntry], expected_index: int = 0) -> int: ...
-    async def read(self, from_index: int, max_bytes: int = ...) -> list[LogEntry]: ...
-    async def status(self) -> LogStatus: ...
-    async def truncate_before(self, index: int) -> None: ...
-    async def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +81,13 @@ class ShardWriter:
         *,
         clock_ms: Callable[[], int],
         fresh_request_id: Callable[[], bytes],
+        has_room: Callable[[], bool] = lambda: True,
         on_logged: Callable[[int], None] = lambda logged_bytes: None,
     ) -> None:
-        """replayer feeds quads; on_logged is told how many bytes the log has grown by, after they were
-        applied.
+        """replayer feeds quads; on_logged is told how many bytes the log has grown by.
+
+        While has_room says no, writes are refused before they are logged: the log might take them still, and
+        then the store not.
         """
         self._quads = quads
         self._log = log
@@ -102,6 +95,7 @@ class ShardWriter:
         self._config = config
         self._clock_ms = clock_ms
         self._fresh_request_id = fresh_request_id
+        self._has_room = has_room
         self._on_logged = on_logged
         # one thread, and always the same: pyoxigraph's iterators end the process when used on another than
         # their own
@@ -156,6 +150,7 @@ class ShardWriter:
         self._wake.set()
         if self._task is not None:
             await self._task
+        self._replayer.forget_open_parts()
         self._thread.shutdown()
 
     async def _on_thread(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -197,7 +192,7 @@ class ShardWriter:
             return
 
     async def _guarded_turn(self) -> None:
-        """A turn that a mistake of ours cannot end the writer with: what the log holds is what counts then."""
+        """A turn; a mistake of ours in it does not end the writer, for what the log holds is what counts."""
         try:
             await self._turn()
         except Exception as error:
@@ -213,10 +208,9 @@ class ShardWriter:
             await self._perform(first)
             return
         batch = await self._plan(self._take_writes())
+        await self._commit(batch)
         if batch.large is not None:
             await self._commit_large(batch.large)
-        else:
-            await self._commit(batch)
 
     async def _perform(self, job: _TurnJob) -> None:
         try:
@@ -304,6 +298,8 @@ class ShardWriter:
         self._attempts = {attempt.request_id: attempt for attempt in attempts}
         decisive = entries[-1].kind is not EntryKind.PART  # PART entries alone store nothing
         try:
+            if not self._has_room():
+                raise StorageFull("the disk is almost full", 5)
             index = await self._log.append(entries, self.applied_index + 1)
         except StorageFull as error:
             self._replayer.forget_open_parts()

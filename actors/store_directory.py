@@ -28,7 +28,7 @@ _FORMAT = b"graphdb data directory, format 1\n"
 
 
 class StoreLost(Exception):
-    """The store that `applied` speaks of is missing or cannot be opened; the log may be able to make it anew."""
+    """The store that `applied` speaks of is missing or cannot be opened; the log may make it anew."""
 
 
 class StoreDirectory:
@@ -82,7 +82,7 @@ class StoreDirectory:
             raise StoreLost(f"{self.store} is missing")
         try:
             store = Store(self.store)
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # the engine says RuntimeError to some damage
             raise _opening_error(error) from error
         return QuadStore(store, scratch_directory=self.scratch, union_default_graph=union_default_graph)
 
@@ -111,7 +111,7 @@ class StoreDirectory:
         backup.write_applied(index)
 
 
-def _opening_error(error: OSError) -> Exception:
+def _opening_error(error: Exception) -> Exception:
     reason = str(error)
     if "No space left" in reason:
         return StorageFull(f"opening the store: {reason}", 5)

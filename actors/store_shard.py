@@ -3,8 +3,11 @@ and then.
 """
 
 import asyncio
+import contextlib
+import gc
 import logging
 import os
+import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -14,11 +17,12 @@ from pyoxigraph import BlankNode, NamedNode, Quad
 
 from actors.body_source import BodySource, read_small
 from actors.checkpointer import Checkpointer
+from actors.log_client import LogAccess
 from actors.outbound import host_allowed, loader
-from actors.shard_writer import LogAccess, ShardWriter, WriterConfig
+from actors.shard_writer import ShardWriter, WriterConfig
 from actors.store_directory import StoreDirectory, StoreLost
 from graphdb.config import Settings
-from graphdb.errors import CorruptionError, HostNotAllowed, LogUnavailable
+from graphdb.errors import CorruptionError, HostNotAllowed, LogUnavailable, StorageFull, UnavailableError
 from graphdb.log.replay import Replayer
 from graphdb.model import ChangeSet, Confirmation, NamedGraph
 from graphdb.node import ClusterMember, Evaluated, NodeStatus
@@ -42,9 +46,9 @@ _QUICK_UPDATE_CHARACTERS = 4096
 class ShardConfig:
     """How the store keeps up with the log."""
 
-    checkpoint_log_bytes: int = (
-        64 << 20
-    )  # log written between two checkpoints; what a restart replays at most
+    checkpoint_log_bytes: int = 64 << 20  # of log between two checkpoints; about what a restart replays
+    room_bytes: int = 16 << 20  # free on the store's disk; with less, writes are refused and reads go on
+    look_s: float = 1.0  # how often a store that its disk was too full for is looked after
     writer: WriterConfig = field(default_factory=WriterConfig)
 
 
@@ -65,6 +69,7 @@ class StoreShard:
         self._started_at = time.monotonic()
         self._open: _OpenShard | None = None
         self._failed = False
+        self._look_after: asyncio.Task[None] | None = None
         self._context = UpdateContext(
             fresh_blank_node=lambda: BlankNode(os.urandom(16).hex()),
             load=loader(settings.security.load_allow, settings.server.max_body_bytes),
@@ -77,7 +82,7 @@ class StoreShard:
     async def start(self, progress: Callable[[int, int], None] = lambda applied, last: None) -> None:
         """Open the store and apply what the log has beyond it; progress hears (applied index, last index).
 
-        Raises LogUnavailable, StorageFull; CorruptionError where store and log cannot be made one again.
+        Raises LogUnavailable, StorageFull; CorruptionError where store and log cannot be made one.
         """
         self._failed = False  # it may be tried again
         try:
@@ -85,6 +90,33 @@ class StoreShard:
         except BaseException:
             self._failed = True
             raise
+        self._look_after = asyncio.get_running_loop().create_task(self._open_again())
+
+    async def _open_again(self) -> None:
+        """Whenever the disk was too full for the store: once there is room, close it and recover.
+
+        The engine does not write again by itself after a write that failed. Closing waits for the readers,
+        who hold the engine open; until then, and while recovering, the node is starting.
+        """
+        while True:
+            await asyncio.sleep(self._config.look_s)
+            if self._open is not None:
+                if not (isinstance(self._open.writer.trouble, StorageFull) and self._has_room()):
+                    continue
+                writer, self._open = self._open.writer, None
+                await writer.close()
+                del writer
+                _let_go()
+            try:
+                self._open = await self._recover(lambda applied, last: None)
+            except UnavailableError as error:
+                logger.warning("the store cannot be opened again yet: %s", error)
+            except CorruptionError:
+                self._failed = True
+                raise
+
+    def _has_room(self) -> bool:
+        return shutil.disk_usage(self._settings.server.data_dir).free >= self._config.room_bytes
 
     async def _recover(self, progress: Callable[[int, int], None]) -> "_OpenShard":
         directory = await asyncio.to_thread(StoreDirectory, self._settings.server.data_dir)
@@ -104,6 +136,7 @@ class StoreShard:
             self._config.writer,
             clock_ms=lambda: time.time_ns() // 1_000_000,
             fresh_request_id=lambda: os.urandom(16),
+            has_room=self._has_room,
             on_logged=checkpointer.count,
         )
         await writer.catch_up(lambda index: progress(index, last_index))
@@ -121,7 +154,7 @@ class StoreShard:
         except StoreLost as lost:
             if first_index > 1:
                 raise CorruptionError(
-                    f"{lost}, and the log begins at {first_index}, too late to make it anew: restore a backup",
+                    f"{lost}, and the log begins at {first_index}, too late to make it anew: restore it",
                     str(directory.store),
                 ) from lost
             logger.error("%s: making the store anew from the log", lost)
@@ -137,10 +170,16 @@ class StoreShard:
 
     async def close(self) -> None:
         """Finish the writes that are waiting, make a checkpoint, let go of the store and the log."""
+        if self._look_after is not None:
+            self._look_after.cancel()
+            with contextlib.suppress(asyncio.CancelledError, CorruptionError):
+                await self._look_after
         opened, self._open = self._open, None
         if opened is not None:
             await opened.writer.close()
             await opened.checkpointer.close()
+            del opened
+            _let_go()
         await self._log.close()
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
@@ -247,13 +286,18 @@ class StoreShard:
             return "starting"
         trouble = self._open.writer.trouble
         if trouble is None:
-            return "healthy"
+            return "healthy" if self._has_room() else "degraded"
         return "error" if isinstance(trouble, CorruptionError) else "degraded"
 
     def _opened(self) -> "_OpenShard":
         if self._open is None:
             raise LogUnavailable("the node is starting or stopping")
         return self._open
+
+
+def _let_go() -> None:
+    """The engine unlocks its directory with the last reference to it; errors may hold one in a circle."""
+    gc.collect()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """`UpdateLog`: owns the log directory, orders entries, and shares one sync among all who wait for one.
 
 It is called in two ways: as an actor (about a millisecond a call) and over a Unix domain socket (`LogClient`,
-a few tenths of that). Both end in one queue. One thread runs the socket's event loop and the log: while it syncs,
-requests gather in the sockets, and share the next sync. A thread of its own for the log would add two hand-overs
-to each append and win nothing, for without the log there is nothing to do.
+a few tenths of that). Both end in one queue. One thread runs the socket's event loop and the log: while it
+syncs, requests gather in the sockets, and share the next sync. A thread of its own for the log would add two
+hand-overs to each append and win nothing, for without the log there is nothing to do.
 """
 
 import asyncio

@@ -64,7 +64,7 @@ class LargeWrite:
             yield from encode_change_parts(part, part_bytes)
 
     def next_payload(self) -> bytes | None:
-        """The next part, encoded, and counted in the attempt; None at the end. Raises what planning raises."""
+        """The next part, encoded and counted; None at the end. Raises what planning raises."""
         return next(self._payloads, None)
 
     def close(self) -> None:
@@ -74,8 +74,9 @@ class LargeWrite:
 
 @dataclass(slots=True)
 class Batch:
-    """Attempts in order, and what the store will be after them. `large` stands alone; `deferred` come next
-    time.
+    """Attempts in order, and what the store will be after them.
+
+    Where there is a `large` one, those before it change nothing; `deferred` are for the next batch.
     """
 
     overlay: Overlay

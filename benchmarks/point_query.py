@@ -73,7 +73,7 @@ def _floor(directory: Path, triples: Path) -> Iterator[int]:
 def _wait_for(port: int) -> None:
     for _ in range(100):
         try:
-            httpx.post(f"http://127.0.0.1:{port}/", content="ASK {}", trust_env=False)
+            httpx.post(f"http://127.0.0.1:{port}/", content="SELECT * {}", trust_env=False)
         except httpx.ConnectError:
             time.sleep(0.1)
         else:

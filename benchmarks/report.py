@@ -59,7 +59,8 @@ def print_rows(rows: list[Row]) -> None:
         table.add_row(
             row.work, row.unit, _number(row.floor), _number(row.ours), f"{row.ratio:.2f}", target, verdict
         )
-    Console().print(table)
+    console = Console()
+    (console if console.is_terminal else Console(width=200)).print(table)
 
 
 def _number(value: float) -> str:

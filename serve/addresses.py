@@ -9,7 +9,9 @@ from graphdb.errors import InvalidParameter
 
 __all__ = ["request_iri"]
 
-_AUTHORITY = re.compile(r"(?:[A-Za-z0-9._~-]|%[0-9A-Fa-f]{2})+(?::\d*)?|\[[0-9A-Fa-f:.]+\](?::\d*)?", re.ASCII)
+_AUTHORITY = re.compile(
+    r"(?:[A-Za-z0-9._~-]|%[0-9A-Fa-f]{2})+(?::\d*)?|\[[0-9A-Fa-f:.]+\](?::\d*)?", re.ASCII
+)
 
 
 def request_iri(request: Request) -> str:

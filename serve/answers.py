@@ -1,8 +1,8 @@
-"""Answers whose bytes a worker thread makes: whole where they are small, streamed with backpressure where not.
+"""Answers whose bytes a worker thread makes: whole where small, streamed with backpressure where not.
 
-The worker runs native code that blocks; the event loop sends. Between them lies a `Pipe` of a few chunks, so an
-answer of any length takes constant memory, a slow client slows its own worker only, and a client that goes away
-stops the worker at its next chunk.
+The worker runs native code that blocks; the event loop sends. Between them lies a `Pipe` of a few chunks, so
+an answer of any length takes constant memory, a slow client slows its own worker only, and a client that goes
+away stops the worker at its next chunk.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ STALL_S = 60.0  # how long a client may take to accept one chunk
 
 
 class AnswerBroken(Exception):
-    """An answer failed after its head was sent. The server closes the connection, so the client sees the break."""
+    """An answer failed after its head was sent. The server closes the connection, so that it shows."""
 
 
 class _NobodyReads(Exception):
@@ -103,8 +103,8 @@ Produce: TypeAlias = Callable[[Pipe], None]
 class Workers:
     """The threads that evaluate, and how long one answer may take them. Owned by the application.
 
-    They are daemons, and nothing waits for them at the end: native code cannot be interrupted, and a query that
-    runs on must not keep the process from stopping.
+    They are daemons, and nothing waits for them at the end: native code cannot be interrupted, and a query
+    that runs on must not keep the process from stopping.
     """
 
     def __init__(self, count: int, time_limit_s: float) -> None:
@@ -186,9 +186,7 @@ class WorkerAnswer(Response):
         del self.headers["content-length"]
         if first.is_last:
             self.headers["content-length"] = str(len(first.data))
-        await send(
-            {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
-        )
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
 
     async def _send_body(self, send: Send, pipe: Pipe, piece: _Piece) -> None:
         try:

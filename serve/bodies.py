@@ -20,7 +20,7 @@ ENCODINGS = ("identity", "gzip", "zstd")
 
 
 def content_type(request: Request, accepted: tuple[str, ...]) -> MediaType:
-    """The body's media type, which has to be in UTF-8. Raises UnsupportedMediaType; accepted is what it tells."""
+    """The body's media type; the text has to be UTF-8. Raises UnsupportedMediaType, which tells accepted."""
     header = request.headers.get("content-type", "")
     try:
         media_type = parse_media_type(header)
@@ -35,7 +35,8 @@ async def body_chunks(request: Request, bytes_max: int) -> AsyncIterator[bytes]:
     """The body, decompressed, in pieces of bounded size.
 
     Raises UnsupportedMediaType for a Content-Encoding that is not known, BodyTooLarge as soon as the limit is
-    passed, InvalidParameter for compressed bytes that are damaged or cut short, and Starlette's ClientDisconnect.
+    passed, InvalidParameter for compressed bytes that are damaged or cut short, and Starlette's
+    ClientDisconnect.
     """
     _check_announced_length(request, bytes_max)
     decoder = _decoder(request)

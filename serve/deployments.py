@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import functools
 import importlib
-import itertools
 import logging
 import os
 import signal
@@ -45,9 +44,7 @@ _SILENCE_S = (
     60.0  # after so long without an answer from the port, or an actor of Serve's, the service gives up
 )
 _LOOK_S = 1.0
-_SPARE_LOOKS = 3  # so many looks later a spare worker that was used is replaced
 _STOP_S = 15.0
-_REPLICA_MODULES = ("ray.serve._private.replica", "serve.deployments")
 
 
 class _Node:
@@ -83,6 +80,9 @@ class GraphPort:
     """
 
     def __init__(self, settings: Settings, namespace: str) -> None:
+        from actors import cluster
+
+        cluster.keep_replica_on_loopback()
         self._node: _Node | None = None
         self._server = PortServer(_listen(settings), functools.partial(self._host, settings, namespace))
 
@@ -148,7 +148,6 @@ def _run(settings: Settings) -> None:
         if left := end_processes(f"{files.name}-"):
             raise UnavailableError(f"processes of an earlier service do not end: {left}")
         adopt(files.data_dir)
-        adopt(files.data_dir)
         _check_port(_listen(settings))
         _Service(settings, files).run()
     finally:
@@ -165,7 +164,6 @@ class _Service:
         self._address = os.environ.get("RAY_ADDRESS")
         self._runtime: Any = None
         self._log: Any = None
-        self._spare: Any = None
         self._port: Any = None
 
     def run(self) -> None:
@@ -198,10 +196,8 @@ class _Service:
         for number in (signal.SIGTERM, signal.SIGINT):  # Ray has put its own handler there
             signal.signal(number, _raise_stop)
         self._log = cluster.start_update_log(str(self._settings.server.data_dir / "log"))
-        if self._address is None:
-            self._spare = cluster.SpareWorker(_REPLICA_MODULES)
-            self._spare.keep()
         importing.join()
+        self._write_run_file()
 
     def _deploy(self) -> None:
         from ray import serve as ray_serve
@@ -220,8 +216,6 @@ class _Service:
             graceful_shutdown_wait_loop_s=0.1,
             logging_config=quiet,
         )
-        if self._spare is not None:
-            self._spare.wait(_SILENCE_S)  # for the replica to run in
         application = deployment.bind(self._settings, self._files.name)
         self._port = ray_serve.run(application, name=self._files.name, route_prefix=None)
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
@@ -237,7 +231,7 @@ class _Service:
             time.sleep(0.05)
         raise UnavailableError(f"the service was not ready after {_READY_S:.0f} s")
 
-    def _announce(self, seconds: float) -> None:
+    def _write_run_file(self) -> None:
         self._files.write_run_file(
             RunFile(
                 pid=os.getpid(),
@@ -249,23 +243,21 @@ class _Service:
                 url=self._listen.url,
             )
         )
+
+    def _announce(self, seconds: float) -> None:
         print(
             f"graphdb serves {self._files.data_dir} at {self._listen.url} (ready after {seconds:.1f} s)",
             flush=True,
         )
 
-    def _watch(self) -> None:
+    def _watch(self) -> NoReturn:
         """Look after the service until a signal ends it. Raises UnavailableError where it cannot go on.
 
         Ray and Serve start killed actors again; here is noticed what they cannot mend.
         """
-        from actors import cluster
-
         last_answer = time.monotonic()
-        for look in itertools.count():
+        while True:
             time.sleep(_LOOK_S)
-            if self._spare is not None and look % _SPARE_LOOKS == 0:
-                self._spare.keep()
             if failure := self._runtime.failure():
                 raise UnavailableError(f"{failure}; nothing acknowledged is lost, start the service again")
             if answers(self._listen, timeout_s=5):

@@ -28,7 +28,7 @@ WORKER_THREADS = 64
 ENDPOINTS = {
     "/sparql": "SPARQL queries, GET and POST",
     "/update": "SPARQL updates, POST",
-    "/data": "whole graphs: GET, PUT, POST, DELETE with ?graph=IRI or ?default; GET ?dataset=all for everything",
+    "/data": "whole graphs: GET, PUT, POST, DELETE, ?graph=IRI or ?default; GET ?dataset=all for everything",
     "/health": "how this node is",
     "/metrics": "counters for Prometheus",
 }

@@ -1,4 +1,4 @@
-"""Media types: reading Content-Type, and choosing what to answer by Accept (RFC 9110, sections 8.3.1 and 12.5.1)."""
+"""Media types: reading Content-Type, and choosing an answer by Accept (RFC 9110, 8.3.1 and 12.5.1)."""
 
 import re
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _ALWAYS = frozenset({("charset", "utf-8"), ("version", "1.2")})
 
 @dataclass(frozen=True, slots=True)
 class MediaType:
-    """A media type or range. name is "type/subtype" in lower case; so are parameter names, and charset's value."""
+    """A media type or range. name is "type/subtype"; it and parameter names are in lower case."""
 
     name: str
     parameters: frozenset[tuple[str, str]] = frozenset()
@@ -85,9 +85,9 @@ def _normal(name: str, value: str) -> tuple[str, str]:
 def choose(accept: str | None, offers: tuple[Offer[T], ...]) -> Offer[T]:
     """The offer that the client likes best.
 
-    accept is the header, None where there is none; offers stand in our own order of preference. The most specific
-    range that fits an offer decides its quality. Among equals the more specifically wanted one wins, then the
-    one named earlier, then our order.
+    accept is the header, None where there is none; offers stand in our own order of preference. The most
+    specific range that fits an offer decides its quality. Among equals the more specifically wanted one wins,
+    then the one named earlier, then our order.
     Raises NotAcceptable, and InvalidParameter for a header without a single well-formed element.
     """
     if accept is None or not accept.strip():

@@ -56,7 +56,7 @@ class Parameters:
         return self._fields.get(name, [])
 
     def one(self, name: str) -> str | None:
-        """The value, or None where the parameter is not there. Raises InvalidParameter if it is there twice."""
+        """The value, None where there is none. Raises InvalidParameter if the parameter is there twice."""
         values = self.many(name)
         if len(values) > 1:
             raise InvalidParameter(name, f"given {len(values)} times, may be given once")

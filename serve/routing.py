@@ -1,4 +1,4 @@
-"""Resources: one path with its methods, HEAD and OPTIONS among them, and the way from what it raises to an answer.
+"""Resources: one path with its methods, HEAD and OPTIONS among them, and what its errors are answered with.
 
 Each is plain ASGI and catches its own errors, so no middleware stands between the server and a handler.
 """

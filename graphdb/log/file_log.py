@@ -207,7 +207,7 @@ class FileLog:
             self._stillborn = []
 
     def _remove(self, segment: Segment) -> None:
-        """Unlink one segment for good: were two removals under way and one lost, the chain could get a gap."""
+        """Unlink one segment for good: with two removals under way and one lost there could be a gap."""
         self._remove_files([segment.path])
 
     def _remove_files(self, paths: Sequence[str]) -> None:

@@ -218,8 +218,11 @@ class Segment:
         """
         first = from_index - self.first_index
         start = self._starts[first]
-        last = bisect_right(self._starts, start + max_bytes, first + 1) - 1
-        stop = self._starts[last] if last > first else self._entry_end(first)
+        if self._end <= start + max_bytes:
+            stop = self._end
+        else:
+            behind = bisect_right(self._starts, start + max_bytes, first) - 1
+            stop = self._starts[behind] if behind > first else self._entry_end(first)
         data = self._file.read(stop - start, start)
         entries: list[LogEntry] = []
         offset = 0
@@ -291,7 +294,7 @@ def _records_in(data: bytes, start: int) -> Iterator[Record]:
 
 
 def _unwritten(data: bytes, start: int) -> bool:
-    """Whether some sector's share of the entry at start ends in zero, as only an unfinished write leaves it."""
+    """Whether some sector's share of the entry at start ends in zero, as an unfinished write leaves it."""
     length = int.from_bytes(data[start + 8 : start + 12], "little")
     end = start + entry_bytes(length)
     if end > len(data) or len(data) < start + HEADER_BYTES:

@@ -19,6 +19,8 @@ _CHUNK_BYTES = 65_536
 # The native parser overflows its stack at some 15,000 nested triple terms. As many openings as this without a
 # quad coming out are refused before it sees them, even where they stand in one literal.
 _OPENINGS_MAX = 2_000
+# The native parser gives up on a longer one with a MemoryError of its own making.
+_TOKEN_BYTES_MAX = 16_777_216
 _BOM = b"\xef\xbb\xbf"
 _PLACE = re.compile(r"^Parser error at line .*?columns? [\d and]*: |^Parser error.*?: ", re.DOTALL)
 
@@ -55,6 +57,10 @@ def read_quads(
         guarded.drain()
     except SyntaxError as error:
         raise _named(error) from None
+    except MemoryError as error:
+        if "buffer maximal size" not in str(error):
+            raise
+        raise RdfSyntaxError(f"a term or comment is longer than {_TOKEN_BYTES_MAX} bytes") from None
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # pyo3 offers the class under no name
             raise

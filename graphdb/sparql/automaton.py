@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from graphdb.sparql.lexer import Token, fault
-from graphdb.sparql.naming import describe_expected, describe_token
+from graphdb.sparql.naming import describe_misfit
 from graphdb.sparql.tables import END, Production, Row, Tables
 
 __all__ = ["Action", "run"]
@@ -77,11 +77,11 @@ def _arranged(plan: tuple[tuple[int, bool, int], ...], children: list[Any], trai
 
 def _misfit(rows: tuple[Row, ...], states: list[int], token: Token, text: str) -> Exception:
     expected = {symbol for symbol in rows[states[-1]] if _fits(rows, states, symbol)}
-    return fault(f"expected {describe_expected(expected)}, found {describe_token(token)}", text, token.start)
+    return fault(describe_misfit(expected, token), text, token.start)
 
 
 def _fits(rows: tuple[Row, ...], states: list[int], symbol: str) -> bool:
-    """Whether a terminal would be shifted in the end; a row also holds some that would fail after reducing."""
+    """Whether a terminal would be shifted in the end; rows also hold some that fail after reducing."""
     if symbol != END and not symbol.isupper():
         return False
     states = list(states)

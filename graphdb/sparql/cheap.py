@@ -1,7 +1,7 @@
 """Which queries are cheap: those whose work is bounded by the size of their answer.
 
-Such a query can be begun anywhere, even on an event loop, because whoever takes its rows can stop it after a few.
-The syntax tree alone decides, without statistics; in doubt a query is not cheap.
+Such a query can be begun anywhere, even on an event loop, because whoever takes its rows can stop it after a
+few. The syntax tree alone decides, without statistics; in doubt a query is not cheap.
 """
 
 from graphdb.sparql.patterns import (
@@ -24,11 +24,11 @@ RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 def is_cheap(query: Query) -> bool:
     """Whether every step of the evaluation yields a row of the answer.
 
-    That holds for SELECT and ASK over one triple pattern without a path, in the default graph or in one named by
-    an IRI: each is a scan of one index, in which every entry is a row. It does not hold where rows are dropped
-    (FILTER, DISTINCT, OFFSET, a variable that stands twice) or collected first (ORDER BY, GROUP BY), and not for
-    a join, which may look at any number of rows to find none. The answer shall also be short as far as one can
-    tell: a subject or object is given, or a small LIMIT.
+    That holds for SELECT and ASK over one triple pattern without a path, in the default graph or in one named
+    by an IRI: each is a scan of one index, in which every entry is a row. It does not hold where rows are
+    dropped (FILTER, DISTINCT, OFFSET, a variable that stands twice) or collected first (ORDER BY, GROUP BY),
+    and not for a join, which may look at any number of rows to find none. The answer shall also be short as
+    far as one can tell: a subject or object is given, or a small LIMIT.
     """
     if query.form not in ("SELECT", "ASK") or query.dataset or query.values is not None:
         return False
@@ -51,13 +51,15 @@ def _has_plain_modifiers(modifiers: SolutionModifiers) -> bool:
 
 
 def _triples(group: GroupGraphPattern) -> tuple[TriplePattern, ...] | None:
-    """The triple patterns of a group that holds nothing else, or nothing but GRAPH <iri> with such a group."""
+    """The triple patterns of a group that holds nothing else, or only GRAPH <iri> with such a group."""
     match group.elements:
         case ():
             return ()
         case (TriplesBlock(triples=triples),):
             return triples
-        case (GraphPattern(name=Iri(), pattern=GroupGraphPattern(elements=(TriplesBlock(triples=triples),))),):
+        case (
+            GraphPattern(name=Iri(), pattern=GroupGraphPattern(elements=(TriplesBlock(triples=triples),))),
+        ):
             return triples
         case _:
             return None
@@ -86,9 +88,13 @@ def _shows_rows(select: SelectClause | None, triple: TriplePattern) -> bool:
         return False
     if select.projections is None:
         return True
-    bound = {term.name for term in (triple.subject, triple.predicate, triple.object) if isinstance(term, Variable)}
+    bound = {
+        term.name for term in (triple.subject, triple.predicate, triple.object) if isinstance(term, Variable)
+    }
     plain = all(projection.expression is None for projection in select.projections)
-    return plain and (not bound or any(projection.variable.name in bound for projection in select.projections))
+    return plain and (
+        not bound or any(projection.variable.name in bound for projection in select.projections)
+    )
 
 
 def _is_short(triple: TriplePattern, limit: int | None) -> bool:

@@ -7,7 +7,6 @@ capitals) makes the TriG parser refuse, and then the grammar decides.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeGuard
 
 from pyoxigraph import (
     BaseDirection,
@@ -22,8 +21,8 @@ from pyoxigraph import (
 )
 
 from graphdb.errors import QuerySyntaxError
-from graphdb.sparql.lexer import braces_of_data_block, fault, tokens
-from graphdb.sparql.syntax import DeleteData, InsertData, Operation, Prologue, QuadPattern, Update
+from graphdb.sparql.lexer import bound_triple_terms, braces_of_data_block, fault, tokens
+from graphdb.sparql.syntax import DeleteData, InsertData, Prologue, QuadPattern, Update
 from graphdb.sparql.tables import END, load_tables
 from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, RdfLiteral, TripleTerm
 
@@ -38,11 +37,18 @@ def fault_in_large_blocks(update: Update) -> QuerySyntaxError | None:
 
     None: `native_quads` reads them all. A block that has a fault may still be SPARQL that is no TriG.
     """
-    large = [operation for operation in update.operations if _is_large(operation)]
-    for operation in large:
-        reason = _fault(update.text, operation, alone=len(update.operations) == 1)
-        if reason is not None:
-            return reason
+    inserts = [operation for operation in update.operations if isinstance(operation, InsertData)]
+    labels: set[str] = set()
+    for operation in update.operations:
+        if not isinstance(operation, InsertData | DeleteData):
+            continue
+        try:
+            if operation.quads is None:
+                _check_block(update.text, operation)
+            if len(inserts) > 1 and isinstance(operation, InsertData):
+                _add_labels(labels, update.text, operation)
+        except QuerySyntaxError as error:
+            return error
     return None
 
 
@@ -63,26 +69,34 @@ def quads_of_tree(quads: Sequence[QuadPattern], fresh: Callable[[], BlankNode] |
     return ground if fresh is None else map(_Renaming(fresh).quad, ground)
 
 
-def _is_large(operation: Operation) -> TypeGuard[InsertData | DeleteData]:
-    return isinstance(operation, InsertData | DeleteData) and operation.quads is None
-
-
-def _fault(text: str, operation: InsertData | DeleteData, alone: bool) -> QuerySyntaxError | None:
-    """alone: there is no other operation, whose labels this one might share."""
-    start = operation.block.start
-    if not alone and "_:" in text[start : operation.block.end]:
-        return fault("a large block with labelled blank nodes must be the only operation", text, start)
+def _check_block(text: str, operation: InsertData | DeleteData) -> None:
+    """Raises QuerySyntaxError where a block left as text is no TriG, or breaks a rule of DATA."""
+    bound_triple_terms(text, *operation.block)
+    document = _Document(text, operation)
+    deletes = isinstance(operation, DeleteData)
     try:
-        document = _Document(text, operation)
-        deletes = isinstance(operation, DeleteData)
         for quad in document.quads():
-            if deletes and _has_blank_node(quad):
-                return fault("DELETE DATA cannot hold a blank node", text, start)
-    except QuerySyntaxError as error:
-        return error
+            if deletes and any(isinstance(term, BlankNode) for term in _leaves(quad)):
+                raise fault("DELETE DATA cannot hold a blank node", text, operation.block.start)
     except SyntaxError as error:
-        return document.fault(error)
-    return None
+        raise document.fault(error) from None
+
+
+def _add_labels(labels: set[str], text: str, operation: InsertData) -> None:
+    """Raises QuerySyntaxError where a label of the operation is known already.
+
+    Labels made up for [] are another for each, so they do no harm here.
+    """
+    tree = operation.quads
+    own = {
+        term.value
+        for quad in (native_quads(text, operation, None) if tree is None else quads_of_tree(tree, None))
+        for term in _leaves(quad)
+        if isinstance(term, BlankNode)
+    }
+    if shared := min(own & labels, default=None):
+        raise fault(f"_:{shared} stands in two operations", text, operation.block.start)
+    labels |= own
 
 
 class _Document:
@@ -187,13 +201,14 @@ _DIRECTIONS = {"ltr": BaseDirection.LTR, "rtl": BaseDirection.RTL}
 # Blank nodes
 
 
-def _has_blank_node(quad: Quad) -> bool:
+def _leaves(quad: Quad) -> Iterator[NamedNode | BlankNode | Literal | Triple]:
+    """Subject and object of a quad; in place of a triple term, its own."""
+    yield quad.subject
     term = quad.object
     while isinstance(term, Triple):
-        if isinstance(term.subject, BlankNode):
-            return True
+        yield term.subject
         term = term.object
-    return isinstance(term, BlankNode) or isinstance(quad.subject, BlankNode)
+    yield term
 
 
 class _Renaming:

@@ -1,4 +1,4 @@
-"""IRIs of a text: valid characters (RFC 3987) and relative references made absolute (RFC 3986, section 5.2)."""
+"""IRIs of a text: valid (RFC 3987), and relative references made absolute (RFC 3986, section 5.2)."""
 
 import re
 from functools import lru_cache
@@ -31,6 +31,8 @@ def resolve_iri(reference: str, base: str | None) -> str:
     if not _has_scheme(reference):
         if base is None:
             raise ValueError(f"the relative IRI <{reference}> needs a BASE")
+        if ":" in re.split("[/?#]", reference, maxsplit=1)[0]:
+            raise ValueError(f"<{reference}> is not a valid IRI: what is before ':' is no scheme")
         reference = _joined(base, reference)
     reason = why_invalid(reference)
     if reason is not None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from graphdb.errors import QuerySyntaxError
 from graphdb.sparql.tables import END, Tables
 
-__all__ = ["NESTING_MAX", "Token", "braces_of_data_block", "fault", "tokens"]
+__all__ = ["NESTING_MAX", "Token", "bound_triple_terms", "braces_of_data_block", "fault", "tokens"]
 
 NESTING_MAX = 200  # levels of brackets of any kind within each other
 
@@ -30,8 +30,8 @@ IRIREF = r'<(?:[^<>"{}|^`\\\x00-\x20]|\\[uU])*+>'
 STRINGS = {
     "STRING_LITERAL_LONG1": r"'''(?:'{0,2}+(?:[^'\\]++|\\.))*+'''",
     "STRING_LITERAL_LONG2": r'"""(?:"{0,2}+(?:[^"\\]++|\\.))*+"""',
-    "STRING_LITERAL1": r"'(?:[^'\\\n\r]++|\\.)*+'",
-    "STRING_LITERAL2": r'"(?:[^"\\\n\r]++|\\.)*+"',
+    "STRING_LITERAL1": r"'(?!'')(?:[^'\\\n\r]++|\\.)*+'",
+    "STRING_LITERAL2": r'"(?!"")(?:[^"\\\n\r]++|\\.)*+"',
 }
 BLANK_NODE_LABEL = rf"_:[0-9_{_BASE}][\-{_NAME}]*+(?:\.++[\-{_NAME}]++)*+"
 
@@ -71,9 +71,14 @@ _BRACELESS = re.compile(
     rf"(?:[^{{}}\"'<#\\]++|{'|'.join(STRINGS.values())}|{IRIREF}|<<\(?|\#[^\r\n]*+|\\.)*+", re.DOTALL
 )
 
+# The same, as far as it can hide the signs around a triple term.
+_TERMLESS = re.compile(
+    rf"(?:[^\"'<#\\)]++|{'|'.join(STRINGS.values())}|{IRIREF}|<(?!<\()|\)(?!>>)|\#[^\r\n]*+|\\.)*+", re.DOTALL
+)
+
 
 class Token(NamedTuple):
-    """A piece of the text: the name of its terminal, its characters and their place, from 0, end exclusive."""
+    """A piece of the text: the name of its terminal, its characters and their place [start, end), from 0."""
 
     terminal: str
     text: str
@@ -147,6 +152,28 @@ def braces_of_data_block(text: str, start: int) -> Iterator[int]:
             raise fault("expected '}', found the end of the text", text, place)
         if text[place] not in "{}":
             raise _bad_start(text, place)
+
+
+def bound_triple_terms(text: str, start: int, end: int) -> None:
+    """Raises QuerySyntaxError where triple terms nest deeper than NESTING_MAX within a DATA block.
+
+    Whoever reads the block otherwise than by `tokens` must call this first: pyoxigraph overflows its stack on
+    terms nested many thousand deep.
+    """
+    if text.count("<<(", start, end) <= NESTING_MAX:
+        return
+    place, depth = start, 0
+    while found := _TERMLESS.match(text, place, end):
+        place = found.end()
+        if text.startswith("<<(", place):
+            depth += 1
+        elif text.startswith(")>>", place):
+            depth -= 1
+        else:
+            return
+        if depth > NESTING_MAX:
+            raise fault(f"nested deeper than {NESTING_MAX} levels", text, place)
+        place += 3
 
 
 def fault(reason: str, text: str, place: int) -> QuerySyntaxError:

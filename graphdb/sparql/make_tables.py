@@ -7,13 +7,14 @@ parse.
 
 import json
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import Any
 
 from lark import Lark
 from lark.common import LexerConf
 from lark.grammar import Rule, Terminal
 from lark.lexer import Lexer, Token
-from lark.parsers.lalr_analysis import Shift
+from lark.parsers.lalr_analysis import IntParseTable, Shift
 
 from graphdb.sparql.tables import END, GRAMMAR_FILE, TABLES_FILE, grammar_digest
 
@@ -39,15 +40,16 @@ def make_tables() -> dict[str, Any]:
         maybe_placeholders=True,
     )  # fmt: skip
     analysed = lark.parser.parser._parse_table
+    order = _numbered(analysed)
     rules = {rule: index for index, rule in enumerate(lark.rules)}
     symbols = sorted({symbol for row in analysed.states.values() for symbol in row} | {END})
     numbers = {symbol: number for number, symbol in enumerate(symbols)}
     rows: dict[tuple[int, ...], int] = {}
     states = []
-    for state in range(len(analysed.states)):
-        cells = dict(_cells(analysed.states[state].items(), numbers, rules))
+    for state in order:
+        cells = dict(_cells(analysed.states[state].items(), numbers, rules, order))
         if state in analysed.end_states.values():
-            cells[numbers[END]] = state  # the driver is done when END is shifted
+            cells[numbers[END]] = order[state]  # the driver is done when END is shifted
         flat = tuple(number for cell in sorted(cells.items()) for number in cell)
         states.append(rows.setdefault(flat, len(rows)))
     keywords, signs = _fixed_texts(lark)
@@ -55,19 +57,32 @@ def make_tables() -> dict[str, Any]:
         "grammar": grammar_digest(),
         "symbols": symbols,
         "productions": [_production(rule) for rule in lark.rules],
-        "rows": list(rows),
+        "rows": [list(row) for row in rows],
         "states": states,
-        "starts": dict(analysed.start_states),
+        "starts": {rule: order[analysed.start_states[rule]] for rule in START_RULES},
         "keywords": keywords,
         "signs": signs,
     }
 
 
+def _numbered(analysed: IntParseTable) -> dict[int, int]:
+    """New numbers for the states, in the order in which they are met; Lark's differ from run to run."""
+    order: dict[int, int] = {}
+    waiting = [analysed.start_states[rule] for rule in reversed(START_RULES)]
+    while waiting:
+        state = waiting.pop()
+        if state not in order:
+            order[state] = len(order)
+            row = sorted(analysed.states[state].items(), key=itemgetter(0))
+            waiting.extend(target for _, (action, target) in row if action is Shift)
+    return order
+
+
 def _cells(
-    row: Iterable[tuple[str, Any]], numbers: dict[str, int], rules: dict[Rule, int]
+    row: Iterable[tuple[str, Any]], numbers: dict[str, int], rules: dict[Rule, int], order: dict[int, int]
 ) -> Iterator[tuple[int, int]]:
     for symbol, (action, target) in row:
-        yield numbers[symbol], target if action is Shift else ~rules[target]
+        yield numbers[symbol], order[target] if action is Shift else ~rules[target]
 
 
 def _production(rule: Rule) -> list[Any]:

@@ -3,7 +3,7 @@
 from graphdb.sparql.lexer import Token
 from graphdb.sparql.tables import END, load_tables
 
-__all__ = ["describe_expected", "describe_token"]
+__all__ = ["describe_misfit"]
 
 NAMES_MAX = 12  # more than these are not listed
 
@@ -44,7 +44,14 @@ _FAMILIES = tuple(
 )
 
 
-def describe_token(token: Token) -> str:
+def describe_misfit(expected: set[str], token: Token) -> str:
+    """Why a token does not fit where any of the expected terminals would."""
+    if token.text == "<" and "IRIREF" in expected:
+        return "'<' begins an IRI that is not closed, or has a character that IRIs cannot hold"
+    return f"expected {_describe_expected(expected)}, found {_describe_token(token)}"
+
+
+def _describe_token(token: Token) -> str:
     """What was found, as the text has it."""
     if token.terminal == END:
         return _KINDS[END]
@@ -52,7 +59,7 @@ def describe_token(token: Token) -> str:
     return f"'{text}'" if text.isprintable() else repr(text)
 
 
-def describe_expected(terminals: set[str]) -> str:
+def _describe_expected(terminals: set[str]) -> str:
     """A list in words, such as "one of 'FROM', 'WHERE' or '{'", cut where it grows too long to help."""
     names = set()
     for name, family in _FAMILIES:

@@ -10,7 +10,7 @@ Tree = TypeVar("Tree")
 
 
 class ParseCache(Generic[Tree]):
-    """The least recently used goes first. A text longer than a quarter of chars_max is not kept. Thread-safe."""
+    """The least recently used goes first; one over a quarter of chars_max is not kept. Thread-safe."""
 
     def __init__(self, entries_max: int, chars_max: int) -> None:
         self._entries_max, self._chars_max = entries_max, chars_max

@@ -1,4 +1,4 @@
-"""SPARQL texts to syntax trees: the way in. Every fault of a text is a QuerySyntaxError with line and column."""
+"""From SPARQL texts to syntax trees. Every fault of a text is a QuerySyntaxError with line and column."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -118,7 +118,7 @@ class GraphTarget:
 
 @dataclass(frozen=True, slots=True)
 class InsertData:
-    """INSERT DATA. quads is None for a block that was too large for the grammar; see `parser.ground_quads`."""
+    """INSERT DATA. quads is None for a block too large for the grammar; see `parser.ground_quads`."""
 
     prologue: Prologue
     quads: tuple[QuadPattern, ...] | None
@@ -148,7 +148,7 @@ class DeleteWhere:
 
 @dataclass(frozen=True, slots=True)
 class Modify:
-    """[WITH g] [DELETE {...}] [INSERT {...}] [USING ...]* WHERE {...}; None for a clause that is not there."""
+    """[WITH g] [DELETE {...}] [INSERT {...}] [USING ...]* WHERE {...}; None for a clause that is absent."""
 
     prologue: Prologue
     with_graph: Iri | None

@@ -8,9 +8,18 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["END", "GRAMMAR_FILE", "TABLES_FILE", "Production", "Tables", "grammar_digest", "load_tables"]
+__all__ = [
+    "END",
+    "GRAMMAR_FILE",
+    "TABLES_FILE",
+    "Production",
+    "Row",
+    "Tables",
+    "grammar_digest",
+    "load_tables",
+]
 
 END = "$END"
 GRAMMAR_FILE = Path(__file__).with_name("grammar.lark")
@@ -57,12 +66,15 @@ def load_tables() -> Tables:
     kept = json.loads(TABLES_FILE.read_text("utf-8"))
     if kept["grammar"] != grammar_digest():
         raise RuntimeError(f"{TABLES_FILE.name} is out of date: run python -m graphdb.sparql.make_tables")
-    productions = [
-        Production(origin, size, action, passes, single, plan and tuple(map(tuple, plan)), trailing)
-        for origin, size, action, passes, single, plan, trailing in kept["productions"]
-    ]
+    productions = [_production(fields) for fields in kept["productions"]]
     rows = [_row(kept["symbols"], productions, cells) for cells in kept["rows"]]
     return Tables(tuple(rows[n] for n in kept["states"]), kept["starts"], kept["keywords"], kept["signs"])
+
+
+def _production(fields: list[Any]) -> Production:
+    origin, size, action, passes, single, plan, trailing_nones = fields
+    steps = None if plan is None else tuple((index, spliced, nones) for index, spliced, nones in plan)
+    return Production(origin, size, action, passes, single, steps, trailing_nones)
 
 
 def _row(symbols: list[str], productions: list[Production], cells: list[int]) -> Row:

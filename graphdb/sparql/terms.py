@@ -1,4 +1,4 @@
-"""RDF terms as SPARQL texts write them: IRIs resolved, literals unescaped, each with its place in the text."""
+"""RDF terms as SPARQL texts write them: IRIs resolved, literals unescaped, each with its place."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias

@@ -158,8 +158,10 @@ class _Planner:
         added: dict[Quad, None] = {}
         with request_failures():
             for solution in self._solutions(prologue, where, variables, dataset, graph):
-                removed.update(dict.fromkeys(removing.fill(solution)))
-                added.update(dict.fromkeys(adding.fill(solution)))
+                for quad in removing.fill(solution):
+                    removed[quad] = None
+                for quad in adding.fill(solution):
+                    added[quad] = None
         return change_of(self._state, removed, added)
 
     def _solutions(

@@ -1,7 +1,7 @@
-"""`/data`: whole graphs by the SPARQL 1.1 Graph Store HTTP Protocol, with graphs named directly and indirectly.
+"""`/data`: whole graphs by the SPARQL 1.1 Graph Store HTTP Protocol, named directly or indirectly.
 
-Where the protocol and this service's interface differ, the interface wins: without a parameter the default graph is
-meant, and every write answers 200 with the update confirmation.
+Where the protocol and this service's interface differ, the interface wins: without a parameter the default
+graph is meant, and every write answers 200 with the update confirmation.
 """
 
 from collections.abc import Iterator
@@ -66,7 +66,7 @@ class GraphStoreEndpoint:
         self._body_bytes_max = body_bytes_max
 
     async def get(self, request: Request) -> Response:
-        """The graph, streamed in the syntax that the client likes best. HEAD checks the same and evaluates nothing."""
+        """The graph in the syntax that the client likes best. HEAD checks the same and reads nothing."""
         parameters = Parameters(request.scope["query_string"])
         target = _target(request, parameters)
         syntax = _choose_syntax(request, parameters.one("format"), target)
@@ -97,7 +97,7 @@ class GraphStoreEndpoint:
         return await self._write(request, replace=True)
 
     async def post(self, request: Request) -> Response:
-        """Merge the body into the graph; or into the graphs that the body names, where the request names none."""
+        """Merge the body into the graph, or into those that it names where the request names none."""
         return await self._write(request, replace=False)
 
     async def _write(self, request: Request, *, replace: bool) -> Response:
@@ -122,7 +122,9 @@ class GraphStoreEndpoint:
 def _writable_target(request: Request) -> _Target:
     target = _target(request, Parameters(request.scope["query_string"]))
     if target.is_dataset:
-        raise InvalidParameter("dataset", "can only be read as a whole; a PUT without it replaces what its body names")
+        raise InvalidParameter(
+            "dataset", "can only be read as a whole; a PUT without it replaces what its body names"
+        )
     return target
 
 

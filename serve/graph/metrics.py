@@ -4,7 +4,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, PlatformCollector, ProcessCollector
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+)
 from prometheus_client.exposition import choose_encoder
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,7 +20,7 @@ from serve.backend import Backend
 
 __all__ = ["Metrics", "MetricsEndpoint"]
 
-_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60)
 
 
 class Metrics:
@@ -63,4 +70,6 @@ class MetricsEndpoint:
 
     async def get(self, request: Request) -> Response:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(self._metrics.registry), headers={"Content-Type": content_type, "Vary": "Accept"})
+        return Response(
+            encode(self._metrics.registry), headers={"Content-Type": content_type, "Vary": "Accept"}
+        )

@@ -64,7 +64,7 @@ class SparqlEndpoint:
         self._body_bytes_max = body_bytes_max
 
     async def get(self, request: Request) -> Response:
-        """The query in the query string; without any parameter the service description, where RDF is asked for."""
+        """The query in the query string; without parameters the service description, if RDF is asked for."""
         query_string: bytes = request.scope["query_string"]
         if not query_string and wants_description(request):
             return describe_service(request)

@@ -1,7 +1,7 @@
 """The evaluation tests of the W3C SPARQL suites, query and update, through the service's own paths.
 
-Every case passes or stands below with its reason; a case that stands there and passes fails as stale. Left out as a
-whole are federated queries and entailment regimes, which the suites keep in manifests of their own.
+Every case passes or stands below with its reason; a case that stands there and passes fails as stale. Left
+out as a whole are federated queries and entailment regimes, which the suites keep in manifests of their own.
 """
 
 from collections import Counter
@@ -27,36 +27,36 @@ COUNTS = {
     ("sparql12", "update"): (3, 0, 0),
 }
 
-# The engine keeps numbers and dates as values and gives them back in canonical form. These results differ from the
-# expected ones in nothing else: "1.0"^^xsd:decimal is expected and "1"^^xsd:decimal is the answer.
+# The engine keeps numbers and dates as values and gives them back in canonical form. These results differ from
+# the expected ones in nothing else: "1.0"^^xsd:decimal is expected and "1"^^xsd:decimal is the answer.
 SAME_VALUES = frozenset(
-    """
-    sparql10/distinct#no-distinct-1
-    sparql10/distinct#no-distinct-9
-    sparql10/open-world#date-3
-    sparql10/open-world#open-eq-03
-    sparql10/open-world#open-eq-04
-    sparql11/aggregates#agg-avg-02
-    sparql11/aggregates#agg-err-02
-    sparql11/aggregates#agg-max-01
-    sparql11/aggregates#agg-max-02
-    sparql11/aggregates#agg-max-distinct
-    sparql11/aggregates#agg-min-01
-    sparql11/aggregates#agg-min-02
-    sparql11/aggregates#agg-min-distinct
-    sparql11/aggregates#agg-sum-02
-    sparql11/cast#cast-bool
-    sparql11/cast#cast-decimal
-    sparql11/cast#cast-double
-    sparql11/cast#cast-float
-    sparql11/cast#cast-int
-    sparql11/cast#cast-string
-    sparql11/csv-tsv-res#tsv03
-    sparql11/functions#coalesce01
-    sparql11/functions#plus-1-corrected
-    sparql11/functions#plus-2-corrected
-    sparql12/eval-triple-terms#op-2
-    """.split()
+    [
+        "sparql10/distinct#no-distinct-1",
+        "sparql10/distinct#no-distinct-9",
+        "sparql10/open-world#date-3",
+        "sparql10/open-world#open-eq-03",
+        "sparql10/open-world#open-eq-04",
+        "sparql11/aggregates#agg-avg-02",
+        "sparql11/aggregates#agg-err-02",
+        "sparql11/aggregates#agg-max-01",
+        "sparql11/aggregates#agg-max-02",
+        "sparql11/aggregates#agg-max-distinct",
+        "sparql11/aggregates#agg-min-01",
+        "sparql11/aggregates#agg-min-02",
+        "sparql11/aggregates#agg-min-distinct",
+        "sparql11/aggregates#agg-sum-02",
+        "sparql11/cast#cast-bool",
+        "sparql11/cast#cast-decimal",
+        "sparql11/cast#cast-double",
+        "sparql11/cast#cast-float",
+        "sparql11/cast#cast-int",
+        "sparql11/cast#cast-string",
+        "sparql11/csv-tsv-res#tsv03",
+        "sparql11/functions#coalesce01",
+        "sparql11/functions#plus-1-corrected",
+        "sparql11/functions#plus-2-corrected",
+        "sparql12/eval-triple-terms#op-2",
+    ]
 )
 
 FAILURES = {

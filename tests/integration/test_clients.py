@@ -1,9 +1,10 @@
 """The service as clients that others have written see it: SPARQLWrapper and rdflib's SPARQLStore."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from rdflib import Dataset, Literal, URIRef
+from rdflib import Graph, Literal, URIRef
 from rdflib.plugins.stores.sparqlstore import SPARQLStore, SPARQLUpdateStore
 from SPARQLWrapper import CSV, GET, JSON, N3, POST, TSV, TURTLE, XML, SPARQLWrapper
 from SPARQLWrapper.SPARQLExceptions import QueryBadFormed
@@ -27,8 +28,8 @@ def people(service: Service) -> Iterator[Service]:
     service.update(f"DROP GRAPH <{GRAPH}>")
 
 
-def wrapper(service: Service, method: str = GET) -> SPARQLWrapper:
-    made = SPARQLWrapper(f"{service.url}/sparql", f"{service.url}/update")
+def wrapper(service: Service, method: str = GET) -> Any:
+    made: Any = SPARQLWrapper(f"{service.url}/sparql", f"{service.url}/update")
     made.setMethod(method)
     made.addDefaultGraph(GRAPH)
     return made
@@ -75,7 +76,7 @@ def test_sparqlwrapper_constructs(people: Service, result_format: str) -> None:
 
 
 def test_sparqlwrapper_updates(people: Service) -> None:
-    client = SPARQLWrapper(f"{people.url}/update")
+    client: Any = SPARQLWrapper(f"{people.url}/update")
     client.setMethod(POST)
     client.setQuery("INSERT DATA { GRAPH <urn:c:wrapped> { <urn:c:x> <urn:c:y> 1 } }")
     assert client.query().response.status == 200
@@ -92,7 +93,7 @@ def test_sparqlwrapper_understands_that_a_query_is_malformed(people: Service) ->
 
 @pytest.mark.parametrize("method", ["GET", "POST", "POST_FORM"])
 def test_rdflib_reads_a_graph(people: Service, method: str) -> None:
-    graph = Dataset(SPARQLStore(f"{people.url}/sparql", method=method)).graph(URIRef(GRAPH))
+    graph = Graph(SPARQLStore(f"{people.url}/sparql", method=method), URIRef(GRAPH))
     assert set(graph.predicate_objects(ALICE)) == {
         (NAME, Literal("Alice", lang="en")),
         (KNOWS, URIRef("urn:c:bob")),
@@ -102,7 +103,7 @@ def test_rdflib_reads_a_graph(people: Service, method: str) -> None:
 
 def test_rdflib_adds_queries_and_removes(people: Service) -> None:
     store = SPARQLUpdateStore(f"{people.url}/sparql", f"{people.url}/update", autocommit=True)
-    graph = Dataset(store).graph(URIRef("urn:c:rdflib"))
+    graph: Any = Graph(store, URIRef("urn:c:rdflib"))
     graph.add((ALICE, NAME, Literal('a "quoted"\nname', lang="de")))
     graph.add((ALICE, NAME, Literal(5)))
     assert {row.name.toPython() for row in graph.query(f"SELECT ?name {{ ?s <{NAME}> ?name }}")} == {

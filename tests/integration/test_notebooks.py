@@ -21,7 +21,7 @@ FLIGHTS = SHARED / "data" / "openflights.nt.gz"
 def test_flights(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     service.load(FLIGHTS)
     monkeypatch.setenv("GRAPHDB_SERVER__DATA_DIR", str(service.data_dir))
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook = read_notebook()
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(NOTEBOOK.parent)}}).execute()
     kinds = {kind for output in outputs(notebook) for kind in output.get("data", {})}
     texts = "".join(output.get("data", {}).get("text/html", "") for output in outputs(notebook))
@@ -32,7 +32,11 @@ def test_flights(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_notebook_is_committed_without_outputs() -> None:
-    assert outputs(nbformat.read(NOTEBOOK, as_version=4)) == []
+    assert outputs(read_notebook()) == []
+
+
+def read_notebook() -> Any:
+    return nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
 
 
 def outputs(notebook: Any) -> list[Any]:

@@ -34,7 +34,13 @@ def block(quads: list[tuple[str, str]]) -> str:
 
 def written(quad: Quad) -> tuple[str, str]:
     graph = "" if isinstance(quad.graph_name, DefaultGraph) else str(quad.graph_name)
-    return graph, f"{quad.subject} {quad.predicate} {quad.object}"
+    return graph, f"{quad.subject} {quad.predicate} {written_term(quad.object)}"
+
+
+def written_term(term: object) -> str:
+    if isinstance(term, Triple):
+        return f"<<( {term.subject} {term.predicate} {written_term(term.object)} )>>"
+    return str(term)
 
 
 named_quads = quads.filter(lambda quad: not isinstance(quad.graph_name, BlankNode))

@@ -69,7 +69,9 @@ FALLIBLE = ["create", "allocate", "write", "truncate", "sync", "rename", "unlink
 
 
 class Faults:
-    """Crashes at the n-th operation from now; until then the kinds of operations in `failing` fail now and then."""
+    """Crashes at the n-th operation from now; until then the kinds of operations in `failing` fail now and
+    then.
+    """
 
     def __init__(self, random: Random) -> None:
         self._random = random

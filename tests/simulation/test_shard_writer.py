@@ -1,7 +1,8 @@
-"""The writer over a log that dies, loses answers and fills up, and over a store that fills up too, from one seed each.
+"""The writer over a log that dies, loses answers and fills up, and a store that fills up too, each from one
+seed.
 
-After each run: whoever was answered is in the log and in the store, whoever was refused is not, and the store is
-what the log makes of an empty one, also when any part of it is replayed twice.
+After each run: whoever was answered is in the log and in the store, whoever was refused is not, and the store
+is what the log makes of an empty one, also when any part of it is replayed twice.
 """
 
 import asyncio
@@ -140,7 +141,7 @@ class Requests:
     def plan(self, number: int, seed: int, state: Overlay) -> Iterator[ChangeSet]:
         """Toggle some quads; sometimes many (in parts), sometimes with a query, sometimes fail."""
         random = Random(seed)
-        size = random.choice([1, 2, 5, 30])
+        size = random.choice([1, 1, 2, 2, 2, 5, 5, 30])
         if random.randrange(6) == 0:
             list(state.query_text("SELECT * { GRAPH ?g { ?s ?p ?o } }", Dataset()))  # type: ignore[arg-type]
         if random.randrange(10) == 0:
@@ -171,7 +172,7 @@ class Requests:
             assert writer.applied_index >= confirmation.snapshot_index
 
 
-async def run(seed: int, troubles: bool, requests_count: int = 25) -> None:
+async def run(seed: int, troubles: bool, requests_count: int = 20) -> None:
     random = Random(seed)
     log, store, requests = DyingLog(random, troubles), FillingStore(random, troubles), Requests(random)
     ids = iter(range(1, 1 << 20))
@@ -187,9 +188,9 @@ async def run(seed: int, troubles: bool, requests_count: int = 25) -> None:
     await asyncio.gather(*(requests.send(writer, number) for number in range(requests_count)))
     store.troubles = log.troubles = False
     log.down_for = 0
-    while writer.trouble is not None:
-        await asyncio.sleep(0.001)
-    await writer.catch_up()
+    await writer.in_turn(
+        lambda index: None
+    )  # whatever was in the way is overcome before it is this one's turn
     await writer.close()
     check(log.log, store, requests.answers, writer.applied_index)
 
@@ -208,15 +209,17 @@ def check(
             assert answer.affected_triples > 0
         elif not isinstance(answer, OutcomeUnknown):
             assert not there, f"{number} was refused and is there: {answer!r}"
-    for prefix in (0, len(entries) // 2, len(entries)):
+    for prefix in (len(entries) // 2, len(entries)):
         assert state_after(entries, twice=prefix) == state_of(store)
 
 
 def state_after(entries: list[LogEntry], twice: int) -> tuple[set[Quad], set[object]]:
     """What the log makes of an empty store, its first entries replayed beforehand."""
     store = QuadStore(Store())
-    Replayer(store.apply_many, 0).replay(entries[:twice])
-    Replayer(store.apply_many, 0).replay(entries)
+    for part in (entries[:twice], entries):
+        replayer = Replayer(store.apply_many, 0)
+        replayer.replay(part)
+        replayer.forget_open_parts()
     return state_of(store)
 
 
@@ -226,7 +229,7 @@ def state_of(store: QuadStore) -> tuple[set[Quad], set[object]]:
 
 @pytest.mark.parametrize("ten", range(20))
 def test_whatever_the_log_does_answers_are_true(ten: int) -> None:
-    for seed in range(ten * 10, ten * 10 + 10):
+    for seed in range(ten * 5, ten * 5 + 5):
         try:
             asyncio.run(run(seed, troubles=True))
         except Exception as error:

@@ -10,12 +10,14 @@ from secrets import token_hex
 
 from pyoxigraph import BlankNode, NamedNode, Quad, Store
 
+from graphdb.errors import HostNotAllowed
 from graphdb.model import ChangeSet, Confirmation, NamedGraph
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.reading import read_quads
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import Query
 from graphdb.sparql.syntax import Update
+from graphdb.sparql.terms import Iri
 from graphdb.sparql.update import UpdateContext, plan_update
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
@@ -35,6 +37,8 @@ class MemoryBackend:
         self._writing = threading.Lock()
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
+        for endpoint in query.service_hosts:
+            raise HostNotAllowed("SERVICE", endpoint.value if isinstance(endpoint, Iri) else "any host")
         return Evaluated(self.store.query(query, dataset), self._index)
 
     async def update(self, update: Update, using: Dataset) -> Confirmation:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 from actors.processes import marked_processes
 from actors.service_files import ServiceFiles
@@ -157,6 +157,7 @@ class Service:
             "/data?default",
             content=ntriples_gz.read_bytes(),
             headers={"Content-Type": "application/n-triples", "Content-Encoding": "gzip"},
+            timeout=180,
         )
         assert response.is_success, response.text
 

@@ -1,5 +1,6 @@
 """Group graph patterns, and the rules on the scope of variables and blank node labels within them."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -40,7 +41,8 @@ class PatternBuilder(ExpressionBuilder):
     def __init__(self, text: str, base_iri: str | None) -> None:
         super().__init__(text, base_iri)
         self.service_hosts: list[Iri | Variable] = []
-        self.label_owners: dict[str, int] = {}  # label -> start of the basic graph pattern that it belongs to
+        # By label, the start of the basic graph pattern that it belongs to, and the label's own place.
+        self.label_owners: dict[str, tuple[int, int]] = {}
 
     def group_graph_pattern(self, parts: list[Any], start: int, end: int) -> GroupGraphPattern:
         elements = tuple(part for part in parts if part is not None)
@@ -147,12 +149,16 @@ class PatternBuilder(ExpressionBuilder):
         for element in elements:
             if isinstance(element, TriplesBlock):
                 owner = element.span.start if owner < 0 else owner
-                for place, label in self.labels:
-                    if element.span.start <= place < element.span.end:
-                        self._own_label(label, owner, place)
+                for place, label in self._labels_within(element.span):
+                    self._own_label(label, owner, place)
             elif not isinstance(element, Filter):
                 owner = -1
 
+    def _labels_within(self, span: Span) -> list[tuple[int, str]]:
+        """Labels are noted in the order of the text."""
+        return self.labels[bisect_left(self.labels, (span.start,)) : bisect_left(self.labels, (span.end,))]
+
     def _own_label(self, label: str, owner: int, place: int) -> None:
-        if self.label_owners.setdefault(label, owner) != owner:
-            raise self.fault(f"_:{label} stands in two basic graph patterns", place)
+        first_owner, first_place = self.label_owners.setdefault(label, (owner, place))
+        if first_owner != owner:  # groups end from within, so the later place may have come first
+            raise self.fault(f"_:{label} stands in two basic graph patterns", max(place, first_place))

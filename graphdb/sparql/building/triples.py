@@ -46,6 +46,10 @@ class Reifier:
 
 
 class TripleBuilder(TermBuilder):
+    def __init__(self, text: str, base_iri: str | None) -> None:
+        super().__init__(text, base_iri)
+        self.graph_variables: list[Variable] = []  # after GRAPH in the templates of this operation
+
     # Triples, with and without paths
 
     def triples_same_subject(self, parts: list[Any], start: int, end: int) -> list[TriplePattern]:
@@ -158,7 +162,10 @@ class TripleBuilder(TermBuilder):
     def quads_not_triples(
         self, parts: list[Any], start: int, end: int
     ) -> tuple[Iri | Variable, list[TriplePattern]]:
-        return parts[0], parts[1] or []
+        graph, triples = parts
+        if isinstance(graph, Variable):
+            self.graph_variables.append(graph)
+        return graph, triples or []
 
     def _write_out(
         self,

@@ -1,6 +1,7 @@
 """Update operations, and the rules on what data and templates may hold."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from graphdb.sparql.building.queries import QueryBuilder
@@ -81,6 +82,7 @@ class UpdateBuilder(QueryBuilder):
             self._data_labels.update(label for _, label in self.labels)
         self.labels.clear()
         self.label_owners.clear()
+        self.graph_variables.clear()
 
     # Data and patterns
 
@@ -137,7 +139,7 @@ class UpdateBuilder(QueryBuilder):
         return DatasetClause(parts[1], parts[0] is not None)
 
     def _check_data(self, quads: Sequence[QuadPattern]) -> None:
-        for term in _terms(quads):
+        for term in chain(self.graph_variables, _terms(quads)):
             if isinstance(term, Variable):
                 raise self.fault(f"data cannot hold a variable, here ?{term.name}", term.span.start)
             if isinstance(term, RdfLiteral) and term.language is None and term.datatype in _TAGGED:

@@ -29,7 +29,8 @@ def filled(graphdb: Run, endpoint: str, tmp_path: Path) -> str:
 
 
 def test_table(graphdb: Run, filled: str) -> None:
-    query = "PREFIX e: <http://e.example/> SELECT ?s ?name ?age WHERE { ?s e:name ?name OPTIONAL { ?s e:age ?age } } ORDER BY ?s"
+    query = """PREFIX e: <http://e.example/>
+    SELECT ?s ?name ?age WHERE { ?s e:name ?name OPTIONAL { ?s e:age ?age } } ORDER BY ?s"""
     lines = [line.rstrip() for line in graphdb("query", query).out.splitlines()]
     assert [
         [cell.strip() for cell in line.replace("┃", "│").split("│")] for line in lines if "━" not in line

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from pyoxigraph import Quad, RdfFormat, parse, serialize
+from pyoxigraph import RdfFormat, parse, serialize
 
 from serve.cli import upload
 from tests.support.memory_backend import MemoryBackend
@@ -114,12 +114,9 @@ def test_large_lines_are_split(
 def test_large_documents_of_every_syntax_are_split(
     graphdb: Run, small_endpoint: str, backend: MemoryBackend, tmp_path: Path, syntax: RdfFormat
 ) -> None:
-    quads: list[Quad] = list(parse("\n".join(TRIPLES), RdfFormat.N_QUADS))
+    triples = [quad.triple for quad in parse("\n".join(TRIPLES), RdfFormat.N_TRIPLES)]
     path = tmp_path / f"data.{syntax.file_extension}"
-    path.write_bytes(
-        serialize((quad.triple if not syntax.supports_datasets else quad for quad in quads), format=syntax)
-        or b""
-    )
+    path.write_bytes(serialize(triples, format=syntax) or b"")
     done = graphdb("load", path)
     assert done.exit_code == 0, done.err
     assert stored(backend) == TRIPLES

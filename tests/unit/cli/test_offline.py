@@ -1,4 +1,4 @@
-"""Loading, backing up and restoring while the service is stopped; a crash leaves the old state or the new one."""
+"""Loading, backing up and restoring while the service is stopped; a crash leaves the old state or the new."""
 
 import shutil
 import signal
@@ -121,7 +121,7 @@ def test_half_a_backup_is_refused(graphdb: Run, loaded: Path, tmp_path: Path, mi
 def test_adoption_goes_on_where_it_was_cut_short(
     graphdb: Run, loaded: Path, tmp_path: Path, moved: tuple[str, ...]
 ) -> None:
-    """The state after a crash between any two of its steps, with the next part of the old state half removed."""
+    """The state after a crash between any two of its steps, the next part of the old state half removed."""
     backup, incoming = tmp_path / "backup", loaded / "incoming"
     assert graphdb("backup", backup, "--data-dir", loaded).exit_code == 0
     assert graphdb("load", triples(tmp_path / "c.nt", 5, "u"), "--data-dir", loaded).exit_code == 0

@@ -126,7 +126,7 @@ def failing_once(operation: str, number: int) -> Callable[[str], None]:
 
 
 def test_a_sync_that_fails_is_not_repeated() -> None:
-    """fsyncgate: a second sync succeeds although the data is gone. Were it believed, entry 2 would be lost."""
+    """fsyncgate: a second sync succeeds although the data is gone; were it believed, entry 2 would be."""
     file_system = LossyFileSystem(Random(4))
     log = FileLog(file_system, "log", SMALL)
     log.append([entry(1)])

@@ -250,3 +250,9 @@ def test_hostile_bytes_give_quads_or_an_rdf_syntax_error(document: bytes) -> Non
         if fault is not None:
             assert fault.reason
             assert fault.line is None or (fault.line >= 1 and fault.column is not None and fault.column >= 1)
+
+
+@pytest.mark.parametrize("document", [b"#" * 17_000_000, b'<a:a> <a:b> "' + b"x" * 17_000_000 + b'" .'])
+def test_an_endless_token_is_refused(document: bytes) -> None:
+    with pytest.raises(RdfSyntaxError, match="longer than 16777216 bytes"):
+        list(read_quads(document, RdfSyntax.TURTLE))

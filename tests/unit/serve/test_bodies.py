@@ -25,7 +25,7 @@ COMPRESS: dict[str, Compress] = {
 
 
 def request(pieces: list[bytes], headers: dict[str, str], *, goes_away: bool = False) -> Request:
-    """A request whose body arrives in these pieces; goes_away ends it before the last one is marked as such."""
+    """A request whose body arrives in these pieces; goes_away ends it before its end."""
     messages: list[Message] = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
     messages.append({"type": "http.disconnect"} if goes_away else {"type": "http.request", "body": b""})
 
@@ -100,7 +100,7 @@ def test_an_announced_length_is_refused_before_anything_is_read() -> None:
     scope = {"type": "http", "method": "POST", "headers": [(b"content-length", b"11")]}
     for reader in (read_body, read_text):
         with pytest.raises(BodyTooLarge):
-            asyncio.run(reader(Request(scope, receive), 10))  # type: ignore[operator]
+            asyncio.run(reader(Request(scope, receive), 10))
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "zstd"])

@@ -51,7 +51,9 @@ def samples(client: httpx.Client) -> dict[str, float]:
     answer = client.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain")
     families = text_string_to_metric_families(answer.text)
-    return {sample.name: sample.value for family in families for sample in family.samples if not sample.labels}
+    return {
+        sample.name: sample.value for family in families for sample in family.samples if not sample.labels
+    }
 
 
 def test_queries_are_counted(client: httpx.Client) -> None:
@@ -62,7 +64,10 @@ def test_queries_are_counted(client: httpx.Client) -> None:
     after = samples(client)
     for name in ("service_service_queries_total", "service_service_query_duration_seconds_count"):
         assert after[name] - before[name] == 3
-    assert after["service_service_query_duration_seconds_sum"] > before["service_service_query_duration_seconds_sum"]
+    assert (
+        after["service_service_query_duration_seconds_sum"]
+        > before["service_service_query_duration_seconds_sum"]
+    )
 
 
 def test_every_metric_of_the_interface_and_the_process(client: httpx.Client) -> None:

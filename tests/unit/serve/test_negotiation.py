@@ -23,7 +23,9 @@ OFFERS = (
         pytest.param("", "json", id="empty header"),
         pytest.param("*/*", "json", id="anything"),
         pytest.param("*", "json", id="the star of old Java clients"),
-        pytest.param("text/html, image/gif, *; q=.2, */*; q=.2", "json", id="the whole header of old Java clients"),
+        pytest.param(
+            "text/html, image/gif, *; q=.2, */*; q=.2", "json", id="the whole header of old Java clients"
+        ),
         pytest.param("text/turtle", "turtle", id="by name"),
         pytest.param("TEXT/Turtle", "turtle", id="case does not matter"),
         pytest.param("text/*", "csv", id="by type, in our order"),
@@ -31,12 +33,16 @@ OFFERS = (
         pytest.param("text/turtle;q=0.9, text/csv;q=0.91", "csv", id="two digits of quality"),
         pytest.param("text/turtle, text/csv", "turtle", id="equal quality: the one named first"),
         pytest.param("*/*, text/turtle", "turtle", id="equal quality: the more specific"),
-        pytest.param("text/*;q=0.8, text/turtle;q=0.1, */*;q=0.2", "csv", id="the most specific range decides"),
+        pytest.param(
+            "text/*;q=0.8, text/turtle;q=0.1, */*;q=0.2", "csv", id="the most specific range decides"
+        ),
         pytest.param("text/turtle;q=0, text/*", "csv", id="refused by name"),
         pytest.param("application/sparql-results+json;q=0, */*", "plain-json", id="anything but"),
         pytest.param("application/n-triples", "nt", id="without a profile the plain one"),
         pytest.param(f'application/n-triples; profile="{C14N}"', "c14n", id="quoted profile"),
-        pytest.param(f'application/n-triples;q=0.5, application/n-triples;profile="{C14N}"', "c14n", id="both"),
+        pytest.param(
+            f'application/n-triples;q=0.5, application/n-triples;profile="{C14N}"', "c14n", id="both"
+        ),
         pytest.param("text/turtle;charset=UTF-8", "turtle", id="charset as sent"),
         pytest.param("text/turtle; version=1.2", "turtle", id="version as sent"),
         pytest.param('text/html;x="a,b;c", text/csv', "csv", id="separators in quotes"),

@@ -41,7 +41,9 @@ def test_reads_what_the_standard_library_writes(fields: list[tuple[str, str]]) -
         assert parameters.many(name) == [value for other, value in fields if other == name]
 
 
-@pytest.mark.parametrize("encoded", [b"a=%", b"a=%4", b"a=%zz", b"%=1", b"a=%FF", b"%C3=1", b"a=\xff", b"a=%ED%A0%80"])
+@pytest.mark.parametrize(
+    "encoded", [b"a=%", b"a=%4", b"a=%zz", b"%=1", b"a=%FF", b"%C3=1", b"a=\xff", b"a=%ED%A0%80"]
+)
 def test_damaged_encoding_is_refused(encoded: bytes) -> None:
     with pytest.raises(InvalidParameter):
         Parameters(encoded)

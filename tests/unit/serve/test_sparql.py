@@ -46,7 +46,9 @@ def values(answer: httpx.Response) -> list[str]:
             {"method": "POST", "params": {"query": ROWS}, "headers": {"Content-Type": FORM}},
             id="POST of an empty form, the query in the query string",
         ),
-        pytest.param({"method": "GET", "params": {"query": ROWS, "unknown": "1"}}, id="unknown parameters are let be"),
+        pytest.param(
+            {"method": "GET", "params": {"query": ROWS, "unknown": "1"}}, id="unknown parameters are let be"
+        ),
     ],
 )
 def test_ways_to_ask(client: httpx.Client, request_: dict[str, Any]) -> None:
@@ -76,7 +78,7 @@ def test_ways_to_ask(client: httpx.Client, request_: dict[str, Any]) -> None:
 )
 @pytest.mark.parametrize("way", ["get", "direct", "form"])
 def test_dataset_parameters(
-    client: httpx.Client, way: str, dataset: list[tuple[str, str]], found: list[str]
+    client: httpx.Client, way: str, dataset: list[tuple[str, Any]], found: list[str]
 ) -> None:
     if way == "get":
         answer = client.get("/sparql", params=[("query", ROWS), *dataset])
@@ -97,7 +99,9 @@ def test_named_graphs_of_the_dataset(client: httpx.Client) -> None:
 def test_the_protocols_dataset_wins_over_from(client: httpx.Client) -> None:
     query = "SELECT ?o FROM <http://g/1> { ?s ?p ?o }"
     assert values(client.get("/sparql", params={"query": query})) == ["one"]
-    assert values(client.get("/sparql", params={"query": query, "default-graph-uri": "http://g/2"})) == ["two"]
+    assert values(client.get("/sparql", params={"query": query, "default-graph-uri": "http://g/2"})) == [
+        "two"
+    ]
 
 
 SELECT_FORMATS = {
@@ -165,7 +169,10 @@ def test_format_wins_over_accept(client: httpx.Client, name: str, media_type: st
 
 def test_canonical_triples_by_parameter(client: httpx.Client) -> None:
     update(client, 'INSERT DATA { [] <http://x/q> "tab\\tand\\u0007bell", "x"@EN-us }')
-    parameters = {"query": "CONSTRUCT { ?s ?p ?o } { ?s ?p ?o FILTER isBlank(?s) }", "format": "ntriples-c14n"}
+    parameters = {
+        "query": "CONSTRUCT { ?s ?p ?o } { ?s ?p ?o FILTER isBlank(?s) }",
+        "format": "ntriples-c14n",
+    }
     assert client.get("/sparql", params=parameters).text == (
         '_:c14n0 <http://x/q> "tab\\tand\\u0007bell" .\n_:c14n0 <http://x/q> "x"@en-us .\n'
     )
@@ -179,7 +186,9 @@ def test_snapshot_index(client: httpx.Client) -> None:
 
 @pytest.mark.parametrize("query", [ROWS, "SELECT ?o { ?s ?p ?o . ?s ?q ?r }", "ASK {}"])
 def test_head_answers_as_get_without_a_body(client: httpx.Client, query: str) -> None:
-    answer = client.head("/sparql", params={"query": query}, headers={"Accept": "application/sparql-results+xml"})
+    answer = client.head(
+        "/sparql", params={"query": query}, headers={"Accept": "application/sparql-results+xml"}
+    )
     assert (answer.status_code, answer.content) == (200, b"")
     assert answer.headers["content-type"] == "application/sparql-results+xml"
     assert "content-length" not in answer.headers

@@ -1,0 +1,44 @@
+"""A process to kill: a shard over its log, which sends the number of each acknowledged update."""
+
+import asyncio
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from actors.log_client import LogClient
+from actors.store_shard import ShardConfig, StoreShard
+from actors.update_log import UpdateLog
+from graphdb.config import Settings
+from graphdb.log.file_log import FileLogConfig
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.parser import parse_update
+
+WRITERS = 8
+
+
+def serve(data_dir: Path, first: int, acknowledged: Connection) -> None:
+    """Until killed."""
+    asyncio.run(_serve(data_dir, first, acknowledged))
+
+
+async def _serve(data_dir: Path, first: int, acknowledged: Connection) -> None:
+    log = UpdateLog(
+        str(data_dir / "log"),
+        FileLogConfig(segment_bytes=8192, reserve_bytes=8192),
+        socket_directory=str(data_dir),
+    )
+
+    async def endpoint() -> str:
+        return log.endpoint()
+
+    settings = Settings(server={"data_dir": data_dir})
+    shard = StoreShard(settings, LogClient(endpoint), ShardConfig(checkpoint_log_bytes=20_000))
+    await shard.start()
+    await asyncio.gather(*(_write(shard, first + writer, acknowledged) for writer in range(WRITERS)))
+
+
+async def _write(shard: StoreShard, number: int, acknowledged: Connection) -> None:
+    while True:
+        text = f"INSERT DATA {{ <urn:update> <urn:number> {number} . _:b <urn:twin> {number} }}"
+        await shard.update(parse_update(text), Dataset())
+        acknowledged.send_bytes(b"%d" % number)
+        number += WRITERS

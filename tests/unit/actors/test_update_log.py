@@ -1,0 +1,196 @@
+"""The update log as a service: over its socket, with many callers, killed and started again."""
+
+import asyncio
+import os
+import socket
+import stat
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from errno import EIO, ENOSPC
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from actors.log_client import LogClient
+from actors.log_protocol import LogStatus, encode_frame
+from actors.update_log import UpdateLog
+from graphdb.errors import CorruptionError, LogUnavailable, OutcomeUnknown, StorageFull
+from graphdb.model import EntryKind, LogEntry
+from tests.simulation.lossy_file_system import LossyFileSystem
+
+
+def entries(*payloads: bytes) -> list[LogEntry]:
+    return [LogEntry(0, 0, EntryKind.CHANGES, bytes(16), 7, payload) for payload in payloads]
+
+
+@pytest.fixture
+def file_system() -> LossyFileSystem:
+    return LossyFileSystem(Random(1))
+
+
+@pytest.fixture
+def log(tmp_path: Path, file_system: LossyFileSystem) -> Iterator[UpdateLog]:
+    log = UpdateLog("log", file_system=file_system, socket_directory=str(tmp_path))
+    yield log
+    log.close()
+
+
+def client(log: UpdateLog) -> LogClient:
+    return LogClient(answering(log.endpoint()))
+
+
+def answering(path: str) -> Callable[[], Awaitable[str]]:
+    async def endpoint() -> str:
+        return path
+
+    return endpoint
+
+
+def test_entries_go_in_and_come_out(log: UpdateLog) -> None:
+    async def go() -> None:
+        there = client(log)
+        assert await there.status() == LogStatus(1, 0)
+        assert await there.append(entries(b"a", b"b")) == 1
+        assert await there.append(entries(b"c"), expected_index=3) == 3
+        found = await there.read(2)
+        assert [(entry.log_index, entry.payload, entry.timestamp_ms) for entry in found] == [
+            (2, b"b", 7),
+            (3, b"c", 7),
+        ]
+        assert await there.read(4) == []
+        assert await there.status() == LogStatus(1, 3)
+        await there.truncate_before(3)
+        await there.close()
+
+    asyncio.run(go())
+    assert [entry.payload for entry in log.read(1)] == [b"a", b"b", b"c"]
+    assert log.append(entries(b"d")) == 4
+
+
+def test_an_append_for_another_index_stores_nothing(log: UpdateLog) -> None:
+    assert log.append(entries(b"a"), expected_index=1) == 1
+    assert log.append(entries(b"b"), expected_index=1) == 0
+    assert log.append(entries(b"b"), expected_index=3) == 0
+    assert log.status() == LogStatus(1, 1)
+
+
+def test_appends_that_wait_share_a_sync(log: UpdateLog, file_system: LossyFileSystem) -> None:
+    """One append holds the disk; 100 come meanwhile. They all go with the next sync."""
+    holding, release, syncs = threading.Event(), threading.Event(), []
+
+    def fault(operation: str) -> None:
+        if operation == "sync":
+            syncs.append(operation)
+            holding.set()
+            assert release.wait(10)
+
+    file_system.fault = fault
+
+    async def go() -> list[int]:
+        there = client(log)
+        first = asyncio.create_task(there.append(entries(b"first")))
+        await asyncio.to_thread(holding.wait, 10)
+        others = [asyncio.create_task(there.append(entries(b"%d" % i))) for i in range(100)]
+        await asyncio.sleep(0.05)
+        release.set()
+        indexes = await asyncio.gather(first, *others)
+        await there.close()
+        return indexes
+
+    assert asyncio.run(go()) == list(range(1, 102))
+    assert len(syncs) == 2
+    file_system.fault = lambda operation: None
+
+
+@pytest.mark.parametrize(
+    ("operations", "number", "error"),
+    [
+        ({"write"}, ENOSPC, StorageFull),
+        ({"write"}, EIO, LogUnavailable),
+        ({"sync", "create"}, EIO, OutcomeUnknown),
+    ],
+)
+def test_errors_keep_their_class_on_the_way(
+    log: UpdateLog, file_system: LossyFileSystem, operations: set[str], number: int, error: type[Exception]
+) -> None:
+    def fault(operation: str) -> None:
+        if operation in operations:
+            raise OSError(number, "no")
+
+    async def go() -> None:
+        there = client(log)
+        assert await there.append(entries(b"a")) == 1
+        file_system.fault = fault
+        with pytest.raises(error) as raised:
+            await there.append(entries(b"b"))
+        assert type(raised.value) is error
+        file_system.fault = lambda operation: None
+        assert await there.append(entries(b"c")) == 2
+        with pytest.raises(CorruptionError, match="log begins at"):
+            await there.read(0)
+        await there.close()
+
+    asyncio.run(go())
+
+
+def test_a_log_that_is_not_there_was_not_sent_to(tmp_path: Path) -> None:
+    async def go() -> None:
+        with pytest.raises(LogUnavailable, match="does not answer"):
+            await LogClient(answering(str(tmp_path / "nothing.sock"))).append(entries(b"a"))
+
+    asyncio.run(go())
+
+
+def test_a_lost_answer_is_an_unknown_outcome_and_the_client_connects_again(
+    tmp_path: Path, log: UpdateLog
+) -> None:
+    """A server that takes the request and dies; then the real one."""
+    path = str(tmp_path / "dying.sock")
+    paths = [path, path, log.endpoint()]
+
+    async def endpoint() -> str:
+        return paths.pop(0)
+
+    async def go() -> None:
+        there = LogClient(endpoint)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            listener.listen()
+            dying = asyncio.create_task(asyncio.to_thread(take_and_die, listener))
+            with pytest.raises(OutcomeUnknown):
+                await there.append(entries(b"a"))
+            await dying
+            dying = asyncio.create_task(asyncio.to_thread(take_and_die, listener))
+            with pytest.raises(LogUnavailable):
+                await there.status()
+            await dying
+        assert await there.append(entries(b"b")) == 1
+        await there.close()
+
+    asyncio.run(go())
+
+
+def take_and_die(listener: socket.socket) -> None:
+    connection, _ = listener.accept()
+    connection.recv(1)
+    connection.close()
+
+
+def test_a_request_that_nobody_knows_is_answered(log: UpdateLog) -> None:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(log.endpoint())
+        connection.sendall(encode_frame(99, 5, b""))
+        assert b"knows no request 99" in connection.recv(1000)
+    assert log.append(entries(b"a")) == 1
+
+
+def test_the_socket_is_private_and_its_place_is_always_the_same(tmp_path: Path) -> None:
+    for _ in range(2):
+        log = UpdateLog(str(tmp_path / ("long" * 40)))
+        directory = os.path.dirname(log.endpoint())
+        assert stat.S_IMODE(os.stat(directory).st_mode) == 0o700
+        assert len(log.endpoint()) < 100
+        log.close()
+        assert os.listdir(directory) == []
+    os.rmdir(directory)
