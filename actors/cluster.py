@@ -67,7 +67,7 @@ class OwnRuntime:
     def failure(self) -> str | None:
         """Which of Ray's processes has died, if any has."""
         if self._node is None:
-            return "Ray did not start"
+            return None
         dead = [name for name, _ in self._node.dead_processes()]  # type: ignore[no-untyped-call]
         return f"Ray's {' and '.join(dead)} died" if dead else None
 

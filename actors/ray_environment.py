@@ -25,6 +25,8 @@ def client_environment(token_file: Path | str) -> dict[str, str]:
 def service_environment(token_file: Path) -> dict[str, str]:
     """What a service's own runtime needs."""
     return client_environment(token_file) | {
+        # Ray's processes give themselves titles; not at the cost of the environment, which has our marker
+        "SPT_NOENV": "1",
         # workers begin with what Serve's actors import first, while Ray itself is still starting
         "RAY_preload_python_modules": "ray.serve._private.replica",
     }

@@ -362,7 +362,7 @@ class ShardWriter:
             try:
                 await self.catch_up()
             except (UnavailableError, CorruptionError) as still:
-                self.trouble = still
+                self.trouble = _bare(still)
             else:
                 self._replayer.forget_open_parts()
                 self.trouble = None
@@ -371,8 +371,8 @@ class ShardWriter:
             self._jobs.popleft().fail(self.trouble)
 
     def _fall_behind(self, error: GraphDBError) -> None:
-        logger.error("the store is behind the log at %d: %s", self.applied_index, error)
-        self.trouble = error
+        logger.error("the store is behind the log at %d: %s", self.applied_index, str(error))
+        self.trouble = _bare(error)
 
     def _fail(self, attempts: list[Attempt], error: GraphDBError) -> None:
         for job in (attempt.job for attempt in attempts):
@@ -380,3 +380,8 @@ class ShardWriter:
                 job.fail(OutcomeUnknown(f"the write may have been stored, and will show if so: {error}", 5))
             else:
                 job.fail(error)
+
+
+def _bare(error: GraphDBError) -> GraphDBError:
+    """The error without its traceback, whose frames would hold the engine open for as long as it is kept."""
+    return type(error)(*error.args)

@@ -11,6 +11,7 @@ import importlib
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Coroutine
@@ -169,16 +170,30 @@ class _Service:
     def run(self) -> None:
         """Start, say so, watch, and stop whatever has started."""
         began = time.monotonic()
+        started = threading.Event()
         try:
+            threading.Thread(target=self._guard_start, args=(started,), daemon=True).start()
             self._start_runtime()
             self._deploy()
             self._await_ready()
+            started.set()
             self._announce(time.monotonic() - began)
             self._watch()
         finally:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, signal.SIG_IGN)
+            started.set()
             self._stop()
+
+    def _guard_start(self, started: threading.Event) -> None:
+        """End the process if Ray dies while it starts: Ray's own calls then wait for ever."""
+        while not started.wait(_LOOK_S):
+            failure = self._runtime.failure() if self._runtime is not None else None
+            if failure is not None:
+                print(f"graphdb: {failure} while the service was starting", file=sys.stderr, flush=True)
+                self._files.release()
+                end_processes(self._files.marker)
+                os._exit(1)
 
     def _start_runtime(self) -> None:
         self._files.make_runtime_dir()

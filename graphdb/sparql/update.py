@@ -9,6 +9,7 @@ from graphdb.errors import EvaluationFailed, HostNotAllowed, InvalidParameter, R
 from graphdb.model import ChangeSet, NamedGraph
 from graphdb.sparql import graph_operations
 from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.engine_text import engine_text
 from graphdb.sparql.graph_operations import change_of
 from graphdb.sparql.parser import ground_quads
 from graphdb.sparql.syntax import (
@@ -168,7 +169,7 @@ class _Planner:
         self, prologue: Prologue, where: Span, variables: list[str], dataset: Dataset, graph: NamedNode | None
     ) -> QuerySolutions:
         """The solutions of a WHERE clause, cut down to the variables of its templates."""
-        pattern = self._update.text[where.start : where.end]
+        pattern = engine_text(self._update.text[where.start : where.end])
         projection = " ".join(f"?{name}" for name in variables) or "*"
         text = f"{_prologue_text(prologue)}SELECT {projection} WHERE {pattern}"
         answer = self._state.query_text(text, dataset, default_graph=graph)

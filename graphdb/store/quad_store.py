@@ -14,6 +14,7 @@ from pyoxigraph import DefaultGraph, NamedNode, Quad, QueryBoolean, QuerySolutio
 from graphdb.errors import UnknownGraph
 from graphdb.model import ChangeSet, NamedGraph
 from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.engine_text import engine_text
 from graphdb.sparql.syntax import Query
 from graphdb.store.apply import apply_changes
 from graphdb.store.engine_errors import request_failures, storage_failures
@@ -49,7 +50,9 @@ class QuadStore:
         A dataset that names graphs overrides the FROM clauses of the query.
         Raises EvaluationFailed. Taking rows may raise pyoxigraph's own errors: see `request_failures`.
         """
-        return self.query_text(query.text, dataset or _own_dataset(query), base_iri=query.base_iri)
+        return self.query_text(
+            engine_text(query.text), dataset or _own_dataset(query), base_iri=query.base_iri
+        )
 
     def query_text(
         self,
@@ -144,7 +147,11 @@ class QuadStore:
                 copy.add_graph(graph)
             yield self._like(copy)
             return
-        with tempfile.TemporaryDirectory(dir=self._scratch_directory) as directory:
+        # The engine's threads may still be writing files there when the copy is let go; what is left then goes
+        # when the owner of scratch_directory next empties it.
+        with tempfile.TemporaryDirectory(
+            dir=self._scratch_directory, ignore_cleanup_errors=True
+        ) as directory:
             place = Path(directory) / "store"
             self.checkpoint(place)
             yield self._like(Store(place))

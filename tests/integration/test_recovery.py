@@ -74,7 +74,9 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def running(mortal: Service) -> Service:
-    if not mortal.pids():
+    if mortal.pids():
+        mortal.wait_ready()
+    else:
         mortal.start()
     return mortal
 

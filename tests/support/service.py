@@ -60,7 +60,7 @@ class Service:
             self.ready_s = time.monotonic() - began
         return self
 
-    def wait_ready(self, timeout_s: float = 60) -> None:
+    def wait_ready(self, timeout_s: float = 120) -> None:
         """Wait until /health says healthy."""
         self.wait_until(lambda: self.health().get("status") == "healthy", timeout_s)
 

@@ -78,6 +78,12 @@ def test_a_template_without_variables_is_filled_once_a_solution() -> None:
     assert len(plan("INSERT { [] :c :c } WHERE { ?s ?p ?o }", Overlay(store)).added) == 2
 
 
+def test_booleans_in_capitals() -> None:
+    assert plan("INSERT { :a :b ?x } WHERE { BIND(TRUE AS ?x) FILTER(!FALSE) }").added == (
+        Quad(A, B, Literal(True)),
+    )
+
+
 def test_the_clock_is_read_once() -> None:
     change = plan("INSERT { ?s :at ?now } WHERE { VALUES ?s { :a :b :c } BIND(NOW() AS ?now) }")
     assert len({quad.object for quad in change.added}) == 1
