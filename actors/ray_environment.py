@@ -27,6 +27,8 @@ def service_environment(token_file: Path) -> dict[str, str]:
     return client_environment(token_file) | {
         # Ray's processes give themselves titles; not at the cost of the environment, which has our marker
         "SPT_NOENV": "1",
+        # Ray makes its workers give way to every other process; these are the service itself
+        "RAY_worker_niceness": "0",
         # workers begin with what Serve's actors import first, while Ray itself is still starting
         "RAY_preload_python_modules": "ray.serve._private.replica",
     }

@@ -4,6 +4,7 @@ and then.
 
 import asyncio
 import contextlib
+import functools
 import gc
 import logging
 import os
@@ -28,6 +29,7 @@ from graphdb.model import ChangeSet, Confirmation, NamedGraph
 from graphdb.node import ClusterMember, Evaluated, NodeStatus
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.reading import read_quads
+from graphdb.sparql import gate
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import Query
 from graphdb.sparql.syntax import DeleteData, InsertData, Update, Variable
@@ -73,6 +75,7 @@ class StoreShard:
         self._context = UpdateContext(
             fresh_blank_node=lambda: BlankNode(os.urandom(16).hex()),
             load=loader(settings.security.load_allow, settings.server.max_body_bytes),
+            load_allowed=functools.partial(host_allowed, settings.security.load_allow),
             service_allowed=self._service_allowed,
         )
 
@@ -184,6 +187,7 @@ class StoreShard:
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
         """See `Backend.query`."""
+        gate.check(query, self._settings.security)
         for endpoint in query.service_hosts:
             if isinstance(endpoint, Variable):
                 raise HostNotAllowed("SERVICE", f"?{endpoint.name}")
@@ -195,6 +199,7 @@ class StoreShard:
 
     async def update(self, update: Update, using: Dataset) -> Confirmation:
         """See `Backend.update`."""
+        gate.check(update, self._settings.security)
         quick = len(update.text) <= _QUICK_UPDATE_CHARACTERS and all(
             isinstance(operation, InsertData | DeleteData) for operation in update.operations
         )

@@ -52,7 +52,7 @@ __all__ = [
 
 
 class GraphDBError(Exception):
-    """Any failure that this project names. `str()` of it is a sentence for the person who caused or meets it."""
+    """Any failure that this project names. `str()` of it is a sentence for the person who meets it."""
 
 
 class RequestError(GraphDBError):
@@ -71,7 +71,7 @@ class QuerySyntaxError(RequestError):
 
 
 class RdfSyntaxError(RequestError):
-    """An RDF document that does not parse. line and column count from 1; None where the parser does not tell."""
+    """An RDF document that does not parse. line and column count from 1, None where they are not known."""
 
     def __init__(self, reason: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(reason, line, column)
@@ -134,7 +134,8 @@ class UnsupportedMediaType(RequestError):
         self.media_type, self.accepted = media_type, accepted
 
     def __str__(self) -> str:
-        return f"cannot read {self.media_type or 'a body without Content-Type'}; send one of {', '.join(self.accepted)}"
+        what = self.media_type or "a body without Content-Type"
+        return f"cannot read {what}; send one of {', '.join(self.accepted)}"
 
 
 class BodyTooLarge(RequestError):
@@ -224,7 +225,7 @@ class ConfigError(GraphDBError):
 
 
 class CorruptionError(GraphDBError):
-    """Stored bytes are not what was written. Nothing is guessed: the node stops serving what depends on them."""
+    """Stored bytes are not what was written. The node stops serving what depends on them, never guessing."""
 
     def __init__(self, what: str, where: str) -> None:
         super().__init__(what, where)

@@ -16,10 +16,10 @@ GraphName: TypeAlias = NamedNode | BlankNode | DefaultGraph
 class ChangeSet:
     """The effect of one write: what was there and is not any more, and what is there now and was not.
 
-    Only real changes are in it: every quad of `removed` was in the dataset before, none of `added` was, and so
-    with the graphs. Blank nodes carry their final labels. Applying a ChangeSet twice is applying it once. A quad
-    added to a named graph brings the graph into being; `created_graphs` names every graph that is new, with or
-    without quads, and `dropped_graphs` every graph that is gone (its quads stand in `removed`).
+    Only real changes are in it: every quad of `removed` was in the dataset before, none of `added` was, and
+    so with the graphs. Blank nodes carry their final labels. Applying a ChangeSet twice is applying it once.
+    A quad added to a named graph brings the graph into being; `created_graphs` names every graph that is new,
+    with or without quads, and `dropped_graphs` every graph that is gone (its quads stand in `removed`).
     """
 
     removed: tuple[Quad, ...] = ()
@@ -48,9 +48,9 @@ class EntryKind(IntEnum):
 class LogEntry:
     """One place in the update log.
 
-    log_index counts from 1 without gaps. raft_term is 0 on a standalone node. request_id (16 bytes) is chosen by
-    the writer, the same for all entries of one request, so that it can tell after a lost answer whether its
-    entry is there. timestamp_ms is the writer's clock, Unix epoch; nothing is ordered by it.
+    log_index counts from 1 without gaps. raft_term is 0 on a standalone node. request_id (16 bytes) is chosen
+    by the writer, the same for all entries of one request, so that it can tell after a lost answer whether
+    its entry is there. timestamp_ms is the writer's clock, Unix epoch; nothing is ordered by it.
     """
 
     log_index: int

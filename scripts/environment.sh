@@ -31,5 +31,7 @@ ensure_environment() {
     fi
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+    # Ray starts a handful of Python processes; were each to compile what it imports, a start would take a minute.
+    .venv/bin/python -m compileall -q -j 0 .venv/lib >/dev/null || true # some packages ship files for other Pythons
     echo "$wanted" > "$stamp"
 }

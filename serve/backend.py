@@ -6,13 +6,13 @@
 from collections.abc import AsyncIterator, Iterator
 from typing import Protocol
 
-from graphdb.sparql.parser import Query
 from pyoxigraph import NamedNode, Quad
 
 from graphdb.model import Confirmation, NamedGraph
 from graphdb.node import ClusterMember, Evaluated, NodeStatus
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.parser import Query
 from graphdb.sparql.syntax import Update
 
 __all__ = ["Backend", "ClusterMember", "Evaluated", "NodeStatus"]
@@ -26,14 +26,14 @@ class Backend(Protocol):
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
         """Start evaluating; rows are computed as they are taken.
 
-        Raises EvaluationFailed, HostNotAllowed.
+        Raises LimitExceeded, EvaluationFailed, HostNotAllowed.
         """
 
     async def update(self, update: Update, using: Dataset) -> Confirmation:
         """Evaluate the whole request, log its effect, apply it. Atomic.
 
-        Raises EvaluationFailed, UnknownGraph, AlreadyExists, HostNotAllowed, InvalidParameter,
-        UnavailableError.
+        Raises LimitExceeded, EvaluationFailed, UnknownGraph, AlreadyExists, HostNotAllowed,
+        InvalidParameter, UnavailableError.
         """
 
     def graph_exists(self, graph: NamedGraph) -> bool:

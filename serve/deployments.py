@@ -31,8 +31,8 @@ from actors.store_shard import StoreShard
 from graphdb.config import Settings
 from graphdb.errors import UnavailableError
 from graphdb.model import Confirmation
-from graphdb.sparql import parser
 from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.gate import read_update
 from serve.graph_app import build_app
 from serve.notebook_answers import answer
 from serve.port_server import Listen, PortServer, answers, bind
@@ -85,6 +85,7 @@ class GraphPort:
 
         cluster.keep_replica_on_loopback()
         self._node: _Node | None = None
+        self._limits = settings.security
         self._server = PortServer(_listen(settings), functools.partial(self._host, settings, namespace))
 
     async def _host(self, settings: Settings, namespace: str) -> _Node:
@@ -106,12 +107,12 @@ class GraphPort:
 
     async def answer(self, text: str, form: str) -> bytes:
         """See `serve.notebook_answers.answer`."""
-        return await asyncio.to_thread(answer, self._ready_node().store, text, form)
+        return await asyncio.to_thread(answer, self._ready_node().store, text, form, self._limits)
 
     async def update(self, text: str) -> Confirmation:
         """Evaluate an update, as POST /update does."""
         store = self._ready_node().store
-        return await self._on_port(store.update(parser.parse_update(text), Dataset()))
+        return await self._on_port(store.update(read_update(text, None, self._limits), Dataset()))
 
     def status(self) -> dict[str, Any]:
         """The node's own part of the health record."""

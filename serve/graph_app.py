@@ -46,7 +46,7 @@ def build_app(backend: Backend, settings: Settings) -> ASGIApp:
             workers.stop()
 
     router = Router(
-        _routes(backend, workers, settings.server.max_body_bytes),
+        _routes(backend, workers, settings),
         # A redirect would answer a wrong path with a guess, and lose the body of a POST with some clients.
         redirect_slashes=False,
         default=not_found,
@@ -55,10 +55,11 @@ def build_app(backend: Backend, settings: Settings) -> ASGIApp:
     return _with_cors(router, settings.server.cors)
 
 
-def _routes(backend: Backend, workers: Workers, body_bytes_max: int) -> list[Route]:
+def _routes(backend: Backend, workers: Workers, settings: Settings) -> list[Route]:
+    body_bytes_max, limits = settings.server.max_body_bytes, settings.security
     metrics = Metrics(backend)
-    sparql = SparqlEndpoint(backend, workers, metrics, body_bytes_max)
-    update = UpdateEndpoint(backend, body_bytes_max)
+    sparql = SparqlEndpoint(backend, workers, metrics, body_bytes_max, limits)
+    update = UpdateEndpoint(backend, body_bytes_max, limits)
     data = GraphStoreEndpoint(backend, workers, body_bytes_max)
     data_methods = {"get": data.get, "put": data.put, "post": data.post, "delete": data.delete}
     return [

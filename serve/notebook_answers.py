@@ -5,8 +5,8 @@ import io
 from pyoxigraph import QueryBoolean, QueryResultsFormat, QuerySolutions, RdfFormat
 
 from graphdb.errors import InvalidParameter, LimitExceeded
-from graphdb.sparql import parser
 from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.gate import GateLimits, read_query
 from serve.backend import Backend
 
 __all__ = ["RESULT_BYTES_MAX", "answer"]
@@ -14,14 +14,15 @@ __all__ = ["RESULT_BYTES_MAX", "answer"]
 RESULT_BYTES_MAX = 256 << 20
 
 
-def answer(backend: Backend, text: str, form: str) -> bytes:
+def answer(backend: Backend, text: str, form: str, limits: GateLimits) -> bytes:
     """Evaluate a query of the form that is asked for: "SELECT", "ASK" or "CONSTRUCT" (DESCRIBE included).
 
     SPARQL results JSON for the first two, N-Triples for graphs. Blocks.
-    Raises QuerySyntaxError, InvalidParameter (another form), LimitExceeded (a larger answer), and what the
+    Raises QuerySyntaxError, InvalidParameter (another form), LimitExceeded (beyond the
+    limits, or a larger answer), and what the
     backend raises.
     """
-    query = parser.parse_query(text)
+    query = read_query(text, None, limits)
     if query.form != form and (form, query.form) != ("CONSTRUCT", "DESCRIBE"):
         raise InvalidParameter("query", f"this is not a {form} query but {query.form}")
     found = backend.query(query, Dataset()).answer

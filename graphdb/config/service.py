@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
+from graphdb.config.limits import GateLimits
 from graphdb.config.section import (
     AbsoluteFile,
     AbsolutePath,
@@ -170,8 +171,10 @@ class Columns(Section):
     )
 
 
-class Security(Section):
-    """Hosts that this node may call: host names, addresses or CIDR ranges. None by default."""
+class Security(GateLimits):
+    """Hosts that this node may call (host names, addresses or CIDR ranges; none by default), and what a query
+    or update may be at most; beyond a limit it is refused with 400.
+    """
 
     service_allow: tuple[HostRule, ...] = Field((), description="Hosts that SERVICE in a query may call.")
     load_allow: tuple[HostRule, ...] = Field((), description="Hosts that LOAD in an update may read from.")

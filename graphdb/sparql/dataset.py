@@ -11,8 +11,8 @@ __all__ = ["Dataset"]
 class Dataset:
     """Graphs named by the protocol's parameters (SPARQL 1.1 Protocol, section 2.1.4).
 
-    default_graphs are merged into the default graph, named_graphs can be reached by GRAPH. When either is given,
-    the other's absence means empty. The protocol's dataset overrides FROM and FROM NAMED of the query.
+    default_graphs are merged into the default graph, named_graphs can be reached by GRAPH. When either is
+    given, the other's absence means empty. The protocol's dataset overrides FROM and FROM NAMED of the query.
     """
 
     default_graphs: tuple[NamedNode, ...] = ()

@@ -12,7 +12,16 @@ from typing import NamedTuple
 from graphdb.errors import QuerySyntaxError
 from graphdb.sparql.tables import END, Tables
 
-__all__ = ["NESTING_MAX", "Token", "bound_triple_terms", "braces_of_data_block", "fault", "tokens"]
+__all__ = [
+    "IRIREF",
+    "NESTING_MAX",
+    "STRINGS",
+    "Token",
+    "bound_triple_terms",
+    "braces_of_data_block",
+    "fault",
+    "tokens",
+]
 
 NESTING_MAX = 200  # levels of brackets of any kind within each other
 

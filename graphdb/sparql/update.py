@@ -47,11 +47,12 @@ class UpdateContext:
 
     fresh_blank_node gives a blank node that was never given before, on any node or run. load fetches the
     document of LOAD and yields its quads (RequestError where it cannot); None: LOAD is HostNotAllowed.
-    service_allowed says whether SERVICE may call this endpoint IRI.
+    load_allowed and service_allowed say whether LOAD may read this IRI and SERVICE call it.
     """
 
     fresh_blank_node: Callable[[], BlankNode]
     load: Callable[[str], Iterable[Quad]] | None = None
+    load_allowed: Callable[[str], bool] = lambda source: True
     service_allowed: Callable[[str], bool] = lambda endpoint: False
 
 
@@ -64,6 +65,7 @@ def plan_update(update: Update, overlay: Overlay, using: Dataset, context: Updat
     again.
     """
     _check_services(update, context)
+    _check_loads(update, context)
     if using:
         _check_using(update)
     if len(update.operations) == 1:
@@ -218,6 +220,22 @@ def _check_services(update: Update, context: UpdateContext) -> None:
             raise HostNotAllowed("SERVICE", f"?{endpoint.name}")
         if not context.service_allowed(endpoint.value):
             raise HostNotAllowed("SERVICE", endpoint.value)
+
+
+def _check_loads(update: Update, context: UpdateContext) -> None:
+    """Refuse LOAD from a host that is not allowed, before anything is evaluated.
+
+    SILENT does not help: it is for failures, and this is a rule. What names no host that could be called,
+    such as an IRI of another scheme, fails to load as a missing document does, so there SILENT holds.
+    """
+    for operation in update.operations:
+        if not isinstance(operation, Load):
+            continue
+        source = operation.source.value
+        if context.load is not None and context.load_allowed(source):
+            continue
+        if not operation.silent or source.lower().startswith(("http:", "https:")):
+            raise HostNotAllowed("LOAD", source)
 
 
 def _check_using(update: Update) -> None:

@@ -4,6 +4,7 @@ ChangeSets.
 Who opened the store owns it: this class neither opens nor locks, and knows nothing of the log.
 """
 
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -147,17 +148,27 @@ class QuadStore:
                 copy.add_graph(graph)
             yield self._like(copy)
             return
-        # The engine's threads may still be writing files there when the copy is let go; what is left then goes
-        # when the owner of scratch_directory next empties it.
-        with tempfile.TemporaryDirectory(
-            dir=self._scratch_directory, ignore_cleanup_errors=True
-        ) as directory:
-            place = Path(directory) / "store"
-            self.checkpoint(place)
-            yield self._like(Store(place))
+        directory = Path(tempfile.mkdtemp(dir=self._scratch_directory))
+        try:
+            self.checkpoint(directory / "store")
+            yield self._like(Store(directory / "store"))
+        finally:
+            _remove(directory)
 
     def _like(self, store: Store) -> "QuadStore":
         return QuadStore(store, union_default_graph=self._union_default_graph)
+
+
+def _remove(directory: Path) -> None:
+    """Delete the directory of a store that may not have been closed yet.
+
+    The engine's threads may make a file while the others are being deleted. What is left after some attempts
+    goes when the owner of the scratch directory next empties it.
+    """
+    for _ in range(10):
+        shutil.rmtree(directory, ignore_errors=True)
+        if not directory.exists():
+            return
 
 
 def _own_dataset(query: Query) -> Dataset:

@@ -14,7 +14,8 @@ from graphdb.errors import InvalidParameter, NotAcceptable, UnsupportedMediaType
 from graphdb.rdf.pieces import CHUNK_BYTES
 from graphdb.sparql.cheap import is_cheap
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.parser import Query, parse_query
+from graphdb.sparql.gate import GateLimits, read_query
+from graphdb.sparql.parser import Query
 from graphdb.sparql.results import ResultFormat, formats_for, write_answer
 from serve.addresses import request_iri
 from serve.answers import Pipe, WorkerAnswer, Workers
@@ -59,9 +60,12 @@ class _TooLong(Exception):
 class SparqlEndpoint:
     """GET, HEAD and POST of /sparql."""
 
-    def __init__(self, backend: Backend, workers: Workers, metrics: Metrics, body_bytes_max: int) -> None:
+    def __init__(
+        self, backend: Backend, workers: Workers, metrics: Metrics, body_bytes_max: int, limits: GateLimits
+    ) -> None:
         self._backend, self._workers, self._metrics = backend, workers, metrics
-        self._body_bytes_max = body_bytes_max
+        self._body_bytes_max, self._limits = body_bytes_max, limits
+        self._understand_short = lru_cache(maxsize=1024)(self._read)
 
     async def get(self, request: Request) -> Response:
         """The query in the query string; without parameters the service description, if RDF is asked for."""
@@ -88,9 +92,9 @@ class SparqlEndpoint:
         raise UnsupportedMediaType(media_type.name, (QUERY_TYPE, FORM_TYPE))
 
     async def _answer(self, request: Request, parameters: Parameters, text: str) -> Response:
-        understood = await _understand(text, request_iri(request))
+        understood = await self._understand(text, request_iri(request))
         dataset = read_dataset(parameters, "default-graph-uri", "named-graph-uri")
-        fmt = _choose_format(request, parameters.one("format"), understood.query.form)
+        fmt = _choose_format(request, parameters.many("format"), understood.query.form)
         if request.method == "HEAD":
             return without_body({"Content-Type": fmt.content_type, "Vary": "Accept"})
         if understood.is_cheap and not dataset and fmt is not ResultFormat.CANONICAL_N_TRIPLES:
@@ -98,6 +102,16 @@ class SparqlEndpoint:
             if answer is not None:
                 return answer
         return self._answer_on_worker(understood.query, dataset, fmt)
+
+    async def _understand(self, text: str, base_iri: str) -> _Understood:
+        if len(text) <= SHORT_TEXT_CHARACTERS:
+            return self._understand_short(text, base_iri)
+        query = await run_in_threadpool(read_query, text, base_iri, self._limits)
+        return _Understood(query, is_cheap=False)
+
+    def _read(self, text: str, base_iri: str) -> _Understood:
+        query = read_query(text, base_iri, self._limits)
+        return _Understood(query, is_cheap(query))
 
     def _answer_here(self, query: Query, fmt: ResultFormat) -> Response | None:
         """Evaluate on the event loop; None once the answer turns out to be longer than one chunk."""
@@ -140,19 +154,6 @@ def _required(parameters: Parameters) -> str:
     return text
 
 
-async def _understand(text: str, base_iri: str) -> _Understood:
-    if len(text) <= SHORT_TEXT_CHARACTERS:
-        return _understand_short(text, base_iri)
-    query = await run_in_threadpool(parse_query, text, base_iri)
-    return _Understood(query, is_cheap=False)
-
-
-@lru_cache(maxsize=1024)
-def _understand_short(text: str, base_iri: str) -> _Understood:
-    query = parse_query(text, base_iri)
-    return _Understood(query, is_cheap(query))
-
-
 def _offers(form: str) -> tuple[Offer[ResultFormat], ...]:
     return tuple(
         Offer(
@@ -166,15 +167,19 @@ def _offers(form: str) -> tuple[Offer[ResultFormat], ...]:
 _OFFERS = {form: _offers(form) for form in ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE")}
 
 
-def _choose_format(request: Request, name: str | None, form: str) -> ResultFormat:
-    """By the parameter `format` (a short name or a media type) where it is given, else by Accept."""
-    if name is None:
+def _choose_format(request: Request, names: list[str], form: str) -> ResultFormat:
+    """By the parameter `format` (a short name or a media type) where it is given, else by Accept.
+
+    SPARQLWrapper gives one format in several spellings, for the server to find one that it knows.
+    """
+    if not names:
         return _by_accept(", ".join(request.headers.getlist("accept")), form)
+    name = next((name for name in names if "/" in name or name.lower() in _BY_NAME), None)
+    if name is None:
+        raise InvalidParameter("format", f"{names[0]!r} is not known; known are {', '.join(_BY_NAME)}")
     if "/" in name:
         return _by_accept(name, form)
-    fmt = _BY_NAME.get(name.lower())
-    if fmt is None:
-        raise InvalidParameter("format", f"{name!r} is not known; known are {', '.join(_BY_NAME)}")
+    fmt = _BY_NAME[name.lower()]
     if fmt not in formats_for(form):
         raise NotAcceptable(f"format={name}", tuple(offer.value for offer in formats_for(form)))
     return fmt

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from graphdb.errors import InvalidParameter, UnsupportedMediaType
 from graphdb.model import Confirmation
-from graphdb.sparql.parser import parse_update
+from graphdb.sparql.gate import GateLimits, read_update
 from serve.addresses import request_iri
 from serve.backend import Backend
 from serve.bodies import content_type, read_body, read_text
@@ -36,8 +36,8 @@ def confirm(confirmation: Confirmation) -> Response:
 class UpdateEndpoint:
     """POST of /update."""
 
-    def __init__(self, backend: Backend, body_bytes_max: int) -> None:
-        self._backend, self._body_bytes_max = backend, body_bytes_max
+    def __init__(self, backend: Backend, body_bytes_max: int, limits: GateLimits) -> None:
+        self._backend, self._body_bytes_max, self._limits = backend, body_bytes_max, limits
 
     async def post(self, request: Request) -> Response:
         """The update as the body, or as a field of a form."""
@@ -58,9 +58,9 @@ class UpdateEndpoint:
         using = read_dataset(parameters, "using-graph-uri", "using-named-graph-uri")
         base_iri = request_iri(request)
         if len(text) <= SHORT_TEXT_CHARACTERS:
-            update = parse_update(text, base_iri)
+            update = read_update(text, base_iri, self._limits)
         else:
-            update = await run_in_threadpool(parse_update, text, base_iri)
+            update = await run_in_threadpool(read_update, text, base_iri, self._limits)
         return confirm(await self._backend.update(update, using))
 
 

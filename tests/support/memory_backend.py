@@ -14,6 +14,7 @@ from graphdb.errors import HostNotAllowed
 from graphdb.model import ChangeSet, Confirmation, NamedGraph
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.reading import read_quads
+from graphdb.sparql import gate
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import Query
 from graphdb.sparql.syntax import Update
@@ -30,18 +31,21 @@ __all__ = ["MemoryBackend"]
 class MemoryBackend:
     """A node that stands alone and forgets everything at its end."""
 
-    def __init__(self, *, union_default_graph: bool = False) -> None:
+    def __init__(self, *, union_default_graph: bool = False, limits: gate.GateLimits | None = None) -> None:
+        self._limits = limits or gate.GateLimits()
         self.store = QuadStore(Store(), union_default_graph=union_default_graph)
         self.status_word = "healthy"
         self._index = 0
         self._writing = threading.Lock()
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
+        gate.check(query, self._limits)
         for endpoint in query.service_hosts:
             raise HostNotAllowed("SERVICE", endpoint.value if isinstance(endpoint, Iri) else "any host")
         return Evaluated(self.store.query(query, dataset), self._index)
 
     async def update(self, update: Update, using: Dataset) -> Confirmation:
+        gate.check(update, self._limits)
         return await asyncio.to_thread(self._update, update, using)
 
     def _update(self, update: Update, using: Dataset) -> Confirmation:

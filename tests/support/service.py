@@ -96,6 +96,8 @@ class Service:
         for pid in killed:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        if self._process is not None and self._process.pid in killed:
+            self._process.wait(10)
         return killed
 
     def stop(self, number: int = signal.SIGTERM, timeout_s: float = 30) -> int | None:
@@ -151,13 +153,10 @@ class Service:
         bindings = response.json()["results"]["bindings"]
         return [{name: term["value"] for name, term in row.items()} for row in bindings]
 
-    def load(self, ntriples_gz: Path) -> None:
-        """PUT /data of a gzipped N-Triples file as the default graph."""
-        response = self._client.put(
-            "/data?default",
-            content=ntriples_gz.read_bytes(),
-            headers={"Content-Type": "application/n-triples", "Content-Encoding": "gzip"},
-            timeout=180,
+    def load(self, ntriples: bytes) -> None:
+        """POST /data of an N-Triples document to the default graph."""
+        response = self._client.post(
+            "/data?default", content=ntriples, headers={"Content-Type": "application/n-triples"}, timeout=180
         )
         assert response.is_success, response.text
 

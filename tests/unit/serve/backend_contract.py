@@ -15,6 +15,7 @@ from graphdb.errors import (
     BodyTooLarge,
     HostNotAllowed,
     InvalidParameter,
+    LimitExceeded,
     RdfSyntaxError,
     UnknownGraph,
 )
@@ -105,6 +106,14 @@ class BackendContract:
         with pytest.raises(error):
             self.update(node, text)
         assert not node.graph_exists(G)
+
+    def test_what_is_too_large_is_refused(self, node: Backend) -> None:
+        pattern = " . ".join(f"?s <http://x/p> ?o{number}" for number in range(60))
+        with pytest.raises(LimitExceeded, match="patterns per group"):
+            node.query(parse_query(f"ASK {{ {pattern} }}", None), Dataset())
+        with pytest.raises(LimitExceeded, match="patterns per group"):
+            self.update(node, f"INSERT DATA {{ <http://x/s> <http://x/p> 1 }} ; DELETE WHERE {{ {pattern} }}")
+        assert self.lines(node) == []
 
     def test_service_in_a_query_is_refused(self, node: Backend) -> None:
         with pytest.raises(HostNotAllowed):

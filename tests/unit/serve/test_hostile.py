@@ -49,7 +49,7 @@ ATTACKS = [
     Attack("an invalid graph", 400, "GET", "/sparql?query=ASK%7B%7D&named-graph-uri=http://%3C/"),
     Attack("a format unheard of", 400, "GET", "/sparql?query=ASK%7B%7D&format=docx"),
     Attack("a format that does not apply", 406, "GET", "/sparql?query=ASK%7B%7D&format=turtle"),
-    Attack("two formats", 400, "GET", "/sparql?query=ASK%7B%7D&format=json&format=xml"),
+    Attack("two formats unheard of", 400, "GET", "/sparql?query=ASK%7B%7D&format=docx&format=odt"),
     Attack("a Host that is none", 400, "GET", "/sparql?query=ASK%7B%7D", headers={"Host": "a b<c>"}),
     # Accept
     Attack("Accept of a query", 406, "GET", "/sparql?query=ASK%7B%7D", headers={"Accept": "image/png"}),
@@ -135,6 +135,22 @@ ATTACKS = [
     Attack("a form too large", 413, "POST", "/update", b"update=" + b"+" * LIMIT, FORM),
     Attack(
         "braces nested 10,000 deep", 400, "POST", "/sparql", b"ASK " + b"{" * 10_000 + b"}" * 10_000, QUERY
+    ),
+    Attack(
+        "a chain of 20,000 &&", 400, "POST", "/sparql", b"ASK { FILTER(1" + b" && 1" * 20_000 + b") }", QUERY
+    ),
+    Attack("180 patterns", 400, "POST", "/sparql", b"ASK {" + b"?s ?p ?o ." * 180 + b"}", QUERY),
+    Attack("300 OPTIONALs", 400, "POST", "/sparql", b"ASK {" + b"OPTIONAL{?s ?p ?o}" * 300 + b"}", QUERY),
+    Attack("300 UNIONs", 400, "POST", "/sparql", b"ASK {{}" + b"UNION{}" * 300 + b"}", QUERY),
+    Attack("a long query", 400, "POST", "/sparql", b"ASK {}" + b" " * 300_000, QUERY),
+    Attack("a long update", 400, "POST", "/update", b"INSERT{}WHERE{}" + b" " * 300_000, UPDATE),
+    Attack(
+        "180 patterns in an update",
+        400,
+        "POST",
+        "/update",
+        b"DELETE WHERE {" + b"?s ?p ?o." * 180 + b"}",
+        UPDATE,
     ),
     # Paths and methods
     Attack("an unknown path", 404, "GET", "/sparql/"),

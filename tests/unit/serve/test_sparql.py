@@ -167,6 +167,11 @@ def test_format_wins_over_accept(client: httpx.Client, name: str, media_type: st
     assert answer.headers["content-type"] == media_type
 
 
+def test_the_first_known_of_several_formats_counts(client: httpx.Client) -> None:
+    answer = client.get("/sparql", params={"query": ROWS, "format": ["table", "tsv", "xml"]})
+    assert answer.headers["content-type"] == "text/tab-separated-values; charset=utf-8"
+
+
 def test_canonical_triples_by_parameter(client: httpx.Client) -> None:
     update(client, 'INSERT DATA { [] <http://x/q> "tab\\tand\\u0007bell", "x"@EN-us }')
     parameters = {

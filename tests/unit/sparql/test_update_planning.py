@@ -111,7 +111,7 @@ FAILING = {
     "COPY :g TO :there": UnknownGraph,
     "MOVE :g TO DEFAULT": UnknownGraph,
     "ADD :g TO :h": UnknownGraph,
-    "LOAD <http://example.org/doc>": HostNotAllowed,
+    "LOAD <urn:example:doc>": HostNotAllowed,
 }
 
 
@@ -155,6 +155,15 @@ SERVICES = ["SERVICE <http://example.org/sparql> {}", "SERVICE SILENT ?endpoint 
 def test_service_is_refused(service: str) -> None:
     with pytest.raises(HostNotAllowed):
         plan(f"INSERT {{ :a :b :c }} WHERE {{ {service} }}")
+
+
+@pytest.mark.parametrize("allowed", [{}, {"load": lambda _: [], "load_allowed": lambda _: False}])
+def test_load_is_refused_before_anything_is_evaluated(allowed: dict[str, object]) -> None:
+    """SILENT is for failures, and this is a rule."""
+    for silent in ("", "SILENT"):
+        text = f"DROP GRAPH :nowhere ; LOAD {silent} <http://example.org/doc>"
+        with pytest.raises(HostNotAllowed):
+            plan(text, Overlay(store_with()), Dataset(), **allowed)
 
 
 def test_load_goes_where_it_is_told() -> None:
