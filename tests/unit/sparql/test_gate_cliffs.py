@@ -23,8 +23,8 @@ LIMITS = GateLimits()
 # does with a quarter of it is a factor of four before the cliff.
 THREAD_STACK = 8 << 20
 MARGIN = 4
-# Processor time. On a quiet machine planning stays under 0.5 s and a refusal under 0.05 s; these bounds tell a
-# cliff from a machine that is busy with something else.
+# Processor time. On a quiet machine planning stays under 0.5 s and a refusal under 0.05 s; these bounds tell
+# a cliff from a machine that is busy with something else.
 PLANNED_S = 5
 REFUSED_S = 0.5
 
