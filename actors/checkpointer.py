@@ -52,9 +52,8 @@ class Checkpointer:
 
         Raises StorageFull, LogUnavailable, CorruptionError; whatever was not reached is done the next time.
         """
-        index = (
-            self._replayer.resume_index
-        )  # read before the flush: what is applied meanwhile may not be in it
+        # read before the flush: what is applied meanwhile may not be in it
+        index = self._replayer.resume_index
         await asyncio.to_thread(self._quads.flush)
         await asyncio.to_thread(self._directory.write_applied, index)
         await self._log.truncate_before(index + 1)

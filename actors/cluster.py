@@ -89,18 +89,24 @@ class SharedRuntime:
     def __init__(self, files: ServiceFiles, address: str) -> None:
         self.address = address
         self._files = files
+        self._connected = False
 
     def start(self) -> None:
-        """Connect."""
-        connect(self.address, self._files.name)
+        """Connect. Ray reads from the environment how it authenticates (RAY_AUTH_MODE)."""
+        try:
+            connect(self.address, self._files.name)
+        except Exception as error:
+            raise UnavailableError(f"there is no Ray to be reached at {self.address}: {error}") from error
+        self._connected = True
 
     def failure(self) -> str | None:
         """Whether the connection is lost."""
-        return None if ray.is_initialized() else "the connection to Ray is lost"
+        return "the connection to Ray is lost" if self._connected and not ray.is_initialized() else None
 
     def stop(self) -> None:
         """Disconnect; the service's actors end with it."""
         bounded(ray.shutdown, timeout_s=5)
+        self._files.remove_runtime_dir()
 
 
 def connect(address: str, namespace: str, temp_dir: str | None = None) -> None:

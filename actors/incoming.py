@@ -7,13 +7,12 @@ rename decides. What follows only moves it into place, and is finished at the ne
     incoming/         decided; the service does not start before its parts are in place
 """
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from actors.store_directory import StoreDirectory
+from actors.store_directory import StoreDirectory, sync, sync_tree
 
 __all__ = ["adopt", "incoming_state"]
 
@@ -36,7 +35,7 @@ def incoming_state(data_dir: Path) -> Iterator[StoreDirectory]:
         draft.rename(data_dir / _INCOMING)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    _sync(data_dir)
+    sync(data_dir)
     adopt(data_dir)
 
 
@@ -50,17 +49,9 @@ def adopt(data_dir: Path) -> None:
         if (incoming / part).exists():
             _remove(data_dir / part)
             (incoming / part).rename(data_dir / part)
-    _sync(data_dir)
+    sync(data_dir)
     shutil.rmtree(incoming)
-    _sync(data_dir)
-
-
-def sync_tree(directory: Path) -> None:
-    """Return once every file below the directory, and every name, is on disk."""
-    for folder, _, names in os.walk(directory):
-        for name in names:
-            _sync(Path(folder, name))
-        _sync(Path(folder))
+    sync(data_dir)
 
 
 def _remove(path: Path) -> None:
@@ -68,11 +59,3 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

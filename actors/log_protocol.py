@@ -4,10 +4,11 @@ A frame is, little-endian: 4 bytes length of the body, 1 byte code, 4 bytes numb
 carry a `Request` code and a number of the client's choice; the answer carries the number again and a `Status`
 code. Answers may come in another order than their requests. Nothing is pickled.
 
-    request            body                                    answer's body
-    APPEND             expected_index (8), then entries        first log_index (8), 0: expected_index is not
-    next READ               from_index (8), max_bytes (4)           entries STATUS             none
-    first_index (8), last_index (8) TRUNCATE_BEFORE    index (8)                               none
+    request            body                                answer's body
+    APPEND             expected_index (8), then entries    first log_index (8); 0: expected_index is not next
+    READ               from_index (8), max_bytes (4)       entries
+    STATUS             none                                first_index (8), last_index (8)
+    TRUNCATE_BEFORE    index (8)                           none
 
 Entries are encoded as in the log (`graphdb.log.codec`), those of APPEND with log_index 0. The body of an
 answer that is not OK is the error: its retry_after_s (4, unused by CORRUPTION), then its text in UTF-8;
@@ -59,6 +60,8 @@ _RETRY = struct.Struct("<I")
 
 
 class Request(IntEnum):
+    """What a client asks for: the code of its frame."""
+
     APPEND = 1
     READ = 2
     STATUS = 3
@@ -66,6 +69,8 @@ class Request(IntEnum):
 
 
 class Status(IntEnum):
+    """How a request has ended: the code of the answer's frame."""
+
     OK = 0
     STORAGE_FULL = 1
     LOG_UNAVAILABLE = 2
@@ -90,6 +95,8 @@ class LogStatus:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
+    """One message: code is a `Request` from a client, a `Status` from the log."""
+
     code: int
     number: int
     body: bytes
@@ -123,7 +130,7 @@ def encode_entries(entries: Iterable[LogEntry]) -> bytes:
 
 
 def decode_entries(body: bytes, offset: int = 0) -> list[LogEntry]:
-    """Raises CorruptionError."""
+    """The entries from offset to the end. Raises CorruptionError."""
     entries = []
     while offset < len(body):
         record = decode_entry(body, offset)

@@ -105,9 +105,8 @@ class ShardWriter:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
-        self.trouble: GraphDBError | None = (
-            None  # why the store is behind the log, or cannot go on (CorruptionError)
-        )
+        # why the store is behind the log, or cannot go on (CorruptionError)
+        self.trouble: GraphDBError | None = None
 
     @property
     def applied_index(self) -> int:

@@ -22,7 +22,7 @@ from graphdb.log.file_log import begin_log
 from graphdb.log.file_system import FileSystem, RealFileSystem, replace_file, storage_error
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["StoreDirectory", "StoreLost"]
+__all__ = ["StoreDirectory", "StoreLost", "sync", "sync_tree"]
 
 _FORMAT = b"graphdb data directory, format 1\n"
 
@@ -106,7 +106,7 @@ class StoreDirectory:
             raise AlreadyExists("directory", str(target))
         backup = StoreDirectory(target, self._files)
         quads.checkpoint(backup.store)
-        _sync_tree(backup.store)
+        sync_tree(backup.store)
         begin_log(self._files, str(backup.log), index + 1)
         backup.write_applied(index)
 
@@ -120,10 +120,18 @@ def _opening_error(error: Exception) -> Exception:
     return StoreLost(reason)
 
 
-def _sync_tree(directory: Path) -> None:
-    for path in [*directory.iterdir(), directory]:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def sync_tree(directory: Path) -> None:
+    """Return once every file below the directory, and every name, is on disk."""
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            sync(Path(folder, name))
+        sync(Path(folder))
+
+
+def sync(path: Path) -> None:
+    """Return once a file's content, or a directory's names, are on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

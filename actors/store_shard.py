@@ -18,8 +18,8 @@ from pyoxigraph import BlankNode, NamedNode, Quad
 
 from actors.body_source import BodySource, read_small
 from actors.checkpointer import Checkpointer
+from actors.egress import host_allowed, loader
 from actors.log_client import LogAccess
-from actors.outbound import host_allowed, loader
 from actors.shard_writer import ShardWriter, WriterConfig
 from actors.store_directory import StoreDirectory, StoreLost
 from graphdb.config import Settings

@@ -37,6 +37,8 @@ class BenchmarkError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunningService:
+    """Where the service that is measured listens, and what it owns."""
+
     host: str
     port: int
     data_dir: Path

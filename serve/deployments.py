@@ -41,9 +41,7 @@ __all__ = ["GraphPort", "run_service"]
 
 T = TypeVar("T")
 _READY_S = 600.0  # replaying a long log may take minutes; /health says "starting" meanwhile
-_SILENCE_S = (
-    60.0  # after so long without an answer from the port, or an actor of Serve's, the service gives up
-)
+_SILENCE_S = 60.0  # without an answer from the port, or an actor of Serve's, until the service gives up
 _LOOK_S = 1.0
 _STOP_S = 15.0
 

@@ -13,7 +13,9 @@ __all__ = ["MediaType", "Offer", "choose", "parse_media_type"]
 T = TypeVar("T")
 
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_PARAMETER = re.compile(rf'\s*;\s*(?:({_TOKEN})=({_TOKEN}|"(?:[^"\\]|\\.)*"))?', re.ASCII)
+# A value that is no token ought to stand in quotes; many clients send the IRI of a profile without.
+_VALUE = r'"(?:[^"\\]|\\.)*"|[^\s;,"]+'
+_PARAMETER = re.compile(rf"\s*;\s*(?:({_TOKEN})=({_VALUE}))?", re.ASCII)
 _TYPE = re.compile(rf"\s*({_TOKEN})(?:/({_TOKEN}))?", re.ASCII)
 _ELEMENT = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*")+')
 _QUALITY = re.compile(r"0?\.\d{1,3}|0(?:\.\d{0,3})?|1(?:\.0{0,3})?", re.ASCII)

@@ -18,9 +18,8 @@ def answer(backend: Backend, text: str, form: str, limits: GateLimits) -> bytes:
     """Evaluate a query of the form that is asked for: "SELECT", "ASK" or "CONSTRUCT" (DESCRIBE included).
 
     SPARQL results JSON for the first two, N-Triples for graphs. Blocks.
-    Raises QuerySyntaxError, InvalidParameter (another form), LimitExceeded (beyond the
-    limits, or a larger answer), and what the
-    backend raises.
+    Raises QuerySyntaxError, InvalidParameter (another form), LimitExceeded (beyond the limits, or a larger
+    answer), and what the backend raises.
     """
     query = read_query(text, None, limits)
     if query.form != form and (form, query.form) != ("CONSTRUCT", "DESCRIBE"):

@@ -21,6 +21,8 @@ import uvicorn
 import uvloop
 from starlette.types import ASGIApp
 
+from serve.port_protocol import PortProtocol
+
 __all__ = ["Hosted", "Listen", "PortServer", "answers", "bind"]
 
 _BIND_PATIENCE_S = 20.0  # a killed predecessor may hold the port for a moment
@@ -162,7 +164,8 @@ def _configuration(listen: Listen, app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         loop="none",  # it runs in ours
-        http="httptools",
+        http=PortProtocol,
+        proxy_headers=False,  # uvicorn would believe whatever a local client forwards
         access_log=False,
         log_level="warning",
         server_header=False,

@@ -25,9 +25,8 @@ class FileLogConfig:
     """How the log lies on disk."""
 
     segment_bytes: int = 64 << 20  # a new segment is begun when this is reached; compaction drops whole ones
-    reserve_bytes: int = (
-        4 << 20
-    )  # room allocated at a time; syncing in reserved room is twice as fast; < segment_bytes
+    # room allocated at a time, at most segment_bytes; syncing in reserved room is twice as fast
+    reserve_bytes: int = 4 << 20
 
     def __post_init__(self) -> None:
         if not 0 < self.reserve_bytes <= self.segment_bytes:

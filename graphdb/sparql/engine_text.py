@@ -1,25 +1,132 @@
-"""Query text made fit for the engine, where SPARQL allows what pyoxigraph does not read."""
+"""Query text made fit for the engine, where pyoxigraph reads SPARQL otherwise than the specification has it.
+
+The text has been through our parser, and its tree says where to change it:
+
+- TRUE and FALSE are put in small letters.
+- `SELECT *` of a whole query names its columns in the order of their first appearance.
+- GROUP_CONCAT gives a literal without a language.
+- A path of length zero from or to a constant that the graph does not hold, where it stands by itself.
+- GRAPH with a variable: see `graph_variables`.
+
+A text that needs nothing of this is left as it is.
+"""
 
 import re
 
-from graphdb.sparql.lexer import tokens
+from graphdb.sparql.graph_variables import Place, mend_at, nodes_with_places
+from graphdb.sparql.lexer import Token, tokens
+from graphdb.sparql.parse_cache import ParseCache
+from graphdb.sparql.patterns import (
+    Aggregate,
+    Bind,
+    Filter,
+    GroupGraphPattern,
+    OptionalPattern,
+    Path,
+    RepeatedPath,
+    TriplesBlock,
+)
+from graphdb.sparql.syntax import Query
 from graphdb.sparql.tables import load_tables
+from graphdb.sparql.terms import Iri, PatternTerm, Span, Variable
+from graphdb.sparql.text_edits import TextEdits
 
-__all__ = ["engine_text"]
+__all__ = ["engine_pattern", "engine_text"]
 
 _LARGE_BOOLEAN = re.compile(r"\b(?!true\b|false\b)(?i:true|false)\b")
+_texts: ParseCache[str] = ParseCache(entries_max=2048, chars_max=8_000_000)
 
 
-def engine_text(text: str) -> str:
-    """The same text with TRUE and FALSE in small letters, which SPARQL does not ask for but pyoxigraph does.
+def engine_text(query: Query) -> str:
+    """The text that asks the engine what the query asks. Kept, for a query may come again."""
+    text = _texts.get(query.text, query.base_iri)
+    if text is None:
+        text = _query_text(query)
+        _texts.put(query.text, query.base_iri, text)
+    return text
 
-    The text has been through our parser. Every character stays in its place.
-    """
-    if not _LARGE_BOOLEAN.search(text):
-        return text
-    pieces, end = [], 0
-    for token in tokens(load_tables(), text):
+
+def engine_pattern(text: str, span: Span, pattern: GroupGraphPattern | None = None) -> str:
+    """The part of an update's text that is a pattern, braces and all; without its tree, it is plain quads."""
+    edits = TextEdits(text)
+    _write_booleans_small(text, span, edits)
+    if pattern is not None:
+        _mend(text, pattern, edits)
+    return edits.written(span)
+
+
+def _query_text(query: Query) -> str:
+    edits = TextEdits(query.text)
+    whole = Span(0, len(query.text))
+    _write_booleans_small(query.text, whole, edits)
+    _mend(query.text, query, edits)
+    if query.select is not None and query.select.projections is None:
+        names = " ".join(f"?{name}" for name in _columns(query))
+        end = query.select.span.end
+        if names:
+            edits.replace(Span(end - 1, end), f" {names} ")
+    return edits.written(whole)
+
+
+def _write_booleans_small(text: str, span: Span, edits: TextEdits) -> None:
+    if not _LARGE_BOOLEAN.search(text, *span):
+        return
+    for token in _tokens(text, span):
         if token.terminal in ("TRUE", "FALSE"):
-            pieces += [text[end : token.start], token.text.lower()]
-            end = token.end
-    return "".join(pieces) + text[end:]
+            edits.replace(Span(token.start, token.end), token.text.lower())
+
+
+def _tokens(text: str, span: Span) -> list[Token]:
+    """The tokens of a part, with their places in the text."""
+    found = tokens(load_tables(), text[span.start : span.end])
+    return [Token(each.terminal, each.text, span.start + each.start, span.start + each.end) for each in found]
+
+
+def _columns(query: Query) -> list[str]:
+    """What SELECT * shows, in the order of first appearance."""
+    assert query.select is not None
+    assert query.where is not None
+    shown = set(query.where.variables)
+    shown.update(variable.name for variable in query.values.variables) if query.values is not None else ()
+    after = _tokens(query.text, Span(query.select.span.end, len(query.text)))
+    names = dict.fromkeys(token.text[1:] for token in after if token.terminal in ("VAR1", "VAR2"))
+    return [name for name in names if name in shown]
+
+
+def _mend(text: str, root: Query | GroupGraphPattern, edits: TextEdits) -> None:
+    for node in reversed(nodes_with_places(text, root, edits)):
+        match node.node:
+            case Aggregate(name="GROUP_CONCAT", span=span):
+                edits.around(span, "STR(", ")")
+            case GroupGraphPattern():
+                _mend_path(node.node, node.place, edits)
+        mend_at(node, edits)
+
+
+def _mend_path(group: GroupGraphPattern, place: Place, edits: TextEdits) -> None:
+    """Add the solution of length zero that the engine misses, where a path is all that the group joins.
+
+    Beside a triple pattern that shares the path's other end it would find nothing there anyway, and the
+    engine plans such a join better without.
+    """
+    blocks = [part for part in group.elements if not isinstance(part, Filter | Bind | OptionalPattern)]
+    match blocks:
+        case [TriplesBlock(triples=(triple,), span=span)] if _may_be_empty(triple.predicate):
+            ends = (triple.subject, triple.object)
+        case _:
+            return
+    match ends:
+        case (Iri(value=start), Iri(value=end)) if start == end:
+            given = ""
+        case (Iri(value=value), Variable(name=name)) | (Variable(name=name), Iri(value=value)):
+            if place.name(name) == place.graph:
+                return
+            given = f"BIND(<{value}> AS ?{place.name(name)})"
+        case _:
+            return
+    missing = f"{given} FILTER NOT EXISTS {{ {edits.written(span)} }}"
+    edits.around(span, "{ { ", f" }} UNION {{ {missing} }} }}")
+
+
+def _may_be_empty(path: PatternTerm | Path) -> bool:
+    return isinstance(path, RepeatedPath) and path.modifier in "*?"

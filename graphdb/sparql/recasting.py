@@ -14,6 +14,8 @@ __all__ = ["BindingLines", "StringArray"]
 
 _BEFORE_A_ROW = re.compile(rb'\},\{(?="[^"\\]*":\{)')
 _BINDINGS_OPEN, _BINDINGS_CLOSE = b'"bindings":[', b"]}}"
+# JSON may hold these as they are, but some readers of lines, such as str.splitlines, end a line at them.
+_LINE_ENDS = tuple((end.encode(), f"\\u{ord(end):04x}".encode()) for end in "\x85\u2028\u2029")
 
 
 class _Recast:
@@ -56,7 +58,7 @@ class BindingLines(_Recast):
         """Write the rest."""
         self._take_over()
         if last := b"".join(self._waiting).removesuffix(_BINDINGS_CLOSE):
-            self._pieces.write(last + b"\n")
+            self._pieces.write(_without_line_ends(last) + b"\n")
 
     def _recast(self, text: bytes) -> bytes:
         if not self._past_head:
@@ -66,7 +68,7 @@ class BindingLines(_Recast):
             self._past_head = True
         lines, newline, rest = _row_lines(text).rpartition(b"\n")
         if newline:
-            self._pieces.write(lines + newline)
+            self._pieces.write(_without_line_ends(lines) + newline)
         return rest
 
 
@@ -89,6 +91,15 @@ class StringArray(_Recast):
             self._pieces.write(self._opening + array[1:-1])
             self._opening = b","
         return rest
+
+
+def _without_line_ends(lines: bytes) -> bytes:
+    """The same JSON, with escapes for the characters that would cut a line in two."""
+    if lines.isascii():
+        return lines
+    for character, escape in _LINE_ENDS:
+        lines = lines.replace(character, escape)
+    return lines
 
 
 def _row_lines(text: bytes) -> bytes:

@@ -9,7 +9,7 @@ from graphdb.errors import EvaluationFailed, HostNotAllowed, InvalidParameter, R
 from graphdb.model import ChangeSet, NamedGraph
 from graphdb.sparql import graph_operations
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.engine_text import engine_text
+from graphdb.sparql.engine_text import engine_pattern
 from graphdb.sparql.graph_operations import change_of
 from graphdb.sparql.parser import ground_quads
 from graphdb.sparql.syntax import (
@@ -30,7 +30,6 @@ from graphdb.sparql.syntax import (
     Operation,
     Prologue,
     QuadPattern,
-    Span,
     Update,
     Variable,
 )
@@ -130,12 +129,13 @@ class _Planner:
         yield from self._state.named_graphs()
 
     def _delete_where(self, operation: DeleteWhere) -> ChangeSet:
-        return self._replace(operation.prologue, operation.block, operation.pattern, (), None, self._using)
+        where = engine_pattern(self._update.text, operation.block)
+        return self._replace(operation.prologue, where, operation.pattern, (), None, self._using)
 
     def _modify(self, operation: Modify) -> ChangeSet:
         return self._replace(
             operation.prologue,
-            operation.where,
+            engine_pattern(self._update.text, operation.where, operation.pattern),
             operation.delete or (),
             operation.insert or (),
             operation.with_graph,
@@ -145,13 +145,16 @@ class _Planner:
     def _replace(
         self,
         prologue: Prologue,
-        where: Span,
+        where: str,
         delete: tuple[QuadPattern, ...],
         insert: tuple[QuadPattern, ...],
         with_graph: Iri | None,
         dataset: Dataset,
     ) -> ChangeSet:
-        """Evaluate the pattern once, fill both templates with its solutions, keep what is a real change."""
+        """Evaluate the pattern once, fill both templates with its solutions, keep what is a real change.
+
+        where is the pattern as the engine reads it, with its braces.
+        """
         variables = variables_of(delete + insert)
         graph = NamedNode(with_graph.value) if with_graph else None
         fresh = self._context.fresh_blank_node
@@ -168,12 +171,11 @@ class _Planner:
         return change_of(self._state, removed, added)
 
     def _solutions(
-        self, prologue: Prologue, where: Span, variables: list[str], dataset: Dataset, graph: NamedNode | None
+        self, prologue: Prologue, where: str, variables: list[str], dataset: Dataset, graph: NamedNode | None
     ) -> QuerySolutions:
         """The solutions of a WHERE clause, cut down to the variables of its templates."""
-        pattern = engine_text(self._update.text[where.start : where.end])
         projection = " ".join(f"?{name}" for name in variables) or "*"
-        text = f"{_prologue_text(prologue)}SELECT {projection} WHERE {pattern}"
+        text = f"{_prologue_text(prologue)}SELECT {projection} WHERE {where}"
         answer = self._state.query_text(text, dataset, default_graph=graph)
         assert isinstance(answer, QuerySolutions)
         return answer

@@ -2,12 +2,12 @@
 
 pyoxigraph has no transaction object, and a few atomic calls: `extend` adds quads; `bulk_extend` adds very
 many, in files of their own that become visible together; `update` runs SPARQL text. A change that both adds
-and removes goes through `update`: as text it would cost as much again to write and read, and text cannot name
-the blank nodes of the store. So the text is fixed, and the quads come in through custom functions: for each
-row of a grid of numbers the engine asks for the next quad, whose parts land in the variables of four
-templates (remove or add, default or named graph). The rows are pulled one by one, so that a stream of changes
-is never in Python's memory as a whole; the engine's own memory holds all of an `extend` or `update` until its
-end, about a kilobyte for each quad.
+and removes goes through `update`: its first quads as DELETE DATA and INSERT DATA, up to a bound on the text.
+What text cannot name, the blank nodes of the store, and what is beyond the bound come in through custom
+functions, at four times the cost: for each row of a grid of numbers the engine asks for the next quad, whose
+parts land in the variables of four templates (remove or add, default or named graph). These rows are pulled
+one by one, so that a stream of changes is never in Python's memory as a whole; the engine's own memory holds
+all of an `extend` or `update` until its end, about a kilobyte for each quad.
 
 pyoxigraph takes an exception in a custom function for an unbound variable. A stream that fails half-way must
 not be taken for a short one, so the text ends in a check: a guard graph is made only if the rows ended well,
@@ -15,7 +15,7 @@ then dropped, and to drop a graph that does not exist fails the whole update.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, count, islice
+from itertools import chain, count, groupby, islice
 from typing import TypeAlias
 
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Store, Triple
@@ -26,11 +26,14 @@ from graphdb.store.engine_errors import storage_failures
 __all__ = ["apply_changes"]
 
 Term: TypeAlias = NamedNode | BlankNode | Literal | Triple
+Row: TypeAlias = tuple[bool, Quad]  # a quad and whether it is removed
 CustomFunction: TypeAlias = Callable[..., Term | None]
 
 BULK_FROM_QUADS = 50_000  # below, the half second that a bulk load takes at least costs more than it saves
 GRID_SIDE = 1000
 NUMBERS = " ".join(map(str, range(GRID_SIDE)))
+WRITTEN_QUADS_MAX = 400_000  # that are taken for text, with those between them that text cannot name
+WRITTEN_CHARS_MAX = 32_000_000  # of their objects
 # Three nested levels: up to a billion rows, and no more than three thousand idle ones after the last quad.
 GRID = (
     f"{{ VALUES ?a {{ {NUMBERS} }} FILTER(<fn:more>(?a)) }} "
@@ -63,7 +66,7 @@ def apply_changes(store: Store, changes: Iterable[ChangeSet]) -> None:
     rest = names.watch(parts)
     with storage_failures():
         if first.removed or first.dropped_graphs or (alone and _creates_empty(first)):
-            _update(store, first, rest, alone=alone)
+            _update(store, first, rest)
         else:
             _extend(store, chain(first.added, _only_added(rest)))
         names.settle(store)
@@ -108,11 +111,10 @@ class _Names:
 
 
 class _Rows:
-    """The quads of a stream of changes, handed to the engine term by term through custom functions."""
+    """The rows of a change, handed to the engine term by term through custom functions."""
 
-    def __init__(self, changes: Iterable[ChangeSet], dropped: frozenset[NamedGraph]) -> None:
-        """dropped: the graphs that go as a whole, whose quads need not be removed one by one."""
-        self._rows = _rows(changes, dropped)
+    def __init__(self, rows: Iterator[Row]) -> None:
+        self._rows = rows
         self._removes = False
         self._quad: Quad | None = None
         self._ended = False
@@ -159,8 +161,8 @@ class _Rows:
         return None if isinstance(graph, DefaultGraph) or self._removes is not removes else graph
 
 
-def _rows(changes: Iterable[ChangeSet], dropped: frozenset[NamedGraph]) -> Iterator[tuple[bool, Quad]]:
-    """Each quad with whether it is removed."""
+def _rows(changes: Iterable[ChangeSet], dropped: frozenset[NamedGraph]) -> Iterator[Row]:
+    """All quads but those of dropped graphs, which go as a whole."""
     for change in changes:
         for quad in change.removed:
             if quad.graph_name not in dropped:
@@ -178,29 +180,77 @@ def _extend(store: Store, quads: Iterator[Quad]) -> None:
         store.bulk_extend(chain(head, (following,), quads))
 
 
-def _update(store: Store, first: ChangeSet, rest: Iterator[ChangeSet], *, alone: bool) -> None:
-    """Apply in one call of `update`. alone: no part follows the first, so the number of rows is known."""
+def _update(store: Store, first: ChangeSet, rest: Iterator[ChangeSet]) -> None:
+    """Apply in one call of `update`."""
     dropped = frozenset(graph for graph in first.dropped_graphs if isinstance(graph, NamedNode))
     created = [graph for graph in first.created_graphs if isinstance(graph, NamedNode)]
-    rows = _Rows(chain((first,), rest), dropped)
-    guard = _guard(store)
-    text = ";".join(
-        [
-            *(f"DROP SILENT GRAPH {graph}" for graph in dropped),
-            TEMPLATES % (_grid(first) if alone else GRID, guard, guard),
-            *(f"CREATE SILENT GRAPH {graph}" for graph in created),
-        ]
-    )
+    rows = _rows(chain((first,), rest), dropped)
+    head = list(_few(rows))
+    following = list(islice(rows, 1))
+    drops = [f"DROP SILENT GRAPH {graph}" for graph in dropped]
+    creates = [f"CREATE SILENT GRAPH {graph}" for graph in created]
+    written = _written(row for row in head if _has_text(row[1]))
+    unwritten = [row for row in head if not _has_text(row[1])]
     try:
-        store.update(text, custom_functions=rows.functions())
+        _run(
+            store,
+            [*drops, *written],
+            chain(unwritten, following, rows),
+            creates,
+            None if following else len(unwritten),
+        )
+    except SyntaxError:  # the store may hold terms that the engine does not read, such as IRIs with a space
+        _run(store, drops, chain(head, following, rows), creates, None if following else len(head))
+
+
+def _few(rows: Iterator[Row]) -> Iterator[Row]:
+    """As many rows as may become text."""
+    size = 0
+    for row in islice(rows, WRITTEN_QUADS_MAX):
+        yield row
+        size += len(str(row[1].object))
+        if size > WRITTEN_CHARS_MAX:
+            return
+
+
+def _run(store: Store, before: list[str], rows: Iterator[Row], after: list[str], size: int | None) -> None:
+    """Operations, then so many rows by functions (None: unknown), then operations, in one call."""
+    functions = _Rows(rows)
+    by_function = []
+    if size != 0:
+        guard = _guard(store)
+        by_function = [TEMPLATES % (_grid(size), guard, guard)]
+    try:
+        store.update(";".join([*before, *by_function, *after]), custom_functions=functions.functions())
     except RuntimeError as error:
-        raise rows.failure or error from None
+        raise functions.failure or error from None
 
 
-def _grid(change: ChangeSet) -> str:
-    """As many rows as the change has quads, where they are few: a long grid takes milliseconds to parse."""
-    size = change.affected_triples
-    return f"VALUES ?c {{ {' '.join(map(str, range(size)))} }}" if size <= GRID_SIDE else GRID
+def _written(rows: Iterable[Row]) -> Iterator[str]:
+    """The rows as operations on data, one for all that follow each other with one graph."""
+    for (removes, graph), run in groupby(rows, lambda row: (row[0], row[1].graph_name)):
+        triples = "".join([f"{quad.triple} .\n" for _, quad in run])
+        block = triples if isinstance(graph, DefaultGraph) else f"GRAPH {graph} {{ {triples} }}"
+        yield f"{'DELETE' if removes else 'INSERT'} DATA {{ {block} }}"
+
+
+def _has_text(quad: Quad) -> bool:
+    """Whether text can name a quad: not if it has a blank node."""
+    if isinstance(quad.subject, BlankNode) or isinstance(quad.graph_name, BlankNode):
+        return False
+    term = quad.object
+    while isinstance(term, Triple):
+        if isinstance(term.subject, BlankNode):
+            return False
+        term = term.object
+    return not isinstance(term, BlankNode)
+
+
+def _grid(size: int | None) -> str:
+    """As many rows as there are quads, where they are few: a long grid takes milliseconds to parse."""
+    if size is None or size > GRID_SIDE:
+        return GRID
+    return f"VALUES ?c {{ {' '.join(map(str, range(size)))} }}"
 
 
 def _guard(store: Store) -> NamedNode:

@@ -51,9 +51,7 @@ class QuadStore:
         A dataset that names graphs overrides the FROM clauses of the query.
         Raises EvaluationFailed. Taking rows may raise pyoxigraph's own errors: see `request_failures`.
         """
-        return self.query_text(
-            engine_text(query.text), dataset or _own_dataset(query), base_iri=query.base_iri
-        )
+        return self.query_text(engine_text(query), dataset or _own_dataset(query), base_iri=query.base_iri)
 
     def query_text(
         self,

@@ -11,7 +11,7 @@ import typer
 from graphdb.config.section import is_loopback
 from serve.cli.console import CommandError, UsageError
 
-__all__ = ["DEFAULT_ENDPOINT", "BodyRefused", "Client", "Endpoint"]
+__all__ = ["DEFAULT_ENDPOINT", "BodyRefused", "Client", "Endpoint", "Refused"]
 
 Endpoint: TypeAlias = Annotated[
     str, typer.Option("--endpoint", envvar="GRAPHDB_ENDPOINT", help="Address of the service.", metavar="URL")
@@ -19,7 +19,11 @@ Endpoint: TypeAlias = Annotated[
 DEFAULT_ENDPOINT = "http://127.0.0.1:7001"
 
 
-class BodyRefused(CommandError):
+class Refused(CommandError):
+    """The service answered with an error."""
+
+
+class BodyRefused(Refused):
     """The service said that the body is too large (413)."""
 
 
@@ -103,11 +107,11 @@ class Client:
         return record
 
 
-def _failure(response: httpx.Response) -> CommandError:
+def _failure(response: httpx.Response) -> Refused:
     response.read()
     try:
         reason = str(response.json()["error"])
     except (ValueError, KeyError, TypeError):
         reason = response.reason_phrase
-    kind = BodyRefused if response.status_code == 413 else CommandError
+    kind = BodyRefused if response.status_code == 413 else Refused
     return kind(f"the service answered {response.status_code}: {' '.join(reason.split())}")

@@ -52,9 +52,13 @@ def _show(key: str, value: Any) -> str:
         case int() if key == "uptime_seconds":
             return str(timedelta(seconds=value))
         case list():
-            return "\n".join(" ".join(str(part) for part in member.values()) for member in value) or "-"
+            return "\n".join(", ".join(_parts(member)) for member in value) or "-"
         case dict():
-            return "\n".join(f"{name.replace('_', ' ')}: {_show(name, part)}" for name, part in value.items())
+            return "\n".join(_parts(value))
         case "":
             return "-"
     return str(value)
+
+
+def _parts(record: dict[str, Any]) -> list[str]:
+    return [f"{name.replace('_', ' ')}: {_show(name, part)}" for name, part in record.items()]

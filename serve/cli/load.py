@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from serve.cli.client import DEFAULT_ENDPOINT, Client, Endpoint
-from serve.cli.console import LoadProgress, out, progress
+from serve.cli.client import DEFAULT_ENDPOINT, Client, Endpoint, Refused
+from serve.cli.console import CommandError, LoadProgress, out, progress
 from serve.cli.sources import Source, find_sources
 from serve.cli.upload import upload
 
@@ -39,7 +39,7 @@ def load(
             load_online(endpoint, sources, graph, shown)
         else:
             # Opens stores, which the other commands have no need of.
-            from serve.cli.offline import load_offline
+            from serve.cli.offline_load import load_offline
 
             load_offline(data_dir, sources, graph, shown)
     seconds = perf_counter() - started
@@ -54,7 +54,10 @@ def load_online(endpoint: str, sources: list[Source], graph: str | None, shown: 
     """Add the documents, one after the other, to the service at the endpoint. Raises CommandError."""
     with Client(endpoint) as client:
         for source in sources:
-            upload(client, source, graph, shown)
+            try:
+                upload(client, source, graph, shown)
+            except Refused as error:
+                raise CommandError(f"{source}: {error}") from None
 
 
 def _count(number: int, noun: str) -> str:

@@ -17,7 +17,7 @@ from serve.cli.dump import dump
 from serve.cli.health import health
 from serve.cli.load import load
 from serve.cli.query import query, update
-from serve.cli.service import serve
+from serve.cli.serve import serve
 
 __all__ = ["app", "main"]
 

@@ -9,14 +9,13 @@ import typer
 
 from serve.cli.client import DEFAULT_ENDPOINT, Client, Endpoint
 from serve.cli.console import CommandError, out, print_table, say, write_bytes
+from serve.cli.request_text import read_text
 from serve.cli.table import find_prefixes, results_table
-from serve.cli.text import read_text
 
 __all__ = ["query", "update"]
 
-TABLE_ROWS_MAX = (
-    1000  # a longer table is not read by a person, and its columns cannot be measured while it streams
-)
+# a longer table is not read by a person, and its columns cannot be measured while it streams
+TABLE_ROWS_MAX = 1000
 
 
 class QueryFormat(StrEnum):

@@ -12,7 +12,7 @@ from zlib import error as ZlibError
 
 import zstandard
 
-from graphdb.errors import InvalidParameter, RequestError
+from graphdb.errors import InvalidParameter, RdfSyntaxError, RequestError
 from graphdb.rdf.formats import RdfSyntax
 from serve.cli.console import CommandError, UsageError
 
@@ -42,13 +42,15 @@ class Source:
     def open(self, report: Callable[[int], None]) -> Iterator[IO[bytes]]:
         """The document's bytes, decompressed; report is told of bytes as they are read from the disk.
 
-        Raises CommandError, also when what is read turns out to be damaged.
+        Raises CommandError, also when what is read turns out to be damaged or malformed.
         """
         try:
             with self._open_raw() as raw:
                 yield _decompressed(_Counted(raw, report))
         except (EOFError, gzip.BadGzipFile, ZlibError, zstandard.ZstdError) as error:
             raise CommandError(f"{self}: damaged compressed file: {error}") from None
+        except RdfSyntaxError as error:
+            raise CommandError(f"{self}: {error}") from None
         except OSError as error:
             raise CommandError(f"{self}: {error.strerror or error}") from None
 

@@ -23,6 +23,7 @@ from serve.backend import Backend
 from serve.bodies import content_type, read_body, read_text
 from serve.graph.metrics import Metrics
 from serve.graph.service_description import describe_service, wants_description
+from serve.graph.update import FORM_TYPE, UPDATE_TYPE
 from serve.negotiation import MediaType, Offer, choose
 from serve.parameters import Parameters, read_dataset
 from serve.routing import without_body
@@ -30,13 +31,12 @@ from serve.routing import without_body
 __all__ = ["SparqlEndpoint"]
 
 QUERY_TYPE = "application/sparql-query"
-UPDATE_TYPE = "application/sparql-update"
-FORM_TYPE = "application/x-www-form-urlencoded"
 # A longer text is parsed on a thread, and not kept.
 SHORT_TEXT_CHARACTERS = 4_000
 
 _BY_NAME = {fmt.value: fmt for fmt in ResultFormat} | {
     "ttl": ResultFormat.TURTLE,
+    "n3": ResultFormat.TURTLE,
     "nt": ResultFormat.N_TRIPLES,
     "rdf": ResultFormat.RDF_XML,
     "rdf-xml": ResultFormat.RDF_XML,
@@ -180,6 +180,8 @@ def _choose_format(request: Request, names: list[str], form: str) -> ResultForma
     if "/" in name:
         return _by_accept(name, form)
     fmt = _BY_NAME[name.lower()]
+    if fmt is ResultFormat.XML and fmt not in formats_for(form):
+        fmt = ResultFormat.RDF_XML  # what SPARQLWrapper means by xml, unless told otherwise
     if fmt not in formats_for(form):
         raise NotAcceptable(f"format={name}", tuple(offer.value for offer in formats_for(form)))
     return fmt

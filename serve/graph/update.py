@@ -13,7 +13,7 @@ from serve.backend import Backend
 from serve.bodies import content_type, read_body, read_text
 from serve.parameters import Parameters, read_dataset
 
-__all__ = ["UpdateEndpoint", "confirm"]
+__all__ = ["FORM_TYPE", "UPDATE_TYPE", "UpdateEndpoint", "confirm"]
 
 UPDATE_TYPE = "application/sparql-update"
 FORM_TYPE = "application/x-www-form-urlencoded"

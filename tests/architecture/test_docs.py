@@ -1,4 +1,4 @@
-"""The documentation says what is there: settings, endpoints, and paths that exist."""
+"""The documentation says what is there: settings, endpoints, modules, and paths that exist."""
 
 import re
 from pathlib import Path
@@ -15,6 +15,7 @@ PAGES = sorted(
     for pattern in ("*.md", "docs/**/*.md", "graphdb/**/*.md", "actors/**/*.md", "serve/**/*.md")
     for path in ROOT.glob(pattern)
 )
+ROOM_PAGES = [page for page in PAGES if page.name == "DESIGN.md"]
 TEXT = "\n".join(page.read_text() for page in PAGES)
 # in backticks: a path of this repository, as its first folder tells
 NAMED_PATH = re.compile(
@@ -50,6 +51,13 @@ def test_setting_is_documented(key: str) -> None:
 @pytest.mark.parametrize("path", ENDPOINTS)
 def test_endpoint_is_documented(path: str) -> None:
     assert re.search(rf"(?<![\w/]){re.escape(path)}\b", TEXT)
+
+
+@pytest.mark.parametrize("page", ROOM_PAGES, ids=lambda page: page.parent.name)
+def test_every_module_of_a_room_stands_on_its_page(page: Path) -> None:
+    text = page.read_text()
+    modules = [path.name for path in page.parent.glob("*.py") if path.name != "__init__.py"]
+    assert [name for name in modules if not re.search(rf"(?<![\w/]){re.escape(name)}", text)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

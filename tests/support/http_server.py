@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
+from serve.port_protocol import PortProtocol
+
 __all__ = ["serving"]
 
 
@@ -18,7 +20,7 @@ def serving(app: ASGIApp) -> Iterator[str]:
         server = uvicorn.Server(
             uvicorn.Config(
                 app,
-                http="httptools",
+                http=PortProtocol,
                 ws="none",
                 log_level="critical",
                 access_log=False,

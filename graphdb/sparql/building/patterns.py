@@ -15,26 +15,13 @@ from graphdb.sparql.patterns import (
     OptionalPattern,
     PatternElement,
     ServicePattern,
-    SubSelect,
-    TriplePattern,
     TriplesBlock,
     UnionPattern,
 )
-from graphdb.sparql.terms import Iri, Span, TripleTerm, Variable
+from graphdb.sparql.scope import variables_of_element
+from graphdb.sparql.terms import Iri, Span, Variable
 
-__all__ = ["PatternBuilder", "variables_of_triples"]
-
-
-def variables_of_triples(triples: Iterable[TriplePattern]) -> Iterator[str]:
-    """The names of all variables in the triples, in triple terms too, repeated as they are."""
-    for triple in triples:
-        waiting: list[Any] = [triple.subject, triple.predicate, triple.object]
-        while waiting:
-            term = waiting.pop()
-            if isinstance(term, Variable):
-                yield term.name
-            elif isinstance(term, TripleTerm):
-                waiting.extend((term.subject, term.predicate, term.object))
+__all__ = ["PatternBuilder"]
 
 
 class PatternBuilder(ExpressionBuilder):
@@ -50,9 +37,7 @@ class PatternBuilder(ExpressionBuilder):
         for element in elements:
             if isinstance(element, Bind):
                 self._refuse_bound(element.variable, scope)
-                scope.add(element.variable.name)
-            else:
-                scope.update(self._variables(element))
+            scope.update(variables_of_element(element))
         if self.labels:
             self._own_labels(elements)
         return GroupGraphPattern(elements, frozenset(scope), Span(start, end))
@@ -123,25 +108,6 @@ class PatternBuilder(ExpressionBuilder):
     def _refuse_bound(self, variable: Variable, scope: set[str]) -> None:
         if variable.name in scope:
             raise self.fault(f"BIND to ?{variable.name}, which has a value before it", variable.span.start)
-
-    def _variables(self, element: PatternElement) -> Iterable[str]:
-        """What one element of a group, other than BIND, brings into scope."""
-        match element:
-            case TriplesBlock():
-                return variables_of_triples(element.triples)
-            case GroupGraphPattern() | SubSelect():
-                return element.variables
-            case UnionPattern():
-                return (name for branch in element.branches for name in branch.variables)
-            case OptionalPattern():
-                return element.pattern.variables
-            case GraphPattern(name=name) | ServicePattern(endpoint=name):
-                own = {name.name} if isinstance(name, Variable) else set()
-                return element.pattern.variables | own
-            case InlineData():
-                return (variable.name for variable in element.variables)
-            case _:  # FILTER and MINUS bring nothing
-                return ()
 
     def _own_labels(self, elements: tuple[PatternElement, ...]) -> None:
         """Give the labels of each basic graph pattern to it alone; FILTERs do not end one (section 5.1.1)."""

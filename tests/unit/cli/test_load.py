@@ -154,7 +154,7 @@ def test_malformed_document_changes_nothing(
     path.write_text("<urn:a> <urn:p> <urn:o> .\n<urn:a> <urn:p> .\n")
     done = graphdb("load", path)
     assert done.exit_code == 1
-    assert done.err.startswith("graphdb: the service answered 400: malformed RDF at line 2, column ")
+    assert done.err.startswith(f"graphdb: {path}: the service answered 400: malformed RDF at line 2, column ")
     assert done.err.count("\n") == 1
     assert stored(backend) == set()
 

@@ -61,7 +61,7 @@ def test_malformed_file_changes_nothing(graphdb: Run, loaded: Path, tmp_path: Pa
     bad.write_text("<urn:a> <urn:p> .")
     done = graphdb("load", good, bad, "--data-dir", loaded)
     assert done.exit_code == 1
-    assert done.err.startswith("graphdb: malformed RDF at line 1, column ")
+    assert done.err.startswith(f"graphdb: {bad}: malformed RDF at line 1, column ")
     assert (count(loaded), (loaded / "applied").read_text()) == (150, "2\n")
     assert not (loaded / "incoming.draft").exists()
 

@@ -1,3 +1,5 @@
+"""Canonical labels and lines: the same whatever the order and the labels, and bounded on poison."""
+
 import random
 
 import pytest

@@ -1,3 +1,5 @@
+"""Media types and file names to syntaxes."""
+
 import pickle
 from pathlib import Path
 

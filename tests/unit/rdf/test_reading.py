@@ -1,3 +1,5 @@
+"""Documents read: faults with their place, guards against hostile bytes, streaming."""
+
 import io
 from collections.abc import Callable
 from itertools import pairwise

@@ -1,3 +1,5 @@
+"""Quads written and read back in every syntax."""
+
 from collections.abc import Iterator
 from xml.etree import ElementTree
 

@@ -40,6 +40,7 @@ OFFERS = (
         pytest.param("application/sparql-results+json;q=0, */*", "plain-json", id="anything but"),
         pytest.param("application/n-triples", "nt", id="without a profile the plain one"),
         pytest.param(f'application/n-triples; profile="{C14N}"', "c14n", id="quoted profile"),
+        pytest.param(f"application/n-triples; profile={C14N};q=0.9", "c14n", id="profile without quotes"),
         pytest.param(
             f'application/n-triples;q=0.5, application/n-triples;profile="{C14N}"', "c14n", id="both"
         ),

@@ -167,6 +167,13 @@ def test_format_wins_over_accept(client: httpx.Client, name: str, media_type: st
     assert answer.headers["content-type"] == media_type
 
 
+@pytest.mark.parametrize("form", ["CONSTRUCT WHERE", "DESCRIBE ?s WHERE"])
+@pytest.mark.parametrize(("name", "media_type"), [("xml", "application/rdf+xml"), ("n3", "text/turtle")])
+def test_format_names_of_graphs(client: httpx.Client, form: str, name: str, media_type: str) -> None:
+    answer = client.get("/sparql", params={"query": f"{form} {{ ?s ?p ?o }}", "format": name})
+    assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (200, media_type)
+
+
 def test_the_first_known_of_several_formats_counts(client: httpx.Client) -> None:
     answer = client.get("/sparql", params={"query": ROWS, "format": ["table", "tsv", "xml"]})
     assert answer.headers["content-type"] == "text/tab-separated-values; charset=utf-8"

@@ -1,3 +1,5 @@
+"""Every result format: read back by others, cut into chunks, refused where it cannot hold a value."""
+
 import csv
 import io
 import json
@@ -98,6 +100,13 @@ def test_ndjson_is_cut_only_between_rows(values: list[str | None]) -> None:
     lines = answer(Store(), f"SELECT ?v {{ VALUES ?v {{ {rows} }} }}", ResultFormat.NDJSON).splitlines()
     seen = [json.loads(line).get("v", {}).get("value") for line in lines]
     assert seen == values
+
+
+def test_ndjson_has_no_line_ends_but_its_own() -> None:
+    values = ["\x85", "a\u2028b\u2029", "\u0105\U0001f600", "\x0b\x0c\x1c\x1e\r\n"]
+    text = f"SELECT ?v {{ VALUES ?v {{ {' '.join(str(Literal(value)) for value in values)} }} }}"
+    lines = answer(Store(), text, ResultFormat.NDJSON).decode().splitlines()
+    assert [json.loads(line)["v"]["value"] for line in lines] == values
 
 
 def test_ndjson_passes_over_a_head_larger_than_a_chunk() -> None:

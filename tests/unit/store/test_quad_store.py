@@ -4,12 +4,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyoxigraph import BlankNode, Literal, NamedNode, Quad, QueryBoolean, QuerySolutions, Store
+from pyoxigraph import (
+    BlankNode,
+    DefaultGraph,
+    Literal,
+    NamedNode,
+    Quad,
+    QueryBoolean,
+    QuerySolutions,
+    RdfFormat,
+    Store,
+    Triple,
+    parse,
+)
 
 from graphdb.errors import CorruptionError, EvaluationFailed, StorageFull, UnknownGraph
 from graphdb.model import ChangeSet
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
+from graphdb.store import apply
 from graphdb.store.engine_errors import request_failure, storage_failures
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
@@ -118,6 +131,34 @@ def test_a_long_mixed_stream(store: QuadStore) -> None:
         for at in (0, 1000, 2000)
     )
     assert set(store.dataset_quads()) == set(after)
+
+
+@pytest.mark.parametrize(("quads_max", "chars_max"), [(0, 0), (1, 10_000), (4, 10_000), (100, 10)])
+def test_some_quads_as_text_and_some_by_functions(
+    monkeypatch: pytest.MonkeyPatch, store: QuadStore, quads_max: int, chars_max: int
+) -> None:
+    monkeypatch.setattr(apply, "WRITTEN_QUADS_MAX", quads_max)
+    monkeypatch.setattr(apply, "WRITTEN_CHARS_MAX", chars_max)
+    nodes: list[NamedNode | BlankNode] = [P, BlankNode("b")]
+    graphs: list[NamedNode | BlankNode | DefaultGraph] = [DefaultGraph(), G, BlankNode("g")]
+    objects: list[NamedNode | BlankNode | Triple | Literal] = [
+        P,
+        BlankNode("b"),
+        Triple(P, P, BlankNode("b")),
+        Literal('\\u0041"\n', language="de"),
+    ]
+    old = [Quad(node, P, object_, graph) for node in nodes for graph in graphs for object_ in objects]
+    new = [Quad(each.subject, G, each.object, each.graph_name) for each in old]
+    store.apply(ChangeSet((), tuple(old)))
+    store.apply(ChangeSet(tuple(old[1:]), tuple(new)))
+    assert set(store.dataset_quads()) == {old[0], *new}
+
+
+def test_terms_that_the_engine_does_not_read(store: QuadStore) -> None:
+    (odd,) = parse("<http://example.org/a b> <x:p> <x:o> .", format=RdfFormat.N_QUADS, lenient=True)
+    store.apply(ChangeSet((), (odd, quad("a"))))
+    store.apply(ChangeSet((odd,), (quad("b"),)))
+    assert set(store.dataset_quads()) == {quad("a"), quad("b")}
 
 
 def test_graphs_named_by_blank_nodes(store: QuadStore) -> None:

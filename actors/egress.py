@@ -1,6 +1,4 @@
-"""What leaves the node on behalf of a request: which hosts SERVICE and LOAD may name, and the fetch that LOAD
-does.
-"""
+"""What leaves the node for a request: which hosts SERVICE and LOAD may name, and the fetch that LOAD does."""
 
 import ipaddress
 from collections.abc import Callable, Iterable, Iterator, Sequence

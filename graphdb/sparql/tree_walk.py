@@ -1,0 +1,37 @@
+"""Walking a syntax tree without knowing its classes."""
+
+from collections.abc import Iterator
+from dataclasses import is_dataclass
+from typing import Any
+
+from graphdb.sparql.patterns import InlineData, ServicePattern, TriplePattern, TriplesBlock
+from graphdb.sparql.syntax import DatasetClause, Prologue
+from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, TripleTerm, Variable
+
+__all__ = ["parts_of"]
+
+# What SERVICE holds is another engine's to read. The others have no pattern or expression below them.
+_LEAVES = (
+    BlankNodeLabel,
+    DatasetClause,
+    InlineData,
+    Iri,
+    Prologue,
+    RdfLiteral,
+    ServicePattern,
+    TriplePattern,
+    TripleTerm,
+    TriplesBlock,
+    Variable,
+)
+
+
+def parts_of(node: Any) -> Iterator[Any]:
+    """The patterns, clauses and expressions right below one, in the order of the tree's fields."""
+    if isinstance(node, _LEAVES):
+        return
+    for name in node.__dataclass_fields__:
+        value = getattr(node, name)
+        for part in value if type(value) is tuple else (value,):
+            if is_dataclass(part):
+                yield part
