@@ -10,16 +10,12 @@ def refuse_unenforced(settings: Settings) -> None:
     """Raise ConfigError for each promise in the configuration that this version would not keep.
 
     A service that starts although it was told to check passwords, and checks none, is worse than one that
-    does not start. Interfaces that are merely absent (search, GraphQL) are not refused: nobody is misled by a
-    closed port.
+    does not start. What is merely absent (search, GraphQL, holonic) is not refused: nobody is misled by a
+    path that is not there. Nor are roles and contexts, which mean nothing while authentication is off.
     """
     promises = {
         "authentication.enabled": settings.authentication.enabled,
-        "authorization": settings.authorization is not None,
-        "acl": settings.acl is not None,
-        "server.tls_cert_file": settings.server.tls_cert_file is not None,
         "cluster.enabled": settings.cluster.enabled,
-        "holonic.enabled": settings.holonic.enabled,
     }
     unkept = [
         f"{key} is configured, but this version does not enforce it yet" for key, on in promises.items() if on

@@ -13,12 +13,17 @@ def test_defaults_start() -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ["[acl]", "[authorization]", "[holonic]\nenabled = true", "[search]\nhybrid_scorer = 'linear'"]
+)
+def test_what_is_merely_absent_or_idle_is_accepted(tmp_path: Path, text: str) -> None:
+    (tmp_path / "graphdb.toml").write_text(text)
+    refuse_unenforced(load_settings(environ={}, directory=tmp_path))
+
+
+@pytest.mark.parametrize(
     ("text", "key"),
     [
-        ("[acl]", "acl"),
-        ("[authorization]", "authorization"),
         ("[cluster]\nenabled = true", "cluster.enabled"),
-        ("[holonic]\nenabled = true", "holonic.enabled"),
         ("[authentication]\nenabled = true\nbasic = {enabled = true}", "authentication.enabled"),
     ],
 )

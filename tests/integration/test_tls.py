@@ -1,0 +1,47 @@
+"""Port 7001 with a certificate."""
+
+import shutil
+import ssl
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.service import Service
+
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.skipif(
+        shutil.which("openssl") is None, reason="openssl, which makes the certificate, is missing"
+    ),
+]
+
+
+def _certificate(directory: Path) -> tuple[Path, Path]:
+    """A self-signed certificate for localhost, and its key."""
+    certificate, key = directory / "certificate.pem", directory / "key.pem"
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files]
+    subprocess.run(command, check=True, capture_output=True)
+    return certificate, key
+
+
+def test_the_port_speaks_tls_and_nothing_else(tmp_path: Path) -> None:
+    certificate, key = _certificate(tmp_path)
+    config = tmp_path / "graphdb.toml"
+    config.write_text(f'[server]\ntls_cert_file = "{certificate}"\ntls_key_file = "{key}"\n')
+    service = Service(tmp_path / "data", "--config", str(config))
+    url = f"https://127.0.0.1:{service.port}"
+    try:
+        with httpx.Client(verify=ssl.create_default_context(cafile=certificate), trust_env=False) as client:
+            service.start(wait=False)
+            service.wait_until(lambda: client.get(f"{url}/health").json()["status"] == "healthy", 120)
+            assert client.get(f"{url}/sparql", params={"query": "ASK {}"}).json()["boolean"] is True
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"{service.url}/health", trust_env=False)
+        service.wait_until(lambda: url in service.output, 10)
+        assert service.stop() == 0
+    finally:
+        service.close()
