@@ -58,8 +58,12 @@ class Metrics:
         try:
             yield
         finally:
-            self._queries.inc()
-            self._durations.observe(perf_counter() - started)
+            self.count_query(started)
+
+    def count_query(self, started: float) -> None:
+        """Count a query that began at this perf_counter() and is over."""
+        self._queries.inc()
+        self._durations.observe(perf_counter() - started)
 
 
 class MetricsEndpoint:

@@ -5,12 +5,13 @@ How an answer is made, on the event loop or on a worker, is decided here; `serve
 
 from dataclasses import dataclass
 from functools import lru_cache
+from time import perf_counter
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from graphdb.errors import InvalidParameter, NotAcceptable, UnsupportedMediaType
+from graphdb.errors import GraphDBError, InvalidParameter, NotAcceptable, UnsupportedMediaType
 from graphdb.rdf.pieces import CHUNK_BYTES
 from graphdb.sparql.cheap import is_cheap
 from graphdb.sparql.dataset import Dataset
@@ -123,12 +124,16 @@ class SparqlEndpoint:
                 raise _TooLong
             body = chunk
 
-        with self._metrics.query():
-            try:
-                evaluated = self._backend.query(query, Dataset())
-                write_answer(evaluated.answer, fmt, sink)
-            except _TooLong:
-                return None
+        started = perf_counter()
+        try:
+            evaluated = self._backend.query(query, Dataset())
+            write_answer(evaluated.answer, fmt, sink)
+        except _TooLong:
+            return None  # the worker that begins anew counts it
+        except GraphDBError:
+            self._metrics.count_query(started)
+            raise
+        self._metrics.count_query(started)
         return Response(body, headers=_head(fmt, evaluated.snapshot_index))
 
     def _answer_on_worker(self, query: Query, dataset: Dataset, fmt: ResultFormat) -> Response:

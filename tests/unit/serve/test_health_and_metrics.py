@@ -70,6 +70,16 @@ def test_queries_are_counted(client: httpx.Client) -> None:
     )
 
 
+def test_a_query_that_moves_to_a_worker_is_counted_once(client: httpx.Client) -> None:
+    rows = " , ".join(f'"{number:01000}"' for number in range(200))
+    headers = {"Content-Type": "application/sparql-update"}
+    client.post("/update", content=f"INSERT DATA {{ <urn:long> <urn:p> {rows} }}", headers=headers)
+    before = samples(client)
+    answer = client.get("/sparql", params={"query": "SELECT ?o { <urn:long> <urn:p> ?o }"})
+    assert len(answer.json()["results"]["bindings"]) == 200
+    assert samples(client)["service_service_queries_total"] - before["service_service_queries_total"] == 1
+
+
 def test_every_metric_of_the_interface_and_the_process(client: httpx.Client) -> None:
     text = client.get("/metrics").text
     assert 'service_service_query_duration_seconds_bucket{le="+Inf"}' in text
