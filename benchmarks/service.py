@@ -1,7 +1,9 @@
 """What is measured: a real service in processes of its own, and the flight data that it is filled with."""
 
+import contextlib
 import gzip
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -120,11 +122,12 @@ def running_service(directory: Path, *, load: Path | None = None) -> Iterator[Ru
 
 
 def free_port() -> int:
-    """A port that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nobody listens on, and below those that the kernel hands out: Ray takes many of these."""
+    while True:
+        port = random.randrange(10_000, 32_768)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def _command(*arguments: str) -> list[str]:

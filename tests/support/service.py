@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ import psutil  # type: ignore[import-untyped]
 
 from actors.processes import marked_processes
 from actors.service_files import ServiceFiles
+from benchmarks.service import free_port
 
 __all__ = ["Service", "free_port"]
 
@@ -163,14 +163,6 @@ class Service:
     @property
     def _output_file(self) -> Path:
         return self.data_dir.parent / f"{self.data_dir.name}-{self.port}.output"
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _connections(pid: int) -> list[Any]:
