@@ -122,9 +122,9 @@ def running_service(directory: Path, *, load: Path | None = None) -> Iterator[Ru
 
 
 def free_port() -> int:
-    """A port that nobody listens on, and below those that the kernel hands out: Ray takes many of these."""
+    """A port that nobody listens on, between those that Ray gives its workers and those that the kernel gives."""
     while True:
-        port = random.randrange(10_000, 32_768)
+        port = random.randrange(20_000, 32_768)
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port

@@ -43,8 +43,8 @@ def shared_ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[byt
 
 def _end(runtime: subprocess.Popen[bytes]) -> None:
     """End a runtime and what it has started, and nothing else, which `ray stop` would."""
-    for process in [*psutil.Process(runtime.pid).children(recursive=True), runtime]:
-        with contextlib.suppress(psutil.NoSuchProcess):
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for process in [*psutil.Process(runtime.pid).children(recursive=True), runtime]:
             process.kill()
     runtime.wait(10)
 
