@@ -122,7 +122,7 @@ def running_service(directory: Path, *, load: Path | None = None) -> Iterator[Ru
 
 
 def free_port() -> int:
-    """A port that nobody listens on, between those that Ray gives its workers and those that the kernel gives."""
+    """A port that nobody listens on, between the ranges that Ray and the kernel give ports out of."""
     while True:
         port = random.randrange(20_000, 32_768)
         with socket.socket() as probe, contextlib.suppress(OSError):
