@@ -23,7 +23,7 @@ from actors.log_client import LogAccess
 from actors.shard_writer import ShardWriter, WriterConfig
 from actors.store_directory import StoreDirectory, StoreLost
 from graphdb.config import Settings
-from graphdb.errors import CorruptionError, HostNotAllowed, LogUnavailable, StorageFull, UnavailableError
+from graphdb.errors import CorruptionError, LogUnavailable, StorageFull, UnavailableError
 from graphdb.log.replay import Replayer
 from graphdb.model import ChangeSet, Confirmation, NamedGraph
 from graphdb.node import ClusterMember, Evaluated, NodeStatus
@@ -32,7 +32,7 @@ from graphdb.rdf.reading import read_quads
 from graphdb.sparql import gate
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import Query
-from graphdb.sparql.syntax import DeleteData, InsertData, Update, Variable
+from graphdb.sparql.syntax import DeleteData, InsertData, Update
 from graphdb.sparql.update import UpdateContext, plan_update
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
@@ -188,11 +188,7 @@ class StoreShard:
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
         """See `Backend.query`."""
         gate.check(query, self._settings.security)
-        for endpoint in query.service_hosts:
-            if isinstance(endpoint, Variable):
-                raise HostNotAllowed("SERVICE", f"?{endpoint.name}")
-            if not self._service_allowed(endpoint.value):
-                raise HostNotAllowed("SERVICE", endpoint.value)
+        gate.check_services(query, self._service_allowed)
         shard = self._opened()
         index = shard.writer.applied_index  # before the query begins, so that the answer is at least so new
         return Evaluated(shard.quads.query(query, dataset), index)

@@ -5,18 +5,18 @@ tree reaches the store, `check` bounds what is evaluated, whichever way it came.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import attrgetter, le
 
 from graphdb.config.limits import GateLimits
-from graphdb.errors import LimitExceeded, QuerySyntaxError
+from graphdb.errors import HostNotAllowed, LimitExceeded, QuerySyntaxError
 from graphdb.sparql.complexity import Complexity, measure
 from graphdb.sparql.lexer import IRIREF, STRINGS, Token, braces_of_data_block
 from graphdb.sparql.parse_cache import ParseCache
 from graphdb.sparql.parser import LARGE_BLOCK_CHARS, parse_query, parse_update
-from graphdb.sparql.syntax import Query, Update
+from graphdb.sparql.syntax import Query, Update, Variable
 
-__all__ = ["GateLimits", "check", "read_query", "read_update"]
+__all__ = ["GateLimits", "check", "check_services", "read_query", "read_update"]
 
 _FIGURES = tuple(Complexity.__slots__)
 _figures_of = attrgetter(*_FIGURES)
@@ -63,6 +63,15 @@ def check(request: Query | Update, limits: GateLimits) -> None:
     for name, figure, most in zip(_FIGURES, figures, allowed, strict=True):
         if figure > most:
             raise _exceeded(name, figure, most)
+
+
+def check_services(request: Query | Update, service_allowed: Callable[[str], bool]) -> None:
+    """Raise HostNotAllowed for SERVICE to an endpoint not allowed, or that only evaluation would tell."""
+    for endpoint in request.service_hosts:
+        if isinstance(endpoint, Variable):
+            raise HostNotAllowed("SERVICE", f"?{endpoint.name}")
+        if not service_allowed(endpoint.value):
+            raise HostNotAllowed("SERVICE", endpoint.value)
 
 
 def _exceeded(name: str, figure: int, allowed: int) -> LimitExceeded:

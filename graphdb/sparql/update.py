@@ -10,6 +10,7 @@ from graphdb.model import ChangeSet, NamedGraph
 from graphdb.sparql import graph_operations
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.engine_text import engine_pattern
+from graphdb.sparql.gate import check_services
 from graphdb.sparql.graph_operations import change_of
 from graphdb.sparql.parser import ground_quads
 from graphdb.sparql.syntax import (
@@ -31,7 +32,6 @@ from graphdb.sparql.syntax import (
     Prologue,
     QuadPattern,
     Update,
-    Variable,
 )
 from graphdb.sparql.templates import Template, variables_of
 from graphdb.store.engine_errors import request_failures
@@ -63,7 +63,7 @@ def plan_update(update: Update, overlay: Overlay, using: Dataset, context: Updat
     WITH or USING in the text); and BaseNotApplied, which asks the caller to apply what is pending and to plan
     again.
     """
-    _check_services(update, context)
+    check_services(update, context.service_allowed)
     _check_loads(update, context)
     if using:
         _check_using(update)
@@ -213,15 +213,6 @@ def _dataset(clauses: Iterable[DatasetClause]) -> Dataset:
 def _prologue_text(prologue: Prologue) -> str:
     base = f"BASE <{prologue.base}>\n" if prologue.base is not None else ""
     return base + "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in prologue.prefixes)
-
-
-def _check_services(update: Update, context: UpdateContext) -> None:
-    """Refuse SERVICE to an endpoint that is not allowed, or that only evaluation would tell."""
-    for endpoint in update.service_hosts:
-        if isinstance(endpoint, Variable):
-            raise HostNotAllowed("SERVICE", f"?{endpoint.name}")
-        if not context.service_allowed(endpoint.value):
-            raise HostNotAllowed("SERVICE", endpoint.value)
 
 
 def _check_loads(update: Update, context: UpdateContext) -> None:
