@@ -190,11 +190,11 @@ def test_configured_but_unenforced_stops_serve(
     graphdb: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "graphdb.toml").write_text("[acl]\n")
+    (tmp_path / "graphdb.toml").write_text("[cluster]\nenabled = true\n")
     done = graphdb("serve")
     assert (done.exit_code, done.err) == (
         1,
-        "graphdb: acl is configured, but this version does not enforce it yet\n",
+        "graphdb: cluster.enabled is configured, but this version does not enforce it yet\n",
     )
 
 
