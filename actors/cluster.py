@@ -14,25 +14,31 @@ from ray._private.node import Node
 from ray._private.parameter import RayParams
 
 from actors.processes import MARKER_VARIABLE, end_processes, start_keeper
+from actors.readers.store_reader import StoreReader
 from actors.service_files import ServiceFiles
 from actors.update_log import UpdateLog
+from graphdb.config import Settings
 from graphdb.errors import LogUnavailable, UnavailableError
 
 __all__ = [
     "OwnRuntime",
     "SharedRuntime",
     "bounded",
+    "close_store_reader",
     "close_update_log",
     "connect",
     "keep_replica_on_loopback",
+    "start_store_reader",
     "start_update_log",
+    "store_reader_endpoint",
     "update_log_endpoint",
 ]
 
 logger = logging.getLogger(__name__)
 
 _UPDATE_LOG = "update_log"
-_WORKERS = 3  # what Ray takes for this many cores: UpdateLog, Serve's controller, GraphPort
+_STORE_READER = "store_reader"
+_WORKERS = 4  # what Ray takes for this many cores: UpdateLog, StoreReader, Serve's controller, GraphPort
 _OBJECT_STORE_BYTES = 128 << 20  # results on their way to notebooks pass through it; mapped, filled as used
 _CALL_TIMEOUT_S = 30
 
@@ -139,14 +145,13 @@ def keep_replica_on_loopback() -> None:
 
 
 def start_update_log(directory: str) -> Any:
-    """The service's UpdateLog as an actor, in the namespace of this connection; it ends with this process.
+    """The service's UpdateLog as an actor; see `_start`."""
+    return _start(UpdateLog, _UPDATE_LOG, directory)
 
-    A killed one is started again by Ray. Its calls fail meanwhile, and whoever called asks again.
-    """
-    actor_class = ray.remote(UpdateLog)
-    return actor_class.options(
-        name=_UPDATE_LOG, num_cpus=0, max_restarts=-1, max_task_retries=0, max_concurrency=16
-    ).remote(directory)
+
+def start_store_reader(settings: Settings) -> Any:
+    """The service's StoreReader as an actor; see `_start`."""
+    return _start(StoreReader, _STORE_READER, settings)
 
 
 async def update_log_endpoint(namespace: str) -> str:
@@ -155,15 +160,48 @@ async def update_log_endpoint(namespace: str) -> str:
     Raises LogUnavailable while the actor is being started again.
     """
     try:
-        actor = ray.get_actor(_UPDATE_LOG, namespace=namespace)
-        endpoint: str = await actor.endpoint.remote()
+        return await _endpoint(_UPDATE_LOG, namespace)
     except (ray.exceptions.RayError, ValueError) as error:
         raise LogUnavailable("the update log is starting") from error
-    return endpoint
+
+
+async def store_reader_endpoint(namespace: str) -> str:
+    """Where the service's StoreReader listens; what its `ReaderClient` asks when it connects.
+
+    Raises UnavailableError while the actor is being started again.
+    """
+    try:
+        return await _endpoint(_STORE_READER, namespace)
+    except (ray.exceptions.RayError, ValueError) as error:
+        raise UnavailableError("the readers are starting") from error
 
 
 def close_update_log(actor: Any) -> None:
     """Have the log let go of its directory in order; it is killed anyway if it does not."""
+    _close(actor)
+
+
+def close_store_reader(actor: Any) -> None:
+    """Have the readers end in order; they are killed anyway if they do not."""
+    _close(actor)
+
+
+def _start(kind: type[Any], name: str, *arguments: Any) -> Any:
+    """An actor in the namespace of this connection; it ends with this process.
+
+    A killed one is started again by Ray. Its calls fail meanwhile, and whoever called asks again.
+    """
+    options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": 0, "max_concurrency": 16}
+    return ray.remote(kind).options(name=name, **options).remote(*arguments)
+
+
+async def _endpoint(name: str, namespace: str) -> str:
+    actor = ray.get_actor(name, namespace=namespace)
+    endpoint: str = await actor.endpoint.remote()
+    return endpoint
+
+
+def _close(actor: Any) -> None:
     bounded(lambda: ray.get(actor.close.remote(), timeout=_CALL_TIMEOUT_S), timeout_s=5)
 
 

@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, cast
 
+from actors.frames import Frame, FrameReader, encode_frame
 from actors.log_protocol import (
-    Frame,
-    FrameReader,
     LogStatus,
     Request,
     Status,
@@ -15,7 +14,6 @@ from actors.log_protocol import (
     decode_index,
     decode_status,
     encode_append,
-    encode_frame,
     encode_index,
     encode_read,
 )

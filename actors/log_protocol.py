@@ -1,8 +1,8 @@
 """The bytes between `LogClient` and `UpdateLog` on their Unix domain socket. It knows nothing of sockets.
 
-A frame is, little-endian: 4 bytes length of the body, 1 byte code, 4 bytes number, then the body. Requests
-carry a `Request` code and a number of the client's choice; the answer carries the number again and a `Status`
-code. Answers may come in another order than their requests. Nothing is pickled.
+Requests are frames (`actors.frames`) with a `Request` code and a number of the client's choice; the answer
+carries the number again and a `Status` code. Answers may come in another order than their requests. Integers
+are little-endian.
 
     request            body                                answer's body
     APPEND             expected_index (8), then entries    first log_index (8); 0: expected_index is not next
@@ -16,7 +16,7 @@ CORRUPTION has two texts with a zero byte between.
 """
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -32,8 +32,6 @@ from graphdb.log.codec import decode_entry, encode_entry
 from graphdb.model import LogEntry
 
 __all__ = [
-    "Frame",
-    "FrameReader",
     "LogStatus",
     "Request",
     "Status",
@@ -46,13 +44,11 @@ __all__ = [
     "encode_append",
     "encode_entries",
     "encode_error",
-    "encode_frame",
     "encode_index",
     "encode_read",
     "encode_status",
 ]
 
-_FRAME = struct.Struct("<IBI")
 _INDEX = struct.Struct("<Q")
 _READ = struct.Struct("<QI")
 _STATUS = struct.Struct("<QQ")
@@ -91,38 +87,6 @@ class LogStatus:
 
     first_index: int
     last_index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """One message: code is a `Request` from a client, a `Status` from the log."""
-
-    code: int
-    number: int
-    body: bytes
-
-
-class FrameReader:
-    """Cuts a stream of bytes into frames."""
-
-    def __init__(self) -> None:
-        self._buffer = bytearray()
-
-    def feed(self, data: bytes) -> Iterator[Frame]:
-        """Add bytes; yield the frames that are complete now."""
-        self._buffer += data
-        while len(self._buffer) >= _FRAME.size:
-            length, code, number = _FRAME.unpack_from(self._buffer)
-            end = _FRAME.size + length
-            if len(self._buffer) < end:
-                return
-            body = bytes(memoryview(self._buffer)[_FRAME.size : end])
-            del self._buffer[:end]
-            yield Frame(code, number, body)
-
-
-def encode_frame(code: int, number: int, body: bytes) -> bytes:
-    return _FRAME.pack(len(body), code, number) + body
 
 
 def encode_entries(entries: Iterable[LogEntry]) -> bytes:

@@ -2,18 +2,14 @@
 
 import asyncio
 import contextlib
-import hashlib
 import os
-import stat
-import tempfile
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, Protocol, cast
 
+from actors.frames import Frame, FrameReader, encode_frame
 from actors.log_protocol import (
-    Frame,
-    FrameReader,
     LogStatus,
     Request,
     Status,
@@ -22,10 +18,10 @@ from actors.log_protocol import (
     decode_read,
     encode_entries,
     encode_error,
-    encode_frame,
     encode_index,
     encode_status,
 )
+from actors.private_socket import private_directory
 from graphdb.errors import LogUnavailable
 from graphdb.model import LogEntry
 
@@ -48,8 +44,7 @@ class LogServer:
     """
 
     def __init__(self, log: ServedLog, log_directory: str, socket_directory: str | None) -> None:
-        directory = socket_directory or _private_directory(log_directory)
-        self.path = os.path.join(directory, "log.sock")
+        self.path = os.path.join(socket_directory or private_directory(log_directory), "log.sock")
         self._log = log
         self._connections: set[_Connection] = set()
         self._server: asyncio.AbstractServer | None = None
@@ -120,21 +115,3 @@ class _Connection(asyncio.Protocol):
         status, body = (Status.OK, encode(done.result())) if error is None else encode_error(error)
         if self._transport is not None:
             self._transport.write(encode_frame(status, number, body))
-
-
-def _private_directory(log_directory: str) -> str:
-    """A directory for the socket of this log, for this user alone. Its path is short: a socket's has 107
-    bytes at most.
-
-    It is the same for every process that serves the log in turn, so that killed ones leave nothing behind.
-    """
-    digest = hashlib.sha256(os.path.realpath(log_directory).encode()).hexdigest()[:16]
-    path = os.path.join(tempfile.gettempdir(), f"graphdb-{os.getuid()}-{digest}")
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        found = os.lstat(path)
-        private = stat.S_ISDIR(found.st_mode) and stat.S_IMODE(found.st_mode) == 0o700
-        if not private or found.st_uid != os.getuid():  # somebody else was there first
-            return tempfile.mkdtemp(prefix="graphdb-")
-    return path

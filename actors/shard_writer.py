@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from actors.applied_index import AppliedIndex
 from actors.log_client import LogAccess
 from actors.write_batch import Attempt, Batch, LargeWrite, Plan, WriteJob, plan_batch
 from graphdb.errors import (
@@ -105,6 +106,7 @@ class ShardWriter:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
+        self.applied = AppliedIndex(lambda: replayer.applied_index)
         # why the store is behind the log, or cannot go on (CorruptionError)
         self.trouble: GraphDBError | None = None
 
@@ -163,7 +165,8 @@ class ShardWriter:
         while entries := await self._log.read(self.applied_index + 1):
             if entries[0].log_index != self.applied_index + 1:
                 raise CorruptionError(f"the entry {self.applied_index + 1} is missing", "update log")
-            await self._on_thread(self._replayer.replay, entries)
+            with self.applied.changing():
+                await self._on_thread(self._replayer.replay, entries)
             self._answer_found(entries)
             progress(self.applied_index)
         self._attempts.clear()
@@ -249,15 +252,16 @@ class ShardWriter:
             return
         change = batch.overlay.pending
         try:
-            if change.affected_triples <= self._config.inline_quads_max:
-                self._quads.apply(change)
-            else:
-                await self._on_thread(self._quads.apply, change)
+            with self.applied.changing():
+                if change.affected_triples <= self._config.inline_quads_max:
+                    self._quads.apply(change)
+                else:
+                    await self._on_thread(self._quads.apply, change)
+                self._replayer.note_applied(before + len(entries))
         except (UnavailableError, CorruptionError) as error:
             self._fall_behind(error)
             self._fail(batch.attempts, error)
             return
-        self._replayer.note_applied(before + len(entries))
         batch.succeed(before)
 
     async def _commit_large(self, large: LargeWrite) -> None:
@@ -285,7 +289,8 @@ class ShardWriter:
         if not await self._append([entry], [attempt]):
             return False
         try:
-            await self._on_thread(self._replayer.replay, [entry])
+            with self.applied.changing():
+                await self._on_thread(self._replayer.replay, [entry])
         except (UnavailableError, CorruptionError) as error:
             self._fall_behind(error)
             self._fail([attempt], error)

@@ -4,44 +4,53 @@ and then.
 
 import asyncio
 import contextlib
-import functools
 import gc
 import logging
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pyoxigraph import BlankNode, NamedNode, Quad
+from pyoxigraph import NamedNode, Quad
 
 from actors.body_source import BodySource, read_small
 from actors.checkpointer import Checkpointer
-from actors.egress import host_allowed, loader
+from actors.egress.rules import HostRules
 from actors.log_client import LogAccess
+from actors.readers.checkpoints import Checkpoints
+from actors.readers.client import ReaderClient
+from actors.readers.query_runner import QueryRunner, ReaderAnswer
 from actors.shard_writer import ShardWriter, WriterConfig
 from actors.store_directory import StoreDirectory, StoreLost
+from actors.update_runner import UpdateRunner
 from graphdb.config import Settings
-from graphdb.errors import CorruptionError, LogUnavailable, StorageFull, UnavailableError
+from graphdb.errors import (
+    CorruptionError,
+    IndexNotReached,
+    LogUnavailable,
+    StorageFull,
+    UnavailableError,
+)
 from graphdb.log.replay import Replayer
-from graphdb.model import ChangeSet, Confirmation, NamedGraph
-from graphdb.node import ClusterMember, Evaluated, NodeStatus
+from graphdb.model import Confirmation, NamedGraph
+from graphdb.node import ClusterMember, Evaluated, NodeStatus, QueryRequest, RunningQuery
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.reading import read_quads
 from graphdb.sparql import gate
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import Query
-from graphdb.sparql.syntax import DeleteData, InsertData, Update
-from graphdb.sparql.update import UpdateContext, plan_update
-from graphdb.store.overlay import Overlay
+from graphdb.sparql.syntax import Update
 from graphdb.store.quad_store import QuadStore
+from graphdb.store.small_joins import LittleJoin
 from graphdb.store.staging import StagedBody, graph_deletion
 
 __all__ = ["ShardConfig", "StoreShard"]
 
 logger = logging.getLogger(__name__)
-_QUICK_UPDATE_CHARACTERS = 4096
+
+_ENTRIES_AT_ONCE = 128  # of a join on the event loop, which looking at them may block for a millisecond
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +72,21 @@ class StoreShard:
     are refused.
     """
 
-    def __init__(self, settings: Settings, log: LogAccess, config: ShardConfig | None = None) -> None:
-        """Nothing is opened yet. log belongs to this shard from here on."""
+    def __init__(
+        self, settings: Settings, log: LogAccess, readers: ReaderClient, config: ShardConfig | None = None
+    ) -> None:
+        """Nothing is opened yet. log and readers belong to this shard from here on."""
         self._settings = settings
         self._log = log
+        self._readers = readers
+        self._queries = QueryRunner(readers, union_default_graph=settings.server.union_default_graph)
+        self._updates = UpdateRunner(settings, readers, self._queries.running)
         self._config = config or ShardConfig()
         self._started_at = time.monotonic()
         self._open: _OpenShard | None = None
         self._failed = False
         self._look_after: asyncio.Task[None] | None = None
-        self._context = UpdateContext(
-            fresh_blank_node=lambda: BlankNode(os.urandom(16).hex()),
-            load=loader(settings.security.load_allow, settings.server.max_body_bytes),
-            load_allowed=functools.partial(host_allowed, settings.security.load_allow),
-            service_allowed=self._service_allowed,
-        )
-
-    def _service_allowed(self, endpoint: str) -> bool:
-        return host_allowed(self._settings.security.service_allow, endpoint)
+        self._service_allowed = HostRules("SERVICE", settings.security.service_allow).allows
 
     async def start(self, progress: Callable[[int, int], None] = lambda applied, last: None) -> None:
         """Open the store and apply what the log has beyond it; progress hears (applied index, last index).
@@ -106,9 +112,9 @@ class StoreShard:
             if self._open is not None:
                 if not (isinstance(self._open.writer.trouble, StorageFull) and self._has_room()):
                     continue
-                writer, self._open = self._open.writer, None
-                await writer.close()
-                del writer
+                opened, self._open = self._open, None
+                await opened.close()
+                del opened
                 _let_go()
             try:
                 self._open = await self._recover(lambda applied, last: None)
@@ -145,7 +151,8 @@ class StoreShard:
         await writer.catch_up(lambda index: progress(index, last_index))
         replayer.forget_open_parts()  # their writer was this shard before it was killed
         writer.start()
-        return _OpenShard(directory, quads, writer, checkpointer)
+        checkpoints = Checkpoints(directory.scratch, quads, writer.applied, self._readers.release_checkpoint)
+        return _OpenShard(directory, quads, writer, checkpointer, checkpoints)
 
     async def _open_store(self, directory: StoreDirectory) -> tuple[QuadStore, int]:
         """The store and the index behind which to replay; where the store is lost, an empty one and 0."""
@@ -179,31 +186,60 @@ class StoreShard:
                 await self._look_after
         opened, self._open = self._open, None
         if opened is not None:
-            await opened.writer.close()
+            await opened.close()
             await opened.checkpointer.close()
             del opened
             _let_go()
+        await self._readers.close()
         await self._log.close()
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
         """See `Backend.query`."""
-        gate.check(query, self._settings.security)
-        gate.check_services(query, self._service_allowed)
+        self._check(query)
         shard = self._opened()
         index = shard.writer.applied_index  # before the query begins, so that the answer is at least so new
         return Evaluated(shard.quads.query(query, dataset), index)
 
+    def joins_little(self, join: LittleJoin) -> bool:
+        """See `Backend.joins_little`."""
+        return join.fits(self._opened().quads, _ENTRIES_AT_ONCE)
+
+    async def start_query(self, request: QueryRequest) -> ReaderAnswer:
+        """See `Backend.start_query`."""
+        self._check(request.query)
+        return await self._queries.start(request, self._opened().checkpoints)
+
+    def _check(self, query: Query) -> None:
+        gate.check(query, self._settings.security)
+        gate.check_services(query, self._service_allowed)
+
+    def running_queries(self) -> list[RunningQuery]:
+        """See `Backend.running_queries`."""
+        return self._queries.running.shown()
+
+    def cancel_query(self, query_id: str) -> bool:
+        """See `Backend.cancel_query`."""
+        return self._queries.running.cancel(query_id)
+
+    def exact_index(self) -> int | None:
+        """See `Backend.exact_index`."""
+        return self._opened().writer.applied.exact
+
+    async def wait_for_index(self, index: int, timeout_s: float) -> None:
+        """See `Backend.wait_for_index`."""
+        applied = self._opened().writer.applied
+        try:
+            async with asyncio.timeout(timeout_s):
+                await applied.wait_for(index)
+        except TimeoutError:
+            raise IndexNotReached(
+                f"the node is at index {applied.current}, not yet at {index}, after {timeout_s:g} s"
+            ) from None
+
     async def update(self, update: Update, using: Dataset) -> Confirmation:
         """See `Backend.update`."""
-        gate.check(update, self._settings.security)
-        quick = len(update.text) <= _QUICK_UPDATE_CHARACTERS and all(
-            isinstance(operation, InsertData | DeleteData) for operation in update.operations
-        )
-
-        def plan(state: Overlay) -> Iterable[ChangeSet]:
-            return (plan_update(update, state, using, self._context),)
-
-        return await self._opened().writer.write(plan, quick=quick)
+        shard = self._opened()
+        return await self._updates.run(update, using, shard.writer, shard.directory.scratch)
 
     def graph_exists(self, graph: NamedGraph) -> bool:
         """See `Backend.graph_exists`."""
@@ -309,3 +345,9 @@ class _OpenShard:
     quads: QuadStore
     writer: ShardWriter
     checkpointer: Checkpointer
+    checkpoints: Checkpoints
+
+    async def close(self) -> None:
+        """Finish the writes that are waiting; let the readers go."""
+        await self.writer.close()
+        await self.checkpoints.close()

@@ -6,16 +6,15 @@ syncs, requests gather in the sockets, and share the next sync. A thread of its 
 hand-overs to each append and win nothing, for without the log there is nothing to do.
 """
 
-import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from threading import Thread
 from typing import TypeVar
 
 from actors.log_protocol import LogStatus
 from actors.log_server import LogServer
+from actors.loop_thread import LoopThread
 from graphdb.log.codec import entry_bytes
 from graphdb.log.file_log import FileLog, FileLogConfig
 from graphdb.log.file_system import FileSystem, RealFileSystem
@@ -64,11 +63,9 @@ class UpdateLog:
         """
         self._log = FileLog(file_system or RealFileSystem(), directory, config)
         self._jobs: deque[_Append | _Call] = deque()
-        self._loop = asyncio.new_event_loop()
         self._server = LogServer(self, directory, socket_directory)
-        self._thread = Thread(target=self._loop.run_forever, name="log", daemon=True)
-        self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result()
+        self._thread = LoopThread("log")
+        self._thread.run(self._server.start())
 
     def endpoint(self) -> str:
         """The path of the socket, for `LogClient`."""
@@ -100,11 +97,9 @@ class UpdateLog:
 
     def close(self) -> None:
         """Finish what is waiting, stop listening, let go of the directory."""
-        asyncio.run_coroutine_threadsafe(self._server.close(), self._loop).result()
+        self._thread.run(self._server.close())
         self._submit(self._log.close).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._thread.close()
 
     def submit_append(self, entries: list[LogEntry], expected_index: int) -> "Future[int]":
         """`append`, without waiting."""
@@ -138,7 +133,7 @@ class UpdateLog:
 
     def _enqueue(self, job: _Append | _Call) -> None:
         self._jobs.append(job)
-        self._loop.call_soon_threadsafe(self._perform_waiting)
+        self._thread.loop.call_soon_threadsafe(self._perform_waiting)
 
     def _perform_waiting(self) -> None:
         """On the log's thread: do all that waits, in order, neighbouring appends with one sync."""

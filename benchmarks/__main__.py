@@ -1,44 +1,95 @@
-"""`python -m benchmarks NAME [--json] [--rounds N] [--scale X]`: run one benchmark and print its table."""
+"""`python -m benchmarks NAME [--json] [OPTIONS]`: run one and print its table; `NAME --help` says more."""
 
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from benchmarks import bulk_load, durable_update, json_result, point_query
-from benchmarks.report import Row, print_rows
+from benchmarks import bulk_load, durable_update, fuzz, hostile, json_result, point_query
+from benchmarks.report import Line, print_lines
 from benchmarks.service import BenchmarkError
 
-BENCHMARKS: dict[str, Callable[[int, float], list[Row]]] = {
-    "point_query": point_query.run,
-    "json_result": json_result.run,
-    "bulk_load": bulk_load.run,
-    "durable_update": durable_update.run,
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """`--name VALUE`, handed to the benchmark as the argument of that name."""
+
+    name: str
+    type: Callable[[str], Any]
+    default: Any
+    help: str
+    choices: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A function of its options that gives lines, and what it is about."""
+
+    run: Callable[..., Sequence[Line]]
+    options: tuple[Option, ...]
+
+
+ROUNDS = Option("rounds", int, 5, "times that floor and ours are measured, in turn")
+SCALE = Option("scale", float, 1.0, "part of the full amount of work; for trying out")
+RATIO = (ROUNDS, SCALE)
+BENCHMARKS = {
+    "point_query": Benchmark(point_query.run, RATIO),
+    "json_result": Benchmark(json_result.run, RATIO),
+    "bulk_load": Benchmark(bulk_load.run, RATIO),
+    "durable_update": Benchmark(durable_update.run, RATIO),
+    "hostile": Benchmark(
+        hostile.run,
+        (
+            SCALE,
+            Option("only", str, "", "only the queries whose name has this in it"),
+        ),
+    ),
+    "fuzz": Benchmark(
+        fuzz.run,
+        (
+            Option("seconds", float, 600.0, "for all targets together"),
+            Option("seed", int, 0, "of the first case; case n has this seed plus n"),
+            Option("cases", int, None, "of each target, at most"),
+            Option("target", str, None, "only this one", tuple(fuzz.PROGRAMS)),
+        ),
+    ),
 }
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run; the exit code is 0 if every row meets its target, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("name", choices=BENCHMARKS)
-    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
-    parser.add_argument(
-        "--rounds", type=int, default=5, help="times that floor and ours are measured, in turn"
-    )
-    parser.add_argument(
-        "--scale", type=float, default=1.0, help="part of the full amount of work; for trying out"
-    )
-    chosen = parser.parse_args(arguments)
+    """Run; the exit code is 0 if every line passes, 1 if one does not, 2 if it could not be run."""
+    chosen = vars(_parser().parse_args(arguments))
+    name, as_json = chosen.pop("name"), chosen.pop("json")
     try:
-        rows = BENCHMARKS[chosen.name](chosen.rounds, chosen.scale)
+        lines = BENCHMARKS[name].run(**chosen)
     except BenchmarkError as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 2
-    if chosen.json:
-        print(json.dumps([row.as_dict() for row in rows], indent=2))
+    if as_json:
+        print(json.dumps([line.as_dict() for line in lines], indent=2))
     else:
-        print_rows(rows)
-    return 0 if all(row.passes for row in rows) else 1
+        print_lines(lines)
+    return 0 if all(line.passes for line in lines) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    names = parser.add_subparsers(dest="name", required=True, metavar="NAME")
+    for name, benchmark in BENCHMARKS.items():
+        described = (sys.modules[benchmark.run.__module__].__doc__ or "").partition("\n")[0]
+        sub = names.add_parser(name, help=described, description=described)
+        sub.add_argument("--json", action="store_true", help="print the lines as JSON")
+        for option in benchmark.options:
+            sub.add_argument(
+                f"--{option.name}",
+                type=option.type,
+                default=option.default,
+                help=option.help,
+                choices=option.choices,
+            )
+    return parser
 
 
 if __name__ == "__main__":

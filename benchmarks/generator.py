@@ -37,6 +37,7 @@ class Load:
     requests: int
     seconds: float
     latency_s: float
+    latency_p99_s: float
     body_bytes: int
 
     @property
@@ -52,8 +53,12 @@ def generate(
     connections: int,
     seconds: float,
     first_number: int = 0,
+    pause_s: float = 0,
 ) -> Load:
-    """Send requests in turn over so many connections for so long. Raises RuntimeError unless all succeed."""
+    """Send requests in turn over so many connections for so long. Raises RuntimeError unless all succeed.
+
+    A connection pauses after each of its answers.
+    """
     plan = {
         "host": host,
         "port": port,
@@ -61,6 +66,7 @@ def generate(
         "connections": connections,
         "seconds": seconds,
         "first_number": first_number,
+        "pause_s": pause_s,
     }
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.generator"],
@@ -78,9 +84,12 @@ def generate(
 class _Run:
     """The state that all connections share."""
 
-    def __init__(self, host: str, requests: Sequence[Request], seconds: float, first_number: int) -> None:
+    def __init__(
+        self, host: str, requests: Sequence[Request], seconds: float, first_number: int, pause_s: float
+    ) -> None:
         self._messages = cycle([self._message(host, request) for request in requests])
         self._number = first_number
+        self.pause_s = pause_s
         self.started = perf_counter()
         self.deadline = self.started + seconds
         self.latencies: list[float] = []
@@ -109,6 +118,8 @@ async def _connection(run: _Run, host: str, port: int) -> None:
         writer.write(run.next_message())
         run.body_bytes = await _read_answer(reader)
         run.latencies.append(perf_counter() - sent)
+        if run.pause_s:
+            await asyncio.sleep(run.pause_s)
     writer.close()
 
 
@@ -137,9 +148,17 @@ async def _read_chunks(reader: asyncio.StreamReader) -> int:
 async def _run(plan: dict[str, object]) -> Load:
     host, port, connections = str(plan["host"]), int(str(plan["port"])), int(str(plan["connections"]))
     requests = [Request(**request) for request in plan["requests"]]  # type: ignore[attr-defined] # as asdict wrote them
-    run = _Run(host, requests, float(str(plan["seconds"])), int(str(plan["first_number"])))
+    seconds, pause_s = float(str(plan["seconds"])), float(str(plan["pause_s"]))
+    run = _Run(host, requests, seconds, int(str(plan["first_number"])), pause_s)
     await asyncio.gather(*(_connection(run, host, port) for _ in range(connections)))
-    return Load(len(run.latencies), perf_counter() - run.started, median(run.latencies), run.body_bytes)
+    taken = sorted(run.latencies)
+    return Load(
+        requests=len(taken),
+        seconds=perf_counter() - run.started,
+        latency_s=median(taken),
+        latency_p99_s=taken[int(0.99 * len(taken))],
+        body_bytes=run.body_bytes,
+    )
 
 
 if __name__ == "__main__":

@@ -1,14 +1,31 @@
-"""One line of a benchmark's answer, and the table that a person reads."""
+"""What a benchmark answers: lines that pass or not, and the table that a person reads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Row", "interleave", "print_rows"]
+__all__ = ["Line", "Row", "interleave", "print_lines"]
+
+
+class Line(Protocol):
+    """One line of an answer; all lines of one answer have the same cells."""
+
+    @property
+    def passes(self) -> bool:
+        """Whether it meets its target."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, for machines."""
+
+    def cells(self) -> Mapping[str, str]:
+        """What stands under each heading of the table."""
+
+    def notes(self) -> Sequence[str]:
+        """What is said below the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +55,20 @@ class Row:
     def as_dict(self) -> dict[str, Any]:
         return asdict(self) | {"ratio": self.ratio, "passes": self.passes}
 
+    def cells(self) -> dict[str, str]:
+        return {
+            "work": self.work,
+            "unit": self.unit,
+            "floor": _number(self.floor),
+            "ours": _number(self.ours),
+            "ratio": f"{self.ratio:.2f}",
+            "target": f"{self.bound} {self.target:g}" if self.target is not None else "-",
+            "": "" if self.target is None else "met" if self.passes else "MISSED",
+        }
+
+    def notes(self) -> Sequence[str]:
+        return ()
+
 
 def interleave(rounds: int, *measures: Callable[[], float]) -> tuple[float, ...]:
     """Take every measure in turn, rounds times, so that a slow minute meets all; the medians."""
@@ -48,19 +79,21 @@ def interleave(rounds: int, *measures: Callable[[], float]) -> tuple[float, ...]
     return tuple(median(values) for values in taken)
 
 
-def print_rows(rows: list[Row]) -> None:
-    """Print the table."""
+def print_lines(lines: Sequence[Line]) -> None:
+    """Print the table, and the notes below it. Words stand to the left, numbers to the right."""
     table = Table(show_edge=False)
-    for heading in ("work", "unit", "floor", "ours", "ratio", "target", ""):
-        table.add_column(heading, justify="left" if heading in ("work", "unit") else "right")
+    rows = [line.cells() for line in lines]
+    for heading in rows[0] if rows else ():
+        is_number = all(row[heading][:1].isdigit() or row[heading] in ("", "-") for row in rows)
+        table.add_column(heading, justify="right" if is_number else "left")
     for row in rows:
-        target = f"{row.bound} {row.target:g}" if row.target is not None else "-"
-        verdict = "" if row.target is None else "met" if row.passes else "MISSED"
-        table.add_row(
-            row.work, row.unit, _number(row.floor), _number(row.ours), f"{row.ratio:.2f}", target, verdict
-        )
+        table.add_row(*row.values())
     console = Console()
-    (console if console.is_terminal else Console(width=200)).print(table)
+    console = console if console.is_terminal else Console(width=200)
+    console.print(table)
+    for line in lines:
+        for note in line.notes():
+            console.print(note, markup=False, highlight=False, soft_wrap=True)
 
 
 def _number(value: float) -> str:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,8 +94,13 @@ def graphdb(*arguments: str) -> None:
 
 
 @contextmanager
-def running_service(directory: Path, *, load: Path | None = None) -> Iterator[RunningService]:
-    """A service on free ports with its data below directory, filled offline with a file if one is given."""
+def running_service(
+    directory: Path, *, load: Path | None = None, environment: Mapping[str, str] | None = None
+) -> Iterator[RunningService]:
+    """A service on free ports with its data below directory, filled offline with a file if one is given.
+
+    environment is added to that of this process; it may hold settings.
+    """
     service = RunningService("127.0.0.1", free_port(), directory / "data")
     if load is not None:
         graphdb("load", str(load), "--data-dir", str(service.data_dir))
@@ -108,7 +113,13 @@ def running_service(directory: Path, *, load: Path | None = None) -> Iterator[Ru
         str(service.data_dir),
     ]
     with (directory / "service.log").open("wb") as log:
-        process = subprocess.Popen(_command("serve", *settings), cwd=directory, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            _command("serve", *settings),
+            cwd=directory,
+            env=os.environ | (environment or {}),
+            stdout=log,
+            stderr=log,
+        )
         try:
             _wait_until_healthy(service, process, directory / "service.log")
             yield service

@@ -16,8 +16,12 @@ GraphDBError
   UnavailableError          try again later
     Overloaded                too much is waiting
     QueryTimeout              a query past its time limit
+    QueryMemoryExceeded       a query past the memory that a reader may have
+    QueryCancelled            a query that somebody has ended
+    IndexNotReached           a node that is behind the index that is asked for
     StorageFull               no room on the disk; nothing was stored
     LogUnavailable            the update log cannot be reached
+    NotLeader                 another node leads the cluster, or none does; nothing was stored
     OutcomeUnknown            the write was sent, but its fate cannot be told
   ConfigError               the operator's: mend the configuration; raised before anything is served
   CorruptionError           ours: stop and do not guess
@@ -34,12 +38,16 @@ __all__ = [
     "EvaluationFailed",
     "GraphDBError",
     "HostNotAllowed",
+    "IndexNotReached",
     "InvalidParameter",
     "LimitExceeded",
     "LogUnavailable",
     "NotAcceptable",
+    "NotLeader",
     "OutcomeUnknown",
     "Overloaded",
+    "QueryCancelled",
+    "QueryMemoryExceeded",
     "QuerySyntaxError",
     "QueryTimeout",
     "RdfSyntaxError",
@@ -161,14 +169,16 @@ class LimitExceeded(RequestError):
 
 
 class HostNotAllowed(RequestError):
-    """SERVICE or LOAD (operation) to a host outside the allow-list."""
+    """SERVICE or LOAD (operation) to a host outside the allow-list; reason says more, where there is more."""
 
-    def __init__(self, operation: str, host: str) -> None:
-        super().__init__(operation, host)
-        self.operation, self.host = operation, host
+    def __init__(self, operation: str, host: str, reason: str | None = None) -> None:
+        super().__init__(operation, host, reason)
+        self.operation, self.host, self.reason = operation, host, reason
 
     def __str__(self) -> str:
-        return f"{self.operation} to {self.host} is not allowed by [security] {self.operation.lower()}_allow"
+        rules = f"{self.operation.lower()}_allow"
+        refusal = f"{self.operation} to {self.host} is not allowed by [security] {rules}"
+        return f"{refusal}: {self.reason}" if self.reason else refusal
 
 
 class EvaluationFailed(RequestError):
@@ -201,12 +211,32 @@ class QueryTimeout(UnavailableError):
     """The query ran past its time limit and was ended."""
 
 
+class QueryMemoryExceeded(UnavailableError):
+    """The query took more memory than a reader may have, and was ended."""
+
+
+class QueryCancelled(UnavailableError):
+    """Somebody who may do so has ended the query."""
+
+
+class IndexNotReached(UnavailableError):
+    """The node did not get as far as the reader asked for within the time limit."""
+
+
 class StorageFull(UnavailableError):
     """The disk has no room; the write was not stored."""
 
 
 class LogUnavailable(UnavailableError):
     """The update log cannot be reached; the write was not sent."""
+
+
+class NotLeader(UnavailableError):
+    """This node does not lead the cluster; leader_hint is the node_id of the one that does, where known."""
+
+    def __init__(self, reason: str, retry_after_s: int = 1, leader_hint: int | None = None) -> None:
+        Exception.__init__(self, reason, retry_after_s, leader_hint)
+        self.reason, self.retry_after_s, self.leader_hint = reason, retry_after_s, leader_hint
 
 
 class OutcomeUnknown(UnavailableError):

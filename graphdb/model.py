@@ -42,6 +42,8 @@ class EntryKind(IntEnum):
     CHANGES = 1  # one encoded ChangeSet, complete
     PART = 2  # a piece of a ChangeSet too large for one entry; takes effect only with its CLOSE
     CLOSE = 3  # makes the PART entries of the same request visible, all at once
+    NOTHING = 4  # no effect on any view: a Raft leader's first entry of its term
+    MEMBERS = 5  # who is in the cluster from here on (`graphdb.raft.membership`); no effect on any view
 
 
 @dataclass(frozen=True, slots=True)

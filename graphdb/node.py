@@ -4,7 +4,37 @@ from dataclasses import dataclass
 
 from pyoxigraph import QueryBoolean, QuerySolutions, QueryTriples
 
-__all__ = ["ClusterMember", "Evaluated", "NodeStatus"]
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.results import ResultFormat
+from graphdb.sparql.syntax import Query
+
+__all__ = ["ClusterMember", "Evaluated", "NodeStatus", "QueryRequest", "RunningQuery"]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRequest:
+    """A query for a reader: what to evaluate, and within which bounds."""
+
+    query: Query
+    dataset: Dataset  # one that names graphs overrides the FROM clauses of the query
+    format: ResultFormat
+    timeout_s: float  # from now to the last byte of the answer, waiting for a reader included
+    principal: str | None = None  # who asks, as `GET /queries` shows it
+    explain: bool = False  # answer with what `graphdb.store.explaining.explain` writes, in place of format
+
+
+@dataclass(frozen=True, slots=True)
+class RunningQuery:
+    """A query as `GET /queries` shows it."""
+
+    id: str
+    text: str
+    form: str  # SELECT, ASK, CONSTRUCT, DESCRIBE or UPDATE
+    state: str  # queued, running
+    where: str | None  # which process evaluates it; None while it is queued
+    started_at: str  # ISO 8601, UTC
+    age_seconds: float
+    principal: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,42 @@ from typing import Protocol
 from pyoxigraph import NamedNode, Quad
 
 from graphdb.model import Confirmation, NamedGraph
-from graphdb.node import ClusterMember, Evaluated, NodeStatus
+from graphdb.node import ClusterMember, Evaluated, NodeStatus, QueryRequest, RunningQuery
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import Query
 from graphdb.sparql.syntax import Update
+from graphdb.store.small_joins import LittleJoin
 
-__all__ = ["Backend", "ClusterMember", "Evaluated", "NodeStatus"]
+__all__ = [
+    "AnswerStream",
+    "Backend",
+    "ClusterMember",
+    "Evaluated",
+    "NodeStatus",
+    "QueryRequest",
+    "RunningQuery",
+]
+
+
+class AnswerStream(Protocol):
+    """The answer of one query, made by a reader while it is read. Used on one event loop."""
+
+    query_id: str
+    snapshot_index: int  # the answer is of the state at this log index, or of a later one
+    is_exact: bool  # of exactly this one
+    where: str  # which process evaluates it
+
+    async def read(self) -> bytes | None:
+        """The next piece of the answer in the format asked for, about 64 kB; None at its end.
+
+        Only None says that the answer is whole. Waits as long as the request's time limit allows.
+        Raises EvaluationFailed, NotAcceptable, LimitExceeded, QueryTimeout, QueryMemoryExceeded,
+        QueryCancelled, UnavailableError.
+        """
+
+    def close(self) -> None:
+        """Nothing more will be read: a query that still runs is ended. Closing twice is allowed."""
 
 
 class Backend(Protocol):
@@ -24,10 +53,13 @@ class Backend(Protocol):
     """
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
-        """Start evaluating; rows are computed as they are taken.
+        """Start evaluating a query that is cheap, or joins little, here; rows are computed as they are taken.
 
         Raises LimitExceeded, EvaluationFailed, HostNotAllowed.
         """
+
+    def joins_little(self, join: LittleJoin) -> bool:
+        """Whether what the store holds now makes it a matter of a millisecond or two to evaluate a join."""
 
     async def update(self, update: Update, using: Dataset) -> Confirmation:
         """Evaluate the whole request, log its effect, apply it. Atomic.
@@ -35,6 +67,29 @@ class Backend(Protocol):
         Raises LimitExceeded, EvaluationFailed, UnknownGraph, AlreadyExists, HostNotAllowed,
         InvalidParameter, UnavailableError.
         """
+
+    async def start_query(self, request: QueryRequest) -> "AnswerStream":
+        """Have a reader evaluate a query that may take long. It sees at least what was applied at the call.
+
+        Waits, within bounds, for a reader to be free. Whoever gets the stream closes it; cancelling the call
+        ends the query.
+        Raises LimitExceeded, HostNotAllowed, Overloaded, QueryTimeout, QueryCancelled, UnavailableError.
+        """
+
+    def running_queries(self) -> list[RunningQuery]:
+        """What `start_query` has begun and what has not ended yet, the oldest first."""
+
+    def cancel_query(self, query_id: str) -> bool:
+        """End a running query: whoever reads it meets QueryCancelled. False where no such query runs."""
+
+    def exact_index(self) -> int | None:
+        """The log index of exactly the state that a query on this node would see now.
+
+        None while a change is being applied: what is seen is then the state before or after it.
+        """
+
+    async def wait_for_index(self, index: int, timeout_s: float) -> None:
+        """Return once readers see the effect of the log up to index. Raises IndexNotReached."""
 
     def graph_exists(self, graph: NamedGraph) -> bool:
         """True also for a graph that was created empty."""

@@ -26,6 +26,7 @@ from actors.incoming import adopt
 from actors.log_client import LogClient
 from actors.processes import end_processes
 from actors.ray_environment import service_environment
+from actors.readers.client import ReaderClient
 from actors.service_files import RunFile, ServiceFiles
 from actors.store_shard import StoreShard
 from graphdb.config import Settings
@@ -53,7 +54,8 @@ class _Node:
         from actors import cluster
 
         log = LogClient(functools.partial(cluster.update_log_endpoint, namespace))
-        self.store = StoreShard(settings, log)
+        readers = ReaderClient(functools.partial(cluster.store_reader_endpoint, namespace))
+        self.store = StoreShard(settings, log, readers)
         self.app: ASGIApp = build_app(self.store, settings)
 
     async def start(self) -> None:
@@ -84,6 +86,7 @@ class GraphPort:
         cluster.keep_replica_on_loopback()
         self._node: _Node | None = None
         self._limits = settings.security
+        self._query_timeout_s = settings.server.query_timeout_seconds
         self._server = PortServer(_listen(settings), functools.partial(self._host, settings, namespace))
 
     async def _host(self, settings: Settings, namespace: str) -> _Node:
@@ -105,7 +108,8 @@ class GraphPort:
 
     async def answer(self, text: str, form: str) -> bytes:
         """See `serve.notebook_answers.answer`."""
-        return await asyncio.to_thread(answer, self._ready_node().store, text, form, self._limits)
+        store = self._ready_node().store
+        return await self._on_port(answer(store, text, form, self._limits, self._query_timeout_s))
 
     async def update(self, text: str) -> Confirmation:
         """Evaluate an update, as POST /update does."""
@@ -164,6 +168,7 @@ class _Service:
         self._address = os.environ.get("RAY_ADDRESS")
         self._runtime: Any = None
         self._log: Any = None
+        self._readers: Any = None
         self._port: Any = None
 
     def run(self) -> None:
@@ -210,6 +215,7 @@ class _Service:
         for number in (signal.SIGTERM, signal.SIGINT):  # Ray has put its own handler there
             signal.signal(number, _raise_stop)
         self._log = cluster.start_update_log(str(self._settings.server.data_dir / "log"))
+        self._readers = cluster.start_store_reader(self._settings)
         importing.join()
         self._write_run_file()
 
@@ -280,13 +286,15 @@ class _Service:
                 raise UnavailableError(f"{self._listen.url} has not answered for {_SILENCE_S:.0f} s")
 
     def _stop(self) -> None:
-        """In the order of the data's way: the port, the log, the runtime."""
+        """In the order of the data's way: the port, the readers, the log, the runtime."""
         if self._runtime is None:
             return
         from actors import cluster
 
         if self._port is not None and self._runtime.failure() is None:
             cluster.bounded(lambda: self._port.stop.remote().result(timeout_s=_STOP_S), _STOP_S)
+        if self._readers is not None and self._runtime.failure() is None:
+            cluster.close_store_reader(self._readers)
         if self._log is not None and self._runtime.failure() is None:
             cluster.close_update_log(self._log)
         if self._address is not None:

@@ -1,6 +1,7 @@
 """The one table from what went wrong to an HTTP status, and the one shape of an error's body."""
 
 import logging
+from collections.abc import Mapping
 
 import orjson
 from starlette.responses import Response
@@ -46,14 +47,14 @@ def error_response(status: int, message: str, headers: dict[str, str] | None = N
     return Response(body, status, headers, media_type="application/json")
 
 
-def failure_response(error: GraphDBError) -> Response:
-    """The answer to a request that met this error before its own answer had begun."""
+def failure_response(error: GraphDBError, beside: Mapping[str, str] | None = None) -> Response:
+    """The answer to a request that met this error before its own answer had begun, with headers beside."""
     status = status_of(error)
     if status == 500:
         # It concerns our own disk: the log has it, the client could do nothing with it.
         log.error("a request met %s", error, exc_info=error)
         return error_response(500, "internal server error")
-    headers = {}
+    headers = dict(beside or {})
     if isinstance(error, UnavailableError):
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, BodyTooLarge):

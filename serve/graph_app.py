@@ -11,11 +11,19 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
 from graphdb.config import Settings
+from graphdb.errors import UnavailableError
 from serve.answers import Workers
 from serve.backend import Backend
+from serve.graph.asked_query import QueryReader
+from serve.graph.entity_tags import EntityTags
 from serve.graph.graph_store import GraphStoreEndpoint
 from serve.graph.health import HealthEndpoint
 from serve.graph.metrics import Metrics, MetricsEndpoint
+from serve.graph.queries import QueriesEndpoint
+from serve.graph.query_accounts import QueryAccounts
+from serve.graph.query_answers import QueryAnswers
+from serve.graph.result_cache import ResultCache
+from serve.graph.slow_query_log import SlowQueryLog
 from serve.graph.sparql import SparqlEndpoint
 from serve.graph.update import UpdateEndpoint
 from serve.routing import not_found, resource
@@ -24,11 +32,13 @@ __all__ = ["build_app"]
 
 # More than cores: a worker whose client reads slowly waits, and takes nothing but its stack.
 WORKER_THREADS = 64
+SLOW_QUERIES = "slow-queries.log"  # in the data directory
 
 ENDPOINTS = {
     "/sparql": "SPARQL queries, GET and POST",
     "/update": "SPARQL updates, POST",
     "/data": "whole graphs: GET, PUT, POST, DELETE, ?graph=IRI or ?default; GET ?dataset=all for everything",
+    "/queries": "the queries that are running, GET; DELETE /queries/{id} ends one",
     "/health": "how this node is",
     "/metrics": "counters for Prometheus",
 }
@@ -37,6 +47,7 @@ ENDPOINTS = {
 def build_app(backend: Backend, settings: Settings) -> ASGIApp:
     """The application. It owns threads and gives them back when the server shuts it down (lifespan)."""
     workers = Workers(WORKER_THREADS, settings.server.query_timeout_seconds)
+    slow_queries = SlowQueryLog(settings.server.data_dir / SLOW_QUERIES)
 
     @asynccontextmanager
     async def lifespan(_app: object) -> AsyncIterator[None]:
@@ -44,9 +55,10 @@ def build_app(backend: Backend, settings: Settings) -> ASGIApp:
             yield
         finally:
             workers.stop()
+            slow_queries.close()
 
     router = Router(
-        _routes(backend, workers, settings),
+        _routes(backend, workers, slow_queries, settings),
         # A redirect would answer a wrong path with a guess, and lose the body of a POST with some clients.
         redirect_slashes=False,
         default=not_found,
@@ -55,22 +67,43 @@ def build_app(backend: Backend, settings: Settings) -> ASGIApp:
     return _with_cors(router, settings.server.cors)
 
 
-def _routes(backend: Backend, workers: Workers, settings: Settings) -> list[Route]:
-    body_bytes_max, limits = settings.server.max_body_bytes, settings.security
-    metrics = Metrics(backend)
-    sparql = SparqlEndpoint(backend, workers, metrics, body_bytes_max, limits)
-    update = UpdateEndpoint(backend, body_bytes_max, limits)
-    data = GraphStoreEndpoint(backend, workers, body_bytes_max)
+def _routes(
+    backend: Backend, workers: Workers, slow_queries: SlowQueryLog, settings: Settings
+) -> list[Route]:
+    server, limits = settings.server, settings.security
+    cache, tags = ResultCache(settings.readers.result_cache_mb << 20), EntityTags()
+    metrics = Metrics(backend, cache)
+    accounts = QueryAccounts(metrics, slow_queries, server.slow_query_seconds)
+    reader = QueryReader(limits, server.query_timeout_seconds)
+    answers = QueryAnswers(backend, cache, tags, metrics, accounts)
+    sparql = SparqlEndpoint(reader, answers, accounts, server.max_body_bytes)
+    update = UpdateEndpoint(backend, accounts, server.max_body_bytes, limits)
+    data = GraphStoreEndpoint(backend, workers, tags, server.max_body_bytes)
     data_methods = {"get": data.get, "put": data.put, "post": data.post, "delete": data.delete}
+    queries = QueriesEndpoint(backend)
+
+    def index() -> dict[str, str]:
+        return _index_header(backend)
+
     return [
-        resource("/sparql", get=sparql.get, post=sparql.post),
-        resource("/update", post=update.post),
-        resource("/data", **data_methods),
-        resource("/data/{name:path}", **data_methods),
+        resource("/sparql", index, get=sparql.get, post=sparql.post),
+        resource("/update", index, post=update.post),
+        resource("/data", index, **data_methods),
+        resource("/data/{name:path}", index, **data_methods),
+        resource("/queries", get=queries.get),
+        resource("/queries/{id}", delete=queries.delete),
         resource("/health", get=HealthEndpoint(backend).get),
         resource("/metrics", get=MetricsEndpoint(metrics).get),
         resource("/", get=_list_endpoints),
     ]
+
+
+def _index_header(backend: Backend) -> dict[str, str]:
+    """How far the node has got, beside a failure; nothing where it cannot tell yet."""
+    try:
+        return {"X-Snapshot-Index": str(backend.snapshot_index())}
+    except UnavailableError:
+        return {}
 
 
 async def _list_endpoints(_request: Request) -> Response:
@@ -88,5 +121,5 @@ def _with_cors(app: ASGIApp, origins: tuple[str, ...]) -> ASGIApp:
         allow_origins=origins,
         allow_methods=["GET", "HEAD", "PUT", "POST", "DELETE"],
         allow_headers=["*"],
-        expose_headers=["X-Snapshot-Index", "Retry-After"],
+        expose_headers=["ETag", "Retry-After", "X-Snapshot-Index"],
     )

@@ -1,41 +1,51 @@
 """What `graphdb.connect()` gets from the port's process: whole answers as bytes, of a bounded size."""
 
-import io
+import asyncio
 
-from pyoxigraph import QueryBoolean, QueryResultsFormat, QuerySolutions, RdfFormat
-
-from graphdb.errors import InvalidParameter, LimitExceeded
+from graphdb.errors import InvalidParameter, LimitExceeded, QueryTimeout
+from graphdb.node import QueryRequest
+from graphdb.sparql.cheap import is_cheap
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.gate import GateLimits, read_query
+from graphdb.sparql.results import ResultFormat
 from serve.backend import Backend
+from serve.graph.cheap_answer import answer_here
+from serve.graph.streamed_answer import BACKSTOP_S
 
 __all__ = ["RESULT_BYTES_MAX", "answer"]
 
 RESULT_BYTES_MAX = 256 << 20
 
 
-def answer(backend: Backend, text: str, form: str, limits: GateLimits) -> bytes:
+async def answer(backend: Backend, text: str, form: str, limits: GateLimits, timeout_s: float) -> bytes:
     """Evaluate a query of the form that is asked for: "SELECT", "ASK" or "CONSTRUCT" (DESCRIBE included).
 
-    SPARQL results JSON for the first two, N-Triples for graphs. Blocks.
+    SPARQL results JSON for the first two, N-Triples for graphs.
     Raises QuerySyntaxError, InvalidParameter (another form), LimitExceeded (beyond the limits, or a larger
     answer), and what the backend raises.
     """
-    query = read_query(text, None, limits)
+    query = await asyncio.to_thread(read_query, text, None, limits)
     if query.form != form and (form, query.form) != ("CONSTRUCT", "DESCRIBE"):
         raise InvalidParameter("query", f"this is not a {form} query but {query.form}")
-    found = backend.query(query, Dataset()).answer
-    output = _Bounded()
-    if isinstance(found, QuerySolutions | QueryBoolean):
-        found.serialize(output, format=QueryResultsFormat.JSON)
-    else:
-        found.serialize(output, format=RdfFormat.N_TRIPLES)
-    return output.getvalue()
+    fmt = ResultFormat.N_TRIPLES if form == "CONSTRUCT" else ResultFormat.JSON
+    if is_cheap(query) and (found := answer_here(backend, query, fmt)) is not None:
+        return found[0]
+    try:
+        async with asyncio.timeout(timeout_s + BACKSTOP_S):
+            return await _read_whole(backend, QueryRequest(query, Dataset(), fmt, timeout_s))
+    except TimeoutError:
+        raise QueryTimeout(f"the query took longer than {timeout_s:g} s and was ended") from None
 
 
-class _Bounded(io.BytesIO):
-    def write(self, data: object) -> int:
-        written = super().write(data)  # type: ignore[arg-type] # whatever the engine writes are bytes
-        if self.tell() > RESULT_BYTES_MAX:
-            raise LimitExceeded("size of the answer in bytes", self.tell(), RESULT_BYTES_MAX)
-        return written
+async def _read_whole(backend: Backend, request: QueryRequest) -> bytes:
+    stream = await backend.start_query(request)
+    try:
+        pieces, size = [], 0
+        while (piece := await stream.read()) is not None:
+            pieces.append(piece)
+            size += len(piece)
+            if size > RESULT_BYTES_MAX:
+                raise LimitExceeded("size of the answer in bytes", size, RESULT_BYTES_MAX)
+        return b"".join(pieces)
+    finally:
+        stream.close()

@@ -1,14 +1,54 @@
 """`PortProtocol`: HTTP/1.1 as uvicorn speaks it, its own refusals in the shape of every other error."""
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from serve.errors import error_response
 
 __all__ = ["PortProtocol"]
 
+_FRAMING = (b"content-length", b"transfer-encoding")
+
+
+class _Body:
+    """What a parser calls for the body of a request, and nothing of what comes before it."""
+
+    def __init__(self, protocol: "PortProtocol") -> None:
+        self.on_body = protocol.on_body
+        self.on_message_complete = protocol.on_message_complete
+
 
 class PortProtocol(HttpToolsProtocol):
-    """One connection. What is no HTTP, or ends before it is whole, is answered with 400 and closed."""
+    """One connection. What is no HTTP, or ends before it is whole, is answered with 400 and closed.
+
+    A request to upgrade (Java's client sends one with each first request) is answered as if it were none.
+    """
+
+    def data_received(self, data: bytes) -> None:
+        """What the connection has brought."""
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._read_body_after_upgrade(data[upgrade.args[0] :])
+        except httptools.HttpParserError:
+            self.send_400_response("Invalid HTTP request received.")
+
+    def on_message_complete(self) -> None:
+        """Called too where an upgrade is asked for, before the body: then there is more to come."""
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
+
+    def _read_body_after_upgrade(self, rest: bytes) -> None:
+        """The parser takes what follows for another protocol; we speak none, so it is the request's body.
+
+        A parser of bodies alone reads it, and the connection closes behind the answer.
+        """
+        self.cycle.keep_alive = False
+        framing = (header for header in self.headers if header[0] in _FRAMING)
+        head = b"POST / HTTP/1.1\r\n" + b"".join(b"%s: %s\r\n" % header for header in framing) + b"\r\n"
+        self.parser = httptools.HttpRequestParser(_Body(self))
+        self.data_received(head + rest)
 
     def send_400_response(self, msg: str) -> None:
         """Refuse and close; called where the bytes of a request are malformed."""

@@ -165,6 +165,7 @@ def _configuration(listen: Listen, app: ASGIApp) -> uvicorn.Config:
         app,
         loop="none",  # it runs in ours
         http=PortProtocol,
+        ws="none",  # uvicorn would take requests for WebSockets away from `PortProtocol`, and drop them
         proxy_headers=False,  # uvicorn would believe whatever a local client forwards
         access_log=False,
         log_level="warning",

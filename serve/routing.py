@@ -26,8 +26,9 @@ log = logging.getLogger(__name__)
 class _Resource:
     """Answers with one handler a method. Whatever a handler raises becomes an answer of its status."""
 
-    def __init__(self, handlers: dict[str, Handler]) -> None:
+    def __init__(self, handlers: dict[str, Handler], failure_headers: Callable[[], dict[str, str]]) -> None:
         self._handlers = handlers
+        self._failure_headers = failure_headers
         self._allow = {"Allow": ", ".join([*handlers, "OPTIONS"])}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -40,7 +41,7 @@ class _Resource:
         except ClientDisconnect:
             log.debug("a client went away before its request was complete")
         except GraphDBError as error:
-            await failure_response(error)(scope, receive, send)
+            await failure_response(error, self._failure_headers())(scope, receive, send)
         except Exception:
             log.exception("%s %s failed", scope["method"], scope["path"])
             await error_response(500, "internal server error")(scope, receive, send)
@@ -51,12 +52,15 @@ class _Resource:
         return error_response(405, f"{request.method} is not allowed here", self._allow)
 
 
-def resource(path: str, **handlers: Handler) -> Route:
-    """A route with one handler a method, such as `get=read`; the handler of GET answers HEAD too."""
+def resource(path: str, failure_headers: Callable[[], dict[str, str]] = dict, **handlers: Handler) -> Route:
+    """A route with one handler a method, such as `get=read`; the handler of GET answers HEAD too.
+
+    failure_headers makes what the answers to failed requests say beside the failure.
+    """
     by_method = {method.upper(): handler for method, handler in handlers.items()}
     if "GET" in by_method:
         by_method["HEAD"] = by_method["GET"]
-    return Route(path, _Resource(by_method))
+    return Route(path, _Resource(by_method, failure_headers))
 
 
 async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
@@ -67,8 +71,11 @@ async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
     await error_response(404, f"there is nothing at {scope['path']}")(scope, receive, send)
 
 
-def without_body(headers: dict[str, str]) -> Response:
-    """The answer to a HEAD: the head that GET would have, as far as it is known without making the body."""
-    response = Response(headers=headers)
+def without_body(headers: dict[str, str], status: int = 200) -> Response:
+    """The answer to a HEAD: the head that GET would have, as far as it is known without making the body.
+
+    Also a 304, which is such a head without a body.
+    """
+    response = Response(status_code=status, headers=headers)
     del response.headers["content-length"]
     return response

@@ -44,6 +44,9 @@ class Server(Section):
     query_timeout_seconds: float = Field(
         30, gt=0, description="Seconds after which a query is ended with 503."
     )
+    slow_query_seconds: float = Field(
+        5, ge=0, description="A query that takes at least so many seconds is noted in the slow-query log."
+    )
     max_body_bytes: int = Field(
         104_857_600,
         gt=0,
@@ -156,10 +159,21 @@ class Cluster(Section):
 
 
 class Readers(Section):
-    """Worker processes for queries that are not cheap."""
+    """Worker processes for queries that are not cheap, and the cache of their answers."""
 
-    count: int = Field(1, ge=0, description="Number of reader processes on this node.")
-    memory_limit_mb: int = Field(2048, ge=64, description="Memory in MB after which one reader is replaced.")
+    count: int = Field(
+        4, ge=1, description="Number of reader processes on this node; each evaluates one query at a time."
+    )
+    memory_limit_mb: int = Field(
+        2048, ge=64, description="Memory in MB of one reader; a query that takes more is ended with 503."
+    )
+    queue_timeout_seconds: float = Field(
+        10, ge=0, description="Seconds that a query waits for a free reader before it is refused with 503."
+    )
+    queue_max: int = Field(1000, ge=0, description="Queries that may wait; one more is refused with 503.")
+    result_cache_mb: int = Field(
+        64, ge=0, description="Memory in MB for answers that may be asked for again; 0 turns the cache off."
+    )
 
 
 class Columns(Section):
@@ -178,6 +192,15 @@ class Security(GateLimits):
 
     service_allow: tuple[HostRule, ...] = Field((), description="Hosts that SERVICE in a query may call.")
     load_allow: tuple[HostRule, ...] = Field((), description="Hosts that LOAD in an update may read from.")
+    service_timeout_seconds: float = Field(
+        10, gt=0, description="Seconds that one call of SERVICE may take, redirects and all."
+    )
+    service_max_bytes: int = Field(
+        16_777_216, ge=1, description="Size in bytes of what one call of SERVICE may answer, decompressed."
+    )
+    load_timeout_seconds: float = Field(
+        30, gt=0, description="Seconds that LOAD may take for one document, redirects and all."
+    )
     webhook_allow: tuple[HostRule, ...] = Field(
         (), description="Private and loopback hosts that alerts may call; public ones need no entry."
     )

@@ -4,6 +4,8 @@ Such a query can be begun anywhere, even on an event loop, because whoever takes
 few. The syntax tree alone decides, without statistics; in doubt a query is not cheap.
 """
 
+from collections.abc import Iterator
+
 from graphdb.sparql.patterns import (
     GraphPattern,
     GroupGraphPattern,
@@ -15,7 +17,7 @@ from graphdb.sparql.patterns import (
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, RdfLiteral, Variable
 
-__all__ = ["FEW_ROWS", "is_cheap"]
+__all__ = ["FEW_ROWS", "is_cheap", "why_not_cheap"]
 
 FEW_ROWS = 1_000  # a LIMIT up to this keeps a pattern cheap that nothing else anchors
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
@@ -30,24 +32,52 @@ def is_cheap(query: Query) -> bool:
     and not for a join, which may look at any number of rows to find none. The answer shall also be short as
     far as one can tell: a subject or object is given, or a small LIMIT.
     """
-    if query.form not in ("SELECT", "ASK") or query.dataset or query.values is not None:
-        return False
-    if query.where is None or not _has_plain_modifiers(query.modifiers):
-        return False
-    triples = _triples(query.where)
-    if triples is None or len(triples) > 1:
-        return False
-    if not triples:
-        return query.form == "ASK"
-    return (
-        _is_one_scan(triples[0])
-        and _shows_rows(query.select, triples[0])
-        and (query.form == "ASK" or _is_short(triples[0], query.modifiers.limit))
-    )
+    return next(_obstacles(query), None) is None
 
 
-def _has_plain_modifiers(modifiers: SolutionModifiers) -> bool:
-    return not (modifiers.group_by or modifiers.having or modifiers.order_by or modifiers.offset)
+def why_not_cheap(query: Query) -> tuple[str, ...]:
+    """What keeps a query from being cheap, each in a few words for a person; empty for a cheap one."""
+    return tuple(_obstacles(query))
+
+
+def _obstacles(query: Query) -> Iterator[str]:
+    if query.form not in ("SELECT", "ASK"):
+        yield f"{query.form} makes triples"
+    if query.dataset:
+        yield "FROM merges graphs"
+    if query.values is not None:
+        yield "VALUES joins its rows"
+    yield from _obstacles_in_modifiers(query.modifiers)
+    triples = _triples(query.where) if query.where is not None else None
+    if triples is None:
+        yield "the pattern is more than triples in one graph"
+    elif len(triples) > 1:
+        yield f"{len(triples)} triple patterns are joined"
+    elif triples:
+        yield from _obstacles_in_scan(query, triples[0])
+    elif query.form != "ASK":
+        yield "there is no triple pattern"
+
+
+def _obstacles_in_modifiers(modifiers: SolutionModifiers) -> Iterator[str]:
+    for name, given in (
+        ("GROUP BY", modifiers.group_by),
+        ("HAVING", modifiers.having),
+        ("ORDER BY", modifiers.order_by),
+    ):
+        if given:
+            yield f"{name} collects the rows first"
+    if modifiers.offset:
+        yield "OFFSET drops rows"
+
+
+def _obstacles_in_scan(query: Query, triple: TriplePattern) -> Iterator[str]:
+    if not _is_one_scan(triple):
+        yield "the triple pattern has a path, a triple term, or a variable twice"
+    elif not _shows_rows(query.select, triple):
+        yield "what is selected drops or computes rows"
+    elif query.form == "SELECT" and not _is_short(triple, query.modifiers.limit):
+        yield f"neither a subject, nor an object other than a class, nor a LIMIT up to {FEW_ROWS} is given"
 
 
 def _triples(group: GroupGraphPattern) -> tuple[TriplePattern, ...] | None:

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 from pyoxigraph import NamedNode
 
-__all__ = ["Dataset"]
+from graphdb.sparql.syntax import Query
+
+__all__ = ["Dataset", "own_dataset"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +22,11 @@ class Dataset:
 
     def __bool__(self) -> bool:
         return bool(self.default_graphs or self.named_graphs)
+
+
+def own_dataset(query: Query) -> Dataset:
+    """The FROM and FROM NAMED clauses of a query as a dataset."""
+    return Dataset(
+        tuple(NamedNode(clause.graph.value) for clause in query.dataset if not clause.named),
+        tuple(NamedNode(clause.graph.value) for clause in query.dataset if clause.named),
+    )

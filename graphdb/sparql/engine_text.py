@@ -2,7 +2,8 @@
 
 The text has been through our parser, and its tree says where to change it:
 
-- TRUE and FALSE are put in small letters.
+- TRUE and FALSE are put in small letters, the bracket of BNODE, COALESCE and CONCAT right behind the name,
+  and `[]` and `()` are rid of comments.
 - `SELECT *` of a whole query names its columns in the order of their first appearance.
 - GROUP_CONCAT gives a literal without a language.
 - A path of length zero from or to a constant that the graph does not hold, where it stands by itself.
@@ -13,6 +14,7 @@ A text that needs nothing of this is left as it is.
 
 import re
 
+from graphdb.errors import EvaluationFailed
 from graphdb.sparql.graph_variables import Place, mend_at, nodes_with_places
 from graphdb.sparql.lexer import Token, tokens
 from graphdb.sparql.parse_cache import ParseCache
@@ -26,39 +28,66 @@ from graphdb.sparql.patterns import (
     RepeatedPath,
     TriplesBlock,
 )
+from graphdb.sparql.service_endpoints import name_endpoints_anew
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.tables import load_tables
 from graphdb.sparql.terms import Iri, PatternTerm, Span, Variable
 from graphdb.sparql.text_edits import TextEdits
 
-__all__ = ["engine_pattern", "engine_text"]
+__all__ = ["engine_pattern", "engine_text", "engine_text_and_services"]
 
-_LARGE_BOOLEAN = re.compile(r"\b(?!true\b|false\b)(?i:true|false)\b")
+# The names of functions that the engine wants a bracket right behind.
+_CLOSED_UP = ("BNODE", "COALESCE", "CONCAT")
+_UNREAD_SPELLING = re.compile(
+    rf"\b(?:(?!true\b|false\b)(?i:true|false)\b|(?i:{'|'.join(_CLOSED_UP)})[\s#])|[\[(]\s*#"
+)
 _texts: ParseCache[str] = ParseCache(entries_max=2048, chars_max=8_000_000)
 
 
 def engine_text(query: Query) -> str:
-    """The text that asks the engine what the query asks. Kept, for a query may come again."""
+    """The text that asks the engine what the query asks. Kept, for a query may come again.
+
+    Raises EvaluationFailed for SERVICE: the engine would call by itself whatever endpoint the text names.
+    """
+    if query.service_hosts:
+        raise EvaluationFailed("SERVICE is evaluated by a reader only")
     text = _texts.get(query.text, query.base_iri)
     if text is None:
-        text = _query_text(query)
+        text = _query_text(query, TextEdits(query.text))
         _texts.put(query.text, query.base_iri, text)
     return text
 
 
-def engine_pattern(text: str, span: Span, pattern: GroupGraphPattern | None = None) -> str:
-    """The part of an update's text that is a pattern, braces and all; without its tree, it is plain quads."""
+def engine_text_and_services(query: Query, token: str) -> tuple[str, dict[str, str]]:
+    """`engine_text` with a placeholder for each endpoint that the engine would call, and what they stand for.
+
+    See `name_endpoints_anew`, also for token and for what is raised.
+    """
+    if not query.service_hosts:
+        return engine_text(query), {}
+    edits = TextEdits(query.text)
+    services = name_endpoints_anew(query, edits, token)
+    return _query_text(query, edits), services
+
+
+def engine_pattern(
+    text: str, span: Span, pattern: GroupGraphPattern | None = None, token: str | None = None
+) -> tuple[str, dict[str, str]]:
+    """The part of an update's text that is a pattern, braces and all; without its tree, it is plain quads.
+
+    With placeholders for endpoints, as `engine_text_and_services`; token is None where there is no SERVICE.
+    """
     edits = TextEdits(text)
-    _write_booleans_small(text, span, edits)
+    services = name_endpoints_anew(pattern, edits, token) if pattern is not None and token is not None else {}
+    _spell_as_the_engine_does(text, span, edits)
     if pattern is not None:
         _mend(text, pattern, edits)
-    return edits.written(span)
+    return edits.written(span), services
 
 
-def _query_text(query: Query) -> str:
-    edits = TextEdits(query.text)
+def _query_text(query: Query, edits: TextEdits) -> str:
     whole = Span(0, len(query.text))
-    _write_booleans_small(query.text, whole, edits)
+    _spell_as_the_engine_does(query.text, whole, edits)
     _mend(query.text, query, edits)
     if query.select is not None and query.select.projections is None:
         names = " ".join(f"?{name}" for name in _columns(query))
@@ -68,12 +97,19 @@ def _query_text(query: Query) -> str:
     return edits.written(whole)
 
 
-def _write_booleans_small(text: str, span: Span, edits: TextEdits) -> None:
-    if not _LARGE_BOOLEAN.search(text, *span):
+def _spell_as_the_engine_does(text: str, span: Span, edits: TextEdits) -> None:
+    """Booleans in small letters; no space behind some functions' names; no comments within [] and ()."""
+    if not _UNREAD_SPELLING.search(text, *span):
         return
+    before = None
     for token in _tokens(text, span):
         if token.terminal in ("TRUE", "FALSE"):
             edits.replace(Span(token.start, token.end), token.text.lower())
+        elif token.terminal in ("ANON", "NIL") and "#" in token.text:
+            edits.replace(Span(token.start, token.end), token.text[0] + token.text[-1])
+        if before is not None and before.terminal in _CLOSED_UP and before.end < token.start:
+            edits.replace(Span(before.end, token.start), "")
+        before = token
 
 
 def _tokens(text: str, span: Span) -> list[Token]:

@@ -18,7 +18,7 @@ from lark.parsers.lalr_analysis import IntParseTable, Shift
 
 from graphdb.sparql.tables import END, GRAMMAR_FILE, TABLES_FILE, grammar_digest
 
-__all__ = ["make_tables"]
+__all__ = ["make_tables", "read_grammar"]
 
 START_RULES = ("query_unit", "update_unit")
 
@@ -33,12 +33,17 @@ class _NoLexer(Lexer):
         raise NotImplementedError("the tables are driven by `graphdb.sparql.automaton`")
 
 
-def make_tables() -> dict[str, Any]:
-    """Let Lark analyse the grammar, and write its tables down as plain JSON values, equal rows once."""
-    lark = Lark(
+def read_grammar() -> Lark:
+    """The grammar as Lark understands it: its rules written out, its terminals, its tables."""
+    return Lark(
         GRAMMAR_FILE.read_text("utf-8"), parser="lalr", lexer=_NoLexer, start=list(START_RULES),
         maybe_placeholders=True,
     )  # fmt: skip
+
+
+def make_tables() -> dict[str, Any]:
+    """Let Lark analyse the grammar, and write its tables down as plain JSON values, equal rows once."""
+    lark = read_grammar()
     analysed = lark.parser.parser._parse_table
     order = _numbered(analysed)
     rules = {rule: index for index, rule in enumerate(lark.rules)}

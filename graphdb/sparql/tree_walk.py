@@ -31,7 +31,13 @@ def parts_of(node: Any) -> Iterator[Any]:
     if isinstance(node, _LEAVES):
         return
     for name in node.__dataclass_fields__:
-        value = getattr(node, name)
-        for part in value if type(value) is tuple else (value,):
-            if is_dataclass(part):
-                yield part
+        yield from _nodes_in(getattr(node, name))
+
+
+def _nodes_in(value: Any) -> Iterator[Any]:
+    """The nodes that a field holds: one, or several in a tuple, or beside an operator in a tuple of those."""
+    if type(value) is tuple:
+        for part in value:
+            yield from _nodes_in(part)
+    elif is_dataclass(value):
+        yield value

@@ -1,9 +1,9 @@
 """Update planning: a parsed update and a state of the store in, the ChangeSet that it makes out."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, QuerySolutions
+from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, QuerySolution, QuerySolutions
 
 from graphdb.errors import EvaluationFailed, HostNotAllowed, InvalidParameter, RequestError
 from graphdb.model import ChangeSet, NamedGraph
@@ -13,6 +13,7 @@ from graphdb.sparql.engine_text import engine_pattern
 from graphdb.sparql.gate import check_services
 from graphdb.sparql.graph_operations import change_of
 from graphdb.sparql.parser import ground_quads
+from graphdb.sparql.patterns import GroupGraphPattern
 from graphdb.sparql.syntax import (
     AddGraph,
     ClearGraph,
@@ -24,7 +25,6 @@ from graphdb.sparql.syntax import (
     DropGraph,
     GraphTarget,
     InsertData,
-    Iri,
     Load,
     Modify,
     MoveGraph,
@@ -36,23 +36,48 @@ from graphdb.sparql.syntax import (
 from graphdb.sparql.templates import Template, variables_of
 from graphdb.store.engine_errors import request_failures
 from graphdb.store.overlay import Overlay
+from graphdb.store.quad_store import QuadStore
+from graphdb.store.small_joins import LittleJoin, is_one_scan
 
-__all__ = ["UpdateContext", "plan_update"]
+__all__ = ["UpdateContext", "WhereClause", "check_calls", "names_a_host", "plan_update"]
+
+_LITTLE = 2_000  # index entries, a few milliseconds
+
+
+def _no_document(load: Load) -> Iterable[Quad]:
+    raise HostNotAllowed("LOAD", load.source.value)
+
+
+@dataclass(frozen=True, slots=True)
+class WhereClause:
+    """The WHERE clause of one operation: a SELECT as the engine reads it, and the dataset it is asked of.
+
+    services tells what the placeholders in the text stand for. graph stands in for the default graph where
+    the dataset names no graph.
+    """
+
+    text: str
+    services: Mapping[str, str]
+    dataset: Dataset
+    graph: NamedNode | None
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateContext:
     """What planning may not find out by itself.
 
-    fresh_blank_node gives a blank node that was never given before, on any node or run. load fetches the
-    document of LOAD and yields its quads (RequestError where it cannot); None: LOAD is HostNotAllowed.
-    load_allowed and service_allowed say whether LOAD may read this IRI and SERVICE call it.
+    fresh_blank_node gives a blank node that was never given before, on any node or run, and that nobody can
+    guess. load gives the quads of the document that a LOAD names (RequestError where there are none).
+    load_allowed and service_allowed say whether LOAD may read this IRI and SERVICE call it. evaluate_apart
+    evaluates what may take long, within limits of its own; None: there is no such place, so nothing limits
+    it, and there is no SERVICE.
     """
 
     fresh_blank_node: Callable[[], BlankNode]
-    load: Callable[[str], Iterable[Quad]] | None = None
-    load_allowed: Callable[[str], bool] = lambda source: True
+    load: Callable[[Load], Iterable[Quad]] = _no_document
+    load_allowed: Callable[[str], bool] = lambda source: False
     service_allowed: Callable[[str], bool] = lambda endpoint: False
+    evaluate_apart: Callable[[QuadStore, WhereClause], Iterable[QuerySolution]] | None = None
 
 
 def plan_update(update: Update, overlay: Overlay, using: Dataset, context: UpdateContext) -> ChangeSet:
@@ -63,8 +88,7 @@ def plan_update(update: Update, overlay: Overlay, using: Dataset, context: Updat
     WITH or USING in the text); and BaseNotApplied, which asks the caller to apply what is pending and to plan
     again.
     """
-    check_services(update, context.service_allowed)
-    _check_loads(update, context)
+    check_calls(update, context)
     if using:
         _check_using(update)
     if len(update.operations) == 1:
@@ -104,8 +128,8 @@ class _Planner:
                 return self._delete_where(operation)
             case Modify():
                 return self._modify(operation)
-            case Load(source, into):
-                return self._load(source, into)
+            case Load():
+                return self._load(operation)
             case ClearGraph(target):
                 return graph_operations.clear(state, self._graphs(target))
             case DropGraph(target):
@@ -129,41 +153,40 @@ class _Planner:
         yield from self._state.named_graphs()
 
     def _delete_where(self, operation: DeleteWhere) -> ChangeSet:
-        where = engine_pattern(self._update.text, operation.block)
-        return self._replace(operation.prologue, where, operation.pattern, (), None, self._using)
+        pattern, _ = engine_pattern(self._update.text, operation.block)
+        variables = variables_of(operation.pattern)
+        where = WhereClause(_select(operation.prologue, variables, pattern), {}, self._using, None)
+        return self._replace(
+            self._solutions(where, operation.pattern), variables, operation.pattern, (), None
+        )
 
     def _modify(self, operation: Modify) -> ChangeSet:
-        return self._replace(
-            operation.prologue,
-            engine_pattern(self._update.text, operation.where, operation.pattern),
-            operation.delete or (),
-            operation.insert or (),
-            operation.with_graph,
-            self._using or _dataset(operation.using),
+        delete, insert = operation.delete or (), operation.insert or ()
+        graph = NamedNode(operation.with_graph.value) if operation.with_graph else None
+        variables = variables_of(delete + insert)
+        pattern, services = engine_pattern(
+            self._update.text, operation.where, operation.pattern, self._token()
         )
+        text = _select(operation.prologue, variables, pattern)
+        where = WhereClause(text, services, self._using or _dataset(operation.using), graph)
+        return self._replace(self._solutions(where, operation.pattern), variables, delete, insert, graph)
 
     def _replace(
         self,
-        prologue: Prologue,
-        where: str,
+        solutions: Iterable[QuerySolution],
+        variables: list[str],
         delete: tuple[QuadPattern, ...],
         insert: tuple[QuadPattern, ...],
-        with_graph: Iri | None,
-        dataset: Dataset,
+        graph: NamedNode | None,
     ) -> ChangeSet:
-        """Evaluate the pattern once, fill both templates with its solutions, keep what is a real change.
-
-        where is the pattern as the engine reads it, with its braces.
-        """
-        variables = variables_of(delete + insert)
-        graph = NamedNode(with_graph.value) if with_graph else None
+        """Fill both templates with each solution, keep what is a real change. graph is what WITH names."""
         fresh = self._context.fresh_blank_node
         removing = Template(delete, variables, graph or DefaultGraph(), fresh)
         adding = Template(insert, variables, graph or DefaultGraph(), fresh)
         removed: dict[Quad, None] = {}
         added: dict[Quad, None] = {}
         with request_failures():
-            for solution in self._solutions(prologue, where, variables, dataset, graph):
+            for solution in solutions:
                 for quad in removing.fill(solution):
                     removed[quad] = None
                 for quad in adding.fill(solution):
@@ -171,22 +194,48 @@ class _Planner:
         return change_of(self._state, removed, added)
 
     def _solutions(
-        self, prologue: Prologue, where: str, variables: list[str], dataset: Dataset, graph: NamedNode | None
-    ) -> QuerySolutions:
-        """The solutions of a WHERE clause, cut down to the variables of its templates."""
-        projection = " ".join(f"?{name}" for name in variables) or "*"
-        text = f"{_prologue_text(prologue)}SELECT {projection} WHERE {where}"
-        answer = self._state.query_text(text, dataset, default_graph=graph)
+        self, where: WhereClause, pattern: GroupGraphPattern | tuple[QuadPattern, ...]
+    ) -> Iterable[QuerySolution]:
+        """The solutions of a WHERE clause, evaluated here only where that is sure not to run away."""
+        store = self._state.applied_store()
+        apart = self._context.evaluate_apart
+        if apart is not None and not self._is_tame(store, where, pattern):
+            return apart(store, where)
+        if where.services:
+            raise EvaluationFailed("SERVICE is evaluated by a reader only")
+        answer = store.query_text(where.text, where.dataset, default_graph=where.graph)
         assert isinstance(answer, QuerySolutions)
         return answer
 
-    def _load(self, source: Iri, into: Iri | None) -> ChangeSet:
-        if self._context.load is None:
-            raise HostNotAllowed("LOAD", source.value)
-        quads = self._context.load(source.value)
-        if into is not None:
-            quads = _into(NamedNode(into.value), quads)
+    @staticmethod
+    def _is_tame(
+        store: QuadStore, where: WhereClause, pattern: GroupGraphPattern | tuple[QuadPattern, ...]
+    ) -> bool:
+        if is_one_scan(pattern):
+            return True
+        if where.dataset:
+            return False
+        if isinstance(pattern, GroupGraphPattern):
+            join = LittleJoin.of_group(pattern, where.graph)
+        else:
+            join = LittleJoin.of_quads(pattern, where.graph)
+        return join is not None and join.fits(store, _LITTLE)
+
+    def _token(self) -> str | None:
+        """See `engine_pattern`."""
+        return self._context.fresh_blank_node().value if self._update.service_hosts else None
+
+    def _load(self, operation: Load) -> ChangeSet:
+        quads = self._context.load(operation)
+        if operation.into is not None:
+            quads = _into(NamedNode(operation.into.value), quads)
         return change_of(self._state, (), quads)
+
+
+def _select(prologue: Prologue, variables: list[str], pattern: str) -> str:
+    """A SELECT of these variables, or of all where a template has none."""
+    projection = " ".join(f"?{name}" for name in variables) or "*"
+    return f"{_prologue_text(prologue)}SELECT {projection} WHERE {pattern}"
 
 
 def _into(graph: NamedNode, quads: Iterable[Quad]) -> Iterator[Quad]:
@@ -215,20 +264,24 @@ def _prologue_text(prologue: Prologue) -> str:
     return base + "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in prologue.prefixes)
 
 
-def _check_loads(update: Update, context: UpdateContext) -> None:
-    """Refuse LOAD from a host that is not allowed, before anything is evaluated.
+def check_calls(update: Update, context: UpdateContext) -> None:
+    """Raise HostNotAllowed for SERVICE and LOAD where they are not allowed, before anything is evaluated.
 
-    SILENT does not help: it is for failures, and this is a rule. What names no host that could be called,
-    such as an IRI of another scheme, fails to load as a missing document does, so there SILENT holds.
+    SILENT does not help: it is for failures, and this is a rule. But what names no host that could be called,
+    such as an IRI of another scheme, fails to load as a missing document does, so LOAD SILENT passes it over.
     """
+    check_services(update, context.service_allowed)
     for operation in update.operations:
         if not isinstance(operation, Load):
             continue
         source = operation.source.value
-        if context.load is not None and context.load_allowed(source):
-            continue
-        if not operation.silent or source.lower().startswith(("http:", "https:")):
+        if not context.load_allowed(source) and (not operation.silent or names_a_host(operation)):
             raise HostNotAllowed("LOAD", source)
+
+
+def names_a_host(load: Load) -> bool:
+    """Whether LOAD would call somebody."""
+    return load.source.value.lower().startswith(("http:", "https:"))
 
 
 def _check_using(update: Update) -> None:

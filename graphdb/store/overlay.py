@@ -5,13 +5,12 @@ from contextlib import ExitStack
 from itertools import chain
 from types import TracebackType
 
-from pyoxigraph import DefaultGraph, NamedNode, Quad
+from pyoxigraph import DefaultGraph, Quad
 
 from graphdb.errors import UnknownGraph
 from graphdb.model import ChangeSet, NamedGraph
-from graphdb.sparql.dataset import Dataset
 from graphdb.store.net_change import NetChange
-from graphdb.store.quad_store import Answer, QuadStore
+from graphdb.store.quad_store import QuadStore
 
 __all__ = ["BaseNotApplied", "Overlay", "RequestOverlay"]
 
@@ -46,18 +45,14 @@ class Overlay:
         """A layer for the operations of one request. The caller closes it; this state stays as it is."""
         return RequestOverlay(self)
 
-    def query_text(self, text: str, dataset: Dataset, *, default_graph: NamedNode | None = None) -> Answer:
-        """`QuadStore.query_text` on this state, on behalf of a request.
+    def applied_store(self) -> QuadStore:
+        """A store that is in this very state, to query it on behalf of a request.
 
-        Raises EvaluationFailed, BaseNotApplied.
+        Raises BaseNotApplied, StorageFull.
         """
-        return self._applied_store().query_text(text, dataset, default_graph=default_graph)
-
-    def _applied_store(self) -> QuadStore:
-        """The store, if it is this very state."""
         if self._pending:
             raise BaseNotApplied
-        return self._base if isinstance(self._base, QuadStore) else self._base._applied_store()
+        return self._base if isinstance(self._base, QuadStore) else self._base.applied_store()
 
     def contains(self, quad: Quad) -> bool:
         """Whether the quad is there."""
@@ -129,11 +124,12 @@ class RequestOverlay(Overlay):
         if self._scratch is not None:
             self._scratch.apply(change)
 
-    def _applied_store(self) -> QuadStore:
+    def applied_store(self) -> QuadStore:
+        """See `Overlay.applied_store`."""
         if not self._pending:
-            return super()._applied_store()
+            return super().applied_store()
         if self._scratch is None:
             assert isinstance(self._base, Overlay)
-            self._scratch = self._opened.enter_context(self._base._applied_store().scratch())
+            self._scratch = self._opened.enter_context(self._base.applied_store().scratch())
             self._scratch.apply(self.pending)
         return self._scratch

@@ -9,20 +9,34 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
-from pyoxigraph import DefaultGraph, NamedNode, Quad, QueryBoolean, QuerySolutions, QueryTriples, Store
+from pyoxigraph import (
+    BlankNode,
+    DefaultGraph,
+    Literal,
+    NamedNode,
+    Quad,
+    QueryBoolean,
+    QuerySolutions,
+    QueryTriples,
+    Store,
+    Triple,
+)
 
 from graphdb.errors import UnknownGraph
 from graphdb.model import ChangeSet, NamedGraph
-from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.engine_text import engine_text
 from graphdb.sparql.syntax import Query
 from graphdb.store.apply import apply_changes
-from graphdb.store.engine_errors import request_failures, storage_failures
+from graphdb.store.engine_errors import storage_failures
+from graphdb.store.engine_query import engine_query
 
-__all__ = ["Answer", "QuadStore"]
+__all__ = ["Answer", "QuadStore", "Term"]
 
 Answer = QuerySolutions | QueryTriples | QueryBoolean
+Term: TypeAlias = NamedNode | BlankNode | Literal | Triple
 
 
 class QuadStore:
@@ -51,7 +65,7 @@ class QuadStore:
         A dataset that names graphs overrides the FROM clauses of the query.
         Raises EvaluationFailed. Taking rows may raise pyoxigraph's own errors: see `request_failures`.
         """
-        return self.query_text(engine_text(query), dataset or _own_dataset(query), base_iri=query.base_iri)
+        return self.query_text(engine_text(query), dataset or own_dataset(query), base_iri=query.base_iri)
 
     def query_text(
         self,
@@ -66,20 +80,30 @@ class QuadStore:
         default_graph stands in for the store's default graph, beside all named graphs, where the dataset
         names none.
         """
-        with request_failures():
-            return self._store.query(
-                text,
-                base_iri=base_iri,
-                use_default_graph_as_union=self._union_default_graph
-                and not dataset
-                and default_graph is None,
-                default_graph=list(dataset.default_graphs) if dataset else default_graph,
-                named_graphs=list(dataset.named_graphs) if dataset else None,
-            )
+        return engine_query(
+            self._store,
+            text,
+            base_iri=base_iri,
+            default_graph=dataset.default_graphs if dataset else default_graph,
+            named_graphs=dataset.named_graphs if dataset else None,
+            union_default_graph=self._union_default_graph,
+        )
 
     def contains(self, quad: Quad) -> bool:
         """Whether the quad is there."""
         return quad in self._store
+
+    def matching(
+        self, subject: Term | None, predicate: Term | None, object_: Term | None, graph: NamedNode | None
+    ) -> Iterator[Quad]:
+        """The quads with these terms, None standing for any, as of the call.
+
+        They are of the graph, None standing for what queries without a dataset see as the default graph.
+        """
+        if isinstance(subject, Literal | Triple) or not isinstance(predicate, NamedNode | None):
+            return iter(())
+        default = None if self._union_default_graph else DefaultGraph()
+        return self._store.quads_for_pattern(subject, predicate, object_, graph or default)
 
     def graph_exists(self, graph: NamedGraph) -> bool:
         """True also for a graph that was created empty."""
@@ -167,11 +191,3 @@ def _remove(directory: Path) -> None:
         shutil.rmtree(directory, ignore_errors=True)
         if not directory.exists():
             return
-
-
-def _own_dataset(query: Query) -> Dataset:
-    """The FROM and FROM NAMED clauses of a query as a dataset."""
-    return Dataset(
-        tuple(NamedNode(clause.graph.value) for clause in query.dataset if not clause.named),
-        tuple(NamedNode(clause.graph.value) for clause in query.dataset if clause.named),
-    )

@@ -18,6 +18,8 @@ from serve.addresses import request_iri
 from serve.answers import Pipe, WorkerAnswer, Workers
 from serve.backend import Backend
 from serve.bodies import body_chunks
+from serve.graph.entity_tags import EntityTags
+from serve.graph.query_parameters import read_min_index
 from serve.graph.update import confirm
 from serve.negotiation import MediaType, Offer, choose
 from serve.parameters import Parameters, read_graph_iri
@@ -61,8 +63,8 @@ class _Target:
 class GraphStoreEndpoint:
     """GET, HEAD, PUT, POST and DELETE of /data and of what is below it."""
 
-    def __init__(self, backend: Backend, workers: Workers, body_bytes_max: int) -> None:
-        self._backend, self._workers = backend, workers
+    def __init__(self, backend: Backend, workers: Workers, tags: EntityTags, body_bytes_max: int) -> None:
+        self._backend, self._workers, self._tags = backend, workers, tags
         self._body_bytes_max = body_bytes_max
 
     async def get(self, request: Request) -> Response:
@@ -70,18 +72,35 @@ class GraphStoreEndpoint:
         parameters = Parameters(request.scope["query_string"])
         target = _target(request, parameters)
         syntax = _choose_syntax(request, parameters.one("format"), target)
+        if min_index := read_min_index(parameters):
+            await self._backend.wait_for_index(min_index, self._workers.time_limit_s)
         if target.graph is not None and not self._backend.graph_exists(target.graph):
             raise UnknownGraph(target.graph.value)
-        head = {"Content-Type": f"{syntax.media_type}; version=1.2", "Vary": "Accept"}
+        index = self._backend.exact_index()
+        state = self._state(self._backend.snapshot_index() if index is None else index, index, syntax)
+        if "ETag" in state and self._tags.is_known(request, state["ETag"]):
+            return without_body(state, 304)
+        content_type = {"Content-Type": f"{syntax.media_type}; version=1.2"}
         if request.method == "HEAD":
-            return without_body(head)
+            return without_body(content_type | state)
 
         def produce(pipe: Pipe) -> None:
-            pipe.headers = head | {"X-Snapshot-Index": str(self._backend.snapshot_index())}
-            for chunk in write_quads(self._quads(target, syntax), syntax):
+            before = self._backend.exact_index()
+            seen = self._backend.snapshot_index()
+            quads = self._quads(target, syntax)
+            exact = before if before == self._backend.exact_index() else None
+            pipe.headers = content_type | self._state(seen, exact, syntax)
+            for chunk in write_quads(quads, syntax):
                 pipe.write(chunk)
 
         return WorkerAnswer(self._workers, produce)
+
+    def _state(self, seen: int, exact: int | None, syntax: RdfSyntax) -> dict[str, str]:
+        """The headers that say of which state an answer is: of log index seen or later; exact where known."""
+        head = {"Vary": "Accept", "Cache-Control": "no-cache", "X-Snapshot-Index": str(seen)}
+        if exact is not None:
+            head |= {"X-Snapshot-Index": str(exact), "ETag": self._tags.tag(exact, syntax.name.lower())}
+        return head
 
     def _quads(self, target: _Target, syntax: RdfSyntax) -> Iterator[Quad]:
         """The quads as the answer shows them: JSON-LD of one graph does not name it, as Turtle does not."""

@@ -1,8 +1,7 @@
 """`/metrics`: what the port counts and how its process does, for Prometheus."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from time import perf_counter
+from collections.abc import Callable
+from typing import Literal, TypeAlias, get_args
 
 from prometheus_client import (
     CollectorRegistry,
@@ -17,16 +16,31 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from serve.backend import Backend
+from serve.graph.result_cache import ResultCache
 
-__all__ = ["Metrics", "MetricsEndpoint"]
+__all__ = ["Metrics", "MetricsEndpoint", "Outcome"]
 
+Outcome: TypeAlias = Literal[
+    "ok",
+    "cached",
+    "not_modified",
+    "rejected",  # never begun: the request was wrong, or asked for what is not allowed
+    "failed",  # an error that the query or the service met
+    "timeout",
+    "memory",
+    "cancelled",
+    "disconnected",
+    "overloaded",
+    "broken",  # failed when the head of the answer was sent already
+]
+KILLS = ("timeout", "memory", "cancelled", "disconnected")
 _SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60)
 
 
 class Metrics:
     """One application's counters, in a registry of their own, so that several can live in one process."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, cache: ResultCache) -> None:
         self.registry = CollectorRegistry()
         self._queries = Counter("service_service_queries", "Queries executed.", registry=self.registry)
         self._durations = Histogram(
@@ -35,35 +49,70 @@ class Metrics:
             buckets=_SECONDS,
             registry=self.registry,
         )
+        outcomes = Counter(
+            "service_service_query_outcomes", "What became of queries.", ["outcome"], registry=self.registry
+        )
+        # bound once: looking a label up costs more than counting
+        self._outcomes = {outcome: outcomes.labels(outcome) for outcome in get_args(Outcome)}
+        kills = Counter(
+            "service_service_queries_killed",
+            "Queries ended while a reader was at them.",
+            ["reason"],
+            registry=self.registry,
+        )
+        self._kills = {reason: kills.labels(reason) for reason in KILLS}
+        self._cache_hits = Counter(
+            "service_service_query_cache_hits", "Queries answered from the cache.", registry=self.registry
+        )
+        self._cache_misses = Counter(
+            "service_service_query_cache_misses", "Queries looked for in vain.", registry=self.registry
+        )
         # Counted by whoever holds elections; a node that stands alone never does.
         self.leader_elections = Counter(
             "service_service_leader_elections", "Leader elections.", registry=self.registry
         )
-        self._gauge("service_service_cluster_size", "Members of the cluster.").set_function(
-            lambda: len(backend.status().cluster_members)
-        )
-        self._gauge("service_service_is_leader", "1 where this node leads, else 0.").set_function(
-            lambda: backend.status().role in ("leader", "standalone")
-        )
+        self._watch_node(backend)
+        self._watch_cache(cache)
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
 
-    def _gauge(self, name: str, help_text: str) -> Gauge:
-        return Gauge(name, help_text, registry=self.registry)
+    def _watch_node(self, backend: Backend) -> None:
+        def queries(state: str) -> Callable[[], float]:
+            return lambda: sum(query.state == state for query in backend.running_queries())
 
-    @contextmanager
-    def query(self) -> Iterator[None]:
-        """Count what happens inside as one query, also where it fails."""
-        started = perf_counter()
-        try:
-            yield
-        finally:
-            self.count_query(started)
+        self._gauge("queries_running", "Queries that readers are at.", queries("running"))
+        self._gauge("queries_queued", "Queries that wait for a reader.", queries("queued"))
+        self._gauge("cluster_size", "Members of the cluster.", lambda: len(backend.status().cluster_members))
+        self._gauge(
+            "is_leader",
+            "1 where this node leads, else 0.",
+            lambda: backend.status().role in ("leader", "standalone"),
+        )
 
-    def count_query(self, started: float) -> None:
-        """Count a query that began at this perf_counter() and is over."""
+    def _watch_cache(self, cache: ResultCache) -> None:
+        self._gauge("query_cache_bytes", "Memory that kept answers take.", lambda: cache.size)
+        self._gauge("query_cache_entries", "Answers that are kept.", lambda: len(cache))
+
+    def _gauge(self, name: str, help_text: str, read: Callable[[], float]) -> None:
+        Gauge(f"service_service_{name}", help_text, registry=self.registry).set_function(read)
+
+    def count_outcome(self, outcome: Outcome) -> None:
+        """Count a request for a query that is over."""
+        self._outcomes[outcome].inc()
+
+    def count_query(self, seconds: float) -> None:
+        """Count a query that was not refused before it began, and how long it took."""
         self._queries.inc()
-        self._durations.observe(perf_counter() - started)
+        self._durations.observe(seconds)
+
+    def count_kill(self, reason: Outcome) -> None:
+        """Count a query that was ended while a reader was at it; other outcomes are no kills."""
+        if reason in self._kills:
+            self._kills[reason].inc()
+
+    def count_lookup(self, found: bool) -> None:
+        """Count a query that was looked for in the cache."""
+        (self._cache_hits if found else self._cache_misses).inc()
 
 
 class MetricsEndpoint:

@@ -1,16 +1,19 @@
 """`/update`: updates by the SPARQL 1.1 Protocol, section 2.2."""
 
+from time import perf_counter
+
 import orjson
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from graphdb.errors import InvalidParameter, UnsupportedMediaType
+from graphdb.errors import GraphDBError, InvalidParameter, UnsupportedMediaType
 from graphdb.model import Confirmation
 from graphdb.sparql.gate import GateLimits, read_update
 from serve.addresses import request_iri
 from serve.backend import Backend
 from serve.bodies import content_type, read_body, read_text
+from serve.graph.query_accounts import Account, QueryAccounts, outcome_of
 from serve.parameters import Parameters, read_dataset
 
 __all__ = ["FORM_TYPE", "UPDATE_TYPE", "UpdateEndpoint", "confirm"]
@@ -36,8 +39,11 @@ def confirm(confirmation: Confirmation) -> Response:
 class UpdateEndpoint:
     """POST of /update."""
 
-    def __init__(self, backend: Backend, body_bytes_max: int, limits: GateLimits) -> None:
-        self._backend, self._body_bytes_max, self._limits = backend, body_bytes_max, limits
+    def __init__(
+        self, backend: Backend, accounts: QueryAccounts, body_bytes_max: int, limits: GateLimits
+    ) -> None:
+        self._backend, self._accounts = backend, accounts
+        self._body_bytes_max, self._limits = body_bytes_max, limits
 
     async def post(self, request: Request) -> Response:
         """The update as the body, or as a field of a form."""
@@ -55,13 +61,21 @@ class UpdateEndpoint:
         raise UnsupportedMediaType(media_type.name, (UPDATE_TYPE, FORM_TYPE))
 
     async def _apply(self, request: Request, parameters: Parameters, text: str) -> Response:
+        account = Account(text, "UPDATE", perf_counter())
         using = read_dataset(parameters, "using-graph-uri", "using-named-graph-uri")
         base_iri = request_iri(request)
         if len(text) <= SHORT_TEXT_CHARACTERS:
             update = read_update(text, base_iri, self._limits)
         else:
             update = await run_in_threadpool(read_update, text, base_iri, self._limits)
-        return confirm(await self._backend.update(update, using))
+        try:
+            confirmation = await self._backend.update(update, using)
+        except GraphDBError as error:
+            self._accounts.close_update(account, outcome_of(error))
+            raise
+        account.snapshot_index = confirmation.snapshot_index
+        self._accounts.close_update(account, "ok")
+        return confirm(confirmation)
 
 
 def _required(fields: Parameters) -> str:

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.__main__ import main
+from benchmarks.fuzz import PROGRAMS
+from benchmarks.fuzz import run as fuzz_run
+from benchmarks.hostile_queries import ATTACKS
 from benchmarks.report import Row, interleave
 from benchmarks.service import BenchmarkError, flight_triples
 
@@ -40,6 +44,41 @@ def test_benchmark_runs(name: str) -> None:
     assert all(
         row["floor"] > 0 and row["ours"] > 0 and row["ratio"] == row["ours"] / row["floor"] for row in rows
     )
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_hostile_runs() -> None:
+    command = [sys.executable, "-m", "benchmarks", "hostile", "--scale", "0.01", "--only", "nested", "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=200)
+    assert done.returncode in (0, 1), done.stderr
+    (row,) = json.loads(done.stdout)
+    assert row["statuses"] == {"400": 1}
+    assert row["is_expected"]
+    assert row["ratio"] == row["median_ms"] / row["median_before_ms"]
+
+
+def test_fuzz_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fuzz", "--target", "parser", "--seconds", "30", "--seed", "7", "--cases", "50"]) == 0
+    assert "parser" in capsys.readouterr().out
+
+
+def test_fuzz_reports_a_process_that_dies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PROGRAMS, "parser", "tests.no_such_program")
+    (line,) = fuzz_run(seconds=1, seed=0, cases=1, target="parser")
+    assert not line.passes
+    assert "No module named" in line.findings[0]["what"]
+    assert line.cells()["findings"] == "1"
+    assert "nothing yet" in line.notes()[0]
+
+
+def test_unknown_hostile_query_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["hostile", "--only", "no such"]) == 2
+    assert capsys.readouterr().err == "benchmarks: no hostile query has 'no such' in its name\n"
+
+
+def test_hostile_queries_have_names_of_their_own() -> None:
+    assert len({attack.name for attack in ATTACKS}) == len(ATTACKS)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import signal
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.support.service import Service, free_port
@@ -21,6 +22,15 @@ def test_update_then_query_over_http(service: Service) -> None:
     assert confirmation["affected_triples"] == 2
     rows = service.select("SELECT ?o WHERE { <urn:t:a> <urn:t:p> ?o } ORDER BY ?o")
     assert rows == [{"o": "1"}, {"o": "2"}]
+
+
+@pytest.mark.parametrize("protocol", ["websocket", "h2c"])
+def test_request_to_upgrade_is_answered_without(service: Service, protocol: str) -> None:
+    headers = {"Connection": "Upgrade", "Upgrade": protocol}
+    answer = httpx.post(
+        f"{service.url}/sparql", data={"query": "ASK {}"}, headers=headers, timeout=10, trust_env=False
+    )
+    assert (answer.status_code, answer.json()["boolean"]) == (200, True)
 
 
 def test_data_directory_in_use_is_one_line_and_exit_code_1(service: Service) -> None:

@@ -1,35 +1,19 @@
 """Port 7001 with a certificate."""
 
-import shutil
 import ssl
-import subprocess
 from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.support.certificate import certificate_and_key, needs_openssl
 from tests.support.service import Service
 
-pytestmark = [
-    pytest.mark.ray,
-    pytest.mark.skipif(
-        shutil.which("openssl") is None, reason="openssl, which makes the certificate, is missing"
-    ),
-]
-
-
-def _certificate(directory: Path) -> tuple[Path, Path]:
-    """A self-signed certificate for localhost, and its key."""
-    certificate, key = directory / "certificate.pem", directory / "key.pem"
-    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    files = ["-keyout", str(key), "-out", str(certificate)]
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files]
-    subprocess.run(command, check=True, capture_output=True)
-    return certificate, key
+pytestmark = [pytest.mark.ray, needs_openssl]
 
 
 def test_the_port_speaks_tls_and_nothing_else(tmp_path: Path) -> None:
-    certificate, key = _certificate(tmp_path)
+    certificate, key = certificate_and_key(tmp_path)
     config = tmp_path / "graphdb.toml"
     config.write_text(f'[server]\ntls_cert_file = "{certificate}"\ntls_key_file = "{key}"\n')
     service = Service(tmp_path / "data", "--config", str(config))

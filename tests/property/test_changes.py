@@ -78,7 +78,7 @@ def test_a_request_queries_its_own_changes(state: Twin, data: st.DataObject) -> 
             change = data.draw(changes(end))
             request.push(change)
             end = end.after(change)
-            answer = request.query_text(
+            answer = request.applied_store().query_text(
                 "SELECT ?s ?p ?o ?g { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }", Dataset()
             )
             assert isinstance(answer, QuerySolutions)

@@ -11,6 +11,7 @@ from graphdb.config import Settings
 from graphdb.log.file_log import FileLogConfig
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
+from tests.support.shards import no_readers
 
 WRITERS = 8
 
@@ -31,7 +32,7 @@ async def _serve(data_dir: Path, first: int, acknowledged: Connection) -> None:
         return log.endpoint()
 
     settings = Settings(server={"data_dir": data_dir})
-    shard = StoreShard(settings, LogClient(endpoint), ShardConfig(checkpoint_log_bytes=20_000))
+    shard = StoreShard(settings, LogClient(endpoint), no_readers(), ShardConfig(checkpoint_log_bytes=20_000))
     await shard.start()
     await asyncio.gather(*(_write(shard, first + writer, acknowledged) for writer in range(WRITERS)))
 

@@ -15,6 +15,7 @@ from actors.store_shard import StoreShard
 from actors.update_log import UpdateLog
 from graphdb.config import Settings
 from tests.simulation.killed_node import WRITERS, serve
+from tests.support.shards import no_readers
 
 KILLS = 20
 
@@ -58,7 +59,7 @@ async def recovered(data_dir: Path) -> tuple[set[int], set[int], int]:
     async def endpoint() -> str:
         return log.endpoint()
 
-    shard = StoreShard(Settings(server={"data_dir": data_dir}), LogClient(endpoint))
+    shard = StoreShard(Settings(server={"data_dir": data_dir}), LogClient(endpoint), no_readers())
     await shard.start()
     numbers: dict[NamedNode, set[int]] = {NamedNode("urn:number"): set(), NamedNode("urn:twin"): set()}
     for quad in shard.dataset_quads():

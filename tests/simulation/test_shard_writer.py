@@ -143,7 +143,7 @@ class Requests:
         random = Random(seed)
         size = random.choice([1, 1, 2, 2, 2, 5, 5, 30])
         if random.randrange(6) == 0:
-            list(state.query_text("SELECT * { GRAPH ?g { ?s ?p ?o } }", Dataset()))  # type: ignore[arg-type]
+            list(state.applied_store().query_text("SELECT * { GRAPH ?g { ?s ?p ?o } }", Dataset()))  # type: ignore[arg-type]
         if random.randrange(10) == 0:
             raise AlreadyExists("graph", "urn:g")
         names = random.sample([*(f"n{i}" for i in range(30)), *(f"b{i}" for i in range(30))], size)

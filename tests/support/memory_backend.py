@@ -5,25 +5,34 @@ Planning, staging and applying are the real ones; what is missing is durability.
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Iterable, Iterator
+from functools import partial
 from secrets import token_hex
 
 from pyoxigraph import BlankNode, NamedNode, Quad, Store
 
-from graphdb.errors import HostNotAllowed
+from graphdb.errors import HostNotAllowed, IndexNotReached
 from graphdb.model import ChangeSet, Confirmation, NamedGraph
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.pieces import Sink
 from graphdb.rdf.reading import read_quads
 from graphdb.sparql import gate
-from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.dataset import Dataset, own_dataset
+from graphdb.sparql.engine_text import engine_text
+from graphdb.sparql.explain import scans_of
 from graphdb.sparql.parser import Query
+from graphdb.sparql.results import Answer, write_answer
 from graphdb.sparql.syntax import Update
 from graphdb.sparql.terms import Iri
 from graphdb.sparql.update import UpdateContext, plan_update
+from graphdb.store.explaining import explain
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
+from graphdb.store.small_joins import LittleJoin
 from graphdb.store.staging import StagedBody, graph_deletion
-from serve.backend import ClusterMember, Evaluated, NodeStatus
+from serve.backend import AnswerStream, ClusterMember, Evaluated, NodeStatus, QueryRequest, RunningQuery
+from tests.support.memory_reader import MemoryReaders, MemoryStream, Write
 
 __all__ = ["MemoryBackend"]
 
@@ -35,14 +44,60 @@ class MemoryBackend:
         self._limits = limits or gate.GateLimits()
         self.store = QuadStore(Store(), union_default_graph=union_default_graph)
         self.status_word = "healthy"
+        self.entries_at_once = -1  # no join is little, so that tests choose what a reader gets
+        self.readers = MemoryReaders()
         self._index = 0
+        self._is_changing = False
         self._writing = threading.Lock()
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
+        self._check(query)
+        return Evaluated(self.store.query(query, dataset), self._index)
+
+    def _check(self, query: Query) -> None:
         gate.check(query, self._limits)
         for endpoint in query.service_hosts:
             raise HostNotAllowed("SERVICE", endpoint.value if isinstance(endpoint, Iri) else "any host")
-        return Evaluated(self.store.query(query, dataset), self._index)
+
+    async def start_query(self, request: QueryRequest) -> AnswerStream:
+        self._check(request.query)
+
+        def begin(stream: MemoryStream) -> Write:
+            with self._writing:  # so that the index is exactly that of what the query sees
+                stream.has_begun(self._index)
+                if request.explain:
+                    return partial(self._explain, request)
+                return partial(write_answer, self.store.query(request.query, request.dataset), request.format)
+
+        return await self.readers.start(MemoryStream(request), begin)
+
+    def _explain(self, request: QueryRequest, sink: Sink) -> None:
+        query = request.query
+
+        def ask(text: str) -> Answer:
+            return self.store.query_text(text, request.dataset or own_dataset(query), base_iri=query.base_iri)
+
+        counts = [scan.count_query for scan in scans_of(query)]
+        explain(ask, engine_text(query), counts, sink, time.monotonic)
+
+    def running_queries(self) -> list[RunningQuery]:
+        return [stream.shown() for stream in self.readers.streams.values()]
+
+    def cancel_query(self, query_id: str) -> bool:
+        return self.readers.cancel(query_id)
+
+    def exact_index(self) -> int | None:
+        return None if self._is_changing else self._index
+
+    async def wait_for_index(self, index: int, timeout_s: float) -> None:
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        while self._index < index:
+            if asyncio.get_running_loop().time() >= deadline:
+                raise IndexNotReached(f"this node is at index {self._index}, not yet at {index}")
+            await asyncio.sleep(0.005)
+
+    def joins_little(self, join: LittleJoin) -> bool:
+        return join.fits(self.store, self.entries_at_once)
 
     async def update(self, update: Update, using: Dataset) -> Confirmation:
         gate.check(update, self._limits)
@@ -56,8 +111,12 @@ class MemoryBackend:
     def _apply(self, parts: Iterable[ChangeSet]) -> Confirmation:
         changes = [part for part in parts if part]
         if changes:
-            self.store.apply_many(changes)
-            self._index += 1
+            self._is_changing = True
+            try:
+                self.store.apply_many(changes)
+                self._index += 1
+            finally:
+                self._is_changing = False
         return Confirmation(self._index, sum(part.affected_triples for part in changes))
 
     def graph_exists(self, graph: NamedGraph) -> bool:

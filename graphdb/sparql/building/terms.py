@@ -54,6 +54,7 @@ class TermBuilder:
 
     def version_decl(self, parts: list[Any], start: int, end: int) -> None:
         """VERSION announces, and changes nothing: the grammar reads 1.2 whatever is announced."""
+        self._unescaped(parts[0][1:-1], end - len(parts[0]) + 1)
 
     def prologue(self, parts: list[Any], start: int, end: int) -> Prologue:
         self.in_force = Prologue(self.base, tuple(self.prefixes.items()))

@@ -147,6 +147,8 @@ class UpdateBuilder(QueryBuilder):
         for subject in _subjects(quads):
             if isinstance(subject, RdfLiteral):
                 raise self.fault("data cannot have a literal as a subject", subject.span.start)
+            if isinstance(subject, TripleTerm):
+                raise self.fault("data cannot have a triple term as a subject", subject.span.start)
 
     def _refuse_blank_nodes(self, quads: Sequence[QuadPattern], where: str) -> None:
         for term in _terms(quads):

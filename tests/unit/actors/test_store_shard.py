@@ -29,6 +29,7 @@ from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.store.quad_store import QuadStore
+from tests.support.shards import no_readers
 
 SMALL = FileLogConfig(segment_bytes=4096, reserve_bytes=4096)
 Use = Callable[[StoreShard], Awaitable[None]]
@@ -45,7 +46,7 @@ async def _with_shard(data_dir: Path, use: Use, config: ShardConfig) -> None:
     async def endpoint() -> str:
         return log.endpoint()
 
-    shard = StoreShard(Settings(server={"data_dir": data_dir}), LogClient(endpoint), config)
+    shard = StoreShard(Settings(server={"data_dir": data_dir}), LogClient(endpoint), no_readers(), config)
     try:
         await shard.start()
         await use(shard)

@@ -4,6 +4,7 @@ A subclass gives the fixture `node`; what is async of it runs on `loop`, one loo
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any, TypeVar
 
@@ -14,8 +15,12 @@ from graphdb.errors import (
     AlreadyExists,
     BodyTooLarge,
     HostNotAllowed,
+    IndexNotReached,
     InvalidParameter,
     LimitExceeded,
+    NotAcceptable,
+    QueryCancelled,
+    QueryTimeout,
     RdfSyntaxError,
     UnknownGraph,
 )
@@ -23,7 +28,8 @@ from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
-from serve.backend import Backend
+from graphdb.sparql.results import ResultFormat
+from serve.backend import AnswerStream, Backend, QueryRequest
 
 __all__ = ["BackendContract"]
 
@@ -31,6 +37,28 @@ T = TypeVar("T")
 G = NamedNode("http://g/1")
 ONE = b'<http://x/s> <http://x/p> "one" .\n'
 TWO = b'<http://x/s> <http://x/p> "two" .\n'
+
+
+# Rows without end, for what is called a second here, over the data of `fill`; and no row for seconds.
+ENDLESS = "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l }"
+SILENT = "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }"
+
+
+def asked(
+    text: str, fmt: ResultFormat = ResultFormat.TSV, dataset: Dataset | None = None, timeout_s: float = 30
+) -> QueryRequest:
+    return QueryRequest(parse_query(text, None), dataset or Dataset(), fmt, timeout_s)
+
+
+async def pieces_of(stream: AnswerStream) -> list[bytes]:
+    """Everything that is still to be read; the stream is closed then."""
+    pieces = []
+    try:
+        while (piece := await stream.read()) is not None:
+            pieces.append(piece)
+    finally:
+        stream.close()
+    return pieces
 
 
 async def body(*pieces: bytes) -> AsyncIterator[bytes]:
@@ -210,3 +238,176 @@ class BackendContract:
         assert (status.status, status.role) == ("healthy", "standalone")
         assert status.snapshot_index == node.snapshot_index()
         assert [member.node_id for member in status.cluster_members] == [status.node_id]
+
+    # Queries that readers evaluate
+
+    def fill(self, node: Backend) -> None:
+        """250 triples."""
+        self.write(node, *(f"<http://x/s> <http://x/p> <http://x/{n}> .\n".encode() for n in range(250)))
+
+    def answer(self, node: Backend, request: QueryRequest) -> bytes:
+        async def work() -> bytes:
+            return b"".join(await pieces_of(await node.start_query(request)))
+
+        return self.run(work())
+
+    def test_a_reader_gives_the_whole_answer(self, node: Backend) -> None:
+        self.write(node, ONE, TWO)
+
+        async def work() -> None:
+            stream = await node.start_query(asked("SELECT ?o { ?s ?p ?o } ORDER BY ?o"))
+            assert (stream.snapshot_index, stream.is_exact) == (node.snapshot_index(), True)
+            assert stream.where
+            assert await pieces_of(stream) == [b'?o\n"one"\n"two"\n']
+
+        self.run(work())
+        assert node.running_queries() == []
+
+    def test_a_long_answer_comes_in_pieces(self, node: Backend) -> None:
+        self.fill(node)
+
+        async def work() -> list[bytes]:
+            return await pieces_of(await node.start_query(asked("SELECT ?s ?t { ?s ?p ?o . ?t ?q ?r }")))
+
+        pieces = self.run(work())
+        assert len(pieces) > 2
+        assert max(map(len, pieces)) < 200_000
+        assert b"".join(pieces) == b"?s\t?t\n" + b"<http://x/s>\t<http://x/s>\n" * 250 * 250
+
+    def test_a_reader_sees_what_was_confirmed(self, node: Backend) -> None:
+        for count in range(1, 6):
+            written = self.update(node, f"INSERT DATA {{ <http://x/s> <http://x/p> {count} }}")
+
+            async def work() -> tuple[int, bytes]:
+                stream = await node.start_query(asked("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }"))
+                return stream.snapshot_index, b"".join(await pieces_of(stream))
+
+            index, answer = self.run(work())
+            assert index >= written.snapshot_index
+            assert answer == b"?n\n%d\n" % count
+
+    def test_a_reader_and_the_dataset_of_the_protocol(self, node: Backend) -> None:
+        self.write(node, ONE, graph=G)
+        self.write(node, TWO)
+        text = f"SELECT ?o FROM <{G.value}> {{ ?s ?p ?o }}"
+        assert self.answer(node, asked("SELECT ?o { ?s ?p ?o }")) == b'?o\n"two"\n'
+        assert self.answer(node, asked(text)) == b'?o\n"one"\n'
+        other = Dataset((NamedNode("http://g/2"),))
+        assert self.answer(node, asked(text, dataset=other)) == b"?o\n"
+        assert self.answer(node, asked("SELECT ?o { ?s ?p ?o }", dataset=Dataset((G,)))) == b'?o\n"one"\n'
+
+    @pytest.mark.parametrize(
+        ("text", "fmt", "answer"),
+        [
+            ("ASK { ?s ?p 1 }", ResultFormat.JSON, b'{"head":{},"boolean":false}'),
+            ("SELECT ?o { ?s ?p ?o }", ResultFormat.CSV, b"o\r\none\r\n"),
+            ("SELECT ?o { ?s ?p ?o }", ResultFormat.NDJSON, b'{"o":{"type":"literal","value":"one"}}\n'),
+            ("CONSTRUCT WHERE { ?s ?p ?o }", ResultFormat.N_TRIPLES, ONE),
+            ("DESCRIBE <http://x/s>", ResultFormat.CANONICAL_N_TRIPLES, ONE),
+        ],
+    )
+    def test_formats_of_a_reader(self, node: Backend, text: str, fmt: ResultFormat, answer: bytes) -> None:
+        self.write(node, ONE)
+        assert self.answer(node, asked(text, fmt)) == answer
+
+    def test_what_a_reader_refuses(self, node: Backend) -> None:
+        pattern = " . ".join(f"?s <http://x/p> ?o{number}" for number in range(60))
+        with pytest.raises(LimitExceeded, match="patterns per group"):
+            self.answer(node, asked(f"SELECT * {{ {pattern} }}"))
+        with pytest.raises(HostNotAllowed):
+            self.answer(node, asked("SELECT * { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } }"))
+        with pytest.raises(NotAcceptable):
+            self.answer(node, asked(r'SELECT ("\u0001" AS ?x) {}', ResultFormat.XML))
+        assert node.running_queries() == []
+        assert self.answer(node, asked("SELECT ?o { ?s ?p ?o }")) == b"?o\n"
+
+    @pytest.mark.parametrize("text", [ENDLESS, SILENT], ids=["with rows", "without rows"])
+    def test_a_query_past_its_time_limit(self, node: Backend, text: str) -> None:
+        self.fill(node)
+        began = time.monotonic()
+        with pytest.raises(QueryTimeout):
+            self.answer(node, asked(text, timeout_s=0.5))
+        assert 0.3 < time.monotonic() - began < 2
+        assert node.running_queries() == []
+        assert self.answer(node, asked("SELECT (1 AS ?x) {}")) == b"?x\n1\n"
+
+    def test_running_queries_are_listed_and_cancelled(self, node: Backend) -> None:
+        self.fill(node)
+
+        async def work() -> None:
+            stream = await node.start_query(asked(ENDLESS))
+            assert await stream.read()
+            [shown] = node.running_queries()
+            assert (shown.id, shown.text, shown.form) == (stream.query_id, ENDLESS, "SELECT")
+            assert (shown.state, shown.where) == ("running", stream.where)
+            assert shown.age_seconds >= 0
+            assert node.cancel_query(stream.query_id)
+            with pytest.raises(QueryCancelled):
+                await pieces_of(stream)
+            assert not node.cancel_query(stream.query_id)
+
+        self.run(work())
+        assert node.running_queries() == []
+
+    def test_cancelling_reaches_one_who_waits(self, node: Backend) -> None:
+        self.fill(node)
+
+        async def work() -> None:
+            stream = await node.start_query(asked(SILENT))
+            waiting = asyncio.create_task(pieces_of(stream))
+            await asyncio.sleep(0.1)
+            began = time.monotonic()
+            assert node.cancel_query(stream.query_id)
+            with pytest.raises(QueryCancelled):
+                await waiting
+            assert time.monotonic() - began < 1
+
+        self.run(work())
+
+    def test_cancelling_what_does_not_run(self, node: Backend) -> None:
+        assert not node.cancel_query("nothing")
+
+    def test_closing_a_stream_ends_its_query(self, node: Backend) -> None:
+        self.fill(node)
+
+        async def work() -> None:
+            stream = await node.start_query(asked(ENDLESS))
+            await stream.read()
+            stream.close()
+            assert node.running_queries() == []
+            stream.close()
+
+        self.run(work())
+        assert self.answer(node, asked("SELECT (1 AS ?x) {}")) == b"?x\n1\n"
+
+    def test_several_queries_at_once(self, node: Backend) -> None:
+        self.fill(node)
+
+        async def work() -> list[list[bytes]]:
+            async def one(number: int) -> list[bytes]:
+                text = f"SELECT (COUNT(*) + {number} AS ?n) {{ ?s ?p ?o }}"
+                return await pieces_of(await node.start_query(asked(text)))
+
+            return await asyncio.gather(*map(one, range(6)))
+
+        assert self.run(work()) == [[b"?n\n%d\n" % (250 + number)] for number in range(6)]
+
+    def test_the_exact_index(self, node: Backend) -> None:
+        assert node.exact_index() == node.snapshot_index()
+        written = self.write(node, ONE)
+        assert node.exact_index() == node.snapshot_index() == written.snapshot_index
+
+    def test_waiting_for_an_index(self, node: Backend) -> None:
+        now = node.snapshot_index()
+        self.run(node.wait_for_index(now, 0.0))
+        with pytest.raises(IndexNotReached, match=str(now + 1)):
+            self.run(node.wait_for_index(now + 1, 0.1))
+
+        async def work() -> None:
+            waiting = asyncio.create_task(node.wait_for_index(now + 1, 10.0))
+            await asyncio.sleep(0.02)
+            assert not waiting.done()
+            await node.update(parse_update("INSERT DATA { <http://x/s> <http://x/p> 1 }", None), Dataset())
+            await waiting
+
+        self.run(work())

@@ -27,7 +27,7 @@ def base_url(backend: MemoryBackend) -> Iterator[str]:
 @pytest.fixture
 def client(base_url: str) -> Iterator[httpx.Client]:
     """A client of an empty dataset."""
-    with httpx.Client(base_url=base_url, trust_env=False, headers={"Accept": "*/*"}) as http:
+    with httpx.Client(base_url=base_url, trust_env=False, headers={"Accept": "*/*"}, timeout=30) as http:
         update(http, "DROP ALL")
         yield http
 

@@ -1,10 +1,29 @@
 """/health and /metrics, and the list of endpoints at the root."""
 
+import contextlib
+import time
+
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from graphdb.config import Settings
+from graphdb.errors import (
+    EvaluationFailed,
+    NotAcceptable,
+    Overloaded,
+    QueryCancelled,
+    QueryMemoryExceeded,
+    QueryTimeout,
+)
+from graphdb.node import RunningQuery
+from serve.graph_app import build_app
+from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
+from tests.support.scripted_backend import HANG, ScriptedBackend, ScriptedStream, Step
+
+OUTCOMES_TOTAL = "service_service_query_outcomes_total"
+KILLED_TOTAL = "service_service_queries_killed_total"
 
 
 def test_health_record(client: httpx.Client) -> None:
@@ -78,6 +97,90 @@ def test_a_query_that_moves_to_a_worker_is_counted_once(client: httpx.Client) ->
     answer = client.get("/sparql", params={"query": "SELECT ?o { <urn:long> <urn:p> ?o }"})
     assert len(answer.json()["results"]["bindings"]) == 200
     assert samples(client)["service_service_queries_total"] - before["service_service_queries_total"] == 1
+
+
+def labelled(client: httpx.Client, name: str) -> dict[str, float]:
+    families = text_string_to_metric_families(client.get("/metrics").text)
+    return {
+        next(iter(sample.labels.values())): sample.value
+        for family in families
+        for sample in family.samples
+        if sample.name == name
+    }
+
+
+def growth(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
+    return {name: after[name] - before[name] for name in after if after[name] != before[name]}
+
+
+OUTCOMES: dict[str, list[Step]] = {
+    "ok": [b"abc"],
+    "overloaded": [Overloaded("too much")],
+    "failed": [EvaluationFailed("no")],
+    "timeout": [b"abc", QueryTimeout("late")],
+    "memory": [QueryMemoryExceeded("much")],
+    "cancelled": [b"a", b"b", QueryCancelled("no")],
+    "broken": [b"a", b"b", EvaluationFailed("no")],
+    "rejected": [NotAcceptable("text/csv", ())],
+    "disconnected": [HANG],
+}
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_outcomes_and_kills(outcome: str) -> None:
+    backend = ScriptedBackend()
+    stream = ScriptedStream(*OUTCOMES[outcome])
+    backend.answer_with(stream)
+    with (
+        serving(build_app(backend, Settings())) as url,
+        httpx.Client(base_url=url, trust_env=False) as client,
+    ):
+        before = [labelled(client, name) for name in (OUTCOMES_TOTAL, KILLED_TOTAL)]
+        with contextlib.suppress(httpx.RemoteProtocolError, httpx.ReadTimeout):
+            client.get("/sparql", params={"query": "SELECT * { ?s ?p ?o . ?o ?q ?r }"}, timeout=0.3)
+        deadline = time.monotonic() + 5
+        while not (grown := growth(before[0], labelled(client, OUTCOMES_TOTAL))):
+            assert time.monotonic() < deadline
+        assert grown == {outcome: 1}
+        killed = {outcome: 1} if outcome in ("timeout", "memory", "cancelled", "disconnected") else {}
+        assert growth(before[1], labelled(client, KILLED_TOTAL)) == killed
+        assert samples(client)["service_service_queries_total"] == 1
+
+
+def test_refusals_before_evaluation_are_no_queries(client: httpx.Client) -> None:
+    before, queries = labelled(client, OUTCOMES_TOTAL), samples(client)["service_service_queries_total"]
+    client.get("/sparql", params={"query": "not a query"})
+    client.get("/sparql", params={"query": "ASK {}", "timeout": "x"})
+    client.post("/sparql", content="ASK {}")
+    assert growth(before, labelled(client, OUTCOMES_TOTAL)) == {"rejected": 3}
+    assert samples(client)["service_service_queries_total"] == queries
+
+
+def test_the_cache_is_counted(client: httpx.Client) -> None:
+    query = {"query": "SELECT * { ?s ?p ?o . ?o ?q ?r } # for the cache"}
+    before, outcomes = samples(client), labelled(client, OUTCOMES_TOTAL)
+    for headers in ({}, {}, {}, {"Cache-Control": "no-cache"}, {"If-None-Match": "*"}):
+        client.get("/sparql", params=query, headers=headers)
+    after = samples(client)
+    name = "service_service_query_cache"
+    assert after[f"{name}_hits_total"] - before[f"{name}_hits_total"] == 2
+    assert after[f"{name}_misses_total"] - before[f"{name}_misses_total"] == 1
+    assert after[f"{name}_entries"] >= 1
+    assert after[f"{name}_bytes"] > len(query["query"])
+    assert growth(outcomes, labelled(client, OUTCOMES_TOTAL)) == {"ok": 2, "cached": 2, "not_modified": 1}
+    assert after["service_service_queries_total"] - before["service_service_queries_total"] == 5
+
+
+def test_running_and_queued_queries() -> None:
+    class Busy(ScriptedBackend):
+        def running_queries(self) -> list[RunningQuery]:
+            states = ["running", "queued", "queued"]
+            return [RunningQuery("", "", "SELECT", state, None, "", 0.0, None) for state in states]
+
+    with serving(build_app(Busy(), Settings())) as url, httpx.Client(base_url=url, trust_env=False) as client:
+        found = samples(client)
+    assert found["service_service_queries_running"] == 1
+    assert found["service_service_queries_queued"] == 2
 
 
 def test_every_metric_of_the_interface_and_the_process(client: httpx.Client) -> None:

@@ -11,6 +11,43 @@ PUT = b"PUT /data HTTP/1.1\r\nHost: x\r\nContent-Type: application/n-triples\r\n
 LINE = b"<urn:a> <urn:p> <urn:o> .\n"
 
 
+BODY = b"query=ASK%7B%7D"
+FORM = (
+    b"Host: x\r\nContent-Type: application/x-www-form-urlencoded\r\nConnection: Upgrade, HTTP2-Settings\r\n"
+)
+
+
+@pytest.mark.parametrize("protocol", [b"h2c", b"websocket"])
+@pytest.mark.parametrize(
+    "framed",
+    [
+        b"Content-Length: 15\r\n\r\n" + BODY,
+        b"Transfer-Encoding: chunked\r\n\r\nf\r\n" + BODY + b"\r\n0\r\n\r\n",
+    ],
+    ids=["length", "chunks"],
+)
+@pytest.mark.parametrize("pieces", [1, 2, 400], ids=["whole", "halves", "bytes"])
+def test_upgrade_is_not_done_and_its_request_answered(
+    client: httpx.Client, protocol: bytes, framed: bytes, pieces: int
+) -> None:
+    sent = b"POST /sparql HTTP/1.1\r\n" + FORM + b"Upgrade: " + protocol + b"\r\n" + framed
+    size = -(-len(sent) // pieces)
+    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=10) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for start in range(0, len(sent), size):
+            connection.sendall(sent[start : start + size])
+        answer = HTTPResponse(connection)
+        answer.begin()
+        assert (answer.status, orjson.loads(answer.read())["boolean"]) == (200, True)
+        assert answer.headers["Connection"] == "close"
+        assert connection.recv(1) == b""
+
+
+def test_upgrade_without_a_body(client: httpx.Client) -> None:
+    answer = client.get("/sparql?query=ASK%7B%7D", headers={"Connection": "upgrade", "Upgrade": "h2c"})
+    assert (answer.status_code, answer.json()["boolean"]) == (200, True)
+
+
 @pytest.mark.parametrize(
     ("sent", "said"),
     [

@@ -43,7 +43,9 @@ def backend() -> Scripted:
 
 @pytest.fixture(scope="module")
 def base_url(backend: Scripted) -> Iterator[str]:
-    settings = Settings.model_validate({"server": {"query_timeout_seconds": TIME_LIMIT_S}})
+    settings = Settings.model_validate(
+        {"server": {"query_timeout_seconds": TIME_LIMIT_S}, "readers": {"result_cache_mb": 1}}
+    )
     with serving(build_app(backend, settings)) as url:
         yield url
 

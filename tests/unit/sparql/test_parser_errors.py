@@ -75,6 +75,7 @@ QUERIES = [
     ),
     ("long string open", "ASK { ?s ?p '''a\nb }", 1, 13, "the string that begins with ''' is not closed"),
     ("no such escape", 'ASK { ?s ?p "a\\q" }', 1, 15, r"'\q' is not an escape"),
+    ("no such escape in VERSION", 'VERSION "1.2\\q" ASK {}', 1, 13, r"'\q' is not an escape"),
     ("surrogate escape", 'ASK { ?s ?p "a\\uD800" }', 1, 15, r"'\uD800' is not a character of Unicode"),
     (
         "escape past Unicode",
@@ -213,6 +214,20 @@ UPDATES = [
         1,
         21,
         "data cannot hold a variable, here ?g",
+    ),
+    (
+        "triple term as a subject",
+        "INSERT DATA { <<( <a:a> <a:b> 1 )>> <a:p> 1 }",
+        1,
+        15,
+        "data cannot have a triple term as a subject",
+    ),
+    (
+        "triple term as a subject of a reified triple",
+        "INSERT DATA { << <<( <a:a> <a:b> 1 )>> <a:b> 1 >> <a:p> 1 }",
+        1,
+        18,
+        "data cannot have a triple term as a subject",
     ),
     ("literal as a subject", "INSERT DATA { 1 <a:p> 1 }", 1, 15, "data cannot have a literal as a subject"),
     (

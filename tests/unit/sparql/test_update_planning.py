@@ -17,6 +17,7 @@ from graphdb.errors import (
 from graphdb.model import ChangeSet
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
+from graphdb.sparql.syntax import Load
 from graphdb.sparql.update import UpdateContext, plan_update
 from graphdb.store.overlay import BaseNotApplied, Overlay
 from graphdb.store.quad_store import QuadStore
@@ -157,7 +158,7 @@ def test_service_is_refused(service: str) -> None:
         plan(f"INSERT {{ :a :b :c }} WHERE {{ {service} }}")
 
 
-@pytest.mark.parametrize("allowed", [{}, {"load": lambda _: [], "load_allowed": lambda _: False}])
+@pytest.mark.parametrize("allowed", [{}, {"load": lambda _: []}])
 def test_load_is_refused_before_anything_is_evaluated(allowed: dict[str, object]) -> None:
     """SILENT is for failures, and this is a rule."""
     for silent in ("", "SILENT"):
@@ -167,16 +168,19 @@ def test_load_is_refused_before_anything_is_evaluated(allowed: dict[str, object]
 
 
 def test_load_goes_where_it_is_told() -> None:
-    def load(iri: str) -> Iterator[Quad]:
-        assert iri == "http://example.org/doc"
+    def load(operation: Load) -> Iterator[Quad]:
+        assert operation.source.value == "http://example.org/doc"
         yield Quad(A, B, C)
 
-    assert plan("LOAD :doc", load=load) == ChangeSet(added=(Quad(A, B, C),))
-    assert plan("LOAD :doc INTO GRAPH :g", load=load) == ChangeSet(
+    def allowed(source: str) -> bool:
+        return source == "http://example.org/doc"
+
+    assert plan("LOAD :doc", load=load, load_allowed=allowed) == ChangeSet(added=(Quad(A, B, C),))
+    assert plan("LOAD :doc INTO GRAPH :g", load=load, load_allowed=allowed) == ChangeSet(
         added=(Quad(A, B, C, G),), created_graphs=(G,)
     )
     with pytest.raises(EvaluationFailed):
-        plan("LOAD :doc INTO GRAPH :g", load=lambda _: [Quad(A, B, C, H)])
+        plan("LOAD :doc INTO GRAPH :g", load=lambda _: [Quad(A, B, C, H)], load_allowed=allowed)
 
 
 def test_a_query_over_earlier_requests_asks_for_them_to_be_applied() -> None:

@@ -178,7 +178,9 @@ def test_a_request_on_a_scratch_copy(store: QuadStore, tmp_path: Path) -> None:
     store.apply(ChangeSet(added=(quad("old"), quad("gone"))))
     with Overlay(store).request() as request:
         request.push(ChangeSet(removed=(quad("gone"),), added=(quad("new", G),), created_graphs=(G, H)))
-        answer = request.query_text("SELECT ?o { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }", Dataset())
+        answer = request.applied_store().query_text(
+            "SELECT ?o { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }", Dataset()
+        )
         assert isinstance(answer, QuerySolutions)
         assert sorted(row[0].value for row in answer) == ["new", "old"]
     assert not [place for place in tmp_path.glob("scratch/*")], "the copy is deleted"

@@ -13,13 +13,18 @@ import pytest
 from pyoxigraph import QueryBoolean, Store
 
 from actors.log_client import LogClient
+from actors.readers.client import ReaderClient
+from actors.readers.store_reader import StoreReader
 from actors.store_shard import StoreShard
 from actors.update_log import UpdateLog
 from graphdb.config import Settings
 from graphdb.errors import HostNotAllowed, QuerySyntaxError
 from graphdb.log.file_log import FileLogConfig
+from graphdb.node import QueryRequest
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
+from graphdb.sparql.results import ResultFormat
+from tests.support.readers import answering as found_at
 
 
 class Listener:
@@ -73,6 +78,15 @@ class Node:
         if not isinstance(answer, QueryBoolean):
             list(answer)
 
+    def start_query(self, text: str, base_iri: str | None = None) -> None:
+        """Have a reader begin with a query."""
+        request = QueryRequest(parse_query(text, base_iri), Dataset(), ResultFormat.JSON, 10)
+
+        async def start() -> None:
+            (await self.shard.start_query(request)).close()
+
+        self.loop.run(start())
+
     def update(self, text: str, base_iri: str | None = None) -> None:
         self.loop.run(self.shard.update(parse_update(text, base_iri), Dataset()))
 
@@ -83,14 +97,16 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     directory = tmp_path_factory.mktemp("node")
     log = UpdateLog(str(directory / "log"), FileLogConfig(segment_bytes=65_536, reserve_bytes=65_536))
 
-    async def endpoint() -> str:
-        return log.endpoint()
-
     allowed = ["allowed.example", "192.0.2.0/24"]
     security = {"service_allow": allowed, "load_allow": allowed}
-    settings = Settings.model_validate({"server": {"data_dir": directory}, "security": security})
+    settings = Settings.model_validate(
+        {"server": {"data_dir": directory}, "security": security, "readers": {"count": 1}}
+    )
+    reader = StoreReader(settings, socket_directory=str(directory))
     with asyncio.Runner() as loop:
-        shard = StoreShard(settings, LogClient(endpoint))
+        shard = StoreShard(
+            settings, LogClient(found_at(log.endpoint())), ReaderClient(found_at(reader.endpoint()))
+        )
         loop.run(shard.start())
         started = Node(shard, loop)
         started.update("INSERT DATA { <urn:s> <urn:p> <urn:o> . GRAPH <urn:g> { <urn:s> <urn:p> <urn:o> } }")
@@ -99,6 +115,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         finally:
             loop.run(shard.close())
             log.close()
+            reader.close()
 
 
 CALL = "SERVICE <URL> { ?a ?b ?c }"
@@ -232,6 +249,8 @@ def test_service_is_refused(node: Node, listener: Listener, pattern: str) -> Non
     for query in queries:
         with pytest.raises(HostNotAllowed, match="SERVICE"):
             node.query(query, base)
+        with pytest.raises(HostNotAllowed, match="SERVICE"):
+            node.start_query(query, base)
     for update in updates:
         with pytest.raises(HostNotAllowed, match="SERVICE"):
             node.update(update, base)

@@ -1,0 +1,57 @@
+"""`AppliedIndex`: how far a store has followed the log, as its readers see it."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+__all__ = ["AppliedIndex"]
+
+
+class AppliedIndex:
+    """Owned by a `ShardWriter`, on its event loop. What is read here may be read on any thread."""
+
+    def __init__(self, read: Callable[[], int]) -> None:
+        """read tells the log index of the last entry whose effect is in the store."""
+        self._read = read
+        self._is_changing = False
+        self._awaited: list[tuple[int, asyncio.Future[None]]] = []
+
+    @property
+    def current(self) -> int:
+        """The log index of the last entry that readers see; they may see one more that is being applied."""
+        return self._read()
+
+    @property
+    def exact(self) -> int | None:
+        """The log index of exactly the state that readers see; None while a change is being applied."""
+        return None if self._is_changing else self._read()
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Around whatever changes the store and what read() tells."""
+        self._is_changing = True
+        try:
+            yield
+        finally:
+            self._is_changing = False
+            if self._awaited:
+                self._wake()
+
+    async def wait_for(self, index: int) -> None:
+        """Return once current is at least index."""
+        if self.current >= index:
+            return
+        reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._awaited.append((index, reached))
+        await reached
+
+    def _wake(self) -> None:
+        still = []
+        for index, reached in self._awaited:
+            if reached.done():
+                continue
+            if index > self.current:
+                still.append((index, reached))
+            else:
+                reached.set_result(None)
+        self._awaited = still

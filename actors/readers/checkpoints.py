@@ -1,0 +1,127 @@
+"""`Checkpoints`: hard-linked copies of the store for readers; shared while current, deleted when nobody reads
+them.
+"""
+
+import asyncio
+import itertools
+import logging
+import os
+import shutil
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from actors.applied_index import AppliedIndex
+from graphdb.store.quad_store import QuadStore
+
+__all__ = ["Checkpoint", "Checkpoints"]
+
+logger = logging.getLogger(__name__)
+_IDLE_S = 5.0  # an outdated checkpoint that nobody has asked for this long holds on to deleted data in vain
+
+
+@dataclass(slots=True, eq=False)
+class Checkpoint:
+    """A copy on disk that nobody writes. Its path is never used again, by this process or the next."""
+
+    path: Path
+    index: int  # the log index that it is of, or a later one
+    is_exact: bool  # of exactly this one
+    holders: int = 0
+
+
+class Checkpoints:
+    """Owned by a `StoreShard`, on its event loop."""
+
+    def __init__(
+        self,
+        directory: Path,
+        quads: QuadStore,
+        applied: AppliedIndex,
+        release: Callable[[str], Awaitable[None]],
+    ) -> None:
+        """directory exists and is on the store's file system. release has readers that hold a checkpoint
+        open, without a query, let go of it.
+        """
+        self._directory = directory
+        self._quads = quads
+        self._applied = applied
+        self._release = release
+        self._names = (f"checkpoint-{os.urandom(6).hex()}-{number}" for number in itertools.count())
+        self._current: Checkpoint | None = None
+        self._making = asyncio.Lock()
+        self._removals: set[asyncio.Task[None]] = set()
+        self._idle_timer: asyncio.TimerHandle | None = None
+
+    async def take(self) -> Checkpoint:
+        """A checkpoint that has in it whatever was applied at the call. Give it back after use.
+
+        Those who ask while one is being made share the next one.
+        Raises StorageFull, CorruptionError.
+        """
+        needed = self._applied.current
+        if self._current is None or self._current.index < needed:
+            async with self._making:
+                if self._current is None or self._current.index < needed:
+                    self._replace(await self._make())
+        assert self._current is not None
+        self._current.holders += 1
+        return self._current
+
+    def give_back(self, checkpoint: Checkpoint) -> None:
+        """A holder is done with it."""
+        checkpoint.holders -= 1
+        if checkpoint.holders:
+            return
+        if checkpoint is not self._current:
+            self._remove(checkpoint)
+        elif self._idle_timer is None:
+            self._look_later()
+
+    async def close(self) -> None:
+        """Delete all; nobody holds one any more."""
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        if self._current is not None:
+            self._remove(self._current)
+            self._current = None
+        await asyncio.gather(*self._removals)
+
+    async def _make(self) -> Checkpoint:
+        path = self._directory / next(self._names)
+        index, before = self._applied.current, self._applied.exact
+        await asyncio.to_thread(self._quads.checkpoint, path)
+        # every change moves the index on: where it stands still, nothing came in between
+        is_exact = before is not None and before == self._applied.exact
+        return Checkpoint(path, index, is_exact)
+
+    def _replace(self, fresh: Checkpoint) -> None:
+        outdated, self._current = self._current, fresh
+        if outdated is not None and not outdated.holders:
+            self._remove(outdated)
+
+    def _look_later(self) -> None:
+        self._idle_timer = asyncio.get_running_loop().call_later(_IDLE_S, self._drop_outdated)
+
+    def _drop_outdated(self) -> None:
+        self._idle_timer = None
+        current = self._current
+        if current is None or current.holders:
+            return
+        if current.index < self._applied.current:
+            self._current = None
+            self._remove(current)
+        else:
+            self._look_later()
+
+    def _remove(self, checkpoint: Checkpoint) -> None:
+        task = asyncio.get_running_loop().create_task(self._remove_now(checkpoint.path))
+        self._removals.add(task)
+        task.add_done_callback(self._removals.discard)
+
+    async def _remove_now(self, path: Path) -> None:
+        try:
+            await self._release(str(path))
+        except Exception as error:  # noqa: BLE001 a reader that cannot be asked dies, and lets go so
+            logger.debug("no reader could be told to let go of %s: %s", path, error)
+        await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)

@@ -1,0 +1,134 @@
+"""One evaluator: a process that evaluates queries on checkpoints, one at a time, for a `StoreReader`.
+
+`python -m actors.readers.evaluator FD MEMORY_LIMIT_MB` talks over the socket of this number, in the frames of
+`protocol`.
+Whatever a query does to the engine, crash, run for ever or fill the memory, it does here: `StoreReader` kills
+this process and starts another, so it imports little. It ends when its parent ends.
+"""
+
+import ctypes
+import os
+import resource
+import signal
+import socket
+import sys
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from time import monotonic
+
+from pyoxigraph import NamedNode, Store
+
+from actors.frames import Frame, encode_frame, read_frame_from
+from actors.readers.protocol import Message, ReaderTask, encode_error
+from graphdb.errors import QueryMemoryExceeded, UnavailableError
+from graphdb.sparql.results import ResultFormat, write_answer
+from graphdb.store.engine_errors import request_failures
+from graphdb.store.engine_query import engine_query
+from graphdb.store.explaining import explain
+
+__all__ = ["Evaluator"]
+
+_FORMATS = {fmt.value: fmt for fmt in ResultFormat}
+_PR_SET_PDEATHSIG = 1
+_STACK_BYTES = 64 << 20
+_BESIDE_THE_LIMIT_MB = 256  # address space that is reserved and never filled: stacks of the engine's threads
+
+
+class Evaluator:
+    """Answers the frames that come in, until there are no more. It keeps the last checkpoint open."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._path: str | None = None
+        self._store: Store | None = None
+
+    def run(self) -> None:
+        """Return when the other end is gone."""
+        self._send(Message.READY)
+        with self._connection.makefile("rb") as incoming:
+            while (frame := read_frame_from(incoming)) is not None:
+                self._perform(frame)
+
+    def _perform(self, frame: Frame) -> None:
+        try:
+            if frame.code == Message.RELEASE:
+                self._release(frame.body.decode())
+            else:
+                self._evaluate(ReaderTask.decode(frame.body))
+        except MemoryError:
+            self._send(Message.ERROR, encode_error(QueryMemoryExceeded("the query ran out of memory")))
+        except Exception as error:  # noqa: BLE001 whoever asked gets it
+            self._send(Message.ERROR, encode_error(error))
+        else:
+            self._send(Message.END)
+
+    def _evaluate(self, task: ReaderTask) -> None:
+        ask = partial(
+            engine_query,
+            self._opened(task.checkpoint),
+            base_iri=task.base_iri,
+            default_graph=_nodes(task.default_graphs),
+            named_graphs=_nodes(task.named_graphs),
+            union_default_graph=task.union_default_graph,
+        )
+        sink = partial(self._send, Message.DATA)
+        if task.operation == "explain":
+            explain(ask, task.text, task.count_queries, sink, monotonic)
+            return
+        with request_failures():
+            write_answer(ask(task.text), _FORMATS[task.format], sink)
+
+    def _opened(self, path: str) -> Store:
+        if self._store is None or self._path != path:
+            self._store = None  # closed before the next is opened
+            try:
+                self._store = Store.read_only(path)
+            except OSError as error:
+                raise UnavailableError(f"the checkpoint cannot be opened: {error}") from error
+            self._path = path
+        return self._store
+
+    def _release(self, path: str) -> None:
+        if self._path == path:
+            self._path = self._store = None
+
+    def _send(self, message: Message, body: bytes = b"") -> None:
+        try:
+            self._connection.sendall(encode_frame(message, 0, body))
+        except OSError:
+            os._exit(0)  # nobody is there any more, and the engine may be in the midst of its work
+
+
+def _nodes(iris: list[str] | None) -> list[NamedNode] | None:
+    return None if iris is None else [NamedNode(iri) for iri in iris]
+
+
+def _settle(memory_limit_mb: int) -> None:
+    """Make this process one that ends with its parent and that fills no more than its share.
+
+    What it has to itself is watched by the parent; the kernel's limit is for what grows too fast to be seen.
+    """
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # at a terminal it is for the service, which ends in order
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")  # the first that the kernel takes
+    _limit(resource.RLIMIT_DATA, (memory_limit_mb + _BESIDE_THE_LIMIT_MB) << 20)
+    _limit(resource.RLIMIT_STACK, _STACK_BYTES)  # of the main thread, which evaluates
+
+
+def _limit(kind: int, wanted: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    resource.setrlimit(kind, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+
+
+def _main() -> None:
+    fd, memory_limit_mb = map(int, sys.argv[1:])
+    _settle(memory_limit_mb)
+    with socket.socket(fileno=fd) as connection:
+        Evaluator(connection).run()
+
+
+if __name__ == "__main__":
+    _main()

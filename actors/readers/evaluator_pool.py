@@ -1,0 +1,147 @@
+"""`EvaluatorPool`: the evaluators of a `StoreReader`, and the queue for them. It knows no connections."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from actors.readers.evaluator_process import EvaluatorEnded, EvaluatorProcess
+from actors.readers.protocol import EvaluatorStatus, ReaderStatus
+from graphdb.config.service import Readers
+from graphdb.errors import Overloaded
+
+__all__ = ["EvaluatorPool"]
+
+logger = logging.getLogger(__name__)
+_KEPT_MB = 256  # an evaluator that keeps more than this after a query is replaced
+_RETRY_S, _RETRY_S_MAX = 0.1, 10.0  # between attempts to start an evaluator that does not start
+
+
+class EvaluatorPool:
+    """For one event loop. As many evaluators as the settings say, each idle, leased, or on its way out while
+    the next one in its place starts already. Leases are given in the order of asking.
+    """
+
+    def __init__(self, settings: Readers) -> None:
+        self._settings = settings
+        self._idle: list[EvaluatorProcess] = []  # last used last
+        self._present: set[EvaluatorProcess] = set()  # ready, and not leaving
+        self._alive: set[EvaluatorProcess] = set()  # every process that exists, or did so of late
+        self._waiting: deque[asyncio.Future[EvaluatorProcess]] = deque()
+        self._places: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Have the evaluators started; leases wait for the first."""
+        self._places = [
+            asyncio.create_task(self._fill(number)) for number in range(1, self._settings.count + 1)
+        ]
+
+    async def close(self) -> None:
+        """Kill them all; return when they are gone."""
+        for place in self._places:
+            place.cancel()
+        await asyncio.gather(*self._places, return_exceptions=True)
+        for evaluator in self._alive:
+            evaluator.kill()
+        await asyncio.gather(*(evaluator.ended.wait() for evaluator in self._alive))
+
+    @asynccontextmanager
+    async def leased(self, query_id: str, *, again: bool = False) -> AsyncIterator[EvaluatorProcess]:
+        """An evaluator for one query; killed if it is still busy at the end.
+
+        again: the query was in the queue before, and goes to its head. Raises Overloaded.
+        """
+        evaluator = self._take_idle() or await self._wait(again)
+        evaluator.query_id = query_id
+        try:
+            yield evaluator
+        finally:
+            evaluator.query_id = None
+            self._take_back(evaluator)
+
+    async def release_checkpoint(self, path: str) -> None:
+        """Have the idle evaluators that hold it open close it."""
+        holders = [evaluator for evaluator in self._idle if evaluator.checkpoint == path]
+        self._idle = [evaluator for evaluator in self._idle if evaluator.checkpoint != path]
+        await asyncio.gather(*map(self._release, holders))
+
+    def status(self) -> ReaderStatus:
+        evaluators = tuple(
+            EvaluatorStatus(each.number, each.pid, "busy" if each.query_id else "idle", each.query_id)
+            for each in sorted(self._present, key=lambda each: each.number)
+        )
+        running = sum(each.state == "busy" for each in evaluators)
+        return ReaderStatus(running, len(self._waiting), evaluators)
+
+    async def _fill(self, number: int) -> None:
+        """Keep an evaluator in this place: the next one starts as soon as one is killed or ends."""
+        failures = 0
+        while True:
+            try:
+                evaluator = await self._start(number)
+            except (OSError, EvaluatorEnded) as error:
+                pause = min(_RETRY_S * 2**failures, _RETRY_S_MAX)
+                failures += 1
+                logger.error("reader %d does not start, again in %.1f s: %s", number, pause, error)
+                await asyncio.sleep(pause)
+                continue
+            failures = 0
+            self._present.add(evaluator)
+            self._offer(evaluator)
+            await evaluator.leaving.wait()
+            self._present.discard(evaluator)
+
+    async def _start(self, number: int) -> EvaluatorProcess:
+        """Raises OSError, EvaluatorEnded."""
+        evaluator = await EvaluatorProcess.start(number, self._settings.memory_limit_mb)
+        self._alive = {each for each in self._alive if not each.ended.is_set()} | {evaluator}
+        await evaluator.wait_ready()
+        return evaluator
+
+    def _take_idle(self) -> EvaluatorProcess | None:
+        while self._idle:
+            evaluator = self._idle.pop()
+            if not evaluator.leaving.is_set():
+                return evaluator
+        return None
+
+    async def _wait(self, again: bool) -> EvaluatorProcess:
+        if len(self._waiting) >= self._settings.queue_max and not again:
+            raise Overloaded(f"{len(self._waiting)} queries wait for a reader already (readers.queue_max)")
+        place: asyncio.Future[EvaluatorProcess] = asyncio.get_running_loop().create_future()
+        (self._waiting.appendleft if again else self._waiting.append)(place)
+        wait_s = self._settings.queue_timeout_seconds
+        try:
+            async with asyncio.timeout(wait_s):
+                return await asyncio.shield(place)
+        except BaseException as error:
+            if place.done():
+                self._take_back(place.result())
+            else:
+                self._waiting.remove(place)
+            if isinstance(error, TimeoutError):
+                raise Overloaded(
+                    f"no reader was free for {wait_s:g} s (readers.queue_timeout_seconds)"
+                ) from None
+            raise
+
+    def _offer(self, evaluator: EvaluatorProcess) -> None:
+        """To who has waited longest."""
+        if self._waiting:
+            self._waiting.popleft().set_result(evaluator)
+        else:
+            self._idle.append(evaluator)
+
+    def _take_back(self, evaluator: EvaluatorProcess) -> None:
+        if evaluator.is_busy or evaluator.memory_mb() > _KEPT_MB:
+            evaluator.kill()
+        elif not evaluator.leaving.is_set():
+            self._offer(evaluator)
+
+    async def _release(self, evaluator: EvaluatorProcess) -> None:
+        try:
+            await evaluator.release()
+        except EvaluatorEnded:
+            return
+        self._take_back(evaluator)

@@ -1,0 +1,165 @@
+"""The messages between `ReaderClient`, `StoreReader` and its evaluators. It knows nothing of sockets.
+
+They are frames (`actors.frames`) whose code is a `Message`; their number is 0. A client's connection is for
+one thing: for a query,
+
+    client                          StoreReader
+    LEASE (a LeaseRequest)
+                                    GRANTED (where), once an evaluator is free
+    EVALUATE (a ReaderTask)
+                                    DATA, any number of times, then END; or ERROR at any time, as the last
+
+or for RELEASE (the path of a checkpoint), answered by END, or for STATUS, answered by STATUS (a
+ReaderStatus). A client that goes away cancels its query. An evaluator says READY when it has started, answers
+EVALUATE with DATA and END or ERROR, and RELEASE with END. DATA is bytes of the answer, for "explain" one
+object in JSON; RELEASE and GRANTED are UTF-8, the other bodies JSON.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from pyoxigraph import NamedNode
+
+from graphdb.errors import (
+    EvaluationFailed,
+    GraphDBError,
+    HostNotAllowed,
+    LimitExceeded,
+    NotAcceptable,
+    Overloaded,
+    QueryCancelled,
+    QueryMemoryExceeded,
+    QueryTimeout,
+    UnavailableError,
+)
+
+__all__ = [
+    "EvaluatorStatus",
+    "LeaseRequest",
+    "Message",
+    "ReaderStatus",
+    "ReaderTask",
+    "decode_error",
+    "encode_error",
+    "iris",
+]
+
+
+class Message(IntEnum):
+    """What a frame says: its code."""
+
+    LEASE = 1
+    EVALUATE = 2
+    RELEASE = 3
+    STATUS = 4
+    READY = 5
+    GRANTED = 6
+    DATA = 7
+    END = 8
+    ERROR = 9
+
+
+_ERRORS: dict[str, type[GraphDBError]] = {
+    kind.__name__: kind
+    for kind in (
+        EvaluationFailed,
+        HostNotAllowed,
+        LimitExceeded,
+        NotAcceptable,
+        Overloaded,
+        QueryCancelled,
+        QueryMemoryExceeded,
+        QueryTimeout,
+        UnavailableError,
+    )
+}
+
+
+class _Json:
+    """A dataclass of JSON values on the wire."""
+
+    def encode(self) -> bytes:
+        return json.dumps(asdict(self)).encode()  # type: ignore[call-overload]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRequest(_Json):
+    """Who wants an evaluator, and how long waiting and evaluating may take together."""
+
+    query_id: str
+    timeout_s: float
+    spent_s: float = 0.0  # of it, already
+
+    @classmethod
+    def decode(cls, body: bytes) -> "LeaseRequest":
+        return cls(**json.loads(body))
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderTask(_Json):
+    """What an evaluator shall do, on which checkpoint. See `graphdb.store.engine_query` for the dataset."""
+
+    operation: str  # query, explain
+    text: str  # for the engine: already rewritten
+    base_iri: str | None
+    default_graphs: list[str] | None  # IRIs; None: the store's own default graph
+    named_graphs: list[str] | None  # IRIs; None: all
+    union_default_graph: bool
+    format: str  # the value of a ResultFormat
+    checkpoint: str  # a directory
+    services: Mapping[str, str] = field(default_factory=dict)  # IRI in the text -> URL that SERVICE calls
+    count_queries: Sequence[str] = ()  # for explain: texts for the engine, each with one row, ?n
+
+    @classmethod
+    def decode(cls, body: bytes) -> "ReaderTask":
+        return cls(**json.loads(body))
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorStatus:
+    """One evaluator: its process, and what that does."""
+
+    number: int
+    pid: int
+    state: str  # idle, busy
+    query_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderStatus(_Json):
+    """What a StoreReader is about. Evaluators that are being replaced are not among them."""
+
+    running: int
+    queued: int
+    evaluators: tuple[EvaluatorStatus, ...]
+
+    @classmethod
+    def decode(cls, body: bytes) -> "ReaderStatus":
+        fields = json.loads(body)
+        evaluators = tuple(EvaluatorStatus(**each) for each in fields["evaluators"])
+        return cls(fields["running"], fields["queued"], evaluators)
+
+
+def iris(graphs: Iterable[NamedNode] | None) -> list[str] | None:
+    """Graphs as a ReaderTask names them."""
+    return None if graphs is None else [graph.value for graph in graphs]
+
+
+def encode_error(error: BaseException) -> bytes:
+    """The body of ERROR; an error without a kind of its own here becomes UnavailableError."""
+    kind = type(error).__name__
+    arguments: Any = error.args
+    if _ERRORS.get(kind) is not type(error):
+        kind, arguments = "UnavailableError", (f"the reader failed: {error!r}", 1)
+    return json.dumps({"kind": kind, "arguments": arguments}).encode()
+
+
+def decode_error(body: bytes) -> GraphDBError:
+    """The error that encode_error was given."""
+    fields = json.loads(body)
+    # JSON has no tuples, which is what errors hold
+    arguments = [tuple(each) if isinstance(each, list) else each for each in fields["arguments"]]
+    return _ERRORS[fields["kind"]](*arguments)

@@ -1,0 +1,110 @@
+"""Queries under way: `RunningQueries` lists and cancels them, `QueryRun` is one from its arrival to its last
+byte.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from graphdb.errors import QueryCancelled
+from graphdb.node import RunningQuery
+
+__all__ = ["QueryRun", "RunningQueries"]
+
+T = TypeVar("T")
+
+
+class QueryRun:
+    """One query as the list shows it, on the event loop that it is made on. Whoever works for it waits inside
+    `unless_cancelled`.
+    """
+
+    def __init__(self, text: str, form: str, principal: str | None, forget: Callable[[str], None]) -> None:
+        self.id = os.urandom(8).hex()
+        self.where: str | None = None  # None while it waits for a reader
+        self.on_cancel: Callable[[], None] = lambda: None
+        self.loop = asyncio.get_running_loop()
+        self._text, self._form, self._principal = text, form, principal
+        self._forget = forget
+        self._began = time.monotonic()
+        self._started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._is_cancelled = False
+        self._waiting: asyncio.Future[Any] | None = None
+
+    def cancel(self) -> None:
+        """End it; the one who waits for it meets QueryCancelled, now or when it next waits."""
+        self._is_cancelled = True
+        if self._waiting is not None:
+            self._waiting.cancel()
+        self.on_cancel()
+
+    async def unless_cancelled(self, awaited: Awaitable[T]) -> T:
+        """Wait, one waiter at a time. Raises QueryCancelled."""
+        waiting = asyncio.ensure_future(awaited)
+        self._waiting = waiting
+        if self._is_cancelled:
+            waiting.cancel()
+        try:
+            return await waiting
+        except asyncio.CancelledError:
+            if self._is_cancelled:
+                raise QueryCancelled("the query was cancelled") from None
+            raise
+        finally:
+            self._waiting = None
+
+    def end(self) -> None:
+        """Take it off the list."""
+        self._forget(self.id)
+
+    def shown(self) -> RunningQuery:
+        return RunningQuery(
+            id=self.id,
+            text=self._text,
+            form=self._form,
+            state="queued" if self.where is None else "running",
+            where=self.where,
+            started_at=self._started_at,
+            age_seconds=round(time.monotonic() - self._began, 3),
+            principal=self._principal,
+        )
+
+
+class RunningQueries:
+    """The list. Owned by a `StoreShard`, on its event loop."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, QueryRun] = {}
+
+    def begin(self, text: str, form: str, principal: str | None = None) -> QueryRun:
+        """Put a query on the list; it stays there until its end() is called."""
+        run = QueryRun(text, form, principal, self._forget)
+        self._runs[run.id] = run
+        return run
+
+    @contextmanager
+    def listed(self, text: str, form: str, principal: str | None = None) -> Iterator[QueryRun]:
+        """On the list for the time of a block."""
+        run = self.begin(text, form, principal)
+        try:
+            yield run
+        finally:
+            run.end()
+
+    def shown(self) -> list[RunningQuery]:
+        """Everything on the list, the oldest first."""
+        return [run.shown() for run in self._runs.values()]
+
+    def cancel(self, query_id: str) -> bool:
+        """Cancel one; False where no such query is on the list."""
+        run = self._runs.get(query_id)
+        if run is not None:
+            run.cancel()
+        return run is not None
+
+    def _forget(self, query_id: str) -> None:
+        self._runs.pop(query_id, None)

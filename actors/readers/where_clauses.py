@@ -1,0 +1,83 @@
+"""`WhereClauses`: the WHERE clauses of updates that might take long, evaluated by readers.
+
+An update is planned in the writer's turn, on its thread, where nothing could stop the engine. So what is not
+known to be short is evaluated by a reader, on a checkpoint of the state that the operation starts from,
+within the time limit of a query; the solutions come back as a document.
+"""
+
+import asyncio
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyoxigraph import QueryResultsFormat, QuerySolution, QuerySolutions, parse_query_results
+
+from actors.readers.client import ReaderClient
+from actors.readers.protocol import ReaderTask
+from actors.readers.query_runner import query_task
+from actors.readers.running_queries import QueryRun
+from graphdb.sparql.results import ResultFormat
+from graphdb.sparql.update import WhereClause
+from graphdb.store.quad_store import QuadStore
+
+__all__ = ["WhereClauses"]
+
+_IN_MEMORY_BYTES = 8 << 20  # of solutions; more wait in a file
+
+
+class WhereClauses:
+    """Owned by an `UpdateRunner`; used on the writer's thread."""
+
+    def __init__(self, readers: ReaderClient, timeout_s: float, *, union_default_graph: bool) -> None:
+        self._readers = readers
+        self._timeout_s = timeout_s
+        self._union_default_graph = union_default_graph
+
+    def solutions(
+        self, run: QueryRun, directory: Path, store: QuadStore, where: WhereClause
+    ) -> Iterator[QuerySolution]:
+        """Evaluate a clause, whole, on the store as it is, on behalf of run. Blocks.
+
+        directory is on the store's file system. Raises what `AnswerStream.read` raises, Overloaded,
+        StorageFull.
+        """
+        path = directory / f"where-{secrets.token_hex(8)}"
+        with tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(directory)) as document:
+            try:
+                store.checkpoint(path)
+                fetching = self._fetch(run, self._task(where, path), document)
+                asyncio.run_coroutine_threadsafe(fetching, run.loop).result()
+            finally:
+                shutil.rmtree(path, ignore_errors=True)
+            document.seek(0)
+            answer = parse_query_results(document, format=QueryResultsFormat.JSON)
+            assert isinstance(answer, QuerySolutions)
+            yield from answer
+
+    def _task(self, where: WhereClause, path: Path) -> ReaderTask:
+        return query_task(
+            where.text,
+            None,
+            where.dataset,
+            str(path),
+            format=ResultFormat.JSON,
+            services=where.services,
+            default_graph=where.graph,
+            union_default_graph=self._union_default_graph,
+        )
+
+    async def _fetch(
+        self, run: QueryRun, task: ReaderTask, document: "tempfile.SpooledTemporaryFile[bytes]"
+    ) -> None:
+        lease = await run.unless_cancelled(self._readers.lease(run.id, self._timeout_s))
+        before, run.where, run.on_cancel = run.where, lease.where, lease.close
+        try:
+            lease.evaluate(task)
+            while (chunk := await run.unless_cancelled(lease.read())) is not None:
+                document.write(chunk)
+        finally:
+            lease.close()
+            run.where = before
+            await self._readers.release_checkpoint(task.checkpoint)

@@ -1,0 +1,61 @@
+"""The memory and the processor time that all processes of a service use together."""
+
+import contextlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+
+from actors.processes import marked_processes
+from actors.service_files import ServiceFiles
+
+__all__ = ["Usage", "usage", "wait_until_back"]
+
+# What counts as back: the allocators and Python keep a little, and an idle service does a little.
+SLACK_MB, SLACK_CORES = 100.0, 0.25
+WINDOW_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Memory that no other process shares, and processor seconds a second."""
+
+    memory_mb: float
+    cores: float
+
+
+def usage(data_dir: Path, window_s: float = WINDOW_S) -> Usage:
+    """Look at the processes of the service on a data directory for so long."""
+    before, began = _processor_seconds(data_dir), time.monotonic()
+    time.sleep(window_s)
+    after, seconds = _processor_seconds(data_dir), time.monotonic() - began
+    spent = sum(after[pid] - before.get(pid, 0.0) for pid in after)
+    return Usage(sum(map(_own_memory, after)) / 1e6, spent / seconds)
+
+
+def wait_until_back(data_dir: Path, before: Usage, within_s: float) -> tuple[float | None, Usage]:
+    """Seconds until the service uses no more than before, None if it takes longer; and what it uses then."""
+    began = time.monotonic()
+    while True:
+        now = usage(data_dir)
+        elapsed = time.monotonic() - began
+        is_back = now.memory_mb <= before.memory_mb + SLACK_MB and now.cores <= before.cores + SLACK_CORES
+        if is_back or elapsed > within_s:
+            return (elapsed if is_back and elapsed <= within_s + WINDOW_S else None), now
+
+
+def _processor_seconds(data_dir: Path) -> dict[int, float]:
+    found = {}
+    for pid in marked_processes(ServiceFiles(data_dir).name):
+        with contextlib.suppress(psutil.Error):
+            times = psutil.Process(pid).cpu_times()
+            found[pid] = times.user + times.system
+    return found
+
+
+def _own_memory(pid: int) -> int:
+    with contextlib.suppress(psutil.Error):
+        memory: int = psutil.Process(pid).memory_full_info().uss
+        return memory
+    return 0

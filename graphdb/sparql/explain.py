@@ -1,0 +1,117 @@
+"""What a query looks at: its triple patterns, each as a query that counts what matches it by itself."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pyoxigraph import BaseDirection, Literal, NamedNode
+
+from graphdb.sparql.patterns import GraphPattern, ServicePattern, TriplesBlock
+from graphdb.sparql.syntax import Query
+from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, TripleTerm, Variable
+from graphdb.sparql.tree_walk import parts_of
+
+__all__ = ["COUNTED_MAX", "Scan", "scans_of"]
+
+COUNTED_MAX = 100_000  # of a pattern's matches; where there are more, this many are told
+
+_Triple: TypeAlias = tuple[Any, Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One triple pattern, as it is shown, and the query whose one row `?n` tells how many quads fit it.
+
+    All that fit its constants: a variable that stands twice, and one within a triple term, are filters behind
+    the scan. So whatever the data are, counting ends with the COUNTED_MAX-th quad.
+    """
+
+    pattern: str
+    count_query: str
+
+
+def scans_of(query: Query) -> tuple[Scan, ...]:
+    """The patterns that the store is asked for, in the order of the text, each once.
+
+    A property path counts as its steps, `?a <p> ?b` each. What stands in SERVICE is another store's.
+    """
+    found: dict[str, Scan] = {}
+    for graph, triple in _patterns(query):
+        shown = _in_graph(graph, triple)
+        if shown not in found:
+            found[shown] = Scan(shown, _count_query(graph, triple))
+    return tuple(found.values())
+
+
+def _count_query(graph: Any, triple: _Triple) -> str:
+    distinct = [_free(term, name) for term, name in zip(triple, "spo", strict=True)]
+    inner = f"SELECT * {{ {_in_graph(_free(graph, 'g'), distinct)} }} LIMIT {COUNTED_MAX}"
+    return f"SELECT (COUNT(*) AS ?n) {{ {inner} }}"
+
+
+def _free(term: Any, name: str) -> Any:
+    """A term without variables as it is, and another as a variable of this name."""
+    waiting = [term]
+    for each in waiting:
+        if isinstance(each, Variable | BlankNodeLabel):
+            return Variable(name, each.span)
+        if isinstance(each, TripleTerm):
+            waiting += (each.subject, each.predicate, each.object)
+    return term
+
+
+def _in_graph(graph: Any, triple: Sequence[Any]) -> str:
+    """A pattern in SPARQL; graph None is the default graph."""
+    pattern = " ".join(map(_written, triple))
+    return pattern if graph is None else f"GRAPH {_written(graph)} {{ {pattern} }}"
+
+
+def _patterns(root: Any) -> Iterator[tuple[Any, _Triple]]:
+    """Each pattern below a node, with the name of its GRAPH or None."""
+    waiting: list[tuple[Any, Any]] = [(root, None)]
+    while waiting:
+        node, graph = waiting.pop()
+        if isinstance(node, ServicePattern):
+            continue
+        if isinstance(node, TriplesBlock):
+            for triple in node.triples:
+                for step in _steps(triple.subject, triple.predicate, triple.object):
+                    yield graph, step
+            continue
+        inner = node.name if isinstance(node, GraphPattern) else graph
+        waiting.extend((part, inner) for part in reversed(tuple(parts_of(node))))
+
+
+def _steps(subject: Any, predicate: Any, object_: Any) -> Iterator[_Triple]:
+    if isinstance(predicate, Iri | Variable):
+        yield subject, predicate, object_
+        return
+    for iri in _iris_of_path(predicate):
+        yield Variable("a", iri.span), iri, Variable("b", iri.span)
+
+
+def _iris_of_path(path: Any) -> Iterator[Iri]:
+    if isinstance(path, Iri):
+        yield path
+    else:
+        for part in parts_of(path):
+            yield from _iris_of_path(part)
+
+
+def _written(term: Any) -> str:
+    """A term in SPARQL; a blank node as the variable that it is in a pattern."""
+    match term:
+        case Variable(name=name):
+            return f"?{name}"
+        case BlankNodeLabel(label=label):
+            return f"?_{label}"
+        case Iri(value=value):
+            return str(NamedNode(value))
+        case TripleTerm(subject, predicate, object_):
+            return f"<<( {_written(subject)} {_written(predicate)} {_written(object_)} )>>"
+        case RdfLiteral(value=value, language=None, datatype=datatype):
+            return str(Literal(value, datatype=NamedNode(datatype)))
+        case RdfLiteral(value=value, language=language, direction=direction):
+            base_direction = BaseDirection(direction) if direction else None
+            return str(Literal(value, language=language, direction=base_direction))
+    raise TypeError(f"{term!r} is no term")

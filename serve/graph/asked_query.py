@@ -1,0 +1,142 @@
+"""`AskedQuery`: a query as it was asked for, with all that follows from its text and from the request."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from time import perf_counter
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from graphdb.sparql import gate
+from graphdb.sparql.cheap import is_cheap
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.gate import GateLimits, read_query
+from graphdb.sparql.repeatable import is_repeatable
+from graphdb.sparql.results import ResultFormat
+from graphdb.sparql.syntax import Query
+from graphdb.store.small_joins import LittleJoin, little_join
+from serve.addresses import request_iri
+from serve.graph.query_accounts import Account
+from serve.graph.query_formats import choose_format
+from serve.graph.query_parameters import QueryParameters, read_query_parameters
+from serve.graph.result_cache import CacheKey
+
+__all__ = ["AskedQuery", "QueryReader"]
+
+# What follows from a longer text, or from longer parameters, is not kept; the text is parsed on a thread.
+SHORT_CHARACTERS = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Understood:
+    """A query text and what follows from it alone."""
+
+    query: Query
+    is_cheap: bool
+    little_join: LittleJoin | None  # of one that is not cheap by its text, but may be by what the store holds
+    is_repeatable: bool
+
+
+@dataclass(slots=True)
+class AskedQuery:
+    """One request for the answer to a query. Times are of perf_counter()."""
+
+    request: Request
+    understood: _Understood
+    base_iri: str
+    dataset: Dataset
+    format: ResultFormat
+    timeout_s: float  # from the request's arrival to the last byte of the answer
+    min_index: int  # the answer has to be of this log index or a later one; 0 is any
+    account: Account
+
+    @property
+    def query(self) -> Query:
+        return self.understood.query
+
+    @property
+    def is_repeatable(self) -> bool:
+        return self.understood.is_repeatable
+
+    def is_cheap(self, joins_little: Callable[[LittleJoin], bool]) -> bool:
+        """Whether its answer may be made on the event loop; joins_little looks into the store for that."""
+        if self.dataset or self.format is ResultFormat.CANONICAL_N_TRIPLES:
+            return False
+        join = self.understood.little_join
+        return self.understood.is_cheap or (join is not None and joins_little(join))
+
+    @property
+    def left_s(self) -> float:
+        """How much of the time limit is left."""
+        return max(0.0, self.account.began + self.timeout_s - perf_counter())
+
+    @property
+    def wants_fresh(self) -> bool:
+        """Whether an answer that is kept will not do (RFC 9111, 5.2.1.4 and 5.4)."""
+        headers = self.request.headers
+        return self.is_secret or "no-cache" in (*_directives(self.request), headers.get("pragma", "").lower())
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether the answer must not be kept (RFC 9111, 5.2.1.5)."""
+        return "no-store" in _directives(self.request)
+
+    @property
+    def key(self) -> CacheKey:
+        return CacheKey(self.query.text, self.base_iri, self.dataset, self.format)
+
+
+class QueryReader:
+    """Makes sense of requests. What follows from a text or a header alone is kept for the next time."""
+
+    def __init__(self, limits: GateLimits, timeout_s: float) -> None:
+        """timeout_s is the time limit where the client does not set a lower one."""
+        self._limits, self._timeout_s = limits, timeout_s
+        self._understand_short = lru_cache(maxsize=1024)(self._understand)
+        self._read_short = lru_cache(maxsize=1024)(read_query_parameters)
+
+    def parameters(self, *encoded: bytes) -> QueryParameters:
+        """What a query string, or a query string and a form, ask for. Raises InvalidParameter."""
+        if sum(map(len, encoded)) <= SHORT_CHARACTERS:
+            return self._read_short(*encoded)
+        return read_query_parameters(*encoded)
+
+    async def ask(self, request: Request, parameters: QueryParameters, text: str) -> AskedQuery:
+        """The query in its request, whose arrival is now.
+
+        Raises QuerySyntaxError, LimitExceeded, InvalidParameter, NotAcceptable.
+        """
+        began = perf_counter()
+        base_iri = request_iri(request)
+        if len(text) <= SHORT_CHARACTERS:
+            understood = self._understand_short(text, base_iri)
+        else:
+            understood = await run_in_threadpool(self._understand, text, base_iri)
+        query = understood.query
+        timeout_s = self._timeout_s
+        if parameters.timeout_s is not None and parameters.timeout_s < timeout_s:
+            timeout_s = parameters.timeout_s
+        return AskedQuery(
+            request,
+            understood,
+            base_iri,
+            parameters.dataset,
+            choose_format(request, parameters.formats, query.form),
+            timeout_s,
+            parameters.min_index,
+            Account(text, query.form, began),
+        )
+
+    def _understand(self, text: str, base_iri: str) -> _Understood:
+        query = read_query(text, base_iri, self._limits)
+        gate.check(query, self._limits)  # here too: HEAD and 304 never come to the backend
+        if len(text) > SHORT_CHARACTERS:
+            return _Understood(query, False, None, is_repeatable(query))
+        cheap = is_cheap(query)
+        return _Understood(query, cheap, None if cheap else little_join(query), is_repeatable(query))
+
+
+def _directives(request: Request) -> list[str]:
+    header = ",".join(request.headers.getlist("cache-control"))
+    return [directive.strip().lower() for directive in header.split(",")]

@@ -1,0 +1,35 @@
+"""`/queries`: what is running, and an end to it."""
+
+from dataclasses import asdict
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from serve.backend import Backend
+from serve.errors import error_response
+
+__all__ = ["QueriesEndpoint"]
+
+_NOT_STORED = {"Cache-Control": "no-store"}
+
+
+class QueriesEndpoint:
+    """GET /queries and DELETE /queries/{id}."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    async def get(self, _request: Request) -> Response:
+        """The queries and updates that are under way, the oldest first."""
+        running = [asdict(query) for query in self._backend.running_queries()]
+        return Response(
+            orjson.dumps({"queries": running}), headers=_NOT_STORED, media_type="application/json"
+        )
+
+    async def delete(self, request: Request) -> Response:
+        """End one: whoever waits for its answer gets 503."""
+        query_id: str = request.path_params["id"]
+        if not self._backend.cancel_query(query_id):
+            return error_response(404, f"no query with the id {query_id!r} is running", _NOT_STORED)
+        return Response(orjson.dumps({"success": True}), headers=_NOT_STORED, media_type="application/json")

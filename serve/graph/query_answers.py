@@ -1,0 +1,158 @@
+"""`QueryAnswers`: the way from a query that is understood to its answer. `serve/DESIGN.md` says why so."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+
+from graphdb.node import QueryRequest
+from serve.backend import AnswerStream, Backend
+from serve.graph.asked_query import AskedQuery
+from serve.graph.cheap_answer import answer_here
+from serve.graph.entity_tags import EntityTags
+from serve.graph.metrics import Metrics, Outcome
+from serve.graph.query_accounts import QueryAccounts, outcome_of
+from serve.graph.result_cache import ResultCache
+from serve.graph.streamed_answer import CACHE, Delivery, KeptStream, Limits, StreamedAnswer
+from serve.graph.whole_answer import Head, WholeAnswer, answer_head, not_modified_head
+
+__all__ = ["QueryAnswers"]
+
+
+class QueryAnswers:
+    """Owned by the application. Every query that comes here is closed in the accounts, but for HEAD."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        cache: ResultCache,
+        tags: EntityTags,
+        metrics: Metrics,
+        accounts: QueryAccounts,
+    ) -> None:
+        self._backend, self._cache, self._tags = backend, cache, tags
+        self._metrics, self._accounts = metrics, accounts
+
+    async def answer(self, asked: AskedQuery) -> Response:
+        """The answer; what takes long of it happens while it is sent. Raises what the backend raises."""
+        try:
+            if asked.min_index:
+                await self._backend.wait_for_index(asked.min_index, asked.left_s)
+            answer = self._answer_at_once(asked)
+        except Exception as error:
+            self._accounts.close(asked.account, outcome_of(error))
+            raise
+        return answer or self._kept_answer(asked) or self._made_answer(asked)
+
+    def _answer_at_once(self, asked: AskedQuery) -> Response | None:
+        """What can be said on the event loop; None if that is nothing."""
+        index, tag = self._exact_index_and_tag(asked)
+        if tag is not None and self._tags.is_known(asked.request, tag):
+            assert index is not None
+            self._accounts.close(asked.account, "not_modified")
+            return WholeAnswer(not_modified_head(index, tag), None, 304)
+        if asked.request.method == "HEAD":
+            index = self._backend.snapshot_index() if index is None else index
+            return WholeAnswer(answer_head(asked.format, index, tag), None)
+        return self._answer_here(asked, index, tag) if asked.is_cheap(self._backend.joins_little) else None
+
+    def _exact_index_and_tag(self, asked: AskedQuery) -> tuple[int | None, str | None]:
+        """Of the present state, for an answer that can be asked for again by its address alone."""
+        if asked.request.method == "POST" or not asked.is_repeatable:
+            return None, None
+        index = self._backend.exact_index()
+        return index, None if index is None else self._tags.tag(index, asked.format.value)
+
+    def _answer_here(self, asked: AskedQuery, index: int | None, tag: str | None) -> Response | None:
+        """A cheap query's answer, unless it is long. The tag holds if index was exact all the while."""
+        answer = answer_here(self._backend, asked.query, asked.format)
+        if answer is None:
+            return None
+        body, read_at = answer
+        if tag is not None and not index == read_at == self._backend.exact_index():
+            tag = None
+        account = asked.account
+        account.snapshot_index, account.size = read_at, len(body)
+        self._accounts.close(account, "ok")
+        return WholeAnswer(answer_head(asked.format, read_at, tag), body)
+
+    def _kept_answer(self, asked: AskedQuery) -> Response | None:
+        """The answer to exactly the present state, if it is kept and the client does not want a fresh one."""
+        index = self._backend.exact_index()
+        if index is None or not self._is_kept(asked) or asked.wants_fresh:
+            return None
+        pieces = self._cache.get(asked.key, index)
+        self._metrics.count_lookup(found=pieces is not None)
+        if pieces is None:
+            return None
+        if len(pieces) > 1:
+
+            async def start() -> AnswerStream:
+                return KeptStream(pieces, index)
+
+            return self._streamed(asked, start, sum(map(len, pieces)))
+        asked.account.where, asked.account.snapshot_index = CACHE, index
+        body = b"".join(pieces)
+        asked.account.size = len(body)
+        self._accounts.close(asked.account, "cached")
+        return WholeAnswer(self._head(asked, index, is_exact=True), body)
+
+    def _is_kept(self, asked: AskedQuery) -> bool:
+        return asked.is_repeatable and self._cache.answer_bytes_max > 0
+
+    def _made_answer(self, asked: AskedQuery) -> Response:
+        """The answer as a reader makes it."""
+
+        async def start() -> AnswerStream:
+            return await self._backend.start_query(
+                QueryRequest(asked.query, asked.dataset, asked.format, asked.left_s, asked.account.principal)
+            )
+
+        return self._streamed(asked, start)
+
+    def _streamed(
+        self, asked: AskedQuery, start: Callable[[], Awaitable[AnswerStream]], length: int | None = None
+    ) -> Response:
+        keeps = length is None and self._is_kept(asked) and not asked.is_secret
+        limits = Limits(
+            asked.timeout_s,
+            deadline=asyncio.get_running_loop().time() + asked.left_s,
+            keep_bytes_max=self._cache.answer_bytes_max if keeps else 0,
+        )
+
+        def head(stream: AnswerStream) -> Head:
+            return self._head(asked, stream.snapshot_index, stream.is_exact)
+
+        def ended(delivery: Delivery, failure: BaseException | None) -> None:
+            self._close(asked, delivery, failure)
+
+        return StreamedAnswer(start, head, limits, ended, length)
+
+    def _head(self, asked: AskedQuery, index: int, is_exact: bool) -> Head:
+        has_tag = is_exact and asked.is_repeatable and asked.request.method == "GET"
+        return answer_head(
+            asked.format, index, self._tags.tag(index, asked.format.value) if has_tag else None
+        )
+
+    def _close(self, asked: AskedQuery, delivery: Delivery, failure: BaseException | None) -> None:
+        """Account for a streamed answer, and keep it if it may be asked for again."""
+        account, stream = asked.account, delivery.stream
+        account.size = delivery.size
+        outcome = _outcome(delivery, failure)
+        if stream is not None:
+            account.where, account.query_id = stream.where, stream.query_id or None
+            account.snapshot_index = stream.snapshot_index
+            self._metrics.count_kill(outcome)
+            if outcome == "ok" and stream.is_exact and delivery.pieces is not None:
+                self._cache.put(asked.key, stream.snapshot_index, delivery.pieces)
+        self._accounts.close(account, outcome)
+
+
+def _outcome(delivery: Delivery, failure: BaseException | None) -> Outcome:
+    if failure is None:
+        return "cached" if isinstance(delivery.stream, KeptStream) else "ok"
+    if isinstance(failure, ClientDisconnect):
+        return "disconnected"
+    outcome = outcome_of(failure)
+    return "broken" if outcome == "failed" and delivery.head_sent else outcome

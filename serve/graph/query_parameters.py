@@ -1,0 +1,64 @@
+"""What the parameters of a request to `/sparql` ask for, strictly read."""
+
+import re
+from dataclasses import dataclass
+
+from graphdb.errors import InvalidParameter
+from graphdb.sparql.dataset import Dataset
+from serve.parameters import Parameters, read_dataset
+
+__all__ = ["QueryParameters", "read_min_index", "read_query_parameters"]
+
+_DECIMAL = re.compile(r"\d+(?:\.\d*)?|\.\d+", re.ASCII)
+_INDEX = re.compile(r"\d{1,18}", re.ASCII)  # a log index is less than 2^63
+
+
+@dataclass(frozen=True, slots=True)
+class QueryParameters:
+    """All that counts in a query string or form, but for the meaning of the query."""
+
+    query: str | None
+    dataset: Dataset
+    formats: tuple[str, ...]  # names or media types, the preferred one first
+    timeout_s: float | None
+    min_index: int  # 0 where none is asked for
+
+    def required_query(self) -> str:
+        """The query. Raises InvalidParameter where there is none."""
+        if self.query is None:
+            raise InvalidParameter("query", "is missing")
+        return self.query
+
+
+def read_query_parameters(*encoded: bytes) -> QueryParameters:
+    """Read a query string, or a query string and a form. Raises InvalidParameter, LimitExceeded."""
+    parameters = Parameters(*encoded)
+    if "update" in parameters:
+        raise InvalidParameter("update", "this path answers queries; POST updates to /update")
+    return QueryParameters(
+        parameters.one("query"),
+        read_dataset(parameters, "default-graph-uri", "named-graph-uri"),
+        tuple(parameters.many("format")),
+        _read_timeout(parameters),
+        read_min_index(parameters),
+    )
+
+
+def read_min_index(parameters: Parameters) -> int:
+    """The log index that the answer has to be at or after; 0 where none is given. Raises InvalidParameter."""
+    text = parameters.one("min_index")
+    if text is None:
+        return 0
+    if not _INDEX.fullmatch(text):
+        raise InvalidParameter("min_index", f"{text!r} is not a log index: 0, 1, 2 and so on")
+    return int(text)
+
+
+def _read_timeout(parameters: Parameters) -> float | None:
+    """The client's time limit in seconds. Raises InvalidParameter."""
+    text = parameters.one("timeout")
+    if text is None:
+        return None
+    if not _DECIMAL.fullmatch(text) or float(text) == 0:
+        raise InvalidParameter("timeout", f"{text!r} is not a number of seconds over 0, such as 2.5")
+    return float(text)

@@ -1,0 +1,67 @@
+"""`ResultCache`: answers that may be asked for again while the data stay as they are."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.results import ResultFormat
+
+__all__ = ["CacheKey", "ResultCache"]
+
+_ENTRY_BYTES = 1_000  # about what an entry takes beside its answer and its text
+_SHARE = 8  # an answer that would take more than one part in so many is not kept
+
+
+@dataclass(frozen=True, slots=True)
+class CacheKey:
+    """All that an answer depends on beside the state of the data."""
+
+    text: str
+    base_iri: str
+    dataset: Dataset
+    format: ResultFormat
+    view: str | None = None  # what of the data the principal may see; None is everything
+
+
+class ResultCache:
+    """Whole answers as pieces of bytes, all of one log index: with another index it begins anew.
+
+    Bounded in bytes; the least recently used answer goes first. Used on one thread.
+    """
+
+    def __init__(self, bytes_max: int) -> None:
+        self.size = 0  # in bytes
+        self.answer_bytes_max = bytes_max // _SHARE  # a longer answer is not kept
+        self._bytes_max = bytes_max
+        self._index = -1
+        self._answers: OrderedDict[CacheKey, tuple[bytes, ...]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def get(self, key: CacheKey, index: int) -> tuple[bytes, ...] | None:
+        """The answer at exactly this log index, if it is here."""
+        answer = self._answers.get(key) if index == self._index else None
+        if answer is not None:
+            self._answers.move_to_end(key)
+        return answer
+
+    def put(self, key: CacheKey, index: int, answer: Sequence[bytes]) -> None:
+        """Keep a whole answer of exactly this index, unless later ones are here already."""
+        size = _size(key, answer)
+        if index < self._index or size > self.answer_bytes_max:
+            return
+        if index > self._index:
+            self._answers.clear()
+            self._index, self.size = index, 0
+        if key in self._answers:
+            return
+        self._answers[key] = tuple(answer)
+        self.size += size
+        while self.size > self._bytes_max:
+            self.size -= _size(*self._answers.popitem(last=False))
+
+
+def _size(key: CacheKey, answer: Sequence[bytes]) -> int:
+    return _ENTRY_BYTES + len(key.text) + sum(map(len, answer))

@@ -1,0 +1,72 @@
+"""The readers of a running service: killed one by one and all together, with the service going on."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.readers import exists
+from tests.support.service import Service
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+
+COUNT = "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }"
+ENDLESS = "SELECT (COUNT(*) AS ?n) WHERE { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l }"
+NOT_CACHED = {"Cache-Control": "no-cache"}
+
+
+def evaluators(service: Service) -> list[int]:
+    return service.pids("actors.readers.evaluator")
+
+
+def count(service: Service) -> str:
+    """What a reader, not the cache, counts; it may take as long as the readers need to be back."""
+    answer = httpx.post(
+        f"{service.url}/sparql", data={"query": COUNT}, headers=NOT_CACHED, timeout=30, trust_env=False
+    )
+    assert answer.status_code == 200, answer.text
+    value: str = answer.json()["results"]["bindings"][0]["n"]["value"]
+    return value
+
+
+def ask_endless(service: Service) -> threading.Thread:
+    """Ask what no reader can answer in time, on a thread."""
+    thread = threading.Thread(
+        target=lambda: httpx.post(
+            f"{service.url}/sparql", data={"query": ENDLESS, "timeout": "20"}, timeout=60, trust_env=False
+        )
+    )
+    thread.start()
+    return thread
+
+
+def test_kills_of_readers_are_mended(tmp_path: Path) -> None:
+    """An evaluator, then the StoreReader in the midst of a query; nothing is left behind at the end."""
+    service = Service(tmp_path / "data")
+    try:
+        service.start()
+        service.load(b"".join(b"<urn:s%d> <urn:p> <urn:o> .\n" % number for number in range(300)))
+        assert count(service) == "300"
+        service.wait_until(lambda: len(evaluators(service)) == 4, 10)
+        killed = evaluators(service)
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+        assert count(service) == "300"
+        service.wait_until(lambda: len(set(evaluators(service)) - set(killed)) == 4, 10)
+        asking = ask_endless(service)
+        time.sleep(1)
+        before = evaluators(service)
+        service.kill("StoreReader")
+        service.wait_until(lambda: not any(map(exists, before)), 5)
+        asking.join()
+        assert count(service) == "300"
+        service.update("INSERT DATA { <urn:s> <urn:p> <urn:new> }")
+        assert count(service) == "301"
+        assert service.stop() == 0
+        assert service.pids() == []
+    finally:
+        service.close()

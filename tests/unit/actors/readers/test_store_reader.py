@@ -1,0 +1,209 @@
+"""Readers as a service: real evaluator processes behind a real socket, without Ray."""
+
+import asyncio
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from actors.readers import evaluator_process
+from graphdb.errors import (
+    EvaluationFailed,
+    NotAcceptable,
+    Overloaded,
+    QueryMemoryExceeded,
+    QueryTimeout,
+    UnavailableError,
+)
+from graphdb.sparql.results import ResultFormat, formats_for
+from tests.support.reader_tasks import DOUBLED, ENDLESS, FEW, GREEDY, MANY, in_process, task
+from tests.support.readers import Readers, cpu_s, readers, rest, wait_gone
+
+pytestmark = pytest.mark.anyio
+
+FORMS = {
+    "SELECT": "SELECT * WHERE { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } OPTIONAL { ?s <urn:no> ?x } }",
+    "ASK": "ASK { ?s ?p ?o }",
+    "CONSTRUCT": "CONSTRUCT WHERE { ?s ?p ?o }",
+    "DESCRIBE": "DESCRIBE <urn:s1>",
+}
+
+
+async def test_answers_are_the_bytes_that_the_port_would_write(tmp_path: Path, checkpoint: Path) -> None:
+    tasks = [task(checkpoint, text, fmt) for form, text in FORMS.items() for fmt in formats_for(form)]
+    all_triples = "SELECT * { ?s ?p ?o }"
+    tasks.append(task(checkpoint, all_triples, default_graphs=["urn:g"], named_graphs=[]))
+    tasks.append(task(checkpoint, all_triples, default_graphs=[], named_graphs=["urn:g"]))
+    tasks.append(task(checkpoint, all_triples, union_default_graph=True))
+    tasks.append(task(checkpoint, "SELECT * { <s1> ?p ?o }", base_iri="urn:"))
+    async with readers(tmp_path) as there:
+        for each in tasks:
+            assert await there.answer(each) == in_process(each), each
+
+
+async def test_errors_keep_their_class_and_cost_no_evaluator(tmp_path: Path, checkpoint: Path) -> None:
+    async with readers(tmp_path, count=1) as there:
+        before = await there.pids()
+        with pytest.raises(EvaluationFailed, match="expected"):
+            await there.answer(task(checkpoint, "SELECT (a"))
+        with pytest.raises(NotAcceptable) as raised:
+            await there.answer(task(checkpoint, 'SELECT ("\\u0001" AS ?x) {}', ResultFormat.XML))
+        assert raised.value.offered == ("application/sparql-results+json",)
+        with pytest.raises(UnavailableError, match="checkpoint cannot be opened"):
+            await there.answer(task(tmp_path / "nothing", FEW))
+        assert await there.answer(task(checkpoint, FEW)) == in_process(task(checkpoint, FEW))
+        assert await there.pids() == before
+
+
+async def test_a_large_answer_waits_for_who_reads_it(tmp_path: Path, checkpoint: Path) -> None:
+    """While nobody reads, the evaluator stands still: what waits on the way is bounded."""
+    async with readers(tmp_path, count=1) as there:
+        lease = await there.client.lease("q", 60)
+        lease.evaluate(task(checkpoint, MANY))
+        first = await lease.read()
+        assert first is not None
+        assert len(first) < 1 << 17
+        [pid] = await there.pids()
+        await asyncio.sleep(0.5)
+        before = cpu_s(pid)
+        await asyncio.sleep(0.5)
+        assert cpu_s(pid) < before + 0.02
+        assert (await there.client.status()).running == 1
+        assert first + await rest(lease) == in_process(task(checkpoint, MANY))
+        assert (await there.client.status()).running == 0
+        lease.close()
+        assert await there.pids() == [pid]
+
+
+async def test_the_deadline_ends_a_query_and_its_process(tmp_path: Path, checkpoint: Path) -> None:
+    async with readers(tmp_path, count=1) as there:
+        [pid] = await there.pids()
+        began = time.monotonic()
+        with pytest.raises(QueryTimeout, match=r"longer than 0\.5 s"):
+            await there.answer(task(checkpoint, ENDLESS), timeout_s=0.5)
+        assert 0.5 <= time.monotonic() - began < 1.0
+        await wait_gone([pid], 0.5)
+        assert await there.answer(task(checkpoint, FEW), timeout_s=2) == in_process(task(checkpoint, FEW))
+
+
+async def test_an_answer_past_the_deadline_never_looks_whole(tmp_path: Path, checkpoint: Path) -> None:
+    """A client that reads too slowly gets what was on its way, then the error."""
+    async with readers(tmp_path, count=1) as there:
+        [pid] = await there.pids()
+        lease = await there.client.lease("q", 0.5)
+        lease.evaluate(task(checkpoint, MANY))
+        assert await lease.read()
+        await asyncio.sleep(0.6)
+        await wait_gone([pid], 0.5)
+        with pytest.raises(QueryTimeout):
+            await rest(lease)
+        lease.close()
+
+
+async def test_a_query_that_fills_the_memory_is_ended(tmp_path: Path, checkpoint: Path) -> None:
+    async with readers(tmp_path, count=1, memory_limit_mb=64) as there:
+        [pid] = await there.pids()
+        with pytest.raises(QueryMemoryExceeded, match=r"64 MB that readers\.memory_limit_mb"):
+            await there.answer(task(checkpoint, GREEDY))
+        await wait_gone([pid], 1)
+        assert await there.answer(task(checkpoint, FEW)) == in_process(task(checkpoint, FEW))
+
+
+async def test_the_kernel_refuses_what_grows_too_fast_to_be_seen(
+    tmp_path: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluator_process, "_LOOK_S", 60)
+    async with readers(tmp_path, count=1, memory_limit_mb=64) as there:
+        with pytest.raises(QueryMemoryExceeded, match="64 MB"):
+            await there.answer(task(checkpoint, DOUBLED))
+        assert await there.answer(task(checkpoint, FEW)) == in_process(task(checkpoint, FEW))
+
+
+async def test_closing_a_lease_cancels_its_query(tmp_path: Path, checkpoint: Path) -> None:
+    async with readers(tmp_path, count=1) as there:
+        lease = await there.client.lease("q", 30)
+        lease.evaluate(task(checkpoint, ENDLESS))
+        pid = await there.busy_pid()
+        lease.close()
+        lease.close()
+        await wait_gone([pid], 0.5)
+        status = await there.until(lambda status: len(status.evaluators) == 1)
+        assert (status.running, status.evaluators[0].state) == (0, "idle")
+
+
+async def test_a_lease_that_was_not_used_costs_no_evaluator(tmp_path: Path) -> None:
+    async with readers(tmp_path, count=1) as there:
+        before = await there.pids()
+        lease = await there.client.lease("some query", 30)
+        status = await there.client.status()
+        assert [(each.query_id, each.state) for each in status.evaluators] == [("some query", "busy")]
+        assert lease.where == f"reader 1 (process {before[0]})"
+        lease.close()
+        await there.until(lambda status: status.running == 0)
+        assert await there.pids() == before
+
+
+async def test_the_queue_is_bounded_in_length_and_in_time(tmp_path: Path) -> None:
+    async with readers(tmp_path, count=1, queue_max=1, queue_timeout_seconds=0.4) as there:
+        held = await there.client.lease("held", 30)
+        began = time.monotonic()
+        queued = asyncio.create_task(there.client.lease("queued", 30))
+        await there.until(lambda status: status.queued == 1)
+        with pytest.raises(Overloaded, match=r"readers\.queue_max"):
+            await there.client.lease("refused", 30)
+        assert time.monotonic() - began < 0.3
+        with pytest.raises(Overloaded, match=r"readers\.queue_timeout_seconds"):
+            await queued
+        assert 0.4 <= time.monotonic() - began < 0.9
+        with pytest.raises(QueryTimeout):
+            await there.client.lease("short", 0.1)
+        held.close()
+        (await there.client.lease("free again", 1)).close()
+
+
+async def test_who_came_first_is_served_first_and_who_left_is_not(tmp_path: Path) -> None:
+    served: list[str] = []
+
+    async def use(there: Readers, name: str) -> None:
+        lease = await there.client.lease(name, 30)
+        served.append(name)
+        lease.close()
+
+    async with readers(tmp_path, count=1) as there:
+        held = await there.client.lease("held", 30)
+        tasks = []
+        for name in "abcd":
+            tasks.append(asyncio.create_task(use(there, name)))
+            await there.until(lambda status: status.queued == len(tasks))
+        tasks[1].cancel()
+        await there.until(lambda status: status.queued == 3)
+        held.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert served == ["a", "c", "d"]
+        assert (await there.client.status()).queued == 0
+
+
+async def test_a_released_checkpoint_is_let_go_of(tmp_path: Path, checkpoint: Path) -> None:
+    copies = [tmp_path / "copy1", tmp_path / "copy2"]
+    for copy in copies:
+        shutil.copytree(checkpoint, copy)
+    async with readers(tmp_path, count=1) as there:
+        [pid] = await there.pids()
+        for copy in copies:
+            await there.answer(task(copy, FEW))
+        assert [_holds(pid, copy) for copy in copies] == [False, True]
+        await there.client.release_checkpoint(str(copies[0]))
+        assert _holds(pid, copies[1])
+        await there.client.release_checkpoint(str(copies[1]))
+        assert not _holds(pid, copies[1])
+        shutil.rmtree(copies[1])
+        assert await there.answer(task(copies[0], FEW)) == in_process(task(checkpoint, FEW))
+        assert await there.pids() == [pid]
+
+
+def _holds(pid: int, directory: Path) -> bool:
+    """Whether the process has files in the directory open."""
+    descriptors = Path(f"/proc/{pid}/fd").iterdir()
+    return any(os.readlink(each).startswith(f"{directory}/") for each in descriptors)

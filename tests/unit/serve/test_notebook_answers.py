@@ -1,0 +1,82 @@
+"""What a notebook gets: whole answers, whichever way they are evaluated, or a named error."""
+
+import asyncio
+
+import pytest
+
+import serve.notebook_answers as notebook_answers
+from graphdb.errors import InvalidParameter, LimitExceeded, QuerySyntaxError, QueryTimeout
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.gate import GateLimits
+from graphdb.sparql.parser import parse_update
+from tests.support.scripted_backend import HANG, ScriptedBackend, ScriptedStream
+
+CHEAP = "SELECT ?o { <http://x/s> <http://x/p> ?o }"
+NOT_CHEAP = "SELECT ?o { ?s ?p ?o . ?s ?q ?o }"
+
+
+@pytest.fixture
+def backend() -> ScriptedBackend:
+    backend = ScriptedBackend()
+    asyncio.run(
+        backend.update(parse_update('INSERT DATA { <http://x/s> <http://x/p> "a" }', None), Dataset())
+    )
+    return backend
+
+
+def answer(backend: ScriptedBackend, text: str, form: str = "SELECT", timeout_s: float = 10) -> bytes:
+    return asyncio.run(notebook_answers.answer(backend, text, form, GateLimits(), timeout_s))
+
+
+@pytest.mark.parametrize(("query", "readers"), [(CHEAP, 0), (NOT_CHEAP, 1)])
+def test_rows(backend: ScriptedBackend, query: str, readers: int) -> None:
+    rows = b'{"head":{"vars":["o"]},"results":{"bindings":[{"o":{"type":"literal","value":"a"}}]}}'
+    assert answer(backend, query) == rows
+    assert len(backend.requests) == readers
+    assert backend.running_queries() == []
+
+
+def test_other_forms(backend: ScriptedBackend) -> None:
+    triple = b'<http://x/s> <http://x/p> "a" .\n'
+    assert answer(backend, "ASK {}", "ASK") == b'{"head":{},"boolean":true}'
+    assert answer(backend, "CONSTRUCT WHERE { ?s ?p ?o }", "CONSTRUCT") == triple
+    assert answer(backend, "DESCRIBE <http://x/s>", "CONSTRUCT") == triple
+
+
+def test_a_cheap_query_with_a_long_answer(backend: ScriptedBackend) -> None:
+    values = ", ".join(f'"{number:01000}"' for number in range(200))
+    update = parse_update(f"INSERT DATA {{ <http://x/s> <http://x/p> {values} }}", None)
+    asyncio.run(backend.update(update, Dataset()))
+    assert answer(backend, CHEAP).count(b'"value"') == 201
+    assert len(backend.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "error"),
+    [
+        ("SELECT", "SELECT", QuerySyntaxError),
+        ("ASK {}", "SELECT", InvalidParameter),
+        ("SELECT * {}", "CONSTRUCT", InvalidParameter),
+        ("SELECT * {" + "{" * 100 + "}" * 100 + "}", "SELECT", LimitExceeded),
+    ],
+)
+def test_what_is_refused(backend: ScriptedBackend, text: str, form: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        answer(backend, text, form)
+
+
+def test_an_answer_too_large(backend: ScriptedBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notebook_answers, "RESULT_BYTES_MAX", 10)
+    stream = ScriptedStream(b"12345", b"67890", b"1")
+    backend.answer_with(stream)
+    with pytest.raises(LimitExceeded):
+        answer(backend, NOT_CHEAP)
+    assert stream.is_closed
+
+
+def test_a_reader_that_hangs(backend: ScriptedBackend) -> None:
+    stream = ScriptedStream(b"12345", HANG)
+    backend.answer_with(stream)
+    with pytest.raises(QueryTimeout):
+        answer(backend, NOT_CHEAP, timeout_s=0.1)
+    assert stream.is_closed

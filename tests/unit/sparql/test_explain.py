@@ -1,0 +1,77 @@
+"""What EXPLAIN says of a query's text: why it is not cheap, and which patterns it looks for."""
+
+import pytest
+from pyoxigraph import Literal, NamedNode, Quad, QuerySolutions, Store
+
+from graphdb.sparql.cheap import is_cheap, why_not_cheap
+from graphdb.sparql.explain import COUNTED_MAX, scans_of
+from graphdb.sparql.parser import parse_query
+
+UNBOUNDED = "neither a subject, nor an object other than a class, nor a LIMIT up to 1000 is given"
+
+
+@pytest.mark.parametrize(
+    ("text", "reasons"),
+    [
+        ("SELECT * { <urn:a> ?p ?o }", ()),
+        ("SELECT * { ?s ?p ?o }", (UNBOUNDED,)),
+        ("SELECT * { ?s ?p 1 . ?s ?q 2 }", ("2 triple patterns are joined",)),
+        ("SELECT * { ?s ?p 1 OPTIONAL { ?s ?q 2 } }", ("the pattern is more than triples in one graph",)),
+        (
+            "CONSTRUCT {} WHERE { ?s <urn:p>/<urn:q> 1 }",
+            ("CONSTRUCT makes triples", "the triple pattern has a path, a triple term, or a variable twice"),
+        ),
+        ("SELECT (COUNT(*) AS ?n) { ?s ?p 1 }", ("what is selected drops or computes rows",)),
+        (
+            "SELECT * FROM <urn:g> { ?s ?p 1 } ORDER BY ?s OFFSET 2",
+            ("FROM merges graphs", "ORDER BY collects the rows first", "OFFSET drops rows"),
+        ),
+    ],
+)
+def test_why_not_cheap(text: str, reasons: tuple[str, ...]) -> None:
+    query = parse_query(text)
+    assert why_not_cheap(query) == reasons
+    assert is_cheap(query) == (not reasons)
+
+
+def shown(text: str) -> list[str]:
+    return [scan.pattern for scan in scans_of(parse_query(text))]
+
+
+def test_patterns_in_the_order_of_the_text_each_once() -> None:
+    assert shown(
+        """SELECT * { ?s <urn:p> "x"@en . GRAPH <urn:g> { ?s ?p 1 . GRAPH ?h { [] <urn:q> ?o } }
+        OPTIONAL { ?s <urn:p> "x"@en } FILTER EXISTS { ?s <urn:r> true } }"""
+    ) == [
+        '?s <urn:p> "x"@en',
+        'GRAPH <urn:g> { ?s ?p "1"^^<http://www.w3.org/2001/XMLSchema#integer> }',
+        *shown("SELECT * { GRAPH ?h { [] <urn:q> ?o } }"),
+        '?s <urn:r> "true"^^<http://www.w3.org/2001/XMLSchema#boolean>',
+    ]  # fmt: skip
+
+
+def test_paths_by_their_steps_and_nothing_of_service() -> None:
+    assert shown("SELECT * { ?s (<urn:p>/^<urn:q>)+|!<urn:r> ?o SERVICE <http://x/> { ?a ?b ?c } }") == [
+        "?a <urn:p> ?b",
+        "?a <urn:q> ?b",
+        "?a <urn:r> ?b",
+    ]
+
+
+def count(store: Store, text: str) -> list[int]:
+    counts = []
+    for scan in scans_of(parse_query(text)):
+        answer = store.query(scan.count_query)
+        assert isinstance(answer, QuerySolutions)
+        (row,) = answer
+        counts.append(int(row["n"].value))
+    return counts
+
+
+def test_counts() -> None:
+    store = Store()
+    quads = (Quad(NamedNode("urn:a"), NamedNode("urn:p"), Literal(n)) for n in range(COUNTED_MAX + 5))
+    store.bulk_extend(quads)
+    store.add(Quad(NamedNode("urn:a"), NamedNode("urn:p"), Literal('"q"\n'), NamedNode("urn:g")))
+    assert count(store, "SELECT * { ?s ?p ?o . <urn:a> <urn:p> 7 . ?s <urn:q> _:b }") == [COUNTED_MAX, 1, 0]
+    assert count(store, 'SELECT * { GRAPH ?g { ?s ?p "\\"q\\"\\n" } }') == [1]

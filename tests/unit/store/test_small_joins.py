@@ -1,0 +1,156 @@
+"""Which WHERE clauses join little: told by the data, in doubt not."""
+
+import pytest
+from pyoxigraph import Literal, NamedNode, Quad, Store
+
+from graphdb.sparql.parser import parse_query, parse_update
+from graphdb.sparql.syntax import DeleteWhere
+from graphdb.store.quad_store import QuadStore
+from graphdb.store.small_joins import LittleJoin, is_one_scan, little_join
+
+
+@pytest.fixture(scope="module")
+def store() -> QuadStore:
+    """A hub that knows a thousand people, each with a name; one of them has a nickname."""
+    quads = Store()
+    for number in range(1000):
+        person = NamedNode(f"urn:{number}")
+        quads.add(Quad(NamedNode("urn:hub"), NamedNode("urn:knows"), person))
+        quads.add(Quad(person, NamedNode("urn:name"), Literal(number)))
+    quads.add(Quad(NamedNode("urn:7"), NamedNode("urn:nick"), Literal("seven")))
+    quads.add(Quad(NamedNode("urn:a"), NamedNode("urn:b"), NamedNode("urn:a"), NamedNode("urn:g")))
+    return QuadStore(quads)
+
+
+def little(store: QuadStore, where: str, graph: str | None = None, entries_max: int = 100) -> bool:
+    query = parse_query(f"PREFIX : <urn:> SELECT * WHERE {{ {where} }}")
+    assert query.where is not None
+    join = LittleJoin.of_group(query.where, NamedNode(graph) if graph else None)
+    return join is not None and join.fits(store, entries_max)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "",
+        ":7 :name ?n",
+        ":7 :name ?n . :7 :nick ?k",
+        "?s :nick ?k . ?s :name ?n",
+        "?s :name ?n . ?s :nick 'seven'",
+        "?s :nick ?k FILTER(STRLEN(?k) > 2) BIND(STR(?s) AS ?t)",
+        ":hub :knows :7 . :7 :name ?n",
+        ":nobody ?p ?o . ?o ?q ?r . ?r ?x ?y",
+        "_:b :nick 'seven' ; :name ?n",
+        ":7 :name ?n . :8 ?p ?o",
+        "GRAPH :g { :a ?p ?o } :7 :name ?n",
+        "?s :nick ?k OPTIONAL { ?s :name ?n FILTER(?n > 1) } OPTIONAL { ?n :none ?x }",
+        "?s :name 07",
+        "7 :name ?n",
+    ],
+)
+def test_little(store: QuadStore, where: str) -> None:
+    assert little(store, where)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "?s ?p ?o",
+        ":hub :knows ?x . ?x :name ?n",
+        ":7 :name ?n . ?a ?b ?c",
+        ":hub :knows ?x . :hub :knows ?y . :hub :knows ?z",
+        ":nobody ?p ?o . ?a ?b ?c",
+        ":7 :name ?n FILTER EXISTS { ?a ?b ?c . ?d ?e ?f }",
+        ":7 :name ?n FILTER(?n = 7 && (?n < 1 || !EXISTS { ?a ?b ?c }))",
+        ":7 :name ?n OPTIONAL { ?a ?b ?c }",
+        "?s :nick ?k OPTIONAL { ?s :name ?n . ?s :knows ?x }",
+        "?s :nick ?k OPTIONAL { ?s :name ?n BIND(1 AS ?one) }",
+        "?s :nick ?k OPTIONAL { ?s :name ?n } ?s :knows ?x",
+        "?s :nick ?k OPTIONAL { ?s :none ?x } OPTIONAL { ?x :knows ?y }",
+        ":7 :nick ?k BIND(CONCAT(?k, ?k) AS ?kk)",
+        ":7 (:name|:nick) ?n",
+        "{ SELECT * { :7 :name ?n } }",
+        "GRAPH ?g { :a ?p ?o }",
+        "VALUES ?x { 1 2 } :7 :name ?n",
+        ":7 :name <<( :a :b :c )>>",
+    ],
+)
+def test_not_little_or_in_doubt(store: QuadStore, where: str) -> None:
+    assert not little(store, where)
+
+
+def test_budget_is_what_is_looked_at(store: QuadStore) -> None:
+    where = ":hub :knows ?x . ?x :name ?n"
+    assert not little(store, where, entries_max=3000)
+    assert little(store, where, entries_max=3001)  # 1 + 1000 + 1000 * (1 + 1)
+
+
+def test_a_variable_that_stands_twice(store: QuadStore) -> None:
+    assert little(store, "?x :b ?x . ?x :name ?n", "urn:g", entries_max=3)
+    assert not little(store, "?x :b ?x . ?x :name ?n", "urn:g", entries_max=2)
+
+
+def test_in_the_graph_that_is_meant(store: QuadStore) -> None:
+    assert little(store, "?s ?p ?o", "urn:g")
+    assert not little(store, "?s ?p ?o")
+
+
+def test_deep_expression(store: QuadStore) -> None:
+    assert little(store, ":7 :name ?n FILTER(" + "(" * 190 + "?n + 1" + ")" * 190 + " > 0)")
+
+
+@pytest.mark.parametrize(("graph", "expected"), [(":g", True), ("?g", False)])
+def test_quads_of_delete_where(store: QuadStore, graph: str, expected: bool) -> None:
+    text = f"PREFIX : <urn:> DELETE WHERE {{ :7 :name ?n . GRAPH {graph} {{ ?s ?p ?o }} }}"
+    (operation,) = parse_update(text).operations
+    assert isinstance(operation, DeleteWhere)
+    join = LittleJoin.of_quads(operation.pattern)
+    assert (join is not None and join.fits(store, 10)) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "SELECT DISTINCT ?n (COUNT(*) AS ?c) { :7 :name ?n ; :nick ?k } GROUP BY ?n ORDER BY DESC(?n)",
+            True,
+        ),
+        ("ASK { :7 :name ?n ; :nick ?k }", True),
+        ("CONSTRUCT { ?n :of [] } { :7 :name ?n ; :nick ?k }", True),
+        ("DESCRIBE ?n { :7 :name ?n ; :nick ?k }", False),
+        ("SELECT * FROM :g { :7 :name ?n ; :nick ?k }", False),
+        ("SELECT * { :7 :name ?n ; :nick ?k } VALUES ?n { 1 }", False),
+        ("SELECT (CONCAT(?k, ?k) AS ?m) { :7 :name ?n ; :nick ?k }", False),
+        ("SELECT * { :7 :name ?n ; :nick ?k } ORDER BY CONCAT(?k, ?k)", False),
+        ("SELECT (GROUP_CONCAT(?k) AS ?m) { :7 :name ?n ; :nick ?k }", False),
+        ("SELECT * { :7 :name ?n ; :nick ?k FILTER(REGEX(?k, 'a')) }", False),
+        ("SELECT * { " + ":7 :name ?n ." * 8 + " }", True),
+        ("SELECT * { " + ":7 :name ?n ." * 9 + " }", False),
+    ],
+)
+def test_whole_queries(text: str, expected: bool) -> None:
+    assert (little_join(parse_query(f"PREFIX : <urn:> {text}")) is not None) is expected
+
+
+def test_default_graph_as_union() -> None:
+    quads = Store()
+    quads.add(Quad(NamedNode("urn:a"), NamedNode("urn:b"), NamedNode("urn:a"), NamedNode("urn:g")))
+    assert little(QuadStore(quads), "?s ?p ?o", entries_max=1)
+    assert not little(QuadStore(quads, union_default_graph=True), "?s ?p ?o", entries_max=1)
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("?s ?p ?o", True),
+        ("GRAPH ?g { ?s ?p ?o }", True),
+        ("?s :p/:q ?o", False),
+        ("?s ?p ?o . ?o ?q ?r", False),
+        ("?s ?p ?o FILTER(?o = 1)", False),
+        ("GRAPH ?g { ?s ?p ?o } ?s ?p ?o", False),
+    ],
+)
+def test_one_scan(where: str, expected: bool) -> None:
+    query = parse_query(f"PREFIX : <urn:> SELECT * WHERE {{ {where} }}")
+    assert query.where is not None
+    assert is_one_scan(query.where) is expected
