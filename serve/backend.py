@@ -38,6 +38,7 @@ class AnswerStream(Protocol):
     async def read(self) -> bytes | None:
         """The next piece of the answer in the format asked for, about 64 kB; None at its end.
 
+        Where the request says explain, each piece is what `graphdb.store.explaining.explain` hands out.
         Only None says that the answer is whole. Waits as long as the request's time limit allows.
         Raises EvaluationFailed, NotAcceptable, LimitExceeded, QueryTimeout, QueryMemoryExceeded,
         QueryCancelled, UnavailableError.

@@ -16,6 +16,7 @@ from serve.answers import Workers
 from serve.backend import Backend
 from serve.graph.asked_query import QueryReader
 from serve.graph.entity_tags import EntityTags
+from serve.graph.explanation import Explainer
 from serve.graph.graph_store import GraphStoreEndpoint
 from serve.graph.health import HealthEndpoint
 from serve.graph.metrics import Metrics, MetricsEndpoint
@@ -75,7 +76,8 @@ def _routes(
     metrics = Metrics(backend, cache)
     accounts = QueryAccounts(metrics, slow_queries, server.slow_query_seconds)
     reader = QueryReader(limits, server.query_timeout_seconds)
-    answers = QueryAnswers(backend, cache, tags, metrics, accounts)
+    explainer = Explainer(backend, limits, keeps_answers=cache.answer_bytes_max > 0)
+    answers = QueryAnswers(backend, cache, tags, explainer, metrics, accounts)
     sparql = SparqlEndpoint(reader, answers, accounts, server.max_body_bytes)
     update = UpdateEndpoint(backend, accounts, server.max_body_bytes, limits)
     data = GraphStoreEndpoint(backend, workers, tags, server.max_body_bytes)

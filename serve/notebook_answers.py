@@ -2,7 +2,7 @@
 
 import asyncio
 
-from graphdb.errors import InvalidParameter, LimitExceeded, QueryTimeout
+from graphdb.errors import InvalidParameter, LimitExceeded
 from graphdb.node import QueryRequest
 from graphdb.sparql.cheap import is_cheap
 from graphdb.sparql.dataset import Dataset
@@ -10,7 +10,7 @@ from graphdb.sparql.gate import GateLimits, read_query
 from graphdb.sparql.results import ResultFormat
 from serve.backend import Backend
 from serve.graph.cheap_answer import answer_here
-from serve.graph.streamed_answer import BACKSTOP_S
+from serve.graph.streamed_answer import BACKSTOP_S, past_limit
 
 __all__ = ["RESULT_BYTES_MAX", "answer"]
 
@@ -34,7 +34,7 @@ async def answer(backend: Backend, text: str, form: str, limits: GateLimits, tim
         async with asyncio.timeout(timeout_s + BACKSTOP_S):
             return await _read_whole(backend, QueryRequest(query, Dataset(), fmt, timeout_s))
     except TimeoutError:
-        raise QueryTimeout(f"the query took longer than {timeout_s:g} s and was ended") from None
+        raise past_limit(timeout_s) from None
 
 
 async def _read_whole(backend: Backend, request: QueryRequest) -> bytes:

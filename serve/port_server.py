@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import errno
 import http.client
+import logging
 import socket
 import ssl
 import threading
@@ -21,6 +22,7 @@ import uvicorn
 import uvloop
 from starlette.types import ASGIApp
 
+from serve.answers import AnswerBroken
 from serve.port_protocol import PortProtocol
 
 __all__ = ["Hosted", "Listen", "PortServer", "answers", "bind"]
@@ -28,6 +30,20 @@ __all__ = ["Hosted", "Listen", "PortServer", "answers", "bind"]
 _BIND_PATIENCE_S = 20.0  # a killed predecessor may hold the port for a moment
 _BIND_RETRY_S = 0.1
 _DRAIN_S = 5  # how long requests under way may take once the port is to stop
+
+
+class _OneLine(logging.Filter):
+    """Says in one line that an answer broke off; the trace of it tells nothing that the line does not."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, AnswerBroken):
+            record.msg, record.args, record.exc_info = str(error), (), None
+            record.levelno, record.levelname = logging.WARNING, "WARNING"
+        return True
+
+
+_ONE_LINE = _OneLine()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +115,7 @@ class PortServer:
         listening = await _bind_patiently(self._listen, self._stopping)
         hosted = await self._host()
         self._server = uvicorn.Server(_configuration(self._listen, hosted.app))
+        logging.getLogger("uvicorn.error").addFilter(_ONE_LINE)
         self._server.should_exit = self._stopping.is_set()
         starting = asyncio.ensure_future(self._start(hosted))
         try:

@@ -8,7 +8,7 @@ from pyoxigraph import Quad
 from actors.egress.guarded_fetch import Bounds, Call, GuardedFetch
 from actors.egress.rules import HostRules
 from graphdb.config import Settings
-from graphdb.errors import EvaluationFailed, HostNotAllowed, RequestError
+from graphdb.errors import EvaluationFailed, HostNotAllowed, Overloaded, RequestError
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.reading import read_quads
 from graphdb.sparql.syntax import Load, Update
@@ -17,6 +17,7 @@ from graphdb.sparql.update import names_a_host
 __all__ = ["DocumentLoader", "load_fetch"]
 
 _REQUESTS_AT_ONCE = 4  # each may hold documents as large as a body; further ones wait
+_DOCUMENTS_IN_FULL = 4  # so many may take their whole time limit until the update that names them gives up
 _ACCEPT = ", ".join(syntax.media_type for syntax in RdfSyntax)
 
 
@@ -47,14 +48,19 @@ class DocumentLoader:
     async def load(self, update: Update) -> Callable[[Load], Iterable[Quad]]:
         """Read all documents of an update; the result gives the quads of one, or raises what went wrong.
 
-        The documents together may be as large as one: the bytes of one that failed do not count.
-        Raises HostNotAllowed, SILENT or not, and EvaluationFailed where LOAD is not SILENT.
+        The documents together may be as large as one, and take four times as long, waiting for a turn
+        included: the bytes of one that failed do not count, its time does.
+        Raises HostNotAllowed, SILENT or not, EvaluationFailed where LOAD is not SILENT, Overloaded.
         """
         loads = [operation for operation in update.operations if isinstance(operation, Load)]
         documents: dict[Load, list[Quad] | RequestError] = {}
         if loads:
-            async with self._turns:
-                await self._read(loads, documents)
+            limit_s = _DOCUMENTS_IN_FULL * self._fetch.bounds.timeout_s
+            try:
+                async with asyncio.timeout(limit_s), self._turns:
+                    await self._read(loads, documents)
+            except TimeoutError:
+                raise Overloaded(f"the documents of LOAD could not be read within {limit_s:g} s", 5) from None
 
         def quads(load: Load) -> Iterable[Quad]:
             found = documents[load]

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from pyoxigraph import QueryBoolean, QuerySolutions, QueryTriples
 
+from graphdb.rdf.pieces import Sink
 from graphdb.store.engine_errors import request_failures
 
 __all__ = ["COUNTING_S", "explain"]
@@ -19,7 +20,7 @@ def explain(
     ask: _Ask,
     text: str,
     count_queries: Sequence[str],
-    sink: Callable[[bytes], None],
+    sink: Sink,
     clock: Callable[[], float],
 ) -> None:
     """Evaluate a query and throw its rows away. Hands sink two pieces, each an object in JSON.

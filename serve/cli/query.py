@@ -9,6 +9,7 @@ import typer
 
 from serve.cli.client import DEFAULT_ENDPOINT, Client, Endpoint
 from serve.cli.console import CommandError, out, print_table, say, write_bytes
+from serve.cli.explanation import print_explanation
 from serve.cli.request_text import read_text
 from serve.cli.table import find_prefixes, results_table
 
@@ -64,6 +65,9 @@ def query(
         ),
     ] = QueryFormat.TABLE,
     prefixes: Annotated[bool, typer.Option(help="Shorten IRIs in the table by the query's prefixes.")] = True,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Evaluate it, but print how that went and why so.")
+    ] = False,
     endpoint: Endpoint = DEFAULT_ENDPOINT,
 ) -> None:
     """Ask a SPARQL query and print its answer."""
@@ -76,15 +80,19 @@ def query(
             accept=ACCEPT[output],
             content_type="application/sparql-query",
             content=request.encode(),
+            params={"explain": "true"} if explain else None,
         ) as response,
     ):
-        if output is not QueryFormat.TABLE:
+        if output is not QueryFormat.TABLE:  # an explanation too is printed as it is then
             for chunk in response.iter_bytes():
                 write_bytes(chunk)
             return
         response.read()
         answer = response.json()
-    _print_answer(answer, find_prefixes(request) if prefixes else {})
+    if explain:
+        print_explanation(answer)
+    else:
+        _print_answer(answer, find_prefixes(request) if prefixes else {})
 
 
 def _print_answer(answer: Any, prefixes: dict[str, str]) -> None:

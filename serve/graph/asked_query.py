@@ -8,6 +8,7 @@ from time import perf_counter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from graphdb.node import QueryRequest
 from graphdb.sparql import gate
 from graphdb.sparql.cheap import is_cheap
 from graphdb.sparql.dataset import Dataset
@@ -49,6 +50,7 @@ class AskedQuery:
     format: ResultFormat
     timeout_s: float  # from the request's arrival to the last byte of the answer
     min_index: int  # the answer has to be of this log index or a later one; 0 is any
+    explain: bool  # see `explanation`
     account: Account
 
     @property
@@ -65,6 +67,11 @@ class AskedQuery:
             return False
         join = self.understood.little_join
         return self.understood.is_cheap or (join is not None and joins_little(join))
+
+    def for_reader(self) -> QueryRequest:
+        """The request to a reader, with what is left of the time limit."""
+        principal = self.account.principal
+        return QueryRequest(self.query, self.dataset, self.format, self.left_s, principal, self.explain)
 
     @property
     def left_s(self) -> float:
@@ -125,6 +132,7 @@ class QueryReader:
             choose_format(request, parameters.formats, query.form),
             timeout_s,
             parameters.min_index,
+            parameters.explain,
             Account(text, query.form, began),
         )
 

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from graphdb.node import QueryRequest
 from serve.backend import AnswerStream, Backend
 from serve.graph.asked_query import AskedQuery
 from serve.graph.cheap_answer import answer_here
 from serve.graph.entity_tags import EntityTags
+from serve.graph.explanation import Explainer, Explanation, explanation_head
 from serve.graph.metrics import Metrics, Outcome
 from serve.graph.query_accounts import QueryAccounts, outcome_of
 from serve.graph.result_cache import ResultCache
@@ -28,17 +28,20 @@ class QueryAnswers:
         backend: Backend,
         cache: ResultCache,
         tags: EntityTags,
+        explainer: Explainer,
         metrics: Metrics,
         accounts: QueryAccounts,
     ) -> None:
         self._backend, self._cache, self._tags = backend, cache, tags
-        self._metrics, self._accounts = metrics, accounts
+        self._explainer, self._metrics, self._accounts = explainer, metrics, accounts
 
     async def answer(self, asked: AskedQuery) -> Response:
         """The answer; what takes long of it happens while it is sent. Raises what the backend raises."""
         try:
             if asked.min_index:
                 await self._backend.wait_for_index(asked.min_index, asked.left_s)
+            if asked.explain:
+                return self._explanation(asked)
             answer = self._answer_at_once(asked)
         except Exception as error:
             self._accounts.close(asked.account, outcome_of(error))
@@ -105,16 +108,22 @@ class QueryAnswers:
         """The answer as a reader makes it."""
 
         async def start() -> AnswerStream:
-            return await self._backend.start_query(
-                QueryRequest(asked.query, asked.dataset, asked.format, asked.left_s, asked.account.principal)
-            )
+            return await self._backend.start_query(asked.for_reader())
+
+        return self._streamed(asked, start)
+
+    def _explanation(self, asked: AskedQuery) -> Response:
+        """What the service does with the query, once it has done so."""
+
+        async def start() -> AnswerStream:
+            return await self._explainer.start(asked)
 
         return self._streamed(asked, start)
 
     def _streamed(
         self, asked: AskedQuery, start: Callable[[], Awaitable[AnswerStream]], length: int | None = None
     ) -> Response:
-        keeps = length is None and self._is_kept(asked) and not asked.is_secret
+        keeps = length is None and self._is_kept(asked) and not asked.is_secret and not asked.explain
         limits = Limits(
             asked.timeout_s,
             deadline=asyncio.get_running_loop().time() + asked.left_s,
@@ -130,6 +139,8 @@ class QueryAnswers:
         return StreamedAnswer(start, head, limits, ended, length)
 
     def _head(self, asked: AskedQuery, index: int, is_exact: bool) -> Head:
+        if asked.explain:
+            return explanation_head(index)
         has_tag = is_exact and asked.is_repeatable and asked.request.method == "GET"
         return answer_head(
             asked.format, index, self._tags.tag(index, asked.format.value) if has_tag else None
@@ -150,6 +161,8 @@ class QueryAnswers:
 
 
 def _outcome(delivery: Delivery, failure: BaseException | None) -> Outcome:
+    if failure is None and isinstance(delivery.stream, Explanation):
+        return delivery.stream.outcome
     if failure is None:
         return "cached" if isinstance(delivery.stream, KeptStream) else "ok"
     if isinstance(failure, ClientDisconnect):

@@ -22,6 +22,7 @@ class QueryParameters:
     formats: tuple[str, ...]  # names or media types, the preferred one first
     timeout_s: float | None
     min_index: int  # 0 where none is asked for
+    explain: bool  # what the service does with the query is asked for, not its answer
 
     def required_query(self) -> str:
         """The query. Raises InvalidParameter where there is none."""
@@ -41,6 +42,7 @@ def read_query_parameters(*encoded: bytes) -> QueryParameters:
         tuple(parameters.many("format")),
         _read_timeout(parameters),
         read_min_index(parameters),
+        _read_explain(parameters),
     )
 
 
@@ -62,3 +64,11 @@ def _read_timeout(parameters: Parameters) -> float | None:
     if not _DECIMAL.fullmatch(text) or float(text) == 0:
         raise InvalidParameter("timeout", f"{text!r} is not a number of seconds over 0, such as 2.5")
     return float(text)
+
+
+def _read_explain(parameters: Parameters) -> bool:
+    """Raises InvalidParameter."""
+    text = parameters.one("explain")
+    if text not in (None, "true", "false"):
+        raise InvalidParameter("explain", f"{text!r} is neither true nor false")
+    return text == "true"

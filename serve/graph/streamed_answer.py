@@ -14,10 +14,10 @@ from serve.answers import AnswerBroken
 from serve.backend import AnswerStream
 from serve.graph.whole_answer import Head
 
-__all__ = ["BACKSTOP_S", "CACHE", "Delivery", "KeptStream", "Limits", "StreamedAnswer"]
+__all__ = ["BACKSTOP_S", "CACHE", "Delivery", "KeptStream", "Limits", "StreamedAnswer", "past_limit"]
 
 CACHE = "cache"  # where an answer comes from that nobody evaluated anew
-BACKSTOP_S = 1.0  # past the time limit, when the reader should have ended the query
+BACKSTOP_S = 0.5  # past the time limit, when the reader should have ended the query
 
 log = logging.getLogger(__name__)
 
@@ -101,15 +101,14 @@ class StreamedAnswer(Response):
                 return work.result()
             if gone.done():
                 raise ClientDisconnect
-            raise self._past_limit()
+            raise past_limit(self._limits.timeout_s)
         except QueryTimeout:
-            raise self._past_limit() from None  # the reader only knows how much of the limit was left to it
+            raise past_limit(
+                self._limits.timeout_s
+            ) from None  # the reader only knows how much of the limit was left to it
         finally:
             work.cancel()
             gone.cancel()
-
-    def _past_limit(self) -> QueryTimeout:
-        return QueryTimeout(f"the query took longer than {self._limits.timeout_s:g} s and was ended")
 
     async def _deliver(self, send: Send) -> None:
         stream = self._delivery.stream = await self._start()
@@ -151,6 +150,11 @@ class StreamedAnswer(Response):
             delivery.pieces = None
         elif delivery.pieces is not None and piece:
             delivery.pieces.append(piece)
+
+
+def past_limit(timeout_s: float) -> QueryTimeout:
+    """What to tell a client whose query took longer than this."""
+    return QueryTimeout(f"the query took longer than {timeout_s:g} s and was ended")
 
 
 async def _client_gone(receive: Receive) -> None:

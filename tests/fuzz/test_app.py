@@ -3,7 +3,7 @@
 from tests.support.fuzzing.campaign import run_campaign
 from tests.support.fuzzing.targets import app_target
 
-CASES = 2500
+CASES = 2000
 
 
 def test_random_requests() -> None:

@@ -18,7 +18,7 @@ from tests.support.fuzzing.text_target import TextTarget
 from tests.support.fuzzing.texts import RULES
 
 ROOT = Path(__file__).parents[2]
-CASES = 5000
+CASES = 3500
 SENTENCES = 1000
 
 

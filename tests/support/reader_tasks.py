@@ -8,7 +8,18 @@ from pyoxigraph import Literal, NamedNode, Quad, Store
 from actors.readers.protocol import ReaderTask
 from graphdb.sparql.results import ResultFormat, write_answer
 
-__all__ = ["CRASHING", "DOUBLED", "ENDLESS", "FEW", "GREEDY", "MANY", "in_process", "make_checkpoint", "task"]
+__all__ = [
+    "CRASHING",
+    "DOUBLED",
+    "ENDLESS",
+    "FEW",
+    "GREEDY",
+    "MANY",
+    "explanation",
+    "in_process",
+    "make_checkpoint",
+    "task",
+]
 
 FEW = "SELECT * WHERE { ?s ?p ?o } LIMIT 5"
 MANY = "SELECT * WHERE { ?a ?b ?c . ?d ?e ?f }"  # 90,000 rows, about 20 MB
@@ -50,6 +61,12 @@ def task(checkpoint: Path, text: str, fmt: ResultFormat = ResultFormat.JSON, **f
         "checkpoint": str(checkpoint),
     }
     return ReaderTask(**(given | fields))
+
+
+def explanation(checkpoint: Path, text: str, *counted: str) -> ReaderTask:
+    """EXPLAIN of a query, which counts what these patterns match."""
+    counts = [f"SELECT (COUNT(*) AS ?n) {{ {pattern} }}" for pattern in counted]
+    return task(checkpoint, text, operation="explain", count_queries=counts)
 
 
 def in_process(task: ReaderTask) -> bytes:

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,26 @@ def test_ndjson_and_json(graphdb: Run, filled: str) -> None:
     }
     assert json.loads(graphdb("query", query, "--format", "ndjson").out) == binding
     assert json.loads(graphdb("query", query, "--format", "json").out)["results"]["bindings"] == [binding]
+
+
+def test_explain(graphdb: Run, filled: str) -> None:
+    query = "SELECT * { ?s <http://e.example/name> ?name . ?s ?p 36 . ?s ?p TRUE }"
+    lines = [line.strip() for line in graphdb("query", query, "--explain").out.splitlines()]
+    assert re.fullmatch(r"ok, 0 rows in \d\.\d{3} s by thread, at index 1", lines[0])
+    assert lines[1:6] == [
+        "usually evaluated by a reader:",
+        "3 triple patterns are joined",
+        "it joins much in what the store holds now",
+        "the answer can be kept",
+        "",
+    ]
+    assert "as the engine gets it:" in lines
+    cells = [[cell.strip() for cell in line.split("│")] for line in lines if "│" in line]
+    assert ["?s <http://e.example/name> ?name", "2"] in cells
+    assert ["patterns", "3", "100", "security.max_patterns"] in cells
+    assert not any(cell == ["optionals", "0", "32", "security.max_optionals"] for cell in cells)
+    as_it_is = graphdb("query", query, "--explain", "--format", "json").out
+    assert json.loads(as_it_is)["evaluation"]["rows"] == 0
 
 
 def test_text_from_file_and_standard_input(

@@ -6,6 +6,7 @@ A subclass gives the fixture `node`; what is async of it runs on `loop`, one loo
 import asyncio
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
@@ -273,6 +274,21 @@ class BackendContract:
         assert len(pieces) > 2
         assert max(map(len, pieces)) < 200_000
         assert b"".join(pieces) == b"?s\t?t\n" + b"<http://x/s>\t<http://x/s>\n" * 250 * 250
+
+    def test_an_explanation_of_a_query(self, node: Backend) -> None:
+        """It is of the dataset and the state that the answer would be of."""
+        self.write(node, ONE, TWO, graph=G)
+        self.write(node, TWO)
+        text = "SELECT * { ?s ?p ?o . ?s ?q ?x }"
+
+        async def explain(dataset: Dataset) -> list[bytes]:
+            request = replace(asked(text, dataset=dataset), explain=True)
+            stream = await node.start_query(request)
+            assert (stream.snapshot_index, stream.is_exact) == (node.snapshot_index(), True)
+            return await pieces_of(stream)
+
+        assert self.run(explain(Dataset())) == [b'{"quads": [1, 1]}', b'{"rows": 1}']
+        assert self.run(explain(Dataset((G,)))) == [b'{"quads": [2, 2]}', b'{"rows": 4}']
 
     def test_a_reader_sees_what_was_confirmed(self, node: Backend) -> None:
         for count in range(1, 6):

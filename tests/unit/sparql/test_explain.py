@@ -1,7 +1,7 @@
 """What EXPLAIN says of a query's text: why it is not cheap, and which patterns it looks for."""
 
 import pytest
-from pyoxigraph import Literal, NamedNode, Quad, QuerySolutions, Store
+from pyoxigraph import Literal, NamedNode, Quad, QuerySolutions, Store, Triple
 
 from graphdb.sparql.cheap import is_cheap, why_not_cheap
 from graphdb.sparql.explain import COUNTED_MAX, scans_of
@@ -58,6 +58,12 @@ def test_paths_by_their_steps_and_nothing_of_service() -> None:
     ]
 
 
+def test_the_template_is_not_looked_for() -> None:
+    assert shown("CONSTRUCT { ?s <urn:made> ?o } WHERE { ?s <urn:p> ?o }") == ["?s <urn:p> ?o"]
+    assert shown("CONSTRUCT WHERE { ?s <urn:p> ?o }") == ["?s <urn:p> ?o"]
+    assert shown("DESCRIBE <urn:a>") == []
+
+
 def count(store: Store, text: str) -> list[int]:
     counts = []
     for scan in scans_of(parse_query(text)):
@@ -75,3 +81,15 @@ def test_counts() -> None:
     store.add(Quad(NamedNode("urn:a"), NamedNode("urn:p"), Literal('"q"\n'), NamedNode("urn:g")))
     assert count(store, "SELECT * { ?s ?p ?o . <urn:a> <urn:p> 7 . ?s <urn:q> _:b }") == [COUNTED_MAX, 1, 0]
     assert count(store, 'SELECT * { GRAPH ?g { ?s ?p "\\"q\\"\\n" } }') == [1]
+
+
+def test_filters_behind_a_scan_do_not_count() -> None:
+    """A scan that finds no row still ends at the bound: what it looks at counts, not what it finds."""
+    store = Store()
+    a, p = NamedNode("urn:a"), NamedNode("urn:p")
+    store.extend(Quad(a, p, Literal(n)) for n in range(5))
+    store.add(Quad(a, p, Triple(a, p, a)))
+    store.add(Quad(a, p, a, NamedNode("urn:g")))
+    assert count(store, "SELECT * { ?s <urn:p> ?s . ?s <urn:p> <<( ?x <urn:q> ?y )>> }") == [6, 6]
+    assert count(store, "SELECT * { <urn:a> <urn:p> <<( <urn:a> <urn:p> <urn:a> )>> }") == [1]
+    assert count(store, "SELECT * { GRAPH ?g { ?g ?g ?g } GRAPH <urn:h> { ?s ?p ?o } }") == [1, 0]

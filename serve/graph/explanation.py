@@ -1,0 +1,182 @@
+"""`Explainer`: what the service does with a query and why, found out by doing it; `docs/http.md` has one."""
+
+from collections.abc import Iterator
+from time import perf_counter
+from typing import Any
+
+import orjson
+
+from graphdb.config.limits import GateLimits
+from graphdb.errors import GraphDBError, QueryTimeout
+from graphdb.sparql.cheap import why_not_cheap
+from graphdb.sparql.complexity import measure
+from graphdb.sparql.dataset import Dataset, own_dataset
+from graphdb.sparql.engine_text import engine_text_and_services
+from graphdb.sparql.explain import COUNTED_MAX, Scan, scans_of
+from graphdb.sparql.results import ResultFormat
+from graphdb.sparql.syntax import Query
+from serve.backend import AnswerStream, Backend
+from serve.graph.asked_query import SHORT_CHARACTERS, AskedQuery
+from serve.graph.metrics import Outcome
+from serve.graph.query_accounts import outcome_of
+from serve.graph.streamed_answer import past_limit
+from serve.graph.whole_answer import Head
+
+__all__ = ["Explainer", "Explanation", "explanation_head"]
+
+_SERVICE_TOKEN = "explained"  # in the names that endpoints of SERVICE have in the engine's text
+_OF_UPDATES = "operations"  # the figure that queries do not have
+
+
+class Explainer:
+    """Owned by the application, on the port's event loop."""
+
+    def __init__(self, backend: Backend, limits: GateLimits, *, keeps_answers: bool) -> None:
+        """keeps_answers: there is a result cache."""
+        self._backend, self._limits, self._keeps_answers = backend, limits, keeps_answers
+
+    async def start(self, asked: AskedQuery) -> "Explanation":
+        """Have a reader evaluate the query, as `Backend.start_query`, whatever way its answer would come.
+
+        Raises what `Backend.start_query` raises.
+        """
+        about = {
+            "query": _query(asked),
+            "classification": self._classification(asked),
+            "complexity": self._complexity(asked.query),
+        }
+        return Explanation(await self._backend.start_query(asked.for_reader()), asked, about)
+
+    def _classification(self, asked: AskedQuery) -> dict[str, Any]:
+        is_here = asked.is_cheap(self._backend.joins_little)
+        return {
+            "evaluated": "at once" if is_here else "by a reader",
+            "reasons": list(_reasons(asked, is_here)),
+            "repeatable": asked.is_repeatable,
+            "cacheable": self._keeps_answers and asked.is_repeatable and not is_here,
+        }
+
+    def _complexity(self, query: Query) -> dict[str, Any]:
+        figures = measure(query)
+        return {
+            name: {
+                "value": getattr(figures, name),
+                "limit": getattr(self._limits, f"max_{name}"),
+                "setting": f"security.max_{name}",
+            }
+            for name in figures.__slots__
+            if name != _OF_UPDATES
+        }
+
+
+class Explanation:
+    """An `AnswerStream` of one piece, which says what became of the query that a reader evaluates."""
+
+    def __init__(self, stream: AnswerStream, asked: AskedQuery, about: dict[str, Any]) -> None:
+        """about is what is known before, in the form of the answer."""
+        self.query_id, self.where = stream.query_id, stream.where
+        self.snapshot_index, self.is_exact = stream.snapshot_index, stream.is_exact
+        self.outcome: Outcome = "ok"  # of the evaluation, once read() has returned
+        self._stream, self._asked, self._about = stream, asked, about
+        self._found: dict[str, Any] = {}
+        self._seconds = 0.0
+        self._is_read = False
+
+    async def read(self) -> bytes | None:
+        """The whole explanation, once the query is over; an error that this met stands in it."""
+        if self._is_read:
+            return None
+        self._is_read = True
+        error = None
+        try:
+            await self._evaluate()
+        except GraphDBError as raised:
+            error = past_limit(self._asked.timeout_s) if isinstance(raised, QueryTimeout) else raised
+            self.outcome = outcome_of(raised)
+        return orjson.dumps(self._document(error), option=orjson.OPT_INDENT_2)
+
+    def close(self) -> None:
+        """See `AnswerStream`."""
+        self._stream.close()
+
+    async def _evaluate(self) -> None:
+        """Keep what the reader tells, and how long the evaluation takes that follows the counting."""
+        began = perf_counter()
+        try:
+            while (piece := await self._stream.read()) is not None:
+                if not self._found:
+                    began = perf_counter()
+                self._found |= orjson.loads(piece)
+        finally:
+            self._seconds = perf_counter() - began
+
+    def _document(self, error: GraphDBError | None) -> dict[str, Any]:
+        scans = scans_of(self._asked.query)
+        quads = self._found.get("quads", [None] * len(scans))
+        evaluation = {
+            "outcome": self.outcome,
+            "error": None if error is None else str(error),
+            "rows": self._found.get("rows"),
+            "seconds": round(self._seconds, 6),
+            "where": self.where,
+            "snapshot_index": self.snapshot_index,
+            "snapshot_exact": self.is_exact,
+        }
+        return {**self._about, "scans": list(map(_scan, scans, quads)), "evaluation": evaluation}
+
+
+def explanation_head(snapshot_index: int) -> Head:
+    """It is of one evaluation, and never to be kept."""
+    return [
+        (b"content-type", b"application/json"),
+        (b"cache-control", b"no-store"),
+        (b"x-snapshot-index", b"%d" % snapshot_index),
+    ]
+
+
+def _query(asked: AskedQuery) -> dict[str, Any]:
+    query = asked.query
+    text, services = engine_text_and_services(query, _SERVICE_TOKEN)
+    return {
+        "form": query.form,
+        "text": query.text,
+        "base_iri": query.base_iri,
+        "engine_text": text,
+        "services": services,
+        "dataset": _dataset(asked.dataset or own_dataset(query)),
+    }
+
+
+def _dataset(dataset: Dataset) -> dict[str, list[str]] | None:
+    if not dataset:
+        return None
+    return {
+        "default_graphs": [graph.value for graph in dataset.default_graphs],
+        "named_graphs": [graph.value for graph in dataset.named_graphs],
+    }
+
+
+def _reasons(asked: AskedQuery, is_here: bool) -> Iterator[str]:
+    """Why a query is evaluated where it is, each in a few words for a person."""
+    yield from why_not_cheap(asked.query)
+    understood = asked.understood
+    if is_here and understood.is_cheap:
+        yield "each step of the evaluation yields a row; a long answer is left to a reader"
+    elif is_here:
+        yield "but it joins little in what the store holds now; a long answer is left to a reader"
+    elif asked.dataset:
+        yield "the request's parameters choose the dataset"
+    elif asked.format is ResultFormat.CANONICAL_N_TRIPLES:
+        yield "canonical N-Triples are sorted first"
+    elif len(asked.query.text) > SHORT_CHARACTERS:
+        yield f"the text has more than {SHORT_CHARACTERS:,} characters"
+    elif understood.little_join is not None:
+        yield "it joins much in what the store holds now"
+
+
+def _scan(scan: Scan, quads: int | None) -> dict[str, Any]:
+    return {
+        "pattern": scan.pattern,
+        "quads": quads,
+        "complete": quads is not None and quads < COUNTED_MAX,
+    }
