@@ -11,6 +11,7 @@ GraphDBError
     UnsupportedMediaType      a body of a type, or compressed in a way, that we do not read
     BodyTooLarge              a body over the limit, counted after decompression
     LimitExceeded             a request past a named limit
+      TextTooLarge              one whose body was not even read to its end
     HostNotAllowed            SERVICE or LOAD to a host that is not allowed
     EvaluationFailed          the engine refused a request that parses
   UnavailableError          try again later
@@ -53,6 +54,7 @@ __all__ = [
     "RdfSyntaxError",
     "RequestError",
     "StorageFull",
+    "TextTooLarge",
     "UnavailableError",
     "UnknownGraph",
     "UnsupportedMediaType",
@@ -166,6 +168,12 @@ class LimitExceeded(RequestError):
 
     def __str__(self) -> str:
         return f"{self.limit} is {self.value}, at most {self.allowed} is allowed"
+
+
+class TextTooLarge(LimitExceeded):
+    """The same, found before the body of the request was read to its end; value counts what was read or
+    announced.
+    """
 
 
 class HostNotAllowed(RequestError):

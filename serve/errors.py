@@ -13,6 +13,7 @@ from graphdb.errors import (
     HostNotAllowed,
     NotAcceptable,
     RequestError,
+    TextTooLarge,
     UnavailableError,
     UnknownGraph,
     UnsupportedMediaType,
@@ -57,7 +58,7 @@ def failure_response(error: GraphDBError, beside: Mapping[str, str] | None = Non
     headers = dict(beside or {})
     if isinstance(error, UnavailableError):
         headers["Retry-After"] = str(error.retry_after_s)
-    if isinstance(error, BodyTooLarge):
+    if isinstance(error, BodyTooLarge | TextTooLarge):
         # The rest of the body is not read, so the connection cannot carry another request.
         headers["Connection"] = "close"
     return error_response(status, str(error), headers)

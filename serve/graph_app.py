@@ -78,7 +78,7 @@ def _routes(
     reader = QueryReader(limits, server.query_timeout_seconds)
     explainer = Explainer(backend, limits, keeps_answers=cache.answer_bytes_max > 0)
     answers = QueryAnswers(backend, cache, tags, explainer, metrics, accounts)
-    sparql = SparqlEndpoint(reader, answers, accounts, server.max_body_bytes)
+    sparql = SparqlEndpoint(reader, answers, accounts, server.max_body_bytes, limits.max_query_bytes)
     update = UpdateEndpoint(backend, accounts, server.max_body_bytes, limits)
     data = GraphStoreEndpoint(backend, workers, tags, server.max_body_bytes)
     data_methods = {"get": data.get, "put": data.put, "post": data.post, "delete": data.delete}

@@ -18,7 +18,7 @@ def print_explanation(found: Mapping[str, Any]) -> None:
     _print(f"usually evaluated {classification['evaluated']}:")
     for reason in classification["reasons"]:
         _print(f"  {reason}")
-    _print(f"the answer can {'' if classification['cacheable'] else 'not '}be kept")
+    _print(f"the answer {'can' if classification['cacheable'] else 'cannot'} be kept")
     query = found["query"]
     if query["engine_text"] != query["text"]:
         _print(f"\nas the engine gets it:\n{query['engine_text']}")

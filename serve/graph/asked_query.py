@@ -23,7 +23,7 @@ from serve.graph.query_formats import choose_format
 from serve.graph.query_parameters import QueryParameters, read_query_parameters
 from serve.graph.result_cache import CacheKey
 
-__all__ = ["AskedQuery", "QueryReader"]
+__all__ = ["SHORT_CHARACTERS", "AskedQuery", "QueryReader"]
 
 # What follows from a longer text, or from longer parameters, is not kept; the text is parsed on a thread.
 SHORT_CHARACTERS = 4_000

@@ -93,7 +93,7 @@ class Explanation:
         except GraphDBError as raised:
             error = past_limit(self._asked.timeout_s) if isinstance(raised, QueryTimeout) else raised
             self.outcome = outcome_of(raised)
-        return orjson.dumps(self._document(error), option=orjson.OPT_INDENT_2)
+        return orjson.dumps(self._document(error), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
     def close(self) -> None:
         """See `AnswerStream`."""

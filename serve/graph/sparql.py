@@ -1,9 +1,18 @@
 """`/sparql`: queries by the SPARQL 1.1 Protocol, section 2.1, and the service description."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from starlette.requests import Request
 from starlette.responses import Response
 
-from graphdb.errors import InvalidParameter, RequestError, UnsupportedMediaType
+from graphdb.errors import (
+    BodyTooLarge,
+    InvalidParameter,
+    RequestError,
+    TextTooLarge,
+    UnsupportedMediaType,
+)
 from serve.bodies import content_type, read_body, read_text
 from serve.graph.asked_query import AskedQuery, QueryReader
 from serve.graph.query_accounts import QueryAccounts
@@ -14,16 +23,23 @@ from serve.graph.update import FORM_TYPE, UPDATE_TYPE
 __all__ = ["SparqlEndpoint"]
 
 QUERY_TYPE = "application/sparql-query"
+_OTHER_FIELDS_BYTES = 65_536
 
 
 class SparqlEndpoint:
     """GET, HEAD and POST of /sparql."""
 
     def __init__(
-        self, reader: QueryReader, answers: QueryAnswers, accounts: QueryAccounts, body_bytes_max: int
+        self,
+        reader: QueryReader,
+        answers: QueryAnswers,
+        accounts: QueryAccounts,
+        body_bytes_max: int,
+        query_bytes_max: int,
     ) -> None:
+        """body_bytes_max holds for any body, query_bytes_max for the text of a query."""
         self._reader, self._answers, self._accounts = reader, answers, accounts
-        self._body_bytes_max = body_bytes_max
+        self._body_bytes_max, self._query_bytes_max = body_bytes_max, query_bytes_max
 
     async def get(self, request: Request) -> Response:
         """The query in the query string; without parameters the service description, if RDF is asked for."""
@@ -54,11 +70,37 @@ class SparqlEndpoint:
             parameters = self._reader.parameters(query_string)
             if parameters.query is not None:
                 raise InvalidParameter("query", "given in the query string, but the body is the query")
-            return await self._reader.ask(request, parameters, await read_text(request, self._body_bytes_max))
+            return await self._reader.ask(request, parameters, await self._read_text(request))
         if media_type.name == FORM_TYPE:
-            form = await read_body(request, self._body_bytes_max)
+            form = await self._read_form(request)
             parameters = self._reader.parameters(query_string, form)
             return await self._reader.ask(request, parameters, parameters.required_query())
         if media_type.name == UPDATE_TYPE:
             raise UnsupportedMediaType(f"{UPDATE_TYPE} here (updates go to /update)", (QUERY_TYPE, FORM_TYPE))
         raise UnsupportedMediaType(media_type.name, (QUERY_TYPE, FORM_TYPE))
+
+    async def _read_text(self, request: Request) -> str:
+        with self._too_large(request, self._query_bytes_max) as bytes_max:
+            return await read_text(request, bytes_max)
+
+    async def _read_form(self, request: Request) -> bytes:
+        """A form may write each byte of the query as three, and has other fields."""
+        with self._too_large(request, 3 * self._query_bytes_max + _OTHER_FIELDS_BYTES) as bytes_max:
+            return await read_body(request, bytes_max)
+
+    @contextmanager
+    def _too_large(self, request: Request, bytes_max: int) -> Iterator[int]:
+        """What may be read of a body; one that is longer is refused, for the text in it is too long."""
+        if bytes_max >= self._body_bytes_max:
+            yield self._body_bytes_max
+            return
+        try:
+            yield bytes_max
+        except BodyTooLarge:
+            announced = request.headers.get("content-length", "")
+            size = int(announced) if announced.isdecimal() else bytes_max + 1
+            if size > self._body_bytes_max:
+                raise
+            raise TextTooLarge(
+                "query bytes (security.max_query_bytes)", max(size, bytes_max + 1), self._query_bytes_max
+            ) from None

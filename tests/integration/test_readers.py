@@ -4,7 +4,9 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -70,3 +72,57 @@ def test_kills_of_readers_are_mended(tmp_path: Path) -> None:
         assert service.pids() == []
     finally:
         service.close()
+
+
+def explained(service: Service, query: str, **fields: str) -> dict[str, Any]:
+    answer = httpx.post(
+        f"{service.url}/sparql",
+        data={"query": query, "explain": "true", **fields},
+        timeout=60,
+        trust_env=False,
+    )
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_explaining_what_ends_and_what_does_not(service: Service) -> None:
+    service.load(b"".join(b"<urn:e%d> <urn:explained> <urn:o> .\n" % number for number in range(300)))
+    short = explained(service, "SELECT * { <urn:e1> <urn:explained> ?b . ?b <urn:explained> ?c }")
+    assert short["classification"]["evaluated"] == "at once"
+    assert short["scans"] == [
+        {"pattern": "<urn:e1> <urn:explained> ?b", "quads": 1, "complete": True},
+        {"pattern": "?b <urn:explained> ?c", "quads": 300, "complete": True},
+    ]
+    evaluation = short["evaluation"]
+    assert (evaluation["outcome"], evaluation["rows"], evaluation["snapshot_exact"]) == ("ok", 0, True)
+    assert any(f"(process {pid})" in evaluation["where"] for pid in evaluators(service))
+
+    cross = " . ".join(f"?{name}a <urn:explained> ?{name}b" for name in "wxyz")
+    endless = f"SELECT (COUNT(*) AS ?n) {{ {cross} }}"
+    began = time.monotonic()
+    long = explained(service, endless, timeout="1")
+    assert time.monotonic() - began < 2.5
+    assert long["classification"]["evaluated"] == "by a reader"
+    assert [each["quads"] for each in long["scans"]] == [300] * 4
+    assert (long["evaluation"]["outcome"], long["evaluation"]["rows"]) == ("timeout", None)
+    assert "1 s" in long["evaluation"]["error"]
+
+
+def test_cancelling_an_explanation(service: Service) -> None:
+    service.load(b"".join(b"<urn:e%d> <urn:explained> <urn:o> .\n" % number for number in range(300)))
+    cross = " . ".join(f"?{name}a <urn:explained> ?{name}b" for name in "stuv")
+    endless = f"SELECT (COUNT(*) AS ?n) {{ {cross} }}"
+    with ThreadPoolExecutor() as pool, httpx.Client(base_url=service.url, trust_env=False) as client:
+
+        def ours() -> list[str]:
+            queries = client.get("/queries").json()["queries"]
+            return [query["id"] for query in queries if query["text"] == endless and query["where"]]
+
+        asking = pool.submit(explained, service, endless)
+        service.wait_until(ours, 5)
+        time.sleep(0.5)  # it has counted by then
+        assert client.delete(f"/queries/{ours()[0]}").status_code == 200
+        found = asking.result(10)
+    assert found["evaluation"]["outcome"] == "cancelled"
+    assert [each["quads"] for each in found["scans"]] == [300] * 4

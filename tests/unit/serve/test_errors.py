@@ -20,6 +20,7 @@ EXPECTED = {
     "LimitExceeded": 400,
     "LogUnavailable": 503,
     "NotAcceptable": 406,
+    "NotLeader": 503,
     "OutcomeUnknown": 503,
     "Overloaded": 503,
     "QueryCancelled": 503,
@@ -29,6 +30,7 @@ EXPECTED = {
     "RdfSyntaxError": 400,
     "RequestError": 400,
     "StorageFull": 503,
+    "TextTooLarge": 400,
     "UnavailableError": 503,
     "UnknownGraph": 404,
     "UnsupportedMediaType": 415,
@@ -42,6 +44,7 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "LimitExceeded": ("nesting", 2, 1),
     "NotAcceptable": ("text/html", ("text/csv",)),
     "QuerySyntaxError": ("odd", 1, 2),
+    "TextTooLarge": ("query bytes", 2, 1),
     "UnsupportedMediaType": ("text/html", ("text/turtle",)),
 }
 

@@ -354,3 +354,21 @@ def test_the_index_on_every_answer(client: httpx.Client) -> None:
     assert int(put.headers["x-snapshot-index"]) == put.json()["snapshot_index"] == int(written) + 1
     deleted = client.delete("/data")
     assert int(deleted.headers["x-snapshot-index"]) == int(written) + 2
+
+
+@pytest.mark.parametrize(
+    ("body", "media_type"),
+    [
+        (b"ASK {} #" + b"x" * 300_000, "application/sparql-query"),
+        (b"query=ASK%7B%7D" + b"%20" * 300_000, "application/x-www-form-urlencoded"),
+    ],
+)
+def test_a_body_that_can_only_be_too_long_is_not_read(
+    client: httpx.Client, body: bytes, media_type: str
+) -> None:
+    answer = client.post("/sparql", content=body, headers={"Content-Type": media_type})
+    assert answer.status_code == 400
+    assert answer.headers["connection"] == "close"
+    assert answer.json()["error"] == (
+        f"query bytes (security.max_query_bytes) is {len(body)}, at most 262144 is allowed"
+    )
