@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from pyoxigraph import BaseDirection, Literal, NamedNode
+from pyoxigraph import Literal, NamedNode
 
 from graphdb.sparql.patterns import GraphPattern, ServicePattern, TriplesBlock
 from graphdb.sparql.syntax import Query
@@ -112,6 +112,6 @@ def _written(term: Any) -> str:
         case RdfLiteral(value=value, language=None, datatype=datatype):
             return str(Literal(value, datatype=NamedNode(datatype)))
         case RdfLiteral(value=value, language=language, direction=direction):
-            base_direction = BaseDirection(direction) if direction else None
-            return str(Literal(value, language=language, direction=base_direction))
+            # by hand: the tag may be one that the engine refuses, which is for the evaluation to find
+            return f"{Literal(value)}@{language}{f'--{direction}' if direction else ''}"
     raise TypeError(f"{term!r} is no term")

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from pyoxigraph import QueryBoolean, QuerySolutions, QueryTriples
 
+from graphdb.errors import EvaluationFailed
 from graphdb.rdf.pieces import Sink
 from graphdb.store.engine_errors import request_failures
 
@@ -26,8 +27,8 @@ def explain(
     """Evaluate a query and throw its rows away. Hands sink two pieces, each an object in JSON.
 
     The first, `{"quads": [...]}`, is there before the evaluation begins: for each of the count_queries
-    (`graphdb.sparql.explain`) its figure, or null where the time for counting was up. The second is
-    `{"rows": n}`, of solutions or triples; null for ASK.
+    (`graphdb.sparql.explain`) its figure, or null where the time for counting was up or the engine refuses
+    the pattern. The second is `{"rows": n}`, of solutions or triples; null for ASK.
     ask begins to evaluate a text on the query's dataset; clock is in seconds.
     Raises EvaluationFailed, and what ask and sink raise.
     """
@@ -40,9 +41,12 @@ def explain(
     sink(json.dumps({"rows": rows}).encode())
 
 
-def _count(ask: _Ask, query: str) -> int:
-    with request_failures():
-        answer = ask(query)
-        assert isinstance(answer, QuerySolutions)
-        (row,) = answer
-        return int(row["n"].value)
+def _count(ask: _Ask, query: str) -> int | None:
+    try:
+        with request_failures():
+            answer = ask(query)
+            assert isinstance(answer, QuerySolutions)
+            (row,) = answer
+            return int(row["n"].value)
+    except EvaluationFailed:
+        return None

@@ -202,7 +202,10 @@ def _literal(literal: RdfLiteral) -> Literal:
     if literal.language is None:
         return Literal(literal.value, datatype=NamedNode(literal.datatype))
     direction = BaseDirection(literal.direction) if literal.direction else None
-    return Literal(literal.value, language=literal.language, direction=direction)
+    try:
+        return Literal(literal.value, language=literal.language, direction=direction)
+    except ValueError:  # a language tag that the engine refuses
+        raise _InDoubt from None
 
 
 def _parts(patterns: list[_Pattern]) -> list[list[_Pattern]]:

@@ -357,6 +357,16 @@ def test_a_bug_is_no_explanation(client: httpx.Client, backend: ScriptedBackend)
     assert (answer.status_code, error_of(answer)) == (500, "internal server error")
 
 
+def test_what_the_engine_refuses(client: httpx.Client) -> None:
+    """Its message is that of the query itself, which is 400."""
+    query = 'SELECT * { ?s ?p "a"@a-b-c . ?s ?q 1 }'
+    asked = client.post("/sparql", data={"query": query})
+    assert asked.status_code == 400
+    found = explained(client, query)
+    assert [scan["quads"] for scan in found["scans"]] == [None, 0]
+    assert (found["evaluation"]["outcome"], found["evaluation"]["error"]) == ("failed", error_of(asked))
+
+
 def test_past_the_time_limit(client: httpx.Client, backend: ScriptedBackend) -> None:
     s, p = NamedNode("http://x/s"), NamedNode("http://x/p")
     backend.store._store.extend(Quad(s, p, Literal(f"number {n}"), DefaultGraph()) for n in range(230))

@@ -64,6 +64,14 @@ def test_the_template_is_not_looked_for() -> None:
     assert shown("DESCRIBE <urn:a>") == []
 
 
+@pytest.mark.parametrize(
+    "term", ['"a"@en', '"a"@ar--rtl', '"\\n\\""@a-b-c', "<urn:a>", '<<( "a" <urn:p> <urn:b> )>>']
+)
+def test_terms_are_written_as_they_stand(term: str) -> None:
+    """Also a language tag that the engine refuses, which is for the evaluation to find."""
+    assert shown(f"SELECT * {{ ?s ?p {term} }}") == [f"?s ?p {term}"]
+
+
 def count(store: Store, text: str) -> list[int]:
     counts = []
     for scan in scans_of(parse_query(text)):

@@ -64,3 +64,10 @@ def test_the_scans_are_there_though_the_evaluation_fails() -> None:
     with pytest.raises(EvaluationFailed, match="expected"):
         explain(Store().query, "SELECT (a", ["SELECT (7 AS ?n) {}"], pieces.append, lambda: 0.0)
     assert pieces == [b'{"quads": [7]}']
+
+
+def test_a_scan_that_the_engine_refuses_is_not_counted() -> None:
+    pieces: list[bytes] = []
+    counts = ["SELECT (7 AS ?n) {}", "SELECT ('7'@a-b-c AS ?n) {}"]
+    explain(Store().query, "SELECT * {} LIMIT 0", counts, pieces.append, lambda: 0.0)
+    assert pieces == [b'{"quads": [7, null]}', b'{"rows": 0}']

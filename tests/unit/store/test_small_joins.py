@@ -124,6 +124,7 @@ def test_quads_of_delete_where(store: QuadStore, graph: str, expected: bool) -> 
         ("SELECT * { :7 :name ?n ; :nick ?k } ORDER BY CONCAT(?k, ?k)", False),
         ("SELECT (GROUP_CONCAT(?k) AS ?m) { :7 :name ?n ; :nick ?k }", False),
         ("SELECT * { :7 :name ?n ; :nick ?k FILTER(REGEX(?k, 'a')) }", False),
+        ("SELECT * { :7 :name ?n ; :nick 'a'@a-b-c }", False),
         ("SELECT * { " + ":7 :name ?n ." * 8 + " }", True),
         ("SELECT * { " + ":7 :name ?n ." * 9 + " }", False),
     ],
