@@ -14,7 +14,7 @@ class AppliedIndex:
         """read tells the log index of the last entry whose effect is in the store."""
         self._read = read
         self._is_changing = False
-        self._awaited: list[tuple[int, asyncio.Future[None]]] = []
+        self._awaited: dict[asyncio.Future[None], int] = {}
 
     @property
     def current(self) -> int:
@@ -42,16 +42,13 @@ class AppliedIndex:
         if self.current >= index:
             return
         reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._awaited.append((index, reached))
-        await reached
+        self._awaited[reached] = index
+        try:
+            await reached
+        finally:
+            del self._awaited[reached]
 
     def _wake(self) -> None:
-        still = []
-        for index, reached in self._awaited:
-            if reached.done():
-                continue
-            if index > self.current:
-                still.append((index, reached))
-            else:
+        for reached, index in self._awaited.items():
+            if index <= self.current and not reached.done():
                 reached.set_result(None)
-        self._awaited = still

@@ -233,7 +233,7 @@ class StoreShard:
                 await applied.wait_for(index)
         except TimeoutError:
             raise IndexNotReached(
-                f"the node is at index {applied.current}, not yet at {index}, after {timeout_s:g} s"
+                f"the node is at index {applied.current}, not yet at {index}, after {round(timeout_s, 2):g} s"
             ) from None
 
     async def update(self, update: Update, using: Dataset) -> Confirmation:

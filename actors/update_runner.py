@@ -16,6 +16,7 @@ from actors.readers.client import ReaderClient
 from actors.readers.running_queries import RunningQueries
 from actors.readers.where_clauses import WhereClauses
 from actors.shard_writer import ShardWriter
+from actors.update_turn import UpdateTurn
 from graphdb.config import Settings
 from graphdb.model import ChangeSet, Confirmation
 from graphdb.sparql import gate
@@ -36,11 +37,8 @@ class UpdateRunner:
         self._limits = settings.security
         self._running = running
         self._documents = DocumentLoader(load_fetch(settings))
-        self._where_clauses = WhereClauses(
-            readers,
-            settings.server.query_timeout_seconds,
-            union_default_graph=settings.server.union_default_graph,
-        )
+        self._where_clauses = WhereClauses(readers, union_default_graph=settings.server.union_default_graph)
+        self._timeout_s = settings.server.query_timeout_seconds
         self._context = UpdateContext(
             fresh_blank_node=lambda: BlankNode(os.urandom(16).hex()),
             load_allowed=self._documents.allows,
@@ -55,12 +53,19 @@ class UpdateRunner:
             return await writer.write(lambda state: _plan(update, state, using, self._context), quick=True)
         with self._running.listed(update.text, "UPDATE") as run:
             run.where = "writer"
-            context = replace(
-                self._context,
-                load=await self._documents.load(update),
-                evaluate_apart=partial(self._where_clauses.solutions, run, scratch),
-            )
-            return await writer.write(lambda state: _plan(update, state, using, context))
+            load = await self._documents.load(update)
+
+            def plan(state: Overlay) -> Iterable[ChangeSet]:
+                turn = UpdateTurn(run, self._timeout_s)
+                context = replace(
+                    self._context,
+                    load=load,
+                    evaluate_apart=partial(self._where_clauses.solutions, turn, scratch),
+                    check=run.check,
+                )
+                return _plan(update, state, using, context)
+
+            return await writer.write(plan)
 
 
 def _plan(update: Update, state: Overlay, using: Dataset, context: UpdateContext) -> Iterable[ChangeSet]:

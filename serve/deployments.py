@@ -45,6 +45,7 @@ _READY_S = 600.0  # replaying a long log may take minutes; /health says "startin
 _SILENCE_S = 60.0  # without an answer from the port, or an actor of Serve's, until the service gives up
 _LOOK_S = 1.0
 _STOP_S = 15.0
+_SWITCH_S = 0.0005  # at most so long a thread that parses or plans keeps the event loop waiting for its turn
 
 
 class _Node:
@@ -84,6 +85,7 @@ class GraphPort:
         from actors import cluster
 
         cluster.keep_replica_on_loopback()
+        sys.setswitchinterval(_SWITCH_S)
         self._node: _Node | None = None
         self._limits = settings.security
         self._query_timeout_s = settings.server.query_timeout_seconds

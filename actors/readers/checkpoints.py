@@ -7,11 +7,12 @@ import itertools
 import logging
 import os
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 
 from actors.applied_index import AppliedIndex
+from graphdb.errors import LogUnavailable
 from graphdb.store.quad_store import QuadStore
 
 __all__ = ["Checkpoint", "Checkpoints"]
@@ -50,23 +51,22 @@ class Checkpoints:
         self._names = (f"checkpoint-{os.urandom(6).hex()}-{number}" for number in itertools.count())
         self._current: Checkpoint | None = None
         self._making = asyncio.Lock()
-        self._removals: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closed = False
         self._idle_timer: asyncio.TimerHandle | None = None
 
     async def take(self) -> Checkpoint:
         """A checkpoint that has in it whatever was applied at the call. Give it back after use.
 
         Those who ask while one is being made share the next one.
-        Raises StorageFull, CorruptionError.
+        Raises StorageFull, CorruptionError, LogUnavailable (once closed).
         """
         needed = self._applied.current
-        if self._current is None or self._current.index < needed:
-            async with self._making:
-                if self._current is None or self._current.index < needed:
-                    self._replace(await self._make())
-        assert self._current is not None
-        self._current.holders += 1
-        return self._current
+        while (current := self._current) is None or current.index < needed:
+            # on a task of its own: who no longer waits does not leave a copy behind that nobody knows of
+            await asyncio.shield(self._begin(self._renew(needed)))
+        current.holders += 1
+        return current
 
     def give_back(self, checkpoint: Checkpoint) -> None:
         """A holder is done with it."""
@@ -79,13 +79,22 @@ class Checkpoints:
             self._look_later()
 
     async def close(self) -> None:
-        """Delete all; nobody holds one any more."""
+        """Delete all; whoever holds one gives it back still."""
+        self._is_closed = True
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._idle_timer is not None:
             self._idle_timer.cancel()
         if self._current is not None:
             self._remove(self._current)
             self._current = None
-        await asyncio.gather(*self._removals)
+        await asyncio.gather(*self._tasks)
+
+    async def _renew(self, needed: int) -> None:
+        async with self._making:
+            if self._is_closed:
+                raise LogUnavailable("the node is starting or stopping")
+            if self._current is None or self._current.index < needed:
+                self._replace(await self._make())
 
     async def _make(self) -> Checkpoint:
         path = self._directory / next(self._names)
@@ -115,9 +124,13 @@ class Checkpoints:
             self._look_later()
 
     def _remove(self, checkpoint: Checkpoint) -> None:
-        task = asyncio.get_running_loop().create_task(self._remove_now(checkpoint.path))
-        self._removals.add(task)
-        task.add_done_callback(self._removals.discard)
+        self._begin(self._remove_now(checkpoint.path))
+
+    def _begin(self, work: Coroutine[None, None, None]) -> "asyncio.Task[None]":
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _remove_now(self, path: Path) -> None:
         try:

@@ -55,6 +55,7 @@ class Evaluator:
             if frame.code == Message.RELEASE:
                 self._release(frame.body.decode())
             else:
+                self._send(Message.BEGUN)
                 self._evaluate(ReaderTask.decode(frame.body))
         except MemoryError:
             self._send(Message.ERROR, encode_error(QueryMemoryExceeded("the query ran out of memory")))

@@ -144,4 +144,7 @@ class EvaluatorPool:
             await evaluator.release()
         except EvaluatorEnded:
             return
+        except BaseException:  # its answer, still to come, would be taken for the next query's
+            evaluator.kill()
+            raise
         self._take_back(evaluator)

@@ -25,15 +25,17 @@ _ALLOCATION_FAILED = (b"memory allocation of", b"bad_alloc")  # Rust's words, an
 # long as without; at 19 a query would get next to nothing where others keep the processors busy.
 _NICENESS = 10
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_ROOT = Path(__file__).resolve().parent.parent
+_ROOT = Path(__file__).resolve().parents[2]  # where `actors` is found, also when it is not installed
 
 
 class EvaluatorEnded(Exception):
-    """The process is gone. failure is what to tell whoever asked; by_kill: for no reason of its own."""
+    """The process is gone. failure is what to tell whoever asked; by_kill: for no reason of its own;
+    had_begun: it had read what it was to evaluate.
+    """
 
-    def __init__(self, failure: GraphDBError, by_kill: bool) -> None:
-        super().__init__(failure, by_kill)
-        self.failure, self.by_kill = failure, by_kill
+    def __init__(self, failure: GraphDBError, by_kill: bool, had_begun: bool) -> None:
+        super().__init__(failure, by_kill, had_begun)
+        self.failure, self.by_kill, self.had_begun = failure, by_kill, had_begun
 
 
 class EvaluatorProcess:
@@ -55,6 +57,7 @@ class EvaluatorProcess:
         self.checkpoint: str | None = None  # what it has open, or is about to open
         self.query_id: str | None = None  # who has it leased
         self.is_busy = False
+        self._has_begun = False
         self.leaving = asyncio.Event()
         self.ended = asyncio.Event()
         self._memory_limit_mb = memory_limit_mb
@@ -62,6 +65,7 @@ class EvaluatorProcess:
         self._verdict: GraphDBError | None = None
         self._last_words = b""
         self._loop = asyncio.get_running_loop()
+        self._next_look: asyncio.TimerHandle | None = None
         self._watch()
 
     @classmethod
@@ -91,10 +95,11 @@ class EvaluatorProcess:
 
     def evaluate(self, task: ReaderTask) -> None:
         """Begin; the answer comes as frames."""
-        self.is_busy = True
+        self.is_busy, self._has_begun = True, False
         self.checkpoint = task.checkpoint
         self._outgoing.write(encode_frame(Message.EVALUATE, 0, task.encode()))
-        self._look_at_memory()
+        if self._next_look is None:  # else that of the query before comes soon
+            self._look_at_memory()
 
     async def release(self) -> None:
         """Have it close its checkpoint. Raises EvaluatorEnded."""
@@ -107,9 +112,12 @@ class EvaluatorProcess:
     async def next_frame(self) -> Frame:
         """Raises EvaluatorEnded."""
         frame = await read_frame(self._incoming)
+        if frame is not None and frame.code == Message.BEGUN:
+            self._has_begun = True
+            frame = await read_frame(self._incoming)
         if frame is None:
             await self.ended.wait()
-            raise EvaluatorEnded(self._failure(), by_kill=self._is_killed_by_others())
+            raise EvaluatorEnded(self._failure(), self._is_killed_by_others(), self._has_begun)
         if frame.code in (Message.END, Message.ERROR):
             self.is_busy = False
         return frame
@@ -130,12 +138,13 @@ class EvaluatorProcess:
             self._process.kill()
 
     def _look_at_memory(self) -> None:
+        self._next_look = None
         if not self.is_busy or self.leaving.is_set():
             return
         if self.memory_mb() > self._memory_limit_mb:
             self.kill(self._memory_exceeded())
         else:
-            self._loop.call_later(_LOOK_S, self._look_at_memory)
+            self._next_look = self._loop.call_later(_LOOK_S, self._look_at_memory)
 
     def _watch(self) -> None:
         self._pidfd = os.pidfd_open(self.pid)

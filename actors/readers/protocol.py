@@ -11,17 +11,15 @@ one thing: for a query,
 
 or for RELEASE (the path of a checkpoint), answered by END, or for STATUS, answered by STATUS (a
 ReaderStatus). A client that goes away cancels its query. An evaluator says READY when it has started, answers
-EVALUATE with DATA and END or ERROR, and RELEASE with END. DATA is bytes of the answer, for "explain" one
-object in JSON; RELEASE and GRANTED are UTF-8, the other bodies JSON.
+EVALUATE with BEGUN, DATA and END or ERROR, and RELEASE with END. DATA is bytes of the answer, for "explain"
+one object in JSON; RELEASE and GRANTED are UTF-8, the other bodies JSON.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from typing import Any
-
-from pyoxigraph import NamedNode
 
 from graphdb.errors import (
     EvaluationFailed,
@@ -44,7 +42,6 @@ __all__ = [
     "ReaderTask",
     "decode_error",
     "encode_error",
-    "iris",
 ]
 
 
@@ -60,6 +57,7 @@ class Message(IntEnum):
     DATA = 7
     END = 8
     ERROR = 9
+    BEGUN = 10
 
 
 _ERRORS: dict[str, type[GraphDBError]] = {
@@ -141,11 +139,6 @@ class ReaderStatus(_Json):
         fields = json.loads(body)
         evaluators = tuple(EvaluatorStatus(**each) for each in fields["evaluators"])
         return cls(fields["running"], fields["queued"], evaluators)
-
-
-def iris(graphs: Iterable[NamedNode] | None) -> list[str] | None:
-    """Graphs as a ReaderTask names them."""
-    return None if graphs is None else [graph.value for graph in graphs]
 
 
 def encode_error(error: BaseException) -> bytes:

@@ -37,13 +37,13 @@ class QueryRunner:
         """
         run = self.running.begin(request.query.text, request.query.form, request.principal)
         try:
-            lease = await run.unless_cancelled(self._readers.lease(run.id, request.timeout_s))
+            lease = await run.unless_cancelled(self._readers.lease(run.id, request.timeout_s), Lease.close)
         except BaseException:
             run.end()
             raise
         run.where = lease.where
         try:
-            checkpoint = await run.unless_cancelled(checkpoints.take())
+            checkpoint = await run.unless_cancelled(checkpoints.take(), checkpoints.give_back)
         except BaseException:
             lease.close()
             run.end()

@@ -42,8 +42,17 @@ class QueryRun:
             self._waiting.cancel()
         self.on_cancel()
 
-    async def unless_cancelled(self, awaited: Awaitable[T]) -> T:
-        """Wait, one waiter at a time. Raises QueryCancelled."""
+    def check(self) -> None:
+        """For work that waits for nothing. Raises QueryCancelled. Any thread."""
+        if self._is_cancelled:
+            raise QueryCancelled("the query was cancelled")
+
+    async def unless_cancelled(
+        self, awaited: Awaitable[T], undo: Callable[[T], object] = lambda result: None
+    ) -> T:
+        """Wait, one waiter at a time. undo is given the result where that comes just as the waiter is
+        cancelled, who then does not get it. Raises QueryCancelled.
+        """
         waiting = asyncio.ensure_future(awaited)
         self._waiting = waiting
         if self._is_cancelled:
@@ -51,6 +60,8 @@ class QueryRun:
         try:
             return await waiting
         except asyncio.CancelledError:
+            if waiting.done() and not waiting.cancelled() and waiting.exception() is None:
+                undo(waiting.result())
             if self._is_cancelled:
                 raise QueryCancelled("the query was cancelled") from None
             raise

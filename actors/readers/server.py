@@ -133,20 +133,21 @@ class _Connection(asyncio.Protocol):
     async def _answer(self, query_id: str) -> Frame:
         """All of the answer but its last frame: when that is sent, the evaluator is free already.
 
-        A query whose evaluator was killed from outside before the client got anything is tried once more.
+        A query whose evaluator was killed from outside before the client got anything is tried once more;
+        and as often as it takes where the evaluator was killed before it had begun.
         """
-        task = None
-        for is_again in (False, True):
-            async with self._pool.leased(query_id, again=is_again) as evaluator:
+        task, attempts = None, 0
+        while True:
+            async with self._pool.leased(query_id, again=task is not None) as evaluator:
                 if task is None:
                     self._send(Message.GRANTED, evaluator.where.encode())
                     task = ReaderTask.decode((await self._frames.get()).body)
                 try:
                     return await self._relay(evaluator, task)
                 except EvaluatorEnded as ended:
-                    if is_again or self._has_sent_data or not ended.by_kill:
+                    attempts += ended.had_begun
+                    if attempts == 2 or self._has_sent_data or not ended.by_kill:
                         raise ended.failure from None
-        raise AssertionError("the second attempt returns or raises")
 
     async def _relay(self, evaluator: EvaluatorProcess, task: ReaderTask) -> Frame:
         """Raises EvaluatorEnded."""

@@ -17,7 +17,8 @@ from pyoxigraph import QueryResultsFormat, QuerySolution, QuerySolutions, parse_
 from actors.readers.client import ReaderClient
 from actors.readers.protocol import ReaderTask
 from actors.readers.query_runner import query_task
-from actors.readers.running_queries import QueryRun
+from actors.update_turn import UpdateTurn
+from graphdb.errors import QueryTimeout
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.update import WhereClause
 from graphdb.store.quad_store import QuadStore
@@ -30,15 +31,14 @@ _IN_MEMORY_BYTES = 8 << 20  # of solutions; more wait in a file
 class WhereClauses:
     """Owned by an `UpdateRunner`; used on the writer's thread."""
 
-    def __init__(self, readers: ReaderClient, timeout_s: float, *, union_default_graph: bool) -> None:
+    def __init__(self, readers: ReaderClient, *, union_default_graph: bool) -> None:
         self._readers = readers
-        self._timeout_s = timeout_s
         self._union_default_graph = union_default_graph
 
     def solutions(
-        self, run: QueryRun, directory: Path, store: QuadStore, where: WhereClause
+        self, turn: UpdateTurn, directory: Path, store: QuadStore, where: WhereClause
     ) -> Iterator[QuerySolution]:
-        """Evaluate a clause, whole, on the store as it is, on behalf of run. Blocks.
+        """Evaluate a clause, whole, on the store as it is, in this turn. Blocks.
 
         directory is on the store's file system. Raises what `AnswerStream.read` raises, Overloaded,
         StorageFull.
@@ -47,14 +47,21 @@ class WhereClauses:
         with tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(directory)) as document:
             try:
                 store.checkpoint(path)
-                fetching = self._fetch(run, self._task(where, path), document)
-                asyncio.run_coroutine_threadsafe(fetching, run.loop).result()
+                fetching = self._fetch(turn, self._task(where, path), document)
+                asyncio.run_coroutine_threadsafe(fetching, turn.run.loop).result()
+            except QueryTimeout:
+                raise turn.past_limit() from None  # the reader only knows how much was left to it
             finally:
                 shutil.rmtree(path, ignore_errors=True)
             document.seek(0)
             answer = parse_query_results(document, format=QueryResultsFormat.JSON)
             assert isinstance(answer, QuerySolutions)
-            yield from answer
+            try:
+                for solution in answer:
+                    turn.check()
+                    yield solution
+            finally:
+                del answer  # on this thread, as the engine wants it: an error's traceback would keep it
 
     def _task(self, where: WhereClause, path: Path) -> ReaderTask:
         return query_task(
@@ -69,9 +76,10 @@ class WhereClauses:
         )
 
     async def _fetch(
-        self, run: QueryRun, task: ReaderTask, document: "tempfile.SpooledTemporaryFile[bytes]"
+        self, turn: UpdateTurn, task: ReaderTask, document: "tempfile.SpooledTemporaryFile[bytes]"
     ) -> None:
-        lease = await run.unless_cancelled(self._readers.lease(run.id, self._timeout_s))
+        run = turn.run
+        lease = await run.unless_cancelled(self._readers.lease(run.id, turn.left_s))
         before, run.where, run.on_cancel = run.where, lease.where, lease.close
         try:
             lease.evaluate(task)

@@ -143,6 +143,14 @@ class FileLog:
         if index < self.last_index:
             self._begin_segment(index + 1)
 
+    def restart_at(self, first_index: int) -> None:
+        """Forget every entry, all at once; the next one will be first_index, which may leave a gap.
+
+        Raises StorageFull, LogUnavailable; then nothing has changed, but after a crash it may have.
+        """
+        self._settle()
+        self._begin_segment(first_index, begins_log=True)
+
     def close(self) -> None:
         """Let go of the files and the lock. Everything acknowledged is on disk already."""
         for segment in self._segments + self._void:
@@ -169,20 +177,23 @@ class FileLog:
         if self._tail_unknown:
             self._begin_segment(self.last_index + 1)
 
-    def _begin_segment(self, first_index: int) -> None:
-        """Make the segment that holds first_index and all that follow; atomic also across a crash."""
+    def _begin_segment(self, first_index: int, begins_log: bool = False) -> None:
+        """Make the segment that holds first_index and all that follow; atomic also across a crash.
+
+        Where it begins the log, nothing before first_index counts any more either.
+        """
         sequence = self._segments[-1].sequence + 1 if self._segments else 1
         path = segment_path(self._directory, sequence, first_index)
         reserve = self._config.reserve_bytes
         try:
-            segment = Segment.create(self._file_system, path, sequence, first_index, reserve)
+            segment = Segment.create(self._file_system, path, sequence, first_index, reserve, begins_log)
         except OSError as error:
             self._stillborn = [path + TEMPORARY_SUFFIX, path]
             with contextlib.suppress(UnavailableError):
                 self._settle_stillborn()
             raise storage_error(error, "beginning a log segment") from error
         self._tail_unknown = False
-        self._supersede(first_index)
+        self._supersede(0 if begins_log else first_index)
         self._segments.append(segment)
         with contextlib.suppress(
             UnavailableError
@@ -193,6 +204,7 @@ class FileLog:
         for older in self._segments:
             older.forget_after(first_index - 1)
         self._void += [older for older in self._segments if older.first_index >= first_index]
+        self._void.sort(key=lambda segment: segment.sequence)  # the one that made others void goes after them
         self._segments = [older for older in self._segments if older.first_index < first_index]
 
     def _drop_void(self) -> None:
@@ -239,11 +251,13 @@ class FileLog:
 
     def _set_aside_superseded(self) -> None:
         counting: list[Segment] = []
+        begun = False
         for segment in reversed(self._segments):
-            if counting and segment.first_index >= counting[0].first_index:
-                self._void.append(segment)
+            if begun or (counting and segment.first_index >= counting[0].first_index):
+                self._void.insert(0, segment)
             else:
                 counting.insert(0, segment)
+            begun = begun or segment.begins_log
         self._segments = counting
 
 

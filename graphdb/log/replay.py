@@ -95,10 +95,10 @@ class Replayer:
             self._parts = None
 
     def _take(self, entry: LogEntry) -> None:
-        """One PART or CLOSE."""
+        """One entry that is no CHANGES. Those of the cluster's own may stand between PART entries."""
         if entry.kind is EntryKind.PART:
             self._add_part(entry)
-        else:
+        elif entry.kind is EntryKind.CLOSE:
             self._close_parts(entry)
         self.applied_index = entry.log_index
 

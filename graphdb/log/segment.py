@@ -8,7 +8,8 @@ Header, 64 bytes, little-endian:
         12      4  CRC-32 of bytes 16 to 63
         16      8  sequence: segments are numbered in the order in which they were made
         24      8  first_index: the log_index of the first entry, also where there is none yet
-        32     32  zero
+        32      1  1 where the log begins here and no older segment counts, else 0
+        33     31  zero
 
 A header is complete before the file gets its name, so a damaged one is never the work of a crash.
 
@@ -52,7 +53,7 @@ __all__ = [
 
 SEGMENT_HEADER_BYTES = 64
 _HEADER = struct.Struct("<8sII")
-_BODY = struct.Struct("<QQ32x")
+_BODY = struct.Struct("<QQ?31x")
 _MAGIC = b"GDBLOG\r\n"
 _VERSION = 1
 _SECTOR_BYTES = 512
@@ -70,10 +71,11 @@ class Segment:
     What is in [first_index, last_index] is on disk. A failed append leaves that unchanged.
     """
 
-    def __init__(self, path: str, file: File, sequence: int, first_index: int) -> None:
+    def __init__(self, path: str, file: File, sequence: int, first_index: int, begins_log: bool) -> None:
         self.path = path
         self.sequence = sequence
         self.first_index = first_index
+        self.begins_log = begins_log  # no older segment counts
         self._file = file
         self._starts = array("Q")  # where each entry begins
         self._end = SEGMENT_HEADER_BYTES
@@ -81,7 +83,13 @@ class Segment:
 
     @classmethod
     def create(
-        cls, file_system: FileSystem, path: str, sequence: int, first_index: int, reserve: int
+        cls,
+        file_system: FileSystem,
+        path: str,
+        sequence: int,
+        first_index: int,
+        reserve: int,
+        begins_log: bool = False,
     ) -> "Segment":
         """Make an empty segment, durably. Raises OSError; then a file may be left at path or with
         TEMPORARY_SUFFIX.
@@ -90,27 +98,27 @@ class Segment:
         file = file_system.create(temporary)
         try:
             file.allocate(SEGMENT_HEADER_BYTES + reserve)
-            file.write(_encode_header(sequence, first_index), 0)
+            file.write(_encode_header(sequence, first_index, begins_log), 0)
             file.sync()
             file_system.rename(temporary, path)
             file_system.sync_directory(os.path.dirname(path))
         except OSError:
             file.close()
             raise
-        return cls(path, file, sequence, first_index)
+        return cls(path, file, sequence, first_index, begins_log)
 
     @classmethod
     def open(cls, file_system: FileSystem, path: str) -> "Segment":
         """Open a segment and check its header; `load` reads the rest. Raises CorruptionError, OSError."""
         file = file_system.open(path)
         try:
-            sequence, first_index = _decode_header(file.read(SEGMENT_HEADER_BYTES, 0), path)
+            sequence, first_index, begins_log = _decode_header(file.read(SEGMENT_HEADER_BYTES, 0), path)
             if parse_segment_name(os.path.basename(path)) != (sequence, first_index):
                 raise CorruptionError("the header belongs to another segment", path)
         except (OSError, CorruptionError):
             file.close()
             raise
-        return cls(path, file, sequence, first_index)
+        return cls(path, file, sequence, first_index, begins_log)
 
     @property
     def last_index(self) -> int:
@@ -267,12 +275,12 @@ def parse_segment_name(name: str) -> tuple[int, int] | None:
     return int(sequence), int(first_index)
 
 
-def _encode_header(sequence: int, first_index: int) -> bytes:
-    body = _BODY.pack(sequence, first_index)
+def _encode_header(sequence: int, first_index: int, begins_log: bool) -> bytes:
+    body = _BODY.pack(sequence, first_index, begins_log)
     return _HEADER.pack(_MAGIC, _VERSION, zlib.crc32(body)) + body
 
 
-def _decode_header(header: bytes, path: str) -> tuple[int, int]:
+def _decode_header(header: bytes, path: str) -> tuple[int, int, bool]:
     if len(header) != SEGMENT_HEADER_BYTES or header[:8] != _MAGIC:
         raise CorruptionError("not a log segment", path)
     _, version, crc = _HEADER.unpack_from(header)
@@ -280,8 +288,8 @@ def _decode_header(header: bytes, path: str) -> tuple[int, int]:
         raise CorruptionError(f"format version {version}, this program reads {_VERSION}", path)
     if zlib.crc32(header[_HEADER.size :]) != crc:
         raise CorruptionError("the segment header is damaged", path)
-    sequence, first_index = _BODY.unpack_from(header, _HEADER.size)
-    return sequence, first_index
+    sequence, first_index, begins_log = _BODY.unpack_from(header, _HEADER.size)
+    return sequence, first_index, begins_log
 
 
 def _records_in(data: bytes, start: int) -> Iterator[Record]:

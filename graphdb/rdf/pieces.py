@@ -19,15 +19,15 @@ class UnwritableCharacter(ValueError):
 
 
 class PieceWriter:
-    """Hands what is written to sink in chunks of CHUNK_BYTES or a little more; close() hands over the rest.
+    """Hands what is written to sink in chunks of chunk_bytes or a little more; close() hands over the rest.
 
     sink is called at least once, and never after it has failed; sink_failed tells its error from others.
     """
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, chunk_bytes: int = CHUNK_BYTES) -> None:
         self._sink = sink
         self._pieces: list[bytes] = []
-        self._room = CHUNK_BYTES
+        self._room = self._chunk_bytes = chunk_bytes
         self._started = False
         self.sink_failed = False
 
@@ -49,7 +49,7 @@ class PieceWriter:
     def _hand_over(self) -> None:
         chunk = b"".join(self._pieces)
         self._pieces = []
-        self._room = CHUNK_BYTES
+        self._room = self._chunk_bytes
         self._started = True
         try:
             self._sink(chunk)

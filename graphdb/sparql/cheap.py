@@ -17,7 +17,7 @@ from graphdb.sparql.patterns import (
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, RdfLiteral, Variable
 
-__all__ = ["FEW_ROWS", "is_cheap", "why_not_cheap"]
+__all__ = ["FEW_ROWS", "is_cheap", "is_index_scan", "why_not_cheap"]
 
 FEW_ROWS = 1_000  # a LIMIT up to this keeps a pattern cheap that nothing else anchors
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
@@ -72,7 +72,7 @@ def _obstacles_in_modifiers(modifiers: SolutionModifiers) -> Iterator[str]:
 
 
 def _obstacles_in_scan(query: Query, triple: TriplePattern) -> Iterator[str]:
-    if not _is_one_scan(triple):
+    if not is_index_scan(triple.subject, triple.predicate, triple.object):
         yield "the triple pattern has a path, a triple term, or a variable twice"
     elif not _shows_rows(query.select, triple):
         yield "what is selected drops or computes rows"
@@ -95,9 +95,10 @@ def _triples(group: GroupGraphPattern) -> tuple[TriplePattern, ...] | None:
             return None
 
 
-def _is_one_scan(triple: TriplePattern) -> bool:
+def is_index_scan(*terms: object) -> bool:
+    """Whether looking for a pattern of these terms scans one index, and all that is looked at fits."""
     names = []
-    for term in (triple.subject, triple.predicate, triple.object):
+    for term in terms:
         match term:
             case Variable(name=name):
                 names.append(f"?{name}")

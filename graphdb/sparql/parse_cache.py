@@ -1,4 +1,4 @@
-"""Trees of texts seen lately, bounded by their number and by the characters of their texts."""
+"""Trees of texts seen lately, bounded by their number and by the characters of texts and base IRIs."""
 
 from collections import OrderedDict
 from threading import Lock
@@ -26,13 +26,18 @@ class ParseCache(Generic[Tree]):
             return tree
 
     def put(self, text: str, base_iri: str | None, tree: Tree) -> None:
-        if len(text) > self._chars_max // 4:
+        size = _size(text, base_iri)
+        if size > self._chars_max // 4:
             return
         with self._lock:
             if (text, base_iri) in self._trees:
                 return
             self._trees[(text, base_iri)] = tree
-            self._chars += len(text)
+            self._chars += size
             while len(self._trees) > self._entries_max or self._chars > self._chars_max:
-                (oldest, _), _ = self._trees.popitem(last=False)
-                self._chars -= len(oldest)
+                oldest, _ = self._trees.popitem(last=False)
+                self._chars -= _size(*oldest)
+
+
+def _size(text: str, base_iri: str | None) -> int:
+    return len(text) + len(base_iri or "")

@@ -24,8 +24,9 @@ GRAMMAR_CHARS_MAX = 1_000_000
 
 Watch: TypeAlias = Callable[[Iterator[Token]], Iterator[Token]]
 
-_queries: ParseCache[Query] = ParseCache(entries_max=2048, chars_max=8_000_000)
-_updates: ParseCache[Update] = ParseCache(entries_max=512, chars_max=4_000_000)
+# A tree takes up to 150 bytes for each character of its text.
+_queries: ParseCache[Query] = ParseCache(entries_max=2048, chars_max=1_000_000)
+_updates: ParseCache[Update] = ParseCache(entries_max=512, chars_max=500_000)
 
 
 def parse_query(text: str, base_iri: str | None = None, watch: Watch | None = None) -> Query:

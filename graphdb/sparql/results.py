@@ -24,7 +24,7 @@ from pyoxigraph import (
 from graphdb.errors import EvaluationFailed, NotAcceptable
 from graphdb.rdf.canonical import canonical_ntriples
 from graphdb.rdf.formats import RdfSyntax
-from graphdb.rdf.pieces import PieceWriter, Sink, UnwritableCharacter, XmlPieceWriter
+from graphdb.rdf.pieces import CHUNK_BYTES, PieceWriter, Sink, UnwritableCharacter, XmlPieceWriter
 from graphdb.rdf.writing import write_triples
 from graphdb.sparql.recasting import BindingLines, StringArray
 
@@ -94,15 +94,15 @@ def formats_for(form: str) -> tuple[ResultFormat, ...]:
     return _FORMATS[form]
 
 
-def write_answer(answer: Answer, fmt: ResultFormat, sink: Sink) -> None:
-    """Evaluate the answer and hand it to sink in chunks of about 64 kB, a small one in a single call.
+def write_answer(answer: Answer, fmt: ResultFormat, sink: Sink, chunk_bytes: int = CHUNK_BYTES) -> None:
+    """Evaluate the answer and hand it to sink in chunks of about chunk_bytes, a small one in a single call.
 
     Blocks, mostly in native code without the GIL. fmt must be one of formats_for the query's form. What sink
     raises comes out as it is. An error after the first chunk leaves what sink has got incomplete.
     Raises EvaluationFailed; NotAcceptable where the answer holds what the format cannot express;
     LimitExceeded where canonicalization takes too long.
     """
-    pieces = XmlPieceWriter(sink) if fmt in _XML else PieceWriter(sink)
+    pieces = XmlPieceWriter(sink, chunk_bytes) if fmt in _XML else PieceWriter(sink, chunk_bytes)
     try:
         if isinstance(answer, QueryBoolean):
             _write_boolean(answer, fmt, pieces)

@@ -8,7 +8,7 @@ from graphdb.sparql.patterns import InlineData, ServicePattern, TriplePattern, T
 from graphdb.sparql.syntax import DatasetClause, Prologue
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, TripleTerm, Variable
 
-__all__ = ["parts_of"]
+__all__ = ["count_nodes", "parts_of"]
 
 # What SERVICE holds is another engine's to read. The others have no pattern or expression below them.
 _LEAVES = (
@@ -32,6 +32,14 @@ def parts_of(node: Any) -> Iterator[Any]:
         return
     for name in node.__dataclass_fields__:
         yield from _nodes_in(getattr(node, name))
+
+
+def count_nodes(*roots: Any) -> int:
+    """How many nodes there are, the roots and all below them."""
+    nodes = list(roots)
+    for node in nodes:  # trees may be deeper than Python calls
+        nodes.extend(parts_of(node))
+    return len(nodes)
 
 
 def _nodes_in(value: Any) -> Iterator[Any]:

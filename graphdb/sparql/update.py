@@ -70,7 +70,7 @@ class UpdateContext:
     guess. load gives the quads of the document that a LOAD names (RequestError where there are none).
     load_allowed and service_allowed say whether LOAD may read this IRI and SERVICE call it. evaluate_apart
     evaluates what may take long, within limits of its own; None: there is no such place, so nothing limits
-    it, and there is no SERVICE.
+    it, and there is no SERVICE. check is called for each solution, and ends the planning by what it raises.
     """
 
     fresh_blank_node: Callable[[], BlankNode]
@@ -78,6 +78,7 @@ class UpdateContext:
     load_allowed: Callable[[str], bool] = lambda source: False
     service_allowed: Callable[[str], bool] = lambda endpoint: False
     evaluate_apart: Callable[[QuadStore, WhereClause], Iterable[QuerySolution]] | None = None
+    check: Callable[[], None] = lambda: None
 
 
 def plan_update(update: Update, overlay: Overlay, using: Dataset, context: UpdateContext) -> ChangeSet:
@@ -85,8 +86,8 @@ def plan_update(update: Update, overlay: Overlay, using: Dataset, context: Updat
 
     The overlay is left as it was: the caller pushes or applies the result. `using` is the protocol's dataset.
     Raises EvaluationFailed, UnknownGraph, AlreadyExists, HostNotAllowed, InvalidParameter (`using` beside
-    WITH or USING in the text); and BaseNotApplied, which asks the caller to apply what is pending and to plan
-    again.
+    WITH or USING in the text), what `check` raises; and BaseNotApplied, which asks the caller to apply what
+    is pending and to plan again.
     """
     check_calls(update, context)
     if using:
@@ -186,11 +187,15 @@ class _Planner:
         removed: dict[Quad, None] = {}
         added: dict[Quad, None] = {}
         with request_failures():
-            for solution in solutions:
-                for quad in removing.fill(solution):
-                    removed[quad] = None
-                for quad in adding.fill(solution):
-                    added[quad] = None
+            try:
+                for solution in solutions:
+                    self._context.check()
+                    for quad in removing.fill(solution):
+                        removed[quad] = None
+                    for quad in adding.fill(solution):
+                        added[quad] = None
+            finally:
+                del solutions  # on this thread, as the engine wants it: an error's traceback would keep them
         return change_of(self._state, removed, added)
 
     def _solutions(

@@ -4,17 +4,23 @@ A syntax tree cannot tell: `<s> :knows ?x . ?x :name ?n` is three rows or a mill
 over the store's indexes, in the order in which the engine would take it, until it is done or has looked at
 too many entries.
 
-The engine joins triple patterns by looking up one for each solution of those before it. It does not where
-they share no variable, or where an OPTIONAL has several patterns: these it evaluates apart, whole.
+The engine joins triple patterns by looking up one for each solution of those before it (sparopt's
+`reorder_joins`). It does not where they share no variable that is bound for sure, or where an OPTIONAL has
+several patterns: these it evaluates apart, whole. And it orders only what it joins directly, so a BIND before
+a pattern, or a filter within GRAPH beside others, can have it evaluate anything whole.
+
+What is computed for each solution counts too, and so does the length of what it is computed from: else a few
+long texts and a few hundred calls would be seconds.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
-from pyoxigraph import BaseDirection, Literal, NamedNode
+from pyoxigraph import BaseDirection, Literal, NamedNode, Triple
 
+from graphdb.sparql.cheap import is_index_scan
 from graphdb.sparql.patterns import (
     Bind,
     Filter,
@@ -26,11 +32,14 @@ from graphdb.sparql.patterns import (
 from graphdb.sparql.syntax import QuadPattern, Query
 from graphdb.sparql.tame_expressions import are_tame
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
+from graphdb.sparql.tree_walk import count_nodes
 from graphdb.store.quad_store import QuadStore, Term
 
 __all__ = ["LittleJoin", "is_one_scan", "little_join"]
 
 _PATTERNS_AT_ONCE = 8  # of a query: the engine plans so many in well under a millisecond
+_CHARACTERS_AN_ENTRY = 512  # of an object; a longer one counts as several entries
+_COMPUTED_AN_ENTRY = 16  # calls, operators and operands that take as long as looking at an entry
 
 # The engine's guess at how many triples match, by which of subject, predicate and object are known: it joins
 # the smallest first (sparopt, `estimate_triple_pattern_size`).
@@ -59,6 +68,16 @@ class _Pattern:
         return {term for term in self.terms if isinstance(term, str)}
 
 
+@dataclass(slots=True)
+class _Group:
+    """What there is in a group."""
+
+    required: list[_Pattern] = field(default_factory=list)
+    optional: list[_Pattern] = field(default_factory=list)
+    computed: int = 0  # nodes of its expressions
+    has_bind: bool = False
+
+
 class _InDoubt(Exception):
     """Something that this module does not judge."""
 
@@ -71,36 +90,45 @@ def little_join(query: Query) -> "LittleJoin | None":
     """The join that a whole query is, if it may be evaluated at once where the join fits; None for others."""
     if query.form == "DESCRIBE" or query.where is None or query.dataset or query.values is not None:
         return None
-    if not are_tame(query.modifiers, *(() if query.select is None else (query.select,))):
+    columns = query.select.projections if query.select is not None else None
+    expressions = [column.expression for column in columns or () if column.expression is not None]
+    if not are_tame(query.modifiers, *expressions):
         return None
-    join = LittleJoin.of_group(query.where)
+    computed = count_nodes(query.modifiers, *expressions) + len(query.template or ())
+    join = LittleJoin.of_group(query.where, computed=computed)
     return join if join is not None and join.patterns <= _PATTERNS_AT_ONCE else None
 
 
 class LittleJoin:
     """The patterns of one group, ready to be joined."""
 
-    def __init__(self, required: list[_Pattern], optional: list[_Pattern]) -> None:
-        self._parts = [_in_engine_order(part) for part in _parts(required)]
-        self._optional = optional
-        self.patterns = len(required) + len(optional)
-        known = set[str]().union(*(pattern.variables for pattern in required))
-        for pattern in optional:
-            if known.isdisjoint(pattern.variables):
-                raise _InDoubt
-            known |= pattern.variables
+    def __init__(self, group: _Group) -> None:
+        self._parts = [_in_engine_order(part) for part in _parts(group.required)]
+        self._optional = group.optional
+        self._computed = group.computed
+        self.patterns = len(group.required) + len(group.optional)
+        known = set[str]().union(*(pattern.variables for pattern in group.required))
+        if any(known.isdisjoint(pattern.variables) for pattern in group.optional):
+            raise _InDoubt
+        if group.optional and len(self._parts) > 1:  # planned otherwise than without OPTIONAL
+            raise _InDoubt
 
     @classmethod
-    def of_group(cls, where: GroupGraphPattern, graph: NamedNode | None = None) -> "LittleJoin | None":
+    def of_group(
+        cls, where: GroupGraphPattern, graph: NamedNode | None = None, *, computed: int = 0
+    ) -> "LittleJoin | None":
         """Of triple patterns, tame filters and BINDs, and then OPTIONALs of one pattern each; else None.
 
-        graph is the one that patterns outside of GRAPH are matched in, None for the default graph.
+        graph is the one that patterns outside of GRAPH are matched in, None for the default graph. computed
+        counts what is made of each solution outside of the group.
         """
-        required: list[_Pattern] = []
-        optional: list[_Pattern] = []
+        group = _Group(computed=computed)
+        match where.elements:
+            case (GraphPattern(name=Iri(value=name), pattern=pattern),):  # all that there is
+                where, graph = pattern, NamedNode(name)
         try:
-            _collect(where, graph, required, optional)
-            return cls(required, optional)
+            _collect(where, graph, group)
+            return cls(group)
         except _InDoubt:
             return None
 
@@ -108,65 +136,80 @@ class LittleJoin:
     def of_quads(cls, quads: Sequence[QuadPattern], graph: NamedNode | None = None) -> "LittleJoin | None":
         """The pattern of DELETE WHERE; see `of_group`."""
         try:
-            return cls([_pattern_of_quad(quad, graph) for quad in quads], [])
+            return cls(_Group([_pattern_of_quad(quad, graph) for quad in quads]))
         except _InDoubt:
             return None
 
     def fits(self, store: QuadStore, entries_max: int) -> bool:
-        """Whether it looks at no more index entries of the store, and has no more solutions."""
+        """Whether it looks at no more index entries of the store, has no more solutions, and computes little
+        for each.
+        """
         walk = _Walk(store, entries_max)
         try:
             # what shares no variable the engine evaluates apart, then multiplies
             apart = [list(walk.solutions(part, {})) for part in self._parts[1:]]
             first = walk.solutions(self._parts[0], {}) if self._parts else ({},)
             rows = sum(walk.count_with(solution, self._optional) for solution in first)
-            return rows * prod(map(len, apart)) <= entries_max
+            rows *= prod(map(len, apart))
+            work = max(rows, walk.looked) * self._computed
+            return rows <= entries_max and work <= entries_max * _COMPUTED_AN_ENTRY
         except _OverBudget:
             return False
 
 
 def is_one_scan(where: GroupGraphPattern | Sequence[QuadPattern]) -> bool:
-    """Whether the group is one triple pattern: all that is looked at is a solution, or nearly so."""
-    if not isinstance(where, GroupGraphPattern):
-        return len(where) == 1
-    match where.elements:
+    """Whether the group is one pattern of which all that is looked at is a solution."""
+    match where.elements if isinstance(where, GroupGraphPattern) else tuple(where):
         case (TriplesBlock(triples=(triple,)),):
-            return isinstance(triple.predicate, Iri | Variable)
-        case (GraphPattern(pattern=pattern),):
-            return is_one_scan(pattern)
+            return is_index_scan(triple.subject, triple.predicate, triple.object)
+        case (
+            GraphPattern(name=graph, pattern=GroupGraphPattern(elements=(TriplesBlock(triples=(triple,)),))),
+        ):
+            return is_index_scan(triple.subject, triple.predicate, triple.object, graph)
+        case (QuadPattern(subject=subject, predicate=predicate, object=object_, graph=graph),):
+            return is_index_scan(subject, predicate, object_, *(() if graph is None else (graph,)))
         case _:
             return False
 
 
-def _collect(
-    where: GroupGraphPattern, graph: NamedNode | None, required: list[_Pattern], optional: list[_Pattern]
-) -> None:
+def _collect(where: GroupGraphPattern, graph: NamedNode | None, group: _Group) -> None:
     for element in where.elements:
         match element:
-            case TriplesBlock(triples=triples) if not optional:
-                required += (
-                    _pattern(triple.subject, triple.predicate, triple.object, graph) for triple in triples
-                )
-            case GraphPattern(name=Iri(value=name), pattern=pattern) if not optional:
-                _collect(pattern, NamedNode(name), required, optional)
+            case TriplesBlock() | GraphPattern() if not group.optional and not group.has_bind:
+                _collect_triples(element, graph, group)
             case OptionalPattern(pattern=pattern):
-                optional.append(_only_pattern(pattern, graph))
-            case Filter(expression=expression) | Bind(expression=expression) if are_tame(expression):
-                pass
+                _collect_optional(pattern, graph, group)
+            case Filter(expression=expression) if are_tame(expression):
+                group.computed += count_nodes(expression)
+            case Bind(expression=expression) if are_tame(expression):
+                group.computed += count_nodes(expression)
+                group.has_bind = True
             case _:
                 raise _InDoubt
 
 
-def _only_pattern(where: GroupGraphPattern, graph: NamedNode | None) -> _Pattern:
-    """The one pattern of a group without more than filters beside it."""
-    if any(isinstance(element, Bind) for element in where.elements):
+def _collect_triples(element: object, graph: NamedNode | None, group: _Group) -> None:
+    """Triple patterns, and GRAPH with nothing else in it."""
+    match element:
+        case TriplesBlock(triples=triples):
+            group.required += (
+                _pattern(triple.subject, triple.predicate, triple.object, graph) for triple in triples
+            )
+        case GraphPattern(name=Iri(value=name), pattern=pattern):
+            for inner in pattern.elements:
+                _collect_triples(inner, NamedNode(name), group)
+        case _:
+            raise _InDoubt
+
+
+def _collect_optional(where: GroupGraphPattern, graph: NamedNode | None, group: _Group) -> None:
+    """One pattern, without more than filters beside it."""
+    inner = _Group()
+    _collect(where, graph, inner)
+    if len(inner.required) != 1 or inner.optional or inner.has_bind:
         raise _InDoubt
-    required: list[_Pattern] = []
-    optional: list[_Pattern] = []
-    _collect(where, graph, required, optional)
-    if len(required) != 1 or optional:
-        raise _InDoubt
-    return required[0]
+    group.optional += inner.required
+    group.computed += inner.computed
 
 
 def _pattern_of_quad(quad: QuadPattern, graph: NamedNode | None) -> _Pattern:
@@ -180,7 +223,11 @@ def _pattern_of_quad(quad: QuadPattern, graph: NamedNode | None) -> _Pattern:
 
 
 def _pattern(subject: object, predicate: object, object_: object, graph: NamedNode | None) -> _Pattern:
-    return _Pattern((_term(subject), _term(predicate), _term(object_)), graph)
+    terms = (_term(subject), _term(predicate), _term(object_))
+    names = [term for term in terms if isinstance(term, str)]
+    if len(set(names)) < len(names):  # a filter behind a scan, which the engine plans in its own way
+        raise _InDoubt
+    return _Pattern(terms, graph)
 
 
 def _term(term: object) -> "Term | str":
@@ -209,10 +256,10 @@ def _literal(literal: RdfLiteral) -> Literal:
 
 
 def _parts(patterns: list[_Pattern]) -> list[list[_Pattern]]:
-    """The patterns in groups that share no variable with each other."""
-    parts: list[tuple[list[_Pattern], set[str]]] = []
-    for pattern in patterns:
-        members, names = [pattern], pattern.variables
+    """The patterns in groups that share no variable with each other, each in the order of the text."""
+    parts: list[tuple[list[int], set[str]]] = []
+    for number, pattern in enumerate(patterns):
+        members, names = [number], pattern.variables
         apart = []
         for part in parts:
             if part[1].isdisjoint(names):
@@ -220,7 +267,7 @@ def _parts(patterns: list[_Pattern]) -> list[list[_Pattern]]:
             else:
                 members, names = part[0] + members, part[1] | names
         parts = [*apart, (members, names)]
-    return [members for members, _ in parts]
+    return [[patterns[number] for number in sorted(members)] for members, _ in parts]
 
 
 def _in_engine_order(patterns: list[_Pattern]) -> list[_Pattern]:
@@ -244,7 +291,8 @@ class _Walk:
 
     def __init__(self, store: QuadStore, entries_max: int) -> None:
         self._store = store
-        self._left = entries_max
+        self._entries_max = entries_max
+        self.looked = 0  # at so many entries; a long one counts as several
 
     def solutions(self, patterns: list[_Pattern], known: _Solution) -> Iterator[_Solution]:
         """The solutions of patterns joined in this order."""
@@ -265,9 +313,9 @@ class _Walk:
         subject, predicate, object_ = (
             known.get(term) if isinstance(term, str) else term for term in pattern.terms
         )
-        self._look()
+        self._look(1)
         for quad in self._store.matching(subject, predicate, object_, pattern.graph):
-            self._look()
+            self._look(1 + _characters(quad.object) // _CHARACTERS_AN_ENTRY)
             bound = dict(known)
             if all(
                 bound.setdefault(wanted, found) == found
@@ -276,7 +324,11 @@ class _Walk:
             ):
                 yield bound
 
-    def _look(self) -> None:
-        self._left -= 1
-        if self._left < 0:
+    def _look(self, entries: int) -> None:
+        self.looked += entries
+        if self.looked > self._entries_max:
             raise _OverBudget
+
+
+def _characters(term: Term) -> int:
+    return len(str(term) if isinstance(term, Triple) else term.value)

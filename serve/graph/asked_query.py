@@ -1,5 +1,6 @@
 """`AskedQuery`: a query as it was asked for, with all that follows from its text and from the request."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,6 +14,7 @@ from graphdb.sparql import gate
 from graphdb.sparql.cheap import is_cheap
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.gate import GateLimits, read_query
+from graphdb.sparql.parse_cache import ParseCache
 from graphdb.sparql.repeatable import is_repeatable
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
@@ -100,7 +102,9 @@ class QueryReader:
     def __init__(self, limits: GateLimits, timeout_s: float) -> None:
         """timeout_s is the time limit where the client does not set a lower one."""
         self._limits, self._timeout_s = limits, timeout_s
-        self._understand_short = lru_cache(maxsize=1024)(self._understand)
+        # One at a time: threads that parse would keep the event loop from its turn, and be no faster.
+        self._long_text = asyncio.Semaphore()
+        self._short: ParseCache[_Understood] = ParseCache(entries_max=1024, chars_max=1_000_000)
         self._read_short = lru_cache(maxsize=1024)(read_query_parameters)
 
     def parameters(self, *encoded: bytes) -> QueryParameters:
@@ -119,7 +123,8 @@ class QueryReader:
         if len(text) <= SHORT_CHARACTERS:
             understood = self._understand_short(text, base_iri)
         else:
-            understood = await run_in_threadpool(self._understand, text, base_iri)
+            async with self._long_text:
+                understood = await run_in_threadpool(self._understand, text, base_iri)
         query = understood.query
         timeout_s = self._timeout_s
         if parameters.timeout_s is not None and parameters.timeout_s < timeout_s:
@@ -135,6 +140,13 @@ class QueryReader:
             parameters.explain,
             Account(text, query.form, began),
         )
+
+    def _understand_short(self, text: str, base_iri: str) -> _Understood:
+        understood = self._short.get(text, base_iri)
+        if understood is None:
+            understood = self._understand(text, base_iri)
+            self._short.put(text, base_iri, understood)
+        return understood
 
     def _understand(self, text: str, base_iri: str) -> _Understood:
         query = read_query(text, base_iri, self._limits)

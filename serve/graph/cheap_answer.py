@@ -9,6 +9,8 @@ from serve.backend import Backend
 __all__ = ["answer_here"]
 
 _WHOLE = Dataset()
+# A row may be a few bytes here, where a row of the other formats has some forty.
+_BYTES_MAX = {ResultFormat.CSV: 8_192, ResultFormat.TSV: 8_192}
 
 
 class _TooLong(Exception):
@@ -16,23 +18,25 @@ class _TooLong(Exception):
 
 
 def answer_here(backend: Backend, query: Query, fmt: ResultFormat) -> tuple[bytes, int] | None:
-    """Evaluate a cheap query; None once the answer turns out to be longer than one chunk.
+    """Evaluate a cheap query; None once the answer turns out to be longer than one chunk (64 kB, or 8 kB).
 
     Gives the whole answer, and the log index that it was read at or after.
-    Blocks for the time that one chunk takes, about two milliseconds, whatever the data are.
+    Blocks for the time that one chunk takes, a few milliseconds, and as long as the engine takes to read a
+    single term, which a literal of megabytes makes longer.
     Raises what `Backend.query` and `write_answer` raise.
     """
     body = b""
+    bytes_max = _BYTES_MAX.get(fmt, CHUNK_BYTES)
 
     def sink(chunk: bytes) -> None:
         nonlocal body
-        if len(chunk) >= CHUNK_BYTES:
+        if len(chunk) >= bytes_max:
             raise _TooLong
         body = chunk
 
     evaluated = backend.query(query, _WHOLE)
     try:
-        write_answer(evaluated.answer, fmt, sink)
+        write_answer(evaluated.answer, fmt, sink, bytes_max)
     except _TooLong:
         return None
     return body, evaluated.snapshot_index

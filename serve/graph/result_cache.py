@@ -9,7 +9,8 @@ from graphdb.sparql.results import ResultFormat
 
 __all__ = ["CacheKey", "ResultCache"]
 
-_ENTRY_BYTES = 1_000  # about what an entry takes beside its answer and its text
+_ENTRY_BYTES = 1_000  # about what an entry takes beside its answer and what it is asked by
+_GRAPH_BYTES = 200  # about what a graph of its dataset takes beside its name
 _SHARE = 8  # an answer that would take more than one part in so many is not kept
 
 
@@ -64,4 +65,6 @@ class ResultCache:
 
 
 def _size(key: CacheKey, answer: Sequence[bytes]) -> int:
-    return _ENTRY_BYTES + len(key.text) + sum(map(len, answer))
+    graphs = key.dataset.default_graphs + key.dataset.named_graphs
+    asked_by = len(key.text) + len(key.base_iri) + sum(_GRAPH_BYTES + len(graph.value) for graph in graphs)
+    return _ENTRY_BYTES + asked_by + sum(map(len, answer))

@@ -43,7 +43,8 @@ class SlowQueryLog:
     def close(self) -> None:
         """Write what waits."""
         if self._thread is not None:
-            self._waiting.put(None)
+            with contextlib.suppress(queue.Full):  # of a disk that takes nothing
+                self._waiting.put(None, timeout=_CLOSE_S)
             self._thread.join(_CLOSE_S)
             self._thread = None
 

@@ -11,7 +11,7 @@ MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts): path
     for floor in ("graphdb", "actors", "serve", "benchmarks")
     for path in sorted((ROOT / floor).rglob("*.py"))
-    if path.name not in ("__init__.py", "__main__.py")
+    if path.name not in ("__init__.py", "__main__.py") and not path.stem.endswith("_pb2")  # generated
 }
 IMPORTED = {
     (node.module, alias.name)

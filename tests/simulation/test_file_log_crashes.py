@@ -28,10 +28,16 @@ class Twin:
             list[bytes]
         ] = []  # appends with an unknown outcome; at most one of them is there
         self.cut_after: int | None = None  # a truncate_after whose outcome is unknown
+        self.restart_at: int | None = None  # likewise a restart_at
 
     def check(self, log: FileLog) -> None:
         """Compare a log that has just been opened, and take over what it says."""
         found = read_all(log)
+        if self.restart_at is not None and (log.first_index, log.last_index) == (
+            self.restart_at,
+            self.restart_at - 1,
+        ):
+            self.restarted()
         assert log.first_index <= self.dropped_before
         assert list(found) == list(range(log.first_index, log.last_index + 1))
         cut = self.cut_after is not None and log.last_index == self.cut_after
@@ -47,13 +53,19 @@ class Twin:
         )
         self.acknowledged.update(found)
         self.last_index = log.last_index
-        self.in_flight, self.cut_after = [], None
+        self.in_flight, self.cut_after, self.restart_at = [], None, None
+
+    def restarted(self) -> None:
+        assert self.restart_at is not None
+        self.acknowledged.clear()
+        self.dropped_before, self.last_index = self.restart_at, self.restart_at - 1
+        self.in_flight, self.cut_after, self.restart_at = [], None, None
 
     def acknowledge(self, payloads: list[bytes]) -> None:
         for payload in payloads:
             self.last_index += 1
             self.acknowledged[self.last_index] = payload
-        self.in_flight, self.cut_after = [], None
+        self.in_flight, self.cut_after, self.restart_at = [], None, None
 
 
 def read_all(log: FileLog) -> dict[int, bytes]:
@@ -110,11 +122,13 @@ def live(log: FileLog, twin: Twin, random: Random, faults: Faults) -> None:
     twin.check(log)
     while True:
         faults.failing = random.sample(FALLIBLE, random.choice([0, 0, 0, 1, 1, 2, 8]))
-        match random.randrange(12):
+        match random.randrange(14):
             case 0:
                 compact(log, twin, random)
             case 1:
                 cut(log, twin, random)
+            case 2:
+                restart(log, twin, random)
             case _:
                 append(log, twin, random)
         log.validate_state()
@@ -145,7 +159,7 @@ def compact(log: FileLog, twin: Twin, random: Random) -> None:
 
 
 def cut(log: FileLog, twin: Twin, random: Random) -> None:
-    if twin.in_flight or twin.cut_after is not None:
+    if twin.in_flight or twin.cut_after is not None or twin.restart_at is not None:
         return
     index = random.randint(log.first_index - 1, log.last_index)
     twin.cut_after = index
@@ -154,6 +168,18 @@ def cut(log: FileLog, twin: Twin, random: Random) -> None:
     except UnavailableError:
         return
     twin.last_index, twin.cut_after = index, None
+
+
+def restart(log: FileLog, twin: Twin, random: Random) -> None:
+    if twin.in_flight or twin.cut_after is not None or twin.restart_at is not None:
+        return
+    twin.restart_at = random.randint(log.first_index, log.last_index + 5)
+    try:
+        log.restart_at(twin.restart_at)
+    except UnavailableError:
+        return
+    twin.restarted()
+    assert (log.first_index, log.last_index) == (twin.dropped_before, twin.dropped_before - 1)
 
 
 def entry(index: int, payload: bytes) -> LogEntry:

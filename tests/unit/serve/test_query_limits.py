@@ -3,6 +3,8 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NoReturn
 
 import httpx
 import pytest
@@ -18,6 +20,7 @@ from graphdb.errors import (
     QueryTimeout,
 )
 from serve.backend import AnswerStream, QueryRequest
+from serve.graph import asked_query
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.scripted_backend import HANG, ScriptedBackend, ScriptedStream
@@ -111,7 +114,7 @@ def test_past_the_limit_before_the_first_byte(
     fill(backend, 230)
     began = time.monotonic()
     answer = ask(client, SILENT, timeout=timeout)
-    assert seconds <= time.monotonic() - began < seconds + 1
+    assert seconds <= time.monotonic() - began < seconds + 3
     assert answer.status_code == 503
     assert int(answer.headers["retry-after"]) > 0
     assert int(answer.headers["x-snapshot-index"]) >= 0
@@ -148,7 +151,7 @@ def test_a_reader_that_hangs(client: httpx.Client, backend: ScriptedBackend) -> 
     backend.answer_with(stream)
     began = time.monotonic()
     answer = ask(client, timeout="0.3")
-    assert 0.3 + BACKSTOP_S <= time.monotonic() - began < 0.3 + BACKSTOP_S + 0.7
+    assert 0.3 + BACKSTOP_S <= time.monotonic() - began < 0.3 + BACKSTOP_S + 3
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     assert stream.is_closed
 
@@ -372,3 +375,23 @@ def test_a_body_that_can_only_be_too_long_is_not_read(
     assert answer.json()["error"] == (
         f"query bytes (security.max_query_bytes) is {len(body)}, at most 262144 is allowed"
     )
+
+
+def test_long_texts_are_parsed_one_at_a_time(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that parse side by side would keep the event loop from its turn."""
+    at_it, most = 0, 0
+
+    def read(text: str, *_: object) -> NoReturn:
+        nonlocal at_it, most
+        at_it += 1
+        most = max(most, at_it)
+        time.sleep(0.05)
+        at_it -= 1
+        raise EvaluationFailed("read")
+
+    monkeypatch.setattr(asked_query, "read_query", read)
+    with ThreadPoolExecutor(4) as clients:
+        texts = (f"{CHEAP} # {'x' * asked_query.SHORT_CHARACTERS} {number}" for number in range(4))
+        answers = clients.map(lambda text: ask(client, text), texts)
+    assert [error_of(answer) for answer in answers] == ["read"] * 4
+    assert most == 1

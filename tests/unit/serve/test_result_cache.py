@@ -19,7 +19,7 @@ from tests.support.scripted_backend import ScriptedBackend, ScriptedStream
 from tests.unit.serve.conftest import update
 
 BYTES_MAX = 80_000
-OVERHEAD = 1_000
+OVERHEAD = 1_000 + len("http://x/")
 
 
 def key(number: int) -> CacheKey:
@@ -72,6 +72,15 @@ def test_the_cache_and_its_twin(steps: list[tuple[bool, int, int, int]]) -> None
             assert (None if found is None else b"".join(found)) == twin.get(key(number), index)
         assert (len(cache), cache.size) == (len(twin.kept), twin.size)
         assert cache.size <= BYTES_MAX
+
+
+def test_the_graphs_of_a_dataset_take_room() -> None:
+    graphs = tuple(NamedNode(f"http://x/{number}") for number in range(50))
+    cache = ResultCache(BYTES_MAX)
+    cache.put(CacheKey("", "", Dataset(graphs[:25], graphs[25:]), ResultFormat.JSON), 1, [b""])
+    assert (len(cache), cache.size) == (0, 0)  # over 10,000 bytes, an eighth of what there is
+    cache.put(CacheKey("", "", Dataset(graphs[:25]), ResultFormat.JSON), 1, [b""])
+    assert (len(cache), cache.size) == (1, 1_000 + sum(200 + len(graph.value) for graph in graphs[:25]))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from graphdb.errors import (
     GraphDBError,
     HostNotAllowed,
     InvalidParameter,
+    QueryCancelled,
     UnknownGraph,
 )
 from graphdb.model import ChangeSet
@@ -133,6 +134,20 @@ def test_what_is_taken_back_is_no_change() -> None:
     store = store_with(Quad(A, B, C))
     assert plan("DELETE DATA { :a :b :c } ; INSERT DATA { :a :b :c }", Overlay(store)) == ChangeSet()
     assert plan("DELETE { ?s ?p ?o } INSERT { ?s ?p ?o } WHERE { ?s ?p ?o }", Overlay(store)) == ChangeSet()
+
+
+def test_it_ends_between_two_solutions_when_told_to() -> None:
+    overlay = Overlay(store_with(*(Quad(A, B, Literal(number)) for number in range(9))))
+    calls = count()
+
+    def check() -> None:
+        if next(calls) == 3:
+            raise QueryCancelled("enough")
+
+    with pytest.raises(QueryCancelled, match="enough"):
+        plan("DELETE { ?s ?p ?o } WHERE { ?s ?p ?o }", overlay, check=check)
+    assert next(calls) == 4
+    assert not overlay.pending
 
 
 def test_the_protocols_dataset_is_read_and_the_default_graph_written() -> None:

@@ -43,7 +43,8 @@ def little(store: QuadStore, where: str, graph: str | None = None, entries_max: 
         "_:b :nick 'seven' ; :name ?n",
         ":7 :name ?n . :8 ?p ?o",
         "GRAPH :g { :a ?p ?o } :7 :name ?n",
-        "?s :nick ?k OPTIONAL { ?s :name ?n FILTER(?n > 1) } OPTIONAL { ?n :none ?x }",
+        "?s :nick ?k OPTIONAL { ?s :name ?n FILTER(?n > 1) } OPTIONAL { ?s :none ?x }",
+        "GRAPH :g { ?s :b ?x FILTER(ISIRI(?x)) OPTIONAL { ?x :name ?n } }",
         "?s :name 07",
         "7 :name ?n",
     ],
@@ -67,12 +68,19 @@ def test_little(store: QuadStore, where: str) -> None:
         "?s :nick ?k OPTIONAL { ?s :name ?n BIND(1 AS ?one) }",
         "?s :nick ?k OPTIONAL { ?s :name ?n } ?s :knows ?x",
         "?s :nick ?k OPTIONAL { ?s :none ?x } OPTIONAL { ?x :knows ?y }",
+        "?s :nick ?k OPTIONAL { ?s :name ?n } OPTIONAL { ?n :none ?x }",
+        "?s :nick ?k . :7 :name ?n OPTIONAL { ?s :none ?x }",
+        ":7 :name ?n BIND(?n AS ?m) :7 :nick ?k",
+        "?s :nick ?k . GRAPH :g { ?a :b ?b FILTER(ISIRI(?b)) }",
+        "?s :nick ?k . GRAPH :g { ?a :b ?s OPTIONAL { ?a :none ?x } }",
+        "?s :nick ?k OPTIONAL { GRAPH :g { ?s :b ?x FILTER(ISIRI(?x)) } }",
         ":7 :nick ?k BIND(CONCAT(?k, ?k) AS ?kk)",
         ":7 (:name|:nick) ?n",
         "{ SELECT * { :7 :name ?n } }",
         "GRAPH ?g { :a ?p ?o }",
         "VALUES ?x { 1 2 } :7 :name ?n",
         ":7 :name <<( :a :b :c )>>",
+        "GRAPH :g { ?x :b ?x }",
     ],
 )
 def test_not_little_or_in_doubt(store: QuadStore, where: str) -> None:
@@ -85,9 +93,34 @@ def test_budget_is_what_is_looked_at(store: QuadStore) -> None:
     assert little(store, where, entries_max=3001)  # 1 + 1000 + 1000 * (1 + 1)
 
 
-def test_a_variable_that_stands_twice(store: QuadStore) -> None:
-    assert little(store, "?x :b ?x . ?x :name ?n", "urn:g", entries_max=3)
-    assert not little(store, "?x :b ?x . ?x :name ?n", "urn:g", entries_max=2)
+def test_what_is_computed_counts(store: QuadStore) -> None:
+    """One entry for as many as 16 nodes of an expression; here two entries are looked at."""
+    where = ":7 :nick ?k FILTER(" + " || ".join(["?k = 'x'"] * 10) + ")"  # 31 nodes
+    assert not little(store, where, entries_max=3)
+    assert little(store, where, entries_max=4)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT ?k { :7 :nick ?k }", True),
+        ("SELECT " + " ".join(f"(UCASE(?k) AS ?k{n})" for n in range(40)) + " { :7 :nick ?k }", False),
+        ("SELECT ?k { :7 :nick ?k } ORDER BY " + "UCASE(" * 80 + "?k" + ")" * 80, False),
+        ("CONSTRUCT { " + ":a :b ?k . " * 80 + " } { :7 :nick ?k }", False),
+        ("SELECT ?k { ?s :nick ?k OPTIONAL { ?s :name ?n FILTER(?n IN (1)) } }", True),
+        ("SELECT ?k { ?s :nick ?k OPTIONAL { ?s :name ?n FILTER(?n IN (" + "1, " * 40 + "1)) } }", False),
+    ],
+)
+def test_what_a_query_makes_of_its_solutions_counts(store: QuadStore, text: str, expected: bool) -> None:
+    join = little_join(parse_query(f"PREFIX : <urn:> {text}"))
+    assert (join is not None and join.fits(store, 8)) is expected
+
+
+def test_long_texts_count_as_several_entries() -> None:
+    quads = Store()
+    quads.add(Quad(NamedNode("urn:a"), NamedNode("urn:b"), Literal("x" * 5_000)))
+    assert little(QuadStore(quads), ":a :b ?x", entries_max=11)
+    assert not little(QuadStore(quads), ":a :b ?x", entries_max=10)
 
 
 def test_in_the_graph_that_is_meant(store: QuadStore) -> None:
@@ -146,6 +179,10 @@ def test_default_graph_as_union() -> None:
         ("?s ?p ?o", True),
         ("GRAPH ?g { ?s ?p ?o }", True),
         ("?s :p/:q ?o", False),
+        ("?s ?p ?s", False),
+        ("_:b ?p _:b", False),
+        ("GRAPH ?g { ?g ?p ?o }", False),
+        ("?s ?p <<( ?s ?p ?o )>>", False),
         ("?s ?p ?o . ?o ?q ?r", False),
         ("?s ?p ?o FILTER(?o = 1)", False),
         ("GRAPH ?g { ?s ?p ?o } ?s ?p ?o", False),
@@ -155,3 +192,18 @@ def test_one_scan(where: str, expected: bool) -> None:
     query = parse_query(f"PREFIX : <urn:> SELECT * WHERE {{ {where} }}")
     assert query.where is not None
     assert is_one_scan(query.where) is expected
+
+
+@pytest.mark.parametrize(
+    ("quads", "expected"),
+    [
+        ("?s ?p ?o", True),
+        ("GRAPH ?g { ?s ?p ?o }", True),
+        ("?s ?p ?s", False),
+        ("GRAPH ?g { ?g ?p ?o }", False),
+    ],
+)
+def test_one_scan_of_delete_where(quads: str, expected: bool) -> None:
+    (operation,) = parse_update(f"DELETE WHERE {{ {quads} }}").operations
+    assert isinstance(operation, DeleteWhere)
+    assert is_one_scan(operation.pattern) is expected

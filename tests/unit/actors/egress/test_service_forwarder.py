@@ -213,10 +213,9 @@ def test_the_calls_of_a_query_share_its_time() -> None:
 
     with remote_host(slow) as host:
         calls = " ".join(f"SERVICE <{host.url}> {{ ?s <x:{number}> ?x }}" for number in range(10))
-        begun = time.monotonic()
         with pytest.raises(EvaluationFailed, match=r"too long \(server.query_timeout_seconds\)"):
             evaluate(f"SELECT ?x {{ {calls} }}", timeout_s=0.5)
-        assert time.monotonic() - begun < 1.5
+        assert len(host.requests) <= 2
 
 
 def test_closing_ends_the_calls_under_way() -> None:
@@ -225,10 +224,8 @@ def test_closing_ends_the_calls_under_way() -> None:
         def close_soon(calls: ServiceCalls) -> None:
             asyncio.get_running_loop().call_later(0.2, calls.close)
 
-        begun = time.monotonic()
-        with pytest.raises(EvaluationFailed, match="the query has ended"):
+        with pytest.raises(EvaluationFailed, match="the query has ended"):  # and not: no answer in time
             evaluate(f"SELECT ?x {{ SERVICE <{host.url}> {{ ?s ?p ?x }} }}", meanwhile=close_soon)
-        assert time.monotonic() - begun < 0.45
 
 
 def test_an_address_holds_for_one_query_and_others_lead_nowhere() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from pyoxigraph import NamedNode, Quad, Store
 from actors.applied_index import AppliedIndex
 from actors.readers import checkpoints as module
 from actors.readers.checkpoints import Checkpoints
+from graphdb.errors import LogUnavailable
 from graphdb.store.quad_store import QuadStore
 
 pytestmark = pytest.mark.anyio
@@ -105,6 +107,36 @@ async def test_not_exact_when_a_change_comes_in_between(
     checkpoint = await written.checkpoints.take()
     assert (checkpoint.index, checkpoint.is_exact) == (0, False)
     written.checkpoints.give_back(checkpoint)
+
+
+async def test_who_gives_up_waiting_leaves_nothing_behind(
+    written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy, begun, go_on = QuadStore.checkpoint, threading.Event(), threading.Event()
+
+    def copy_late(quads: QuadStore, path: Path) -> None:
+        begun.set()
+        assert go_on.wait(30)
+        copy(quads, path)
+
+    monkeypatch.setattr(QuadStore, "checkpoint", copy_late)
+    leaving = asyncio.create_task(written.checkpoints.take())
+    assert await asyncio.to_thread(begun.wait, 30)
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    staying = asyncio.create_task(written.checkpoints.take())
+    go_on.set()
+    written.checkpoints.give_back(await staying)
+    assert written.kept() == 1  # and none once it is closed: see the fixture
+
+
+async def test_none_is_made_once_closed(written: Written) -> None:
+    held = await written.checkpoints.take()
+    await written.checkpoints.close()
+    with pytest.raises(LogUnavailable):
+        await written.checkpoints.take()
+    written.checkpoints.give_back(held)
 
 
 async def test_an_idle_one_goes_once_it_is_outdated(

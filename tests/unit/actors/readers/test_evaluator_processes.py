@@ -20,6 +20,13 @@ pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).parents[4]
 
 
+async def test_it_finds_its_modules_without_an_installation(tmp_path: Path) -> None:
+    async with readers(tmp_path) as there:
+        lease = await there.client.lease("q", 30)
+        assert Path(f"/proc/{_process(lease)}/cwd").resolve() == ROOT
+        lease.close()
+
+
 async def test_a_query_whose_evaluator_is_killed_is_tried_again_once(
     tmp_path: Path, checkpoint: Path
 ) -> None:
@@ -40,6 +47,22 @@ async def test_a_query_whose_evaluator_is_killed_is_tried_again_once(
             await lease.read()
         lease.close()
         await there.until(lambda status: len(status.evaluators) == 2)
+
+
+async def test_evaluators_that_are_killed_before_they_begin_cost_a_query_nothing(
+    tmp_path: Path, checkpoint: Path
+) -> None:
+    async with readers(tmp_path, count=4) as there:
+        lease = await there.client.lease("q", 30)
+        killed = await there.pids()
+        for pid in killed:
+            os.kill(pid, signal.SIGSTOP)  # so that the query waits in front of it
+        lease.evaluate(task(checkpoint, FEW))
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+            await wait_gone([pid], 2)
+        assert await rest(lease) == in_process(task(checkpoint, FEW))
+        lease.close()
 
 
 async def test_an_answer_that_was_begun_is_not_begun_again(tmp_path: Path, checkpoint: Path) -> None:

@@ -54,5 +54,18 @@ async def test_the_waiters_own_cancellation_is_none_of_the_query() -> None:
         await waiting
 
 
+async def test_a_result_that_comes_as_the_waiter_is_cancelled_is_undone() -> None:
+    run = RunningQueries().begin("ASK {}", "ASK")
+    result: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    undone: list[str] = []
+    waiting = asyncio.create_task(run.unless_cancelled(result, undone.append))
+    await asyncio.sleep(0)
+    result.set_result("a lease")
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert undone == ["a lease"]
+
+
 async def test_no_such_query() -> None:
     assert not RunningQueries().cancel("0" * 16)

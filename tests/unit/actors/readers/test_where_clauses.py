@@ -23,6 +23,10 @@ pytestmark = pytest.mark.anyio
 CROSS = "?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l . ?m ?n ?o . ?q ?r ?s"
 RUNAWAY = f"INSERT {{ <urn:x> <urn:n> ?n }} WHERE {{ SELECT (COUNT(*) AS ?n) {{ {CROSS} }} }}"
 ROWS = 300
+MANY_SOLUTIONS = (  # a second for the engine, far longer to go through
+    "INSERT { <urn:x> <urn:n> ?a } WHERE "
+    "{ SELECT ?a { ?a <urn:knows> ?b . ?c <urn:age> ?d . ?e <urn:age> ?f } LIMIT 1500000 }"
+)
 
 
 def people() -> str:
@@ -137,6 +141,40 @@ async def test_it_can_be_seen_and_cancelled(tmp_path: Path) -> None:
             await running
         assert shard.running_queries() == []
         await update(shard, "INSERT DATA { <urn:new> <urn:p> 1 }")
+
+
+async def planning_of_many_solutions(shard: StoreShard) -> "asyncio.Task[Confirmation]":
+    """An update whose WHERE clause is evaluated, and whose solutions, very many, are being gone through."""
+    running = asyncio.create_task(update(shard, MANY_SOLUTIONS))
+    seen: list[str] = []
+    while seen[-1:] != ["writer"] or not any(where.startswith("reader") for where in seen):
+        await asyncio.sleep(0.01)
+        assert not running.done(), await running
+        seen += (shown.where or "" for shown in shard.running_queries())
+    return running
+
+
+async def test_going_through_the_solutions_can_be_cancelled(tmp_path: Path) -> None:
+    async with open_shard(tmp_path) as shard:
+        await update(shard, people())
+        running = await planning_of_many_solutions(shard)
+        began = time.monotonic()
+        assert shard.cancel_query(shard.running_queries()[0].id)
+        with pytest.raises(QueryCancelled):
+            await running
+        assert time.monotonic() - began < 1
+        await update(shard, "INSERT DATA { <urn:new> <urn:p> 1 }")
+
+
+async def test_going_through_the_solutions_counts_in_the_time_limit(tmp_path: Path) -> None:
+    async with open_shard(tmp_path, server={"query_timeout_seconds": 4}) as shard:
+        await update(shard, people())
+        before, began = len(quads(shard)), time.monotonic()
+        running = await planning_of_many_solutions(shard)
+        with pytest.raises(QueryTimeout, match="the update took longer than 4 s"):
+            await running
+        assert time.monotonic() - began < 5
+        assert len(quads(shard)) == before
 
 
 async def test_queries_go_on_while_an_update_runs_away(tmp_path: Path) -> None:

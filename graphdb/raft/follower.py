@@ -1,0 +1,112 @@
+"""The role of a peer that takes entries and snapshots from a leader, or waits for one."""
+
+from graphdb.model import LogEntry
+from graphdb.raft.membership import PeerId
+from graphdb.raft.messages import (
+    Append,
+    AppendAnswer,
+    Envelope,
+    Hello,
+    ReadAnswer,
+    SnapshotAnswer,
+    SnapshotChunk,
+    SnapshotMark,
+    TimeoutNow,
+)
+from graphdb.raft.replica import Next, ReadOutcome, Replica
+
+__all__ = ["Follower"]
+
+
+class Follower:
+    """A peer that does not lead and does not wish to."""
+
+    name = "follower"
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._incoming: tuple[SnapshotMark, PeerId] | None = None  # the snapshot that is arriving, and whose
+        self._incoming_bytes = 0
+
+    def tick(self) -> Next:
+        """Campaign, where no leader has been heard for too long and this peer has a vote."""
+        replica = self._replica
+        if replica.clock() < replica.deadline:
+            return Next.STAY
+        replica.reset_deadline()
+        return Next.CAMPAIGN if replica.is_voter else Next.STAY
+
+    def receive(self, envelope: Envelope) -> Next:
+        """A message of this term, or a Hello."""
+        body = envelope.body
+        if isinstance(body, Append):
+            self._replica.note_leader(envelope.source)
+            self._append(envelope.source, body)
+        elif isinstance(body, SnapshotChunk):
+            self._replica.note_leader(envelope.source)
+            self._take_chunk(envelope.source, body)
+        elif isinstance(body, TimeoutNow):
+            if envelope.source == self._replica.leader and self._replica.is_voter:
+                return Next.STAND_FOR_LEADER
+        elif isinstance(body, ReadAnswer):
+            self._replica.reads.append(ReadOutcome(body.ticket, body.read_index))
+        elif isinstance(body, Hello) and self._replica.leader is not None:
+            self._replica.relay(envelope, self._replica.leader)
+        return Next.STAY
+
+    def flush(self) -> None:
+        """A follower only answers."""
+
+    def synced(self) -> Next:
+        """Nothing but held answers waits for the disk."""
+        return Next.STAY
+
+    def leave(self) -> None:
+        """A snapshot that was arriving is begun anew by whoever sends one next."""
+
+    def _append(self, leader: PeerId, body: Append) -> None:
+        """AppendEntries, receiver steps 2 to 5 (Raft paper, figure 2)."""
+        replica, journal = self._replica, self._replica.journal
+        if body.prev_index > replica.commit_index and journal.term_at(body.prev_index) != body.prev_term:
+            self._refuse(leader, body)
+            return
+        # What is committed here is in every leader's log (leader completeness): it cannot conflict.
+        self._take_entries([entry for entry in body.entries if entry.log_index > replica.commit_index])
+        same_until = max(body.prev_index + len(body.entries), replica.commit_index)
+        replica.commit(min(body.commit_index, same_until))
+        replica.send_synced(leader, AppendAnswer(True, same_until, 0, 0, body.read_round))
+
+    def _take_entries(self, entries: list[LogEntry]) -> None:
+        """Take what is not there, and take back what was there only where it conflicts."""
+        journal = self._replica.journal
+        for position, entry in enumerate(entries):
+            if journal.term_at(entry.log_index) != entry.raft_term:
+                if entry.log_index <= journal.last_index:
+                    journal.truncate_after(entry.log_index - 1)
+                journal.append(entries[position:])
+                return
+
+    def _refuse(self, leader: PeerId, body: Append) -> None:
+        journal = self._replica.journal
+        hint_index = journal.last_index_within(body.prev_index - 1, body.prev_term)
+        hint_term = journal.term_at(hint_index)
+        assert hint_term is not None
+        answer = AppendAnswer(False, body.prev_index, hint_index, hint_term, body.read_round)
+        self._replica.send_synced(leader, answer)
+
+    def _take_chunk(self, leader: PeerId, chunk: SnapshotChunk) -> None:
+        replica, mark = self._replica, chunk.mark
+        if mark.log_index <= replica.commit_index:
+            replica.send_synced(leader, AppendAnswer(True, replica.commit_index, 0, 0, 0))
+            return
+        if replica.received_snapshot is not None:
+            return  # one is being installed; its bytes must stay as they are
+        if self._incoming != (mark, leader):
+            # the same mark from another peer may be other bytes: begin anew
+            self._incoming, self._incoming_bytes = (mark, leader), 0
+        if chunk.offset == self._incoming_bytes:
+            replica.snapshots.write(mark, chunk.offset, chunk.data)
+            self._incoming_bytes += len(chunk.data)
+            if chunk.last:
+                replica.received_snapshot, self._incoming = self._incoming, None
+        replica.send(leader, SnapshotAnswer(mark.log_index, self._incoming_bytes))

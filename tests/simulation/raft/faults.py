@@ -1,0 +1,157 @@
+"""Known faults, each as a variant of the real classes: the simulation has to find every one of them.
+
+Those of PySyncObj 0.3.17, and those that Raft's papers and its other implementations warn of.
+"""
+
+from dataclasses import replace
+
+from graphdb.log.file_system import File
+from graphdb.model import LogEntry
+from graphdb.raft.candidate import Candidate
+from graphdb.raft.follower import Follower
+from graphdb.raft.leader import Leader
+from graphdb.raft.membership import Members, PeerId
+from graphdb.raft.messages import Append, AppendAnswer, Body, Envelope
+from graphdb.raft.node import RaftNode
+from graphdb.raft.replica import Next, Replica
+from tests.simulation.lossy_file_system import LossyFileSystem
+from tests.simulation.raft.peer import Variant, WatchedJournal
+
+__all__ = ["FAULTS"]
+
+
+class _NoSync:
+    """A file that says that it is synced."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self.size, self.read, self.write = file.size, file.read, file.write
+        self.allocate, self.truncate, self.close = file.allocate, file.truncate, file.close
+
+    def sync(self) -> None:
+        return None
+
+
+class NeverSyncsEntries(LossyFileSystem):
+    """PySyncObj: the journal is written and never fsynced."""
+
+    def create(self, path: str) -> File:
+        return super().create(path) if "state" in path else _NoSync(super().create(path))
+
+    def open(self, path: str) -> File:
+        return super().open(path) if "state" in path else _NoSync(super().open(path))
+
+
+class NeverSyncsTheVote(LossyFileSystem):
+    """PySyncObj: term and vote are written to a file that is renamed and never fsynced."""
+
+    def create(self, path: str) -> File:
+        return _NoSync(super().create(path)) if "state" in path else super().create(path)
+
+
+class ForgetsTheVote(WatchedJournal):
+    """Term and vote are written at some later time."""
+
+    @property
+    def state_is_synced(self) -> bool:
+        return self._state.changes == self._saved.changes and self._state.cluster_id == self._saved.cluster_id
+
+
+class TruncatingFollower(Follower):
+    """PySyncObj: an append that arrives late takes back what came after it."""
+
+    def _take_entries(self, entries: list[LogEntry]) -> None:
+        journal = self._replica.journal
+        if entries and entries[0].log_index <= journal.last_index:
+            journal.truncate_after(entries[0].log_index - 1)
+        journal.append(entries)
+
+
+class TrustingFollower(Follower):
+    """PySyncObj: a message without entries, sent while a snapshot is on its way, commits whatever the
+    follower's log holds.
+    """
+
+    def _append(self, leader: PeerId, body: Append) -> None:
+        super()._append(leader, body)
+        self._replica.commit(min(body.commit_index, self._replica.journal.last_index))
+
+
+class CountingCandidate(Candidate):
+    """PySyncObj: votes are counted, not voters, so one that arrives twice counts twice."""
+
+    def count(self, voter: PeerId) -> Next:
+        self._votes.add(voter)
+        self._number = getattr(self, "_number", 0) + 1
+        if 2 * self._number <= len(self._replica.journal.members.voters):
+            return Next.STAY
+        return Next.STAND if self._pre else Next.LEAD
+
+
+class AnyTermAnswers(RaftNode):
+    """PySyncObj: the answers to appends carry no term, so those to an earlier leadership count."""
+
+    def receive(self, envelope: Envelope) -> None:
+        if isinstance(envelope.body, AppendAnswer) and envelope.term < self._journal.term:
+            envelope = replace(envelope, term=self._journal.term)
+        super().receive(envelope)
+
+
+class OldTermLeader(Leader):
+    """Entries of earlier terms are committed by counting (Raft paper, figure 8)."""
+
+    def _counts(self, index: int) -> bool:
+        return True
+
+
+class LeaderReads(Leader):
+    """PySyncObj: a leader answers reads without asking whether it still leads."""
+
+    def read(self, ticket: int, asked_by: PeerId) -> None:
+        self._answer_read(ticket, asked_by, self._replica.commit_index)
+
+
+class EarlyReads(Leader):
+    """A leader answers reads before it knows what is committed."""
+
+    def _commits_own_term(self) -> bool:
+        return True
+
+
+class ManyChanges(Leader):
+    """Members change while the last change is not committed: majorities need not overlap."""
+
+    def change(self, members: Members) -> None:
+        self._replica.commit_index, kept = self._replica.journal.last_index, self._replica.commit_index
+        try:
+            super().change(members)
+        finally:
+            self._replica.commit_index = kept
+
+
+class HastyReplica(Replica):
+    """Entries are acknowledged before they are synced."""
+
+    def send_synced(self, target: PeerId, body: Body) -> None:
+        self.send(target, body)
+
+
+def _node(**classes: object) -> Variant:
+    return Variant(node=type("FaultyNode", (RaftNode,), classes))
+
+
+FAULTS: dict[str, Variant] = {
+    "journal never synced": Variant(file_system=NeverSyncsEntries),
+    "vote never synced": Variant(file_system=NeverSyncsTheVote),
+    "vote written later": Variant(journal=ForgetsTheVote),
+    "late append truncates": _node(follower_class=TruncatingFollower),
+    "commits what was not compared": _node(follower_class=TrustingFollower),
+    "doubled vote counts twice": _node(candidate_class=CountingCandidate),
+    "answers without a term": Variant(node=AnyTermAnswers),
+    "commits earlier terms by counting": _node(leader_class=OldTermLeader),
+    "leader reads without asking": _node(leader_class=LeaderReads),
+    "reads before the first commit": _node(leader_class=EarlyReads),
+    "changes of members overlap": _node(leader_class=ManyChanges),
+    "acknowledged before synced": _node(replica_class=HastyReplica),
+    "wiped node keeps its identity": Variant(lives_repeat=True),
+}
