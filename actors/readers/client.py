@@ -32,8 +32,9 @@ class Lease:
         return frame is not None
 
     def evaluate(self, task: ReaderTask) -> None:
-        """Hand over the query; once."""
-        self._outgoing.write(encode_frame(Message.EVALUATE, 0, task.encode()))
+        """Hand over the query; once. If the StoreReader has gone meanwhile, read() tells."""
+        if not self._outgoing.is_closing():  # uvloop refuses what is closed
+            self._outgoing.write(encode_frame(Message.EVALUATE, 0, task.encode()))
 
     async def read(self) -> bytes | None:
         """The next piece of the answer, about 64 kB; None at its end, which alone says that it is whole.

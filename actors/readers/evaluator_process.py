@@ -97,7 +97,7 @@ class EvaluatorProcess:
         """Begin; the answer comes as frames."""
         self.is_busy, self._has_begun = True, False
         self.checkpoint = task.checkpoint
-        self._outgoing.write(encode_frame(Message.EVALUATE, 0, task.encode()))
+        self._send(Message.EVALUATE, task.encode())
         if self._next_look is None:  # else that of the query before comes soon
             self._look_at_memory()
 
@@ -105,7 +105,7 @@ class EvaluatorProcess:
         """Have it close its checkpoint. Raises EvaluatorEnded."""
         assert self.checkpoint is not None
         assert not self.is_busy
-        self._outgoing.write(encode_frame(Message.RELEASE, 0, self.checkpoint.encode()))
+        self._send(Message.RELEASE, self.checkpoint.encode())
         self.checkpoint = None
         await self.next_frame()
 
@@ -121,6 +121,11 @@ class EvaluatorProcess:
         if frame.code in (Message.END, Message.ERROR):
             self.is_busy = False
         return frame
+
+    def _send(self, message: Message, body: bytes) -> None:
+        """To one that has ended meanwhile too: next_frame() tells. (uvloop refuses what is closed.)"""
+        if not self._outgoing.is_closing():
+            self._outgoing.write(encode_frame(message, 0, body))
 
     def memory_mb(self) -> float:
         """What it has to itself, in MB: neither files that are mapped nor what is shared count."""

@@ -160,7 +160,8 @@ class _Connection(asyncio.Protocol):
             return _last_frame(frame, calls)
 
     def _send(self, message: Message, body: bytes = b"") -> None:
-        self._transport.write(encode_frame(message, 0, body))
+        if not self._transport.is_closing():  # the client has gone; connection_lost() comes soon
+            self._transport.write(encode_frame(message, 0, body))
 
 
 def _last_frame(frame: Frame, calls: ServiceCalls) -> Frame:
