@@ -195,7 +195,7 @@ class StoreShard:
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
         """See `Backend.query`."""
-        self._check(query)
+        self.check_query(query)
         shard = self._opened()
         index = shard.writer.applied_index  # before the query begins, so that the answer is at least so new
         return Evaluated(shard.quads.query(query, dataset), index)
@@ -206,10 +206,11 @@ class StoreShard:
 
     async def start_query(self, request: QueryRequest) -> ReaderAnswer:
         """See `Backend.start_query`."""
-        self._check(request.query)
+        self.check_query(request.query)
         return await self._queries.start(request, self._opened().checkpoints)
 
-    def _check(self, query: Query) -> None:
+    def check_query(self, query: Query) -> None:
+        """See `Backend.check_query`."""
         gate.check(query, self._settings.security)
         gate.check_services(query, self._service_allowed)
 

@@ -53,6 +53,9 @@ class Backend(Protocol):
     any thread.
     """
 
+    def check_query(self, query: Query) -> None:
+        """What every way of asking checks first. Raises LimitExceeded, HostNotAllowed."""
+
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
         """Start evaluating a query that is cheap, or joins little, here; rows are computed as they are taken.
 

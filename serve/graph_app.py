@@ -93,7 +93,7 @@ def _routes(
         resource("/data", index, **data_methods),
         resource("/data/{name:path}", index, **data_methods),
         resource("/queries", get=queries.get),
-        resource("/queries/{id}", delete=queries.delete),
+        resource("/queries/{id}", get=queries.get_one, delete=queries.delete),
         resource("/health", get=HealthEndpoint(backend).get),
         resource("/metrics", get=MetricsEndpoint(metrics).get),
         resource("/", get=_list_endpoints),

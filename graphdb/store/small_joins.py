@@ -107,9 +107,7 @@ class LittleJoin:
         self._optional = group.optional
         self._computed = group.computed
         self.patterns = len(group.required) + len(group.optional)
-        known = set[str]().union(*(pattern.variables for pattern in group.required))
-        if any(known.isdisjoint(pattern.variables) for pattern in group.optional):
-            raise _InDoubt
+        self._optional_apart = _optional_apart(group)
         if group.optional and len(self._parts) > 1:  # planned otherwise than without OPTIONAL
             raise _InDoubt
 
@@ -147,6 +145,8 @@ class LittleJoin:
         walk = _Walk(store, entries_max)
         try:
             # what shares no variable the engine evaluates apart, then multiplies
+            for pattern in self._optional_apart:
+                walk.scan(pattern)
             apart = [list(walk.solutions(part, {})) for part in self._parts[1:]]
             first = walk.solutions(self._parts[0], {}) if self._parts else ({},)
             rows = sum(walk.count_with(solution, self._optional) for solution in first)
@@ -155,6 +155,20 @@ class LittleJoin:
             return rows <= entries_max and work <= entries_max * _COMPUTED_AN_ENTRY
         except _OverBudget:
             return False
+
+
+def _optional_apart(group: _Group) -> list[_Pattern]:
+    """The OPTIONALs that share no variable with anything: the engine evaluates them whole.
+
+    One that shares only what another OPTIONAL binds is in doubt.
+    """
+    required = set[str]().union(*(pattern.variables for pattern in group.required))
+    apart = [pattern for pattern in group.optional if required.isdisjoint(pattern.variables)]
+    for pattern in apart:
+        others = (other.variables for other in group.optional if other is not pattern)
+        if any(not names.isdisjoint(pattern.variables) for names in others):
+            raise _InDoubt
+    return apart
 
 
 def is_one_scan(where: GroupGraphPattern | Sequence[QuadPattern]) -> bool:
@@ -301,6 +315,11 @@ class _Walk:
             return
         for bound in self._matches(patterns[0], known):
             yield from self.solutions(patterns[1:], bound)
+
+    def scan(self, pattern: _Pattern) -> None:
+        """Look at all that matches one pattern by itself."""
+        for _ in self._matches(pattern, {}):
+            pass
 
     def count_with(self, known: _Solution, optional: list[_Pattern]) -> int:
         """How many solutions there are of one with what OPTIONALs add to it."""

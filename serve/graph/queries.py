@@ -15,7 +15,7 @@ _NOT_STORED = {"Cache-Control": "no-store"}
 
 
 class QueriesEndpoint:
-    """GET /queries and DELETE /queries/{id}."""
+    """GET /queries, GET and DELETE /queries/{id}."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -27,9 +27,23 @@ class QueriesEndpoint:
             orjson.dumps({"queries": running}), headers=_NOT_STORED, media_type="application/json"
         )
 
+    async def get_one(self, request: Request) -> Response:
+        """One of them."""
+        query_id: str = request.path_params["id"]
+        for query in self._backend.running_queries():
+            if query.id == query_id:
+                return Response(
+                    orjson.dumps(asdict(query)), headers=_NOT_STORED, media_type="application/json"
+                )
+        return _unknown(query_id)
+
     async def delete(self, request: Request) -> Response:
         """End one: whoever waits for its answer gets 503."""
         query_id: str = request.path_params["id"]
         if not self._backend.cancel_query(query_id):
-            return error_response(404, f"no query with the id {query_id!r} is running", _NOT_STORED)
+            return _unknown(query_id)
         return Response(orjson.dumps({"success": True}), headers=_NOT_STORED, media_type="application/json")
+
+
+def _unknown(query_id: str) -> Response:
+    return error_response(404, f"no query with the id {query_id!r} is running", _NOT_STORED)

@@ -56,6 +56,7 @@ class QueryAnswers:
             self._accounts.close(asked.account, "not_modified")
             return WholeAnswer(not_modified_head(index, tag), None, 304)
         if asked.request.method == "HEAD":
+            self._backend.check_query(asked.query)
             index = self._backend.snapshot_index() if index is None else index
             return WholeAnswer(answer_head(asked.format, index, tag), None)
         return self._answer_here(asked, index, tag) if asked.is_cheap(self._backend.joins_little) else None

@@ -51,16 +51,16 @@ class MemoryBackend:
         self._writing = threading.Lock()
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
-        self._check(query)
+        self.check_query(query)
         return Evaluated(self.store.query(query, dataset), self._index)
 
-    def _check(self, query: Query) -> None:
+    def check_query(self, query: Query) -> None:
         gate.check(query, self._limits)
         for endpoint in query.service_hosts:
             raise HostNotAllowed("SERVICE", endpoint.value if isinstance(endpoint, Iri) else "any host")
 
     async def start_query(self, request: QueryRequest) -> AnswerStream:
-        self._check(request.query)
+        self.check_query(request.query)
 
         def begin(stream: MemoryStream) -> Write:
             with self._writing:  # so that the index is exactly that of what the query sees

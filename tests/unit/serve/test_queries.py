@@ -89,6 +89,9 @@ def test_two_queries(client: httpx.Client, base_url: str) -> None:
     with asking(base_url, ENDLESS), asking(base_url, ENDLESS + " #"):
         first, second = running(client, 2)
         assert first["id"] != second["id"]
+        one = client.get(f"/queries/{second['id']}")
+        assert (one.status_code, one.headers["cache-control"]) == (200, "no-store")
+        assert one.json() | {"age_seconds": 0} == second | {"age_seconds": 0}
         assert client.delete(f"/queries/{second['id']}").status_code == 200
         [left] = running(client, 1)
         assert left["id"] == first["id"]
@@ -96,13 +99,14 @@ def test_two_queries(client: httpx.Client, base_url: str) -> None:
 
 
 @pytest.mark.parametrize("query_id", ["none", "%20", "a%22b", "\u00e9"])
-def test_cancelling_what_does_not_run(client: httpx.Client, query_id: str) -> None:
-    answer = client.delete(f"/queries/{query_id}")
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_what_does_not_run(client: httpx.Client, method: str, query_id: str) -> None:
+    answer = client.request(method, f"/queries/{query_id}")
     assert answer.status_code == 404
     assert "no query" in error_of(answer)
 
 
 def test_methods(client: httpx.Client) -> None:
     assert client.delete("/queries").status_code == 405
-    assert client.get("/queries/x").status_code == 405
+    assert client.put("/queries/x").status_code == 405
     assert client.head("/queries").status_code == 200

@@ -395,3 +395,15 @@ def test_long_texts_are_parsed_one_at_a_time(client: httpx.Client, monkeypatch: 
         answers = clients.map(lambda text: ask(client, text), texts)
     assert [error_of(answer) for answer in answers] == ["read"] * 4
     assert most == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("SELECT * { SERVICE <http://elsewhere.example/> { ?s ?p ?o } }", 403),
+        ("SELECT * { " + "?s ?p ?o . " * 41 + "}", 400),
+    ],
+)
+def test_head_refuses_what_get_refuses(client: httpx.Client, query: str, status: int) -> None:
+    assert client.get("/sparql", params={"query": query}).status_code == status
+    assert client.head("/sparql", params={"query": query}).status_code == status
