@@ -1,0 +1,246 @@
+"""`RaftDriver`: owns a `RaftNode` and turns it, on the thread of the transport's loop.
+
+One turn takes everything that has come meanwhile, mail, requests and time, and does with it what
+`graphdb.raft.node` prescribes, with one sync for all of it. What comes while the disk syncs shares the next.
+
+The sync keeps the loop waiting. A thread of its own for the node would cost four hand-overs a commit and win
+nothing: whatever comes over the network waits for the node, and the node for the disk.
+"""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
+
+from actors.loop_thread import LoopThread
+from actors.raft.inbox import Inbox, Job
+from actors.raft.pending import PendingProposals, PendingReads, answer, fail
+from actors.raft.rare_log import RareLog
+from graphdb.errors import GraphDBError, LogUnavailable, OutcomeUnknown, UnavailableError
+from graphdb.model import LogEntry
+from graphdb.raft.messages import Envelope, SnapshotMark
+from graphdb.raft.node import RaftNode, RaftStatus
+
+__all__ = ["RaftDriver", "StateMachine", "Transport"]
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+_TICK_S = 0.02
+_STALL_S = 0.1
+_PAUSE_AFTER_ERROR_S = 0.2
+
+
+class StateMachine(Protocol):
+    """What follows the log. Called on the driver's thread: what takes long it does elsewhere."""
+
+    @property
+    def applied_index(self) -> int:
+        """The last entry that it has taken."""
+
+    def apply(self, entries: Sequence[LogEntry]) -> None:
+        """Take the entries behind applied_index; it must not fail."""
+
+    def install(self, mark: SnapshotMark) -> bool:
+        """Make the snapshot that has arrived the durable state, applied_index with it; False: it is none.
+
+        Raises UnavailableError: not yet, it will be called again.
+        """
+
+
+class Transport(Protocol):
+    """What carries mail; `PeerTransport` is the one in service."""
+
+    def send(self, envelopes: Sequence[Envelope]) -> None: ...
+    def update_peers(self, peers: Mapping[int, str]) -> None: ...
+
+
+class RaftDriver:
+    """Methods may be called on any thread and return at once, but for `close`, which waits and is not for the
+    loop's own. Futures are answered on the loop's thread.
+
+    When the driver ends, by `close` or because the journal is damaged (`failure`), whoever waits is told.
+    """
+
+    def __init__(
+        self,
+        loop_thread: LoopThread,
+        node: RaftNode,
+        transport: Transport,
+        machine: StateMachine,
+        founders: Mapping[int, str],
+    ) -> None:
+        """founders: addresses by node id, which are called until the journal names members."""
+        self._loop_thread = loop_thread
+        self._node = node
+        self._transport = transport
+        self._machine = machine
+        self._founders = founders
+        self._inbox = Inbox(loop_thread.loop)
+        self._jobs: deque[Job] = deque()  # of this turn
+        self._proposals = PendingProposals()
+        self._reads = PendingReads(secrets.randbits(62))
+        self._status = node.status()
+        self._turned_at = float("-inf")
+        self._disk_refuses = False
+        self._log = RareLog(logger)
+        self._closing = False
+        self.failure: BaseException | None = None
+
+    def start(self) -> None:
+        """Begin to turn; the transport must have been started."""
+        self._update_peers()
+        self._ended = asyncio.run_coroutine_threadsafe(self._run(), self._loop_thread.loop)
+
+    def close(self) -> None:
+        """Turn no more. What is proposed and not yet committed has an unknown outcome."""
+        self._inbox.put_job(Job(self._begin_to_close, lambda: None))
+        self._ended.result()
+
+    def receive(self, envelope: Envelope) -> None:
+        """A message has come; dropped where too many wait."""
+        self._inbox.put_mail(envelope)
+
+    def status(self) -> RaftStatus:
+        """As of the last turn."""
+        return self._status
+
+    def propose(
+        self, entries: Sequence[LogEntry], expected_index: int = 0, *, timeout_s: float
+    ) -> "Future[int]":
+        """The first entry's index, when all are committed and given to the state machine.
+
+        0 where expected_index is given and is not the next one: nothing is stored. Raises NotLeader,
+        Overloaded (they are not in the log and never will be), OutcomeUnknown.
+        """
+        future: Future[int] = Future()
+        deadline = time.monotonic() + timeout_s
+
+        def perform() -> None:
+            proposal = self._node.propose(entries, expected_index)
+            if proposal is None:
+                answer(future, 0)
+            else:
+                self._proposals.add(proposal, future, deadline)
+
+        return self._submit(perform, future)
+
+    def read_index(self, *, timeout_s: float) -> "Future[int]":
+        """An index that the state machine has, and with which a read is linearizable.
+
+        Raises NotLeader where no leader has answered in time.
+        """
+        future: Future[int] = Future()
+        deadline = time.monotonic() + timeout_s
+        return self._submit(lambda: self._reads.add(future, deadline), future)
+
+    def call(self, perform: Callable[[RaftNode], T]) -> "Future[T]":
+        """Anything else that is asked of the node: members, hand-over, compaction, entries."""
+        future: Future[T] = Future()
+        return self._submit(lambda: answer(future, perform(self._node)), future)
+
+    def _submit(self, perform: Callable[[], None], future: "Future[T]") -> "Future[T]":
+        def guarded() -> None:
+            try:
+                perform()
+            except GraphDBError as error:
+                fail(future, error)
+            except BaseException:
+                fail(future, OutcomeUnknown("this node's part in the cluster has failed"))
+                raise
+
+        def abandon() -> None:
+            fail(future, LogUnavailable("this node's part in the cluster has ended"))
+
+        self._inbox.put_job(Job(guarded, abandon))
+        return future
+
+    # on the loop's thread
+
+    async def _run(self) -> None:
+        try:
+            while not self._closing:
+                await self._turn()
+        except BaseException as error:
+            self.failure = error
+            logger.exception("this node's part in the cluster has ended")
+        self._inbox.close()
+        for job in self._jobs:
+            job.abandon()
+        self._proposals.abandon()
+        self._reads.abandon()
+
+    def _begin_to_close(self) -> None:
+        self._closing = True
+
+    async def _turn(self) -> None:
+        mail, self._jobs = await self._inbox.take(_TICK_S)
+        now = time.monotonic()
+        stalled, self._turned_at = now > self._turned_at + _STALL_S, now
+        with self._unavailable_is_no_end():
+            for envelope in mail:
+                self._node.receive(envelope)
+            if not stalled:  # else what peers have sent meanwhile is heard first, before anyone is missed
+                self._node.tick()
+        while self._jobs:
+            self._jobs.popleft().perform()
+        self._reads.ask(self._node, now)
+        with self._unavailable_is_no_end():
+            if self._send():
+                # two steps: the links take the messages, then they begin to write; so they travel while this
+                # node's disk works
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+            self._node.persist()
+            self._send()
+            self._install_snapshot()
+        self._follow(now)
+        if self._disk_refuses:
+            self._disk_refuses = False
+            await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
+
+    @contextmanager
+    def _unavailable_is_no_end(self) -> Iterator[None]:
+        """A disk that refuses now may take it later; the node goes on as after a restart."""
+        try:
+            yield
+        except UnavailableError as error:
+            self._disk_refuses = True
+            self._log.warn("disk", "the journal or a snapshot cannot be used: %s", error)
+
+    def _send(self) -> bool:
+        """Whether there was anything."""
+        messages = self._node.take_messages()
+        if messages:
+            self._transport.send(messages)
+        return bool(messages)
+
+    def _install_snapshot(self) -> None:
+        mark = self._node.snapshot_to_install()
+        if mark is None:
+            return
+        if self._machine.install(mark):
+            self._node.snapshot_installed()
+        else:
+            self._node.discard_snapshot()
+
+    def _follow(self, now: float) -> None:
+        """Give out what has become of it all."""
+        with self._unavailable_is_no_end():
+            while entries := self._node.read_committed(self._machine.applied_index + 1):
+                self._machine.apply(entries)
+        self._proposals.settle(self._node, now)
+        self._reads.settle(self._node.take_reads(), self._machine.applied_index)
+        self._reads.expire(now)
+        members, self._status = self._status.members, self._node.status()
+        if members != self._status.members:
+            self._update_peers()
+
+    def _update_peers(self) -> None:
+        members = {member.peer.node_id: member.address for member in self._status.members}
+        self._transport.update_peers(members or self._founders)

@@ -1,0 +1,237 @@
+"""Peers of a Raft cluster in one process: real journals on disk, real gRPC on the loopback."""
+
+import json
+import random
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from actors.loop_thread import LoopThread
+from actors.raft.credentials import ClusterCredentials
+from actors.raft.incoming_links import Forwarded
+from actors.raft.peer_transport import PeerTransport
+from actors.raft.raft_driver import RaftDriver
+from benchmarks.service import free_port
+from graphdb.errors import UnavailableError
+from graphdb.log.file_system import RealFileSystem
+from graphdb.model import EntryKind, LogEntry
+from graphdb.raft.journal import Journal
+from graphdb.raft.messages import SnapshotMark
+from graphdb.raft.node import RaftNode
+from graphdb.raft.replica import RaftConfig
+
+__all__ = [
+    "ClusterPeer",
+    "ListMachine",
+    "RaftCluster",
+    "data_entry",
+    "eventually",
+    "network_loop",
+    "raft_cluster",
+]
+
+
+@cache
+def network_loop() -> LoopThread:
+    """The one loop in the process that gRPC uses; never closed, for gRPC may still call it."""
+    return LoopThread("network")
+
+
+def data_entry(payload: bytes) -> LogEntry:
+    """An entry to propose."""
+    return LogEntry(0, 0, EntryKind.CHANGES, bytes(16), 0, payload)
+
+
+def eventually(condition: Callable[[], bool], what: str, timeout_s: float = 20) -> None:
+    """Wait until it holds."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not in {timeout_s} s: {what}"
+        time.sleep(0.01)
+
+
+class ListMachine:
+    """A state machine that is the list of payloads in order, and its own store of snapshots."""
+
+    def __init__(self) -> None:
+        self.applied_index = 0
+        self.payloads: list[str] = []
+        self._snapshot: tuple[SnapshotMark, bytes] | None = None
+        self._incoming = b""
+
+    def apply(self, entries: Sequence[LogEntry]) -> None:
+        for entry in entries:
+            assert entry.log_index == self.applied_index + 1
+            self.applied_index += 1
+            if entry.kind is EntryKind.CHANGES:
+                self.payloads.append(entry.payload.decode())
+
+    def install(self, mark: SnapshotMark) -> bool:
+        self.payloads = json.loads(self._incoming)
+        self.applied_index = mark.log_index
+        self._snapshot = (mark, self._incoming)
+        return True
+
+    def keep_snapshot(self, mark: SnapshotMark) -> None:
+        """Make a snapshot of what is applied now."""
+        assert mark.log_index == self.applied_index
+        self._snapshot = (mark, json.dumps(self.payloads).encode())
+
+    def latest(self) -> SnapshotMark | None:
+        return self._snapshot[0] if self._snapshot is not None else None
+
+    def read(self, mark: SnapshotMark, offset: int, bytes_max: int) -> tuple[bytes, bool] | None:
+        if self._snapshot is None or self._snapshot[0] != mark:
+            return None
+        data = self._snapshot[1]
+        return data[offset : offset + bytes_max], offset + bytes_max >= len(data)
+
+    def write(self, mark: SnapshotMark, offset: int, data: bytes) -> None:
+        self._incoming = self._incoming[:offset] + data
+
+
+class ClusterPeer:
+    """One node's part: journal, driver, transport. Open from its making until close."""
+
+    def __init__(
+        self,
+        directory: Path,
+        node_id: int,
+        founders: Mapping[int, str],
+        loop_thread: LoopThread,
+        credentials: ClusterCredentials,
+    ) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        dice = random.Random()
+        files = RealFileSystem()
+        log = str(directory / "log")
+        self.machine = ListMachine()
+        self.journal = Journal(files, str(directory), log, node_id, lambda: 1 + dice.getrandbits(60))
+        node = RaftNode(
+            self.journal,
+            RaftConfig(snapshot_chunk_bytes=1000),
+            founders,
+            clock=time.monotonic,
+            dice=dice.random,
+            snapshots=self.machine,
+        )
+        address = founders[node_id]
+        self.transport = PeerTransport(
+            loop_thread, node_id, address, credentials, lambda envelope: self.driver.receive(envelope), refuse
+        )
+        self.driver = RaftDriver(loop_thread, node, self.transport, self.machine, founders)
+        self.transport.start()
+        self.driver.start()
+
+    def leads(self) -> bool:
+        return self.driver.status().role == "leader"
+
+    def propose(self, payload: str, timeout_s: float = 5) -> "Future[int]":
+        return self.driver.propose([data_entry(payload.encode())], timeout_s=timeout_s)
+
+    def compact(self) -> None:
+        """Have a snapshot stand for all that is applied."""
+
+        def perform(node: RaftNode) -> None:
+            index = self.machine.applied_index
+            term = self.journal.term_at(index)
+            assert term is not None
+            self.machine.keep_snapshot(SnapshotMark(index, term, self.journal.members_at(index)))
+            node.compact(index)
+
+        self.driver.call(perform).result(5)
+
+    def close(self) -> None:
+        self.driver.close()
+        self.transport.close()
+        self.journal.close()
+
+
+async def refuse(request: Forwarded) -> bytes:
+    """No test forwards to these peers."""
+    raise AssertionError(request)
+
+
+class RaftCluster:
+    """Peers by node id; each can be stopped and started again."""
+
+    def __init__(
+        self,
+        directory: Path,
+        loop_thread: LoopThread,
+        size: int = 3,
+        credentials: ClusterCredentials | None = None,
+    ) -> None:
+        self._directory = directory
+        self._loop_thread = loop_thread
+        self._credentials = credentials or ClusterCredentials()
+        self.founders = {node_id: f"127.0.0.1:{free_port()}" for node_id in range(1, size + 1)}
+        self.peers: dict[int, ClusterPeer] = {}
+        for node_id in self.founders:
+            self.start(node_id)
+
+    def start(self, node_id: int) -> ClusterPeer:
+        peer = ClusterPeer(
+            self._directory / str(node_id), node_id, self.founders, self._loop_thread, self._credentials
+        )
+        self.peers[node_id] = peer
+        return peer
+
+    def stop(self, node_id: int) -> None:
+        self.peers.pop(node_id).close()
+
+    def wipe(self, node_id: int) -> None:
+        """Lose what a stopped peer has on disk."""
+        shutil.rmtree(self._directory / str(node_id))
+
+    def add(self, node_id: int) -> None:
+        """Start a new peer and make it a member."""
+        address = f"127.0.0.1:{free_port()}"
+        self.founders[node_id] = address
+        self.change(lambda node: node.add_member(node_id, address))
+        self.start(node_id)
+
+    def change(self, change: Callable[[RaftNode], None]) -> None:
+        """Change the members; waits while another change is under way."""
+
+        def is_done() -> bool:
+            try:
+                self.leader().driver.call(change).result(5)
+            except UnavailableError:
+                return False
+            return True
+
+        eventually(is_done, "the members change")
+
+    def leader(self) -> ClusterPeer:
+        """The peer that leads; waits until one does and a majority follows it."""
+        found: list[ClusterPeer] = []
+
+        def search() -> bool:
+            found[:] = [peer for peer in self.peers.values() if peer.leads()]
+            return len(found) == 1
+
+        eventually(search, "one leader")
+        return found[0]
+
+    def follower_ids(self) -> list[int]:
+        leader = self.leader()
+        return [node_id for node_id, peer in self.peers.items() if peer is not leader]
+
+    def close(self) -> None:
+        for node_id in [*self.peers]:
+            self.stop(node_id)
+
+
+@contextmanager
+def raft_cluster(directory: Path, credentials: ClusterCredentials | None = None) -> Iterator[RaftCluster]:
+    """Three new peers, and an end of them."""
+    cluster = RaftCluster(directory, network_loop(), credentials=credentials)
+    try:
+        yield cluster
+    finally:
+        cluster.close()
