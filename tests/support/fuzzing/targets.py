@@ -101,8 +101,7 @@ def text_target() -> Iterator[TextTarget]:
 @contextmanager
 def app_target() -> Iterator[HttpTarget]:
     """The application over memory, served by a thread of this process."""
-    logging.getLogger("serve").setLevel(logging.ERROR)
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, _quiet("serve"):
         server = {
             "query_timeout_seconds": QUERY_TIMEOUT_S,
             "max_body_bytes": 1_000_000,
@@ -115,6 +114,18 @@ def app_target() -> Iterator[HttpTarget]:
                 yield target
             finally:
                 target.close()
+
+
+@contextmanager
+def _quiet(logger_name: str) -> Iterator[None]:
+    """Without the warnings that the requests deserve."""
+    logger = logging.getLogger(logger_name)
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 @contextmanager

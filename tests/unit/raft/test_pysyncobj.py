@@ -3,13 +3,18 @@ network delivers now and then. Should one of these fail with a later version, th
 again.
 """
 
+import socket
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pysyncobj import SyncObj, SyncObjConf  # type: ignore[import-untyped]
-from pysyncobj.node import Node  # type: ignore[import-untyped]
-from pysyncobj.transport import Transport  # type: ignore[import-untyped]
+
+_inet_ntop = socket.inet_ntop
+from pysyncobj import SyncObj, SyncObjConf  # type: ignore[import-untyped] # noqa: E402
+from pysyncobj.node import Node  # type: ignore[import-untyped] # noqa: E402
+from pysyncobj.transport import Transport  # type: ignore[import-untyped] # noqa: E402
+
+socket.inet_ntop = _inet_ntop  # importing the library puts one in its place that works on Windows alone
 
 NO_OP = b"\x01"
 
