@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from graphdb.errors import QueryTimeout
 
-__all__ = ["AnswerBroken", "Pipe", "Produce", "WorkerAnswer", "Workers"]
+__all__ = ["AnswerBroken", "Pipe", "Produce", "WorkerAnswer", "Workers", "client_gone"]
 
 log = logging.getLogger(__name__)
 
@@ -204,8 +204,13 @@ class WorkerAnswer(Response):
             raise AnswerBroken(f"the answer broke off: {error}") from error
 
 
-async def _watch(receive: Receive, pipe: Pipe) -> None:
-    """Tell the pipe's reader when the client goes away; the server says so in no other way."""
+async def client_gone(receive: Receive) -> None:
+    """Return when the client goes away; the server says so in no other way."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+async def _watch(receive: Receive, pipe: Pipe) -> None:
+    """Tell the pipe's reader when the client goes away."""
+    await client_gone(receive)
     pipe.fail(ClientDisconnect())

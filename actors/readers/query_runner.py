@@ -3,7 +3,8 @@ answer.
 """
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 
 from pyoxigraph import NamedNode
@@ -35,26 +36,17 @@ class QueryRunner:
         The checkpoint comes after the reader, so that however many wait, no more than there are readers are
         kept on disk.
         """
-        run = self.running.begin(request.query.text, request.query.form, request.principal)
-        try:
+        with ExitStack() as held:
+            run = self.running.begin(request.query.text, request.query.form, request.principal)
+            held.callback(run.end)
             lease = await run.unless_cancelled(self._readers.lease(run.id, request.timeout_s), Lease.close)
-        except BaseException:
-            run.end()
-            raise
-        run.where = lease.where
-        try:
+            held.callback(lease.close)
+            run.where = lease.where
             checkpoint = await run.unless_cancelled(checkpoints.take(), checkpoints.give_back)
-        except BaseException:
-            lease.close()
-            run.end()
-            raise
-        answer = ReaderAnswer(run, lease, checkpoint, checkpoints.give_back)
-        try:
+            held.callback(checkpoints.give_back, checkpoint)
+            run.on_cancel = lease.close  # also while nobody reads
             lease.evaluate(self._task(request, checkpoint))
-        except BaseException:
-            answer.close()
-            raise
-        return answer
+            return ReaderAnswer(run, lease, checkpoint, held.pop_all())
 
     def _task(self, request: QueryRequest, checkpoint: Checkpoint) -> ReaderTask:
         query = request.query
@@ -104,16 +96,12 @@ def query_task(
 class ReaderAnswer:
     """See `serve.backend.AnswerStream`."""
 
-    def __init__(
-        self, run: QueryRun, lease: Lease, checkpoint: Checkpoint, give_back: Callable[[Checkpoint], None]
-    ) -> None:
+    def __init__(self, run: QueryRun, lease: Lease, checkpoint: Checkpoint, held: ExitStack) -> None:
+        """held gives back what the answer is made of."""
         self.query_id = run.id
         self.snapshot_index, self.is_exact = checkpoint.index, checkpoint.is_exact
         self.where = lease.where
-        self._run, self._lease, self._checkpoint = run, lease, checkpoint
-        self._give_back = give_back
-        self._is_closed = False
-        run.on_cancel = lease.close  # also while nobody reads
+        self._run, self._lease, self._held = run, lease, held
 
     async def read(self) -> bytes | None:
         """See `serve.backend.AnswerStream`."""
@@ -121,12 +109,7 @@ class ReaderAnswer:
 
     def close(self) -> None:
         """See `serve.backend.AnswerStream`."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        self._lease.close()
-        self._give_back(self._checkpoint)
-        self._run.end()
+        self._held.close()
 
 
 def _iris(graphs: Iterable[NamedNode] | None) -> list[str] | None:

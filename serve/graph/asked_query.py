@@ -150,7 +150,7 @@ class QueryReader:
 
     def _understand(self, text: str, base_iri: str) -> _Understood:
         query = read_query(text, base_iri, self._limits)
-        gate.check(query, self._limits)  # here too: HEAD and 304 never come to the backend
+        gate.check(query, self._limits)  # here too: a 304 never comes to the backend
         if len(text) > SHORT_CHARACTERS:
             return _Understood(query, False, None, is_repeatable(query))
         cheap = is_cheap(query)

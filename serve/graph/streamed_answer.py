@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from graphdb.errors import QueryTimeout
-from serve.answers import AnswerBroken
+from serve.answers import AnswerBroken, client_gone
 from serve.backend import AnswerStream
 from serve.graph.whole_answer import Head
 
@@ -90,7 +90,7 @@ class StreamedAnswer(Response):
     async def _deliver_in_time(self, receive: Receive, send: Send) -> None:
         """Deliver, unless the client goes away, or the limit is past and the reader has not seen to it."""
         work = asyncio.create_task(self._deliver(send))
-        gone = asyncio.create_task(_client_gone(receive))
+        gone = asyncio.create_task(client_gone(receive))
         left_s = self._limits.deadline + BACKSTOP_S - asyncio.get_running_loop().time()
         try:
             await asyncio.wait((work, gone), timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
@@ -155,12 +155,6 @@ class StreamedAnswer(Response):
 def past_limit(timeout_s: float) -> QueryTimeout:
     """What to tell a client whose query took longer than this."""
     return QueryTimeout(f"the query took longer than {timeout_s:g} s and was ended")
-
-
-async def _client_gone(receive: Receive) -> None:
-    """Return when the client goes away; the server says so in no other way."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 class KeptStream:
