@@ -48,15 +48,19 @@ class Checkpointer:
             logger.warning("no checkpoint: %s; the log keeps what it would have dropped", error)
 
     async def checkpoint(self) -> None:
-        """Flush the store, record how far it is, drop the log before that.
+        """Flush the store, record how far it is and whose requests are in it, drop the log before that.
 
         Raises StorageFull, LogUnavailable, CorruptionError; whatever was not reached is done the next time.
         """
         # read before the flush: what is applied meanwhile may not be in it
         index = self._replayer.resume_index
         await asyncio.to_thread(self._quads.flush)
-        await asyncio.to_thread(self._directory.write_applied, index)
+        await asyncio.to_thread(self._record, index)
         await self._log.truncate_before(index + 1)
+
+    def _record(self, index: int) -> None:
+        self._directory.write_requests(self._replayer.requests.to_bytes())
+        self._directory.write_applied(index)
 
     async def close(self) -> None:
         """Wait for a checkpoint that is under way, then make a last one."""

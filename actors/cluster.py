@@ -3,17 +3,22 @@
 Import it after `ray_environment` has been applied.
 """
 
+import contextlib
 import logging
 import os
+import select
 import threading
 from typing import Any
 
+import psutil  # type: ignore[import-untyped]
 import ray
+from ray._common.utils import get_default_ray_temp_dir
 from ray._private import worker as ray_worker
 from ray._private.node import Node
 from ray._private.parameter import RayParams
 
 from actors.processes import MARKER_VARIABLE, end_processes, start_keeper
+from actors.raft.raft_log import RaftLog
 from actors.readers.store_reader import StoreReader
 from actors.service_files import ServiceFiles
 from actors.update_log import UpdateLog
@@ -28,8 +33,12 @@ __all__ = [
     "close_update_log",
     "connect",
     "keep_replica_on_loopback",
+    "on_this_node",
+    "remove_application",
+    "service_name",
+    "start_log",
+    "start_serve",
     "start_store_reader",
-    "start_update_log",
     "store_reader_endpoint",
     "update_log_endpoint",
 ]
@@ -90,29 +99,54 @@ class OwnRuntime:
 
 
 class SharedRuntime:
-    """A Ray runtime that RAY_ADDRESS names; it was there before and stays."""
+    """A Ray runtime that RAY_ADDRESS names; it was there before and stays. It may span machines."""
 
     def __init__(self, files: ServiceFiles, address: str) -> None:
-        self.address = address
+        self.address = address  # `auto` until connected, where that is what RAY_ADDRESS says
         self._files = files
-        self._connected = False
+        self._raylet: int | None = None  # pidfd of the Ray node's process, once connected
 
     def start(self) -> None:
-        """Connect. Ray reads from the environment how it authenticates (RAY_AUTH_MODE)."""
+        """Connect to this machine's Ray node; remove what a killed service on the same data has left there.
+
+        Ray reads from the environment how it authenticates (RAY_AUTH_MODE). Where several Ray nodes run on
+        one machine, RAY_TMPDIR names the one that was started with it, as Ray itself reads it.
+        """
+        temp_dir = None
+        if "RAY_TMPDIR" in os.environ:
+            temp_dir = get_default_ray_temp_dir()  # type: ignore[no-untyped-call]
         try:
-            connect(self.address, self._files.name)
+            connect(self.address, self._files.name, temp_dir)
+            self.address = ray.get_runtime_context().gcs_address
+            self._raylet = os.pidfd_open(_raylet_pid(ray.get_runtime_context().get_node_id()))
         except Exception as error:
             raise UnavailableError(f"there is no Ray to be reached at {self.address}: {error}") from error
-        self._connected = True
+        for name in (_UPDATE_LOG, _STORE_READER):
+            with contextlib.suppress(ValueError):  # there is none
+                ray.kill(ray.get_actor(name, namespace=service_name()))
+        remove_application()
 
     def failure(self) -> str | None:
-        """Whether the connection is lost."""
-        return "the connection to Ray is lost" if self._connected and not ray.is_initialized() else None
+        """Whether this machine's Ray node is gone, which Ray itself does not tell."""
+        if self._raylet is None or not select.select([self._raylet], [], [], 0)[0]:
+            return None
+        return "this machine's Ray node died"
 
     def stop(self) -> None:
         """Disconnect; the service's actors end with it."""
-        bounded(ray.shutdown, timeout_s=5)
+        if self.failure() is None:  # else Ray would end this process before it has said why
+            bounded(ray.shutdown, timeout_s=5)
+        if self._raylet is not None:
+            os.close(self._raylet)
         self._files.remove_runtime_dir()
+
+
+def _raylet_pid(node_id: str) -> int:
+    """The process of a Ray node on this machine. Raises LookupError where it does not run here."""
+    for process in psutil.process_iter(["cmdline"]):
+        if f"--node_id={node_id}" in (process.info["cmdline"] or ()):
+            return int(process.pid)
+    raise LookupError(f"Ray node {node_id} does not run on this machine")
 
 
 def connect(address: str, namespace: str, temp_dir: str | None = None) -> None:
@@ -130,6 +164,44 @@ def connect(address: str, namespace: str, temp_dir: str | None = None) -> None:
     )
 
 
+def service_name() -> str:
+    """What the connected service is called in its Ray cluster: its actors' namespace, its Serve application.
+
+    It follows from the data directory's path (as the connection's namespace does) and the address of the Ray
+    node, so that the same path on two machines makes two names, and a start anew makes the same one.
+    """
+    address = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+    return f"{ray.get_runtime_context().namespace}-{address}"
+
+
+def on_this_node() -> dict[str, str]:
+    """The label selector that keeps an actor on the Ray node which this process is connected to.
+
+    Data directory, Unix sockets and ports are that machine's. Ray gives a node that is started anew another
+    id, so what waits for a node that is gone waits until its service is started again.
+    """
+    return {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
+
+
+def start_serve(logging_config: dict[str, Any]) -> None:
+    """Have Serve's controller run, one for the whole Ray cluster, whichever node comes first."""
+    from ray import serve as ray_serve  # takes long; at the top it would delay Ray's own processes
+
+    try:
+        ray_serve.start(proxy_location="Disabled", logging_config=logging_config)
+    except ray.exceptions.ActorAlreadyExistsError:  # another node has made it since we looked
+        ray_serve.start(proxy_location="Disabled", logging_config=logging_config)
+
+
+def remove_application() -> None:
+    """Delete the connected service's Serve application if there is one, and wait until its port is free."""
+    from ray import serve as ray_serve
+
+    logging.getLogger("ray.serve").setLevel(logging.ERROR)
+    with contextlib.suppress(ray_serve.exceptions.RayServeException):  # Serve does not run yet
+        ray_serve.delete(service_name())
+
+
 def keep_replica_on_loopback() -> None:
     """Have Serve bind this replica's internal port to the loopback; it has no option for that.
 
@@ -144,9 +216,11 @@ def keep_replica_on_loopback() -> None:
     )
 
 
-def start_update_log(directory: str) -> Any:
-    """The service's UpdateLog as an actor; see `_start`."""
-    return _start(UpdateLog, _UPDATE_LOG, directory)
+def start_log(settings: Settings) -> Any:
+    """The service's log as an actor, of the cluster's where it is in one; see `_start`."""
+    if settings.cluster.enabled:
+        return _start(RaftLog, _UPDATE_LOG, settings)
+    return _start(UpdateLog, _UPDATE_LOG, str(settings.server.data_dir / "log"))
 
 
 def start_store_reader(settings: Settings) -> Any:
@@ -187,12 +261,13 @@ def close_store_reader(actor: Any) -> None:
 
 
 def _start(kind: type[Any], name: str, *arguments: Any) -> Any:
-    """An actor in the namespace of this connection; it ends with this process.
+    """An actor on this Ray node, in the service's namespace; it ends with this process.
 
     A killed one is started again by Ray. Its calls fail meanwhile, and whoever called asks again.
     """
     options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": 0, "max_concurrency": 16}
-    return ray.remote(kind).options(name=name, **options).remote(*arguments)
+    place = {"name": name, "namespace": service_name(), "label_selector": on_this_node()}
+    return ray.remote(kind).options(**place, **options).remote(*arguments)
 
 
 async def _endpoint(name: str, namespace: str) -> str:

@@ -7,40 +7,41 @@ rename decides. What follows only moves it into place, and is finished at the ne
     incoming/         decided; the service does not start before its parts are in place
 """
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from actors.store_directory import StoreDirectory, sync, sync_tree
-
-__all__ = ["adopt", "incoming_state"]
+__all__ = ["adopt", "incoming_state", "sync_tree"]
 
 _DRAFT = "incoming.draft"
 _INCOMING = "incoming"
-_PARTS = ("store", "log", "applied")
+_PARTS = ("store", "log", "requests", "applied")
 
 
 @contextmanager
-def incoming_state(data_dir: Path) -> Iterator[StoreDirectory]:
-    """A fresh data directory to be filled; it takes the place of data_dir's state when the block ends well.
+def incoming_state(data_dir: Path) -> Iterator[Path]:
+    """A directory to be made and filled; its parts take the place of data_dir's when the block ends well.
 
-    Whoever calls holds the service's lock on data_dir. After an error data_dir is as it was.
+    A part that it lacks stays as it is in data_dir. Nobody else uses data_dir meanwhile. After an error
+    data_dir is as it was, unless moving the parts failed: then that is to be finished, by `adopt`.
     """
+    adopt(data_dir)
     draft = data_dir / _DRAFT
     shutil.rmtree(draft, ignore_errors=True)
     try:
-        yield StoreDirectory(draft)
+        yield draft
         sync_tree(draft)
         draft.rename(data_dir / _INCOMING)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    sync(data_dir)
+    _sync(data_dir)
     adopt(data_dir)
 
 
 def adopt(data_dir: Path) -> None:
-    """Finish moving an incoming state into place, if there is one. Whoever calls holds the service's lock."""
+    """Finish moving an incoming state into place, if there is one. Nobody else uses data_dir meanwhile."""
     incoming = data_dir / _INCOMING
     if not incoming.exists():
         return
@@ -49,9 +50,9 @@ def adopt(data_dir: Path) -> None:
         if (incoming / part).exists():
             _remove(data_dir / part)
             (incoming / part).rename(data_dir / part)
-    sync(data_dir)
+    _sync(data_dir)
     shutil.rmtree(incoming)
-    sync(data_dir)
+    _sync(data_dir)
 
 
 def _remove(path: Path) -> None:
@@ -59,3 +60,20 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def sync_tree(directory: Path) -> None:
+    """Return once every file below the directory, and every name, is on disk."""
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            _sync(Path(folder, name))
+        _sync(Path(folder))
+
+
+def _sync(path: Path) -> None:
+    """Return once a file's content, or a directory's names, are on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

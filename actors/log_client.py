@@ -2,15 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from enum import IntEnum
 from typing import Protocol, cast
 
+from actors.error_codec import decode_error
 from actors.frames import Frame, FrameReader, encode_frame
 from actors.log_protocol import (
     LogStatus,
     Request,
     Status,
     decode_entries,
-    decode_error,
     decode_index,
     decode_status,
     encode_append,
@@ -24,11 +25,16 @@ __all__ = ["LogAccess", "LogClient"]
 
 
 class LogAccess(Protocol):
-    """The update log from its users' side; `LogClient` is the one in service."""
+    """The update log from its users' side; `LogClient` is the one of a node that stands alone."""
+
+    # whether it can tell at once what has become of an append whose answer was lost; where not, that is known
+    # when the places that the entries would have are taken
+    settles_at_once: bool
 
     async def append(self, entries: list[LogEntry], expected_index: int = 0) -> int: ...
     async def read(self, from_index: int, max_bytes: int = ...) -> list[LogEntry]: ...
     async def status(self) -> LogStatus: ...
+    async def confirm(self, index: int) -> bool: ...
     async def truncate_before(self, index: int) -> None: ...
     async def close(self) -> None: ...
 
@@ -40,6 +46,8 @@ class LogClient:
     the log is, for a restarted log may listen elsewhere. LogUnavailable means that nothing was sent, or that
     the log has refused; OutcomeUnknown that the answer to an append was lost.
     """
+
+    settles_at_once = True
 
     def __init__(self, endpoint: Callable[[], Awaitable[str]]) -> None:
         """endpoint answers the path of the socket, or raises LogUnavailable."""
@@ -59,6 +67,10 @@ class LogClient:
         """See `UpdateLog.status`. Raises LogUnavailable."""
         return decode_status(await self._ask(Request.STATUS, b""))
 
+    async def confirm(self, index: int) -> bool:
+        """Whether nothing behind index had been stored at the call: nobody else writes here."""
+        return True
+
     async def truncate_before(self, index: int) -> None:
         """See `UpdateLog.truncate_before`. Raises LogUnavailable, StorageFull."""
         await self._ask(Request.TRUNCATE_BEFORE, encode_index(index))
@@ -69,20 +81,20 @@ class LogClient:
             self._connection.close()
             self._connection = None
 
-    async def _ask(self, request: Request, body: bytes) -> bytes:
+    async def _ask(self, request: IntEnum, body: bytes) -> bytes:
         """A request that may be repeated, so that a lost answer means no more than an unavailable log."""
         try:
             return await self._request(request, body)
         except OutcomeUnknown as error:
             raise LogUnavailable(error.reason) from error
 
-    async def _request(self, request: Request, body: bytes) -> bytes:
+    async def _request(self, request: IntEnum, body: bytes) -> bytes:
         connection = self._connection
         if connection is None or connection.lost:
             connection = await self._connect()
         frame = await connection.request(request, body)
         if frame.code != Status.OK:
-            raise decode_error(frame.code, frame.body)
+            raise decode_error(frame.body)
         return frame.body
 
     async def _connect(self) -> "_Connection":
@@ -121,7 +133,7 @@ class _Connection(asyncio.Protocol):
             if future is not None and not future.done():
                 future.set_result(frame)
 
-    async def request(self, request: Request, body: bytes) -> Frame:
+    async def request(self, request: IntEnum, body: bytes) -> Frame:
         """Send, wait for the answer. Raises OutcomeUnknown."""
         assert self._transport is not None
         self._number = number = (self._number + 1) % (1 << 32)

@@ -11,8 +11,7 @@ are little-endian.
     TRUNCATE_BEFORE    index (8)                           none
 
 Entries are encoded as in the log (`graphdb.log.codec`), those of APPEND with log_index 0. The body of an
-answer that is not OK is the error: its retry_after_s (4, unused by CORRUPTION), then its text in UTF-8;
-CORRUPTION has two texts with a zero byte between.
+answer that is not OK is the error (`actors.error_codec`).
 """
 
 import struct
@@ -20,14 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from graphdb.errors import (
-    CorruptionError,
-    GraphDBError,
-    LogUnavailable,
-    OutcomeUnknown,
-    StorageFull,
-    UnavailableError,
-)
+from graphdb.errors import CorruptionError
 from graphdb.log.codec import decode_entry, encode_entry
 from graphdb.model import LogEntry
 
@@ -37,13 +29,11 @@ __all__ = [
     "Status",
     "decode_append",
     "decode_entries",
-    "decode_error",
     "decode_index",
     "decode_read",
     "decode_status",
     "encode_append",
     "encode_entries",
-    "encode_error",
     "encode_index",
     "encode_read",
     "encode_status",
@@ -52,7 +42,6 @@ __all__ = [
 _INDEX = struct.Struct("<Q")
 _READ = struct.Struct("<QI")
 _STATUS = struct.Struct("<QQ")
-_RETRY = struct.Struct("<I")
 
 
 class Request(IntEnum):
@@ -68,17 +57,7 @@ class Status(IntEnum):
     """How a request has ended: the code of the answer's frame."""
 
     OK = 0
-    STORAGE_FULL = 1
-    LOG_UNAVAILABLE = 2
-    OUTCOME_UNKNOWN = 3
-    CORRUPTION = 4
-
-
-_UNAVAILABLE: dict[Status, type[UnavailableError]] = {
-    Status.STORAGE_FULL: StorageFull,
-    Status.LOG_UNAVAILABLE: LogUnavailable,
-    Status.OUTCOME_UNKNOWN: OutcomeUnknown,
-}
+    ERROR = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,23 +116,3 @@ def encode_status(status: LogStatus) -> bytes:
 
 def decode_status(body: bytes) -> LogStatus:
     return LogStatus(*_STATUS.unpack(body))
-
-
-def encode_error(error: BaseException) -> tuple[Status, bytes]:
-    """The code and body for an error; one that this project does not name becomes LogUnavailable."""
-    if isinstance(error, CorruptionError):
-        return Status.CORRUPTION, _RETRY.pack(0) + f"{error.what}\0{error.where}".encode()
-    for status, kind in _UNAVAILABLE.items():
-        if isinstance(error, kind):
-            return status, _RETRY.pack(error.retry_after_s) + error.reason.encode()
-    return Status.LOG_UNAVAILABLE, _RETRY.pack(1) + f"the log failed: {error!r}".encode()
-
-
-def decode_error(code: int, body: bytes) -> GraphDBError:
-    """The error that encode_error was given."""
-    retry_after_s: int = _RETRY.unpack_from(body)[0]
-    text = body[_RETRY.size :].decode()
-    if code == Status.CORRUPTION:
-        what, _, where = text.partition("\0")
-        return CorruptionError(what, where)
-    return _UNAVAILABLE[Status(code)](text, retry_after_s)

@@ -12,16 +12,21 @@ from pathlib import Path
 from pyoxigraph import Quad, Store
 
 from actors.incoming import adopt, incoming_state
+from actors.raft.raft_directory import fresh_life, raft_directory
 from actors.service_files import ServiceFiles
 from actors.store_directory import StoreDirectory, StoreLost
 from graphdb.errors import UnavailableError
 from graphdb.log.file_log import FileLog, begin_log
 from graphdb.log.file_system import RealFileSystem, storage_error
+from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
+from graphdb.raft.membership import Members, PeerId
+from graphdb.raft.messages import SnapshotMark
+from graphdb.raft.state_file import STATE_FILE, DurableState, write_state
 from graphdb.store.engine_errors import storage_failures
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["back_up_offline", "load_in_bulk", "restore"]
+__all__ = ["back_up_offline", "enter_cluster", "load_in_bulk", "refuse_member", "restore"]
 
 _FORMAT_FILE = "FORMAT"
 
@@ -33,10 +38,13 @@ def load_in_bulk(data_dir: Path, quads: Iterable[Quad]) -> int:
     behind it. What the iterable raises comes out as it is; then nothing has changed.
     Raises UnavailableError, CorruptionError.
     """
-    with _stopped_service(data_dir), _disk_failures("loading"), incoming_state(data_dir) as new:
-        index = _copy_present(data_dir, new.store)
+    with _stopped_service(data_dir), _disk_failures("loading"), incoming_state(data_dir) as draft:
+        new = StoreDirectory(draft)
+        index, requests = _copy_present(data_dir, new.store)
         count = _extend(new.store, quads)
         begin_log(RealFileSystem(), str(new.log), index + 2)
+        requests.pass_over(index + 1)
+        new.write_requests(requests.to_bytes())
         new.write_applied(index + 1)
     return count
 
@@ -49,8 +57,8 @@ def back_up_offline(data_dir: Path, target: Path) -> int:
     if not (data_dir / _FORMAT_FILE).exists():
         raise UnavailableError(f"{data_dir} is no data directory")
     with _stopped_service(data_dir), _disk_failures("backing up"):
-        present, index = _recovered(data_dir)
-        StoreDirectory(data_dir).back_up(present, index, target)
+        present, index, requests = _recovered(data_dir)
+        StoreDirectory(data_dir).back_up(present, index, requests.to_bytes(), target)
     return index
 
 
@@ -65,14 +73,50 @@ def restore(backup: Path, data_dir: Path, *, replace: bool) -> int:
     source = StoreDirectory(backup)
     if not replace and any((data_dir / part).exists() for part in ("store", "log")):
         raise UnavailableError(f"{data_dir} holds data already; --force replaces it")
-    with _stopped_service(data_dir), _disk_failures("restoring"), incoming_state(data_dir) as new:
+    with _stopped_service(data_dir), _disk_failures("restoring"), incoming_state(data_dir) as draft:
+        new = StoreDirectory(draft)
         # Copied and not linked: a backup has to stay what it is whatever the service does to its own files.
         shutil.copytree(source.store, new.store)
         shutil.copytree(source.log, new.log, ignore=shutil.ignore_patterns("lock"))
         index = source.read_applied()
+        new.write_requests(source.read_requests(index).to_bytes())
         new.write_applied(index)
     StoreDirectory(data_dir)  # marks a new directory with its format
     return index
+
+
+def refuse_member(data_dir: Path) -> None:
+    """Raise UnavailableError where the directory is that of a member of a cluster: what the others rely on
+    must not be changed behind their backs.
+    """
+    if (raft_directory(data_dir) / STATE_FILE).exists():
+        raise UnavailableError(
+            f"{data_dir} belongs to a node of a cluster: start it as that, or make a backup of it, which "
+            "stands for itself"
+        )
+
+
+def enter_cluster(data_dir: Path, node_id: int) -> None:
+    """Where a node has stood alone so far, let its journal in a cluster begin behind what it has.
+
+    The caller holds the service's lock. May be interrupted, and called again. Raises UnavailableError,
+    CorruptionError.
+    """
+    raft = raft_directory(data_dir)
+    if (raft / STATE_FILE).exists() or not (data_dir / "applied").exists():
+        return
+    with _disk_failures("entering the cluster"):
+        present, index, requests = _recovered(data_dir)
+        present.flush()
+        directory = StoreDirectory(data_dir)
+        directory.write_requests(requests.to_bytes())
+        directory.write_applied(index)
+        with closing(FileLog(RealFileSystem(), str(directory.log))) as log:
+            log.restart_at(index + 1)
+        RealFileSystem().make_directory(str(raft))
+        peer = PeerId(node_id, fresh_life())
+        state = DurableState(peer, base=SnapshotMark(index, 0, Members()))
+        write_state(RealFileSystem(), str(raft), state)
 
 
 @contextmanager
@@ -86,30 +130,32 @@ def _stopped_service(data_dir: Path) -> Iterator[None]:
         files.release()
 
 
-def _copy_present(data_dir: Path, place: Path) -> int:
-    """Write the present store to a new directory; the log index that it is of.
+def _copy_present(data_dir: Path, place: Path) -> tuple[int, RecentRequests]:
+    """Write the present store to a new directory; the log index that it is of, and the recent requests.
 
     The store is closed on return. An open one would tidy up its directory when it closes, and so delete the
     files of whatever has been moved there meanwhile.
     """
-    present, index = _recovered(data_dir)
+    present, index, requests = _recovered(data_dir)
     present.checkpoint(place)
-    return index
+    return index, requests
 
 
-def _recovered(data_dir: Path) -> tuple[QuadStore, int]:
-    """The store with everything that the log holds, and the index of that."""
+def _recovered(data_dir: Path) -> tuple[QuadStore, int, RecentRequests]:
+    """The store with everything that the log holds, the index of that, and the recent requests."""
     directory = StoreDirectory(data_dir)
+    applied = directory.read_applied()
     try:
-        quads = directory.open_store(directory.read_applied(), union_default_graph=False)
+        quads = directory.open_store(applied, union_default_graph=False)
     except StoreLost as error:
         raise UnavailableError(f"{error}; start the service once, to rebuild it from the log") from None
-    replayer = Replayer(quads.apply_many, directory.read_applied(), str(directory.scratch))
+    scratch, requests = str(directory.scratch), directory.read_requests(applied)
+    replayer = Replayer(quads.apply_many, applied, scratch, requests)
     with closing(FileLog(RealFileSystem(), str(directory.log))) as log:
         while entries := log.read(replayer.applied_index + 1):
             replayer.replay(entries)
-        replayer.forget_open_parts()
-    return quads, replayer.applied_index
+        replayer.close()
+    return quads, replayer.applied_index, replayer.requests
 
 
 def _extend(place: Path, quads: Iterable[Quad]) -> int:

@@ -28,14 +28,25 @@ from actors.update_runner import UpdateRunner
 from graphdb.config import Settings
 from graphdb.errors import (
     CorruptionError,
+    GraphDBError,
     IndexNotReached,
     LogUnavailable,
+    NotClustered,
     StorageFull,
     UnavailableError,
 )
+from graphdb.log import request_ids
 from graphdb.log.replay import Replayer
 from graphdb.model import Confirmation, NamedGraph
-from graphdb.node import ClusterMember, Evaluated, NodeStatus, QueryRequest, RunningQuery
+from graphdb.node import (
+    ClusterMember,
+    ClusterReport,
+    Consistency,
+    Evaluated,
+    NodeStatus,
+    QueryRequest,
+    RunningQuery,
+)
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.reading import read_quads
 from graphdb.sparql import gate
@@ -46,7 +57,7 @@ from graphdb.store.quad_store import QuadStore
 from graphdb.store.small_joins import LittleJoin
 from graphdb.store.staging import StagedBody, graph_deletion
 
-__all__ = ["ShardConfig", "StoreShard"]
+__all__ = ["OpenShard", "ShardConfig", "StoreShard"]
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +94,7 @@ class StoreShard:
         self._updates = UpdateRunner(settings, readers, self._queries.running)
         self._config = config or ShardConfig()
         self._started_at = time.monotonic()
-        self._open: _OpenShard | None = None
+        self._open: OpenShard | None = None
         self._failed = False
         self._look_after: asyncio.Task[None] | None = None
         self._service_allowed = HostRules("SERVICE", settings.security.service_allow).allows
@@ -110,7 +121,7 @@ class StoreShard:
         while True:
             await asyncio.sleep(self._config.look_s)
             if self._open is not None:
-                if not (isinstance(self._open.writer.trouble, StorageFull) and self._has_room()):
+                if not self._must_reopen(self._open.writer.trouble):
                     continue
                 opened, self._open = self._open, None
                 await opened.close()
@@ -124,10 +135,13 @@ class StoreShard:
                 self._failed = True
                 raise
 
+    def _must_reopen(self, trouble: GraphDBError | None) -> bool:
+        return isinstance(trouble, StorageFull) and self._has_room()
+
     def _has_room(self) -> bool:
         return shutil.disk_usage(self._settings.server.data_dir).free >= self._config.room_bytes
 
-    async def _recover(self, progress: Callable[[int, int], None]) -> "_OpenShard":
+    async def _recover(self, progress: Callable[[int, int], None]) -> "OpenShard":
         directory = await asyncio.to_thread(StoreDirectory, self._settings.server.data_dir)
         last_index = (await self._log.status()).last_index
         quads, applied = await self._open_store(directory)
@@ -136,7 +150,8 @@ class StoreShard:
                 f"the log ends at {last_index}, the store at {applied} or later: entries are missing",
                 str(directory.log),
             )
-        replayer = Replayer(quads.apply_many, applied, str(directory.scratch))
+        scratch, requests = str(directory.scratch), directory.read_requests(applied)
+        replayer = Replayer(quads.apply_many, applied, scratch, requests)
         checkpointer = Checkpointer(directory, quads, replayer, self._log, self._config.checkpoint_log_bytes)
         writer = ShardWriter(
             quads,
@@ -144,15 +159,18 @@ class StoreShard:
             replayer,
             self._config.writer,
             clock_ms=lambda: time.time_ns() // 1_000_000,
-            fresh_request_id=lambda: os.urandom(16),
+            fresh_request_id=lambda: request_ids.fresh(os.urandom(16)),
             has_room=self._has_room,
             on_logged=checkpointer.count,
         )
-        await writer.catch_up(lambda index: progress(index, last_index))
-        replayer.forget_open_parts()  # their writer was this shard before it was killed
+        await self._catch_up(writer, lambda index: progress(index, last_index))
         writer.start()
         checkpoints = Checkpoints(directory.scratch, quads, writer.applied, self._readers.release_checkpoint)
-        return _OpenShard(directory, quads, writer, checkpointer, checkpoints)
+        return OpenShard(directory, quads, replayer, writer, checkpointer, checkpoints)
+
+    async def _catch_up(self, writer: ShardWriter, progress: Callable[[int], None]) -> None:
+        """Bring a store that was just opened to a state that readers may see."""
+        await writer.catch_up(progress)
 
     async def _open_store(self, directory: StoreDirectory) -> tuple[QuadStore, int]:
         """The store and the index behind which to replay; where the store is lost, an empty one and 0."""
@@ -237,10 +255,16 @@ class StoreShard:
                 f"the node is at index {applied.current}, not yet at {index}, after {round(timeout_s, 2):g} s"
             ) from None
 
-    async def update(self, update: Update, using: Dataset) -> Confirmation:
-        """See `Backend.update`."""
+    async def reach(self, consistency: Consistency, timeout_s: float) -> None:
+        """See `Backend.reach`: what a node that stands alone has applied is as new as can be."""
+
+    async def update(
+        self, update: Update, using: Dataset, request_id: bytes | None = None, since: int | None = None
+    ) -> Confirmation:
+        """See `Backend.update`, and `ShardWriter.write` for since."""
         shard = self._opened()
-        return await self._updates.run(update, using, shard.writer, shard.directory.scratch)
+        scratch = shard.directory.scratch
+        return await self._updates.run(update, using, shard.writer, scratch, request_id, since)
 
     def graph_exists(self, graph: NamedGraph) -> bool:
         """See `Backend.graph_exists`."""
@@ -267,6 +291,8 @@ class StoreShard:
         whole_dataset: bool,
         replace: bool,
         base_iri: str | None,
+        request_id: bytes | None = None,
+        since: int | None = None,
     ) -> Confirmation:
         """See `Backend.write_graph`. The body is read and parsed outside the writer's turn."""
         shard = self._opened()
@@ -280,13 +306,20 @@ class StoreShard:
 
         staged = await asyncio.to_thread(stage)
         try:
-            return await shard.writer.write(lambda state: staged.parts(state, replace=replace))
+            return await shard.writer.write(
+                lambda state: staged.parts(state, replace=replace), request_id=request_id, since=since
+            )
         finally:
             await asyncio.to_thread(staged.close)
 
-    async def delete_graph(self, graph: NamedNode | None) -> Confirmation:
+    async def delete_graph(
+        self, graph: NamedNode | None, request_id: bytes | None = None, since: int | None = None
+    ) -> Confirmation:
         """See `Backend.delete_graph`."""
-        return await self._opened().writer.write(lambda state: graph_deletion(state, graph))
+        writer = self._opened().writer
+        return await writer.write(
+            lambda state: graph_deletion(state, graph), request_id=request_id, since=since
+        )
 
     async def backup(self, target: Path) -> int:
         """Write a data directory of the present state to target, which does not exist yet; answer its index.
@@ -297,10 +330,26 @@ class StoreShard:
         shard = self._opened()
 
         def back_up(index: int) -> int:
-            shard.directory.back_up(shard.quads, index, target)
+            shard.directory.back_up(shard.quads, index, shard.writer.requests.to_bytes(), target)
             return index
 
         return await shard.writer.in_turn(back_up)
+
+    def cluster(self) -> ClusterReport | None:
+        """See `Backend.cluster`."""
+        return None
+
+    async def add_member(self, node_id: int, address: str) -> None:
+        """See `Backend.add_member`."""
+        raise NotClustered
+
+    async def remove_member(self, node_id: int) -> None:
+        """See `Backend.remove_member`."""
+        raise NotClustered
+
+    async def hand_over(self, node_id: int) -> None:
+        """See `Backend.hand_over`."""
+        raise NotClustered
 
     def status(self) -> NodeStatus:
         """See `Backend.status`."""
@@ -327,7 +376,7 @@ class StoreShard:
             return "healthy" if self._has_room() else "degraded"
         return "error" if isinstance(trouble, CorruptionError) else "degraded"
 
-    def _opened(self) -> "_OpenShard":
+    def _opened(self) -> "OpenShard":
         if self._open is None:
             raise LogUnavailable("the node is starting or stopping")
         return self._open
@@ -339,14 +388,29 @@ def _let_go() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _OpenShard:
-    """What there is between start and close."""
+class OpenShard:
+    """What a shard has between start and close."""
 
     directory: StoreDirectory
     quads: QuadStore
+    replayer: Replayer
     writer: ShardWriter
     checkpointer: Checkpointer
     checkpoints: Checkpoints
+
+    async def make_snapshot(self, tree: Path) -> int:
+        """Write what another node needs to be where this one is to tree; the log index that it is of.
+
+        Between two writes the state is exactly that of resume_index: parts of a large change have no effect
+        before it is closed. Raises StorageFull, CorruptionError, LogUnavailable.
+        """
+
+        def make(_applied_index: int) -> int:
+            index = self.replayer.resume_index
+            self.directory.make_snapshot(self.quads, self.writer.requests.to_bytes(), tree)
+            return index
+
+        return await self.writer.in_turn(make)
 
     async def close(self) -> None:
         """Finish the writes that are waiting; let the readers go."""

@@ -12,8 +12,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from actors.futures import answer, fail
 from actors.log_protocol import LogStatus
-from actors.log_server import LogServer
+from actors.log_server import LogServer, log_handlers
 from actors.loop_thread import LoopThread
 from graphdb.log.codec import entry_bytes
 from graphdb.log.file_log import FileLog, FileLogConfig
@@ -63,7 +64,7 @@ class UpdateLog:
         """
         self._log = FileLog(file_system or RealFileSystem(), directory, config)
         self._jobs: deque[_Append | _Call] = deque()
-        self._server = LogServer(self, directory, socket_directory)
+        self._server = LogServer(log_handlers(self), directory, socket_directory)
         self._thread = LoopThread("log")
         self._thread.run(self._server.start())
 
@@ -124,9 +125,11 @@ class UpdateLog:
 
         def perform() -> None:
             try:
-                future.set_result(function())
+                result = function()
             except Exception as error:  # noqa: BLE001 the caller gets it
-                future.set_exception(error)
+                fail(future, error)
+            else:
+                answer(future, result)
 
         self._enqueue(_Call(perform))
         return future
@@ -173,10 +176,10 @@ class UpdateLog:
                 self._log.append(entries)
         except Exception as error:  # noqa: BLE001 the callers get it
             for future, _ in answers:
-                future.set_exception(error)
+                fail(future, error)
         else:
             for future, index in answers:
-                future.set_result(index)
+                answer(future, index)
 
 
 def _size(job: _Append) -> int:

@@ -45,12 +45,25 @@ class UpdateRunner:
             service_allowed=HostRules("SERVICE", settings.security.service_allow).allows,
         )
 
-    async def run(self, update: Update, using: Dataset, writer: ShardWriter, scratch: Path) -> Confirmation:
-        """See `Backend.update`. scratch is a directory on the store's file system."""
+    async def run(
+        self,
+        update: Update,
+        using: Dataset,
+        writer: ShardWriter,
+        scratch: Path,
+        request_id: bytes | None = None,
+        since: int | None = None,
+    ) -> Confirmation:
+        """See `Backend.update`, `ShardWriter.write`. scratch is a directory on the store's file system."""
         gate.check(update, self._limits)
         check_calls(update, self._context)
         if _is_quick(update):
-            return await writer.write(lambda state: _plan(update, state, using, self._context), quick=True)
+            return await writer.write(
+                lambda state: _plan(update, state, using, self._context),
+                quick=True,
+                request_id=request_id,
+                since=since,
+            )
         with self._running.listed(update.text, "UPDATE") as run:
             run.where = "writer"
             load = await self._documents.load(update)
@@ -65,7 +78,7 @@ class UpdateRunner:
                 )
                 return _plan(update, state, using, context)
 
-            return await writer.write(plan)
+            return await writer.write(plan, request_id=request_id, since=since)
 
 
 def _plan(update: Update, state: Overlay, using: Dataset, context: UpdateContext) -> Iterable[ChangeSet]:

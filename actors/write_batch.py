@@ -22,27 +22,36 @@ class WriteJob:
 
     plan: Plan
     quick: bool  # planning takes microseconds: no thread is worth it
+    request_id: bytes  # the same however often it is planned
+    since: int | None  # the log index behind which all entries of this request are, if there are any
+    is_new: bool  # its id was made for it, and is not in the log
     answer: "asyncio.Future[Confirmation]"
-    maybe_stored: bool = False  # sent to the log, and the answer was lost
+    sent: bool = False  # by this writer, to the log
+    maybe_stored: bool = False  # sent, and not known to be refused
     give_up_at: float | None = None  # on the event loop's clock; set when the log first fails it
 
-    def succeed(self, index: int, affected_triples: int) -> None:
+    def note_sent(self, last_index: int) -> None:
+        """It goes to the log, behind last_index."""
+        self.sent, self.is_new = True, False
+        if self.since is None:
+            self.since = last_index
+
+    def succeed(self, confirmation: Confirmation) -> None:
+        """Answer it so, unless nobody waits any more."""
         if not self.answer.done():
-            self.answer.set_result(Confirmation(index, affected_triples))
+            self.answer.set_result(confirmation)
 
     def fail(self, error: Exception) -> None:
+        """Answer it so, unless nobody waits any more."""
         if not self.answer.done():
             self.answer.set_exception(error)
 
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """A job as it was planned once. Its request id is its own, so that the log can tell whether it was
-    stored.
-    """
+    """A job as it was planned once."""
 
     job: WriteJob
-    request_id: bytes
     affected_triples: int = 0
     payload: bytes = b""  # empty: nothing to log
     error: Exception | None = None  # what planning ended in
@@ -84,12 +93,21 @@ class Batch:
     large: LargeWrite | None = None
     deferred: list[WriteJob] = field(default_factory=list)
 
+    @property
+    def jobs(self) -> list[WriteJob]:
+        """Of all attempts."""
+        return [attempt.job for attempt in self.attempts]
+
+    @property
+    def logged(self) -> list[Attempt]:
+        """Those that change something, each with an entry of its own."""
+        return [attempt for attempt in self.attempts if attempt.payload]
+
     def entries(self, timestamp_ms: int) -> list[LogEntry]:
         """The log entries of those that change something."""
         return [
-            LogEntry(0, 0, EntryKind.CHANGES, attempt.request_id, timestamp_ms, attempt.payload)
-            for attempt in self.attempts
-            if attempt.payload
+            LogEntry(0, 0, EntryKind.CHANGES, attempt.job.request_id, timestamp_ms, attempt.payload)
+            for attempt in self.logged
         ]
 
     def succeed(self, index: int) -> None:
@@ -100,16 +118,14 @@ class Batch:
             if attempt.error is not None:
                 attempt.job.fail(attempt.error)
             else:
-                attempt.job.succeed(index, attempt.affected_triples)
+                attempt.job.succeed(Confirmation(index, attempt.affected_triples))
 
 
-def plan_batch(
-    jobs: list[WriteJob], quads: QuadStore, part_bytes: int, fresh_request_id: Callable[[], bytes]
-) -> Batch:
+def plan_batch(jobs: list[WriteJob], quads: QuadStore, part_bytes: int) -> Batch:
     """Plan jobs one upon the other, as far as they can be planned before the first of them is applied."""
     batch = Batch(Overlay(quads))
     for position, job in enumerate(jobs):
-        attempt = Attempt(job, fresh_request_id())
+        attempt = Attempt(job)
         try:
             batch.large = _plan(attempt, batch.overlay, part_bytes)
         except BaseNotApplied:

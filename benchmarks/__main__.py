@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import bulk_load, durable_update, fuzz, hostile, json_result, point_query
+from benchmarks import bulk_load, durable_update, fuzz, hostile, json_result, point_query, raft_commit
 from benchmarks.report import Line, print_lines
 from benchmarks.service import BenchmarkError
 
@@ -37,6 +37,7 @@ RATIO = (ROUNDS, SCALE)
 BENCHMARKS = {
     "point_query": Benchmark(point_query.run, RATIO),
     "json_result": Benchmark(json_result.run, RATIO),
+    "raft_commit": Benchmark(raft_commit.run, RATIO),
     "bulk_load": Benchmark(bulk_load.run, RATIO),
     "durable_update": Benchmark(durable_update.run, RATIO),
     "hostile": Benchmark(

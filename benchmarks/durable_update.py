@@ -10,7 +10,7 @@ from benchmarks.generator import Load, Request, generate
 from benchmarks.report import Row, interleave
 from benchmarks.service import running_service, work_dir
 
-__all__ = ["run"]
+__all__ = ["CLIENTS", "REQUEST", "SECONDS", "run"]
 
 CLIENTS = 64
 SECONDS = 3.0

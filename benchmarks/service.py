@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 PROJECT = Path(__file__).resolve().parent.parent
-READY_TIMEOUT_S = 60
+READY_TIMEOUT_S = 120  # several may start at once
 STOP_TIMEOUT_S = 20
 
 

@@ -13,6 +13,8 @@ GraphDBError
     LimitExceeded             a request past a named limit
       TextTooLarge              one whose body was not even read to its end
     HostNotAllowed            SERVICE or LOAD to a host that is not allowed
+    KeyReused                 an Idempotency-Key that stands for another request already
+    NotClustered              a change of the cluster, asked of a node that stands alone
     EvaluationFailed          the engine refused a request that parses
   UnavailableError          try again later
     Overloaded                too much is waiting
@@ -23,6 +25,7 @@ GraphDBError
     StorageFull               no room on the disk; nothing was stored
     LogUnavailable            the update log cannot be reached
     NotLeader                 another node leads the cluster, or none does; nothing was stored
+    LogCompacted              the log begins later: a snapshot stands for what is asked for
     OutcomeUnknown            the write was sent, but its fate cannot be told
   ConfigError               the operator's: mend the configuration; raised before anything is served
   CorruptionError           ours: stop and do not guess
@@ -41,9 +44,12 @@ __all__ = [
     "HostNotAllowed",
     "IndexNotReached",
     "InvalidParameter",
+    "KeyReused",
     "LimitExceeded",
+    "LogCompacted",
     "LogUnavailable",
     "NotAcceptable",
+    "NotClustered",
     "NotLeader",
     "OutcomeUnknown",
     "Overloaded",
@@ -200,6 +206,20 @@ class EvaluationFailed(RequestError):
         return self.reason
 
 
+class KeyReused(RequestError):
+    """An `Idempotency-Key` that stands for another request already."""
+
+    def __str__(self) -> str:
+        return "Idempotency-Key: this key was used for another request; a new request needs a new key"
+
+
+class NotClustered(RequestError):
+    """A change of the cluster, asked of a node that stands alone."""
+
+    def __str__(self) -> str:
+        return "this node stands alone: [cluster] enabled is false"
+
+
 class UnavailableError(GraphDBError):
     """Try again after retry_after_s seconds; nothing was changed, unless the class says otherwise."""
 
@@ -247,8 +267,15 @@ class NotLeader(UnavailableError):
         self.reason, self.retry_after_s, self.leader_hint = reason, retry_after_s, leader_hint
 
 
+class LogCompacted(UnavailableError):
+    """Entries that are asked for are gone from a peer's log; a snapshot stands for them."""
+
+
 class OutcomeUnknown(UnavailableError):
     """The write was sent, but whether it was stored cannot be told; it may be."""
+
+    def __str__(self) -> str:
+        return f"{self.reason}: the outcome is unknown"
 
 
 class ConfigError(GraphDBError):

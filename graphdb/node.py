@@ -1,6 +1,7 @@
 """What a node answers and says of itself, as every edge and every kind of node understands it."""
 
 from dataclasses import dataclass
+from enum import Enum
 
 from pyoxigraph import QueryBoolean, QuerySolutions, QueryTriples
 
@@ -8,7 +9,24 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
 
-__all__ = ["ClusterMember", "Evaluated", "NodeStatus", "QueryRequest", "RunningQuery"]
+__all__ = [
+    "ClusterMember",
+    "ClusterReport",
+    "Consistency",
+    "Evaluated",
+    "NodeStatus",
+    "PeerReport",
+    "QueryRequest",
+    "RunningQuery",
+]
+
+
+class Consistency(Enum):
+    """How new a read has to be, whichever node answers it. On a node that stands alone all are the same."""
+
+    LOCAL = "local"  # what this node has applied
+    LEADER = "leader"  # what the leader had applied at the call; a leader that was just deposed may not know
+    LINEARIZABLE = "linearizable"  # everything that was confirmed before the call, by any node
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +86,30 @@ class NodeStatus:
     replication_lag: int | None
     index_loaded: bool
     uptime_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeerReport:
+    """One member of the cluster, as the reporting node knows it."""
+
+    node_id: int
+    address: str  # host:port of 7002
+    role: str  # leader, follower, learner (has no vote yet), candidate (only the reporting node itself)
+    reachable: bool
+    matched_index: int | None  # how far its log is known to go; None where the reporting node does not lead
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterReport:
+    """What a node knows of its cluster: `GET /cluster`, the metrics and `graphdb cluster status`."""
+
+    node_id: int
+    role: str  # leader, follower, learner, candidate, newcomer (in no cluster yet)
+    term: int
+    leader_id: int | None
+    commit_index: int
+    last_index: int  # of this node's log; what is behind commit_index may still be taken back
+    applied_index: int
+    elections: int  # leaders that this process has seen come
+    messages_dropped: int  # to peers that were too slow to take them
+    members: tuple[PeerReport, ...]  # this node too, by node_id

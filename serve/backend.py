@@ -9,7 +9,15 @@ from typing import Protocol
 from pyoxigraph import NamedNode, Quad
 
 from graphdb.model import Confirmation, NamedGraph
-from graphdb.node import ClusterMember, Evaluated, NodeStatus, QueryRequest, RunningQuery
+from graphdb.node import (
+    ClusterMember,
+    ClusterReport,
+    Consistency,
+    Evaluated,
+    NodeStatus,
+    QueryRequest,
+    RunningQuery,
+)
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import Query
@@ -65,9 +73,17 @@ class Backend(Protocol):
     def joins_little(self, join: LittleJoin) -> bool:
         """Whether what the store holds now makes it a matter of a millisecond or two to evaluate a join."""
 
-    async def update(self, update: Update, using: Dataset) -> Confirmation:
+    async def reach(self, consistency: Consistency, timeout_s: float) -> None:
+        """Return once what readers on this node see is as new as consistency asks for.
+
+        Raises NotLeader where no leader can tell, IndexNotReached, UnavailableError.
+        """
+
+    async def update(self, update: Update, using: Dataset, request_id: bytes | None = None) -> Confirmation:
         """Evaluate the whole request, log its effect, apply it. Atomic.
 
+        A request_id (`graphdb.log.request_ids`) that the log has seen lately is confirmed as it was then, and
+        has no effect again.
         Raises LimitExceeded, EvaluationFailed, UnknownGraph, AlreadyExists, HostNotAllowed,
         InvalidParameter, UnavailableError.
         """
@@ -119,6 +135,7 @@ class Backend(Protocol):
         whole_dataset: bool,
         replace: bool,
         base_iri: str | None,
+        request_id: bytes | None = None,
     ) -> Confirmation:
         """Read an RDF document (already decompressed) to its end, then put it in as one atomic change.
 
@@ -129,7 +146,7 @@ class Backend(Protocol):
         UnavailableError.
         """
 
-    async def delete_graph(self, graph: NamedNode | None) -> Confirmation:
+    async def delete_graph(self, graph: NamedNode | None, request_id: bytes | None = None) -> Confirmation:
         """Delete a named graph, or empty the default graph (None).
 
         Raises UnknownGraph.
@@ -137,3 +154,21 @@ class Backend(Protocol):
 
     def status(self) -> NodeStatus:
         """How the node is; never blocks, never raises."""
+
+    def cluster(self) -> ClusterReport | None:
+        """What the node knows of its cluster, None where it stands alone; never blocks, never raises."""
+
+    async def add_member(self, node_id: int, address: str) -> None:
+        """Expect a new node, or a known one at a new address; it gets its vote when it has caught up.
+
+        Any node takes it, and has the leader do it; so below. Raises NotClustered, UnavailableError.
+        """
+
+    async def remove_member(self, node_id: int) -> None:
+        """Take a node out of the cluster; no error where it is not in it.
+
+        Raises NotClustered, UnavailableError (the last voter stays).
+        """
+
+    async def hand_over(self, node_id: int) -> None:
+        """Have another member lead. Raises NotClustered, UnavailableError (it cannot take over now)."""

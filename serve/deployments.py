@@ -9,6 +9,7 @@ import contextlib
 import functools
 import importlib
 import logging
+import math
 import os
 import signal
 import sys
@@ -22,14 +23,18 @@ from typing import Any, NoReturn, TypeVar
 
 from starlette.types import ASGIApp
 
+from actors.clustered_shard import ClusteredShard
 from actors.incoming import adopt
 from actors.log_client import LogClient
+from actors.offline import enter_cluster, refuse_member
 from actors.processes import end_processes
+from actors.raft.raft_log_client import RaftLogClient
 from actors.ray_environment import service_environment
 from actors.readers.client import ReaderClient
 from actors.service_files import RunFile, ServiceFiles
 from actors.store_shard import StoreShard
 from graphdb.config import Settings
+from graphdb.config.service import split_address
 from graphdb.errors import UnavailableError
 from graphdb.model import Confirmation
 from graphdb.sparql.dataset import Dataset
@@ -54,9 +59,13 @@ class _Node:
     def __init__(self, settings: Settings, namespace: str) -> None:
         from actors import cluster
 
-        log = LogClient(functools.partial(cluster.update_log_endpoint, namespace))
+        log_endpoint = functools.partial(cluster.update_log_endpoint, namespace)
         readers = ReaderClient(functools.partial(cluster.store_reader_endpoint, namespace))
-        self.store = StoreShard(settings, log, readers)
+        self.store = (
+            ClusteredShard(settings, RaftLogClient(log_endpoint), readers)
+            if settings.cluster.enabled
+            else StoreShard(settings, LogClient(log_endpoint), readers)
+        )
         self.app: ASGIApp = build_app(self.store, settings)
 
     async def start(self) -> None:
@@ -69,6 +78,11 @@ class _Node:
                 if time.monotonic() > deadline:
                     raise
             await asyncio.sleep(0.1)
+
+    async def prepare_close(self) -> None:
+        """While requests still come: leave to this node nothing for which others would notice it gone."""
+        if isinstance(self.store, ClusteredShard):
+            await self.store.hand_over_lead()
 
     async def close(self) -> None:
         await self.store.close()
@@ -106,6 +120,8 @@ class GraphPort:
 
     async def stop(self) -> None:
         """Finish the running requests, close the store; the replica is of no use afterwards."""
+        if self._node is not None:
+            await self._on_port(self._node.prepare_close())
         await asyncio.to_thread(self._server.stop, _STOP_S)
 
     async def answer(self, text: str, form: str) -> bytes:
@@ -154,7 +170,10 @@ def _run(settings: Settings) -> None:
         if left := end_processes(f"{files.name}-"):
             raise UnavailableError(f"processes of an earlier service do not end: {left}")
         adopt(files.data_dir)
-        _check_port(_listen(settings))
+        if settings.cluster.enabled:
+            enter_cluster(files.data_dir, settings.cluster.node_id)
+        else:
+            refuse_member(files.data_dir)
         _Service(settings, files).run()
     finally:
         files.release()
@@ -169,6 +188,7 @@ class _Service:
         self._listen = _listen(settings)
         self._address = os.environ.get("RAY_ADDRESS")
         self._runtime: Any = None
+        self._name = ""  # in the Ray cluster, once connected
         self._log: Any = None
         self._readers: Any = None
         self._port: Any = None
@@ -204,6 +224,7 @@ class _Service:
     def _start_runtime(self) -> None:
         self._files.make_runtime_dir()
         if self._address is None:
+            self._check_ports()
             os.environ.update(service_environment(self._files.token_file))
         from actors import cluster
 
@@ -214,23 +235,34 @@ class _Service:
         else:
             self._runtime = cluster.SharedRuntime(self._files, self._address)
         self._runtime.start()
+        self._name = cluster.service_name()
+        if self._address is not None:
+            self._check_ports()  # not before what a killed service has left there is gone
         for number in (signal.SIGTERM, signal.SIGINT):  # Ray has put its own handler there
             signal.signal(number, _raise_stop)
-        self._log = cluster.start_update_log(str(self._settings.server.data_dir / "log"))
+        self._log = cluster.start_log(self._settings)
         self._readers = cluster.start_store_reader(self._settings)
         importing.join()
         self._write_run_file()
 
+    def _check_ports(self) -> None:
+        """Raises UnavailableError, before anything is started in vain."""
+        _check_port(self._listen)
+        if self._settings.cluster.enabled:
+            _check_peer_port(self._settings.cluster.address)
+
     def _deploy(self) -> None:
         from ray import serve as ray_serve
 
+        from actors import cluster
+
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
         quiet = {"log_level": "WARNING", "enable_access_log": False}
-        ray_serve.start(proxy_location="Disabled", logging_config=quiet)
+        cluster.start_serve(quiet)
         deployment: Any = ray_serve.deployment(
             GraphPort,
             num_replicas=1,
-            ray_actor_options={"num_cpus": 0},
+            ray_actor_options={"num_cpus": 0, "label_selector": cluster.on_this_node()},
             max_ongoing_requests=64,
             health_check_period_s=0.5,  # a killed replica is noticed by its next check
             health_check_timeout_s=20,
@@ -238,12 +270,13 @@ class _Service:
             graceful_shutdown_wait_loop_s=0.1,
             logging_config=quiet,
         )
-        application = deployment.bind(self._settings, self._files.name)
-        self._port = ray_serve.run(application, name=self._files.name, route_prefix=None)
+        application = deployment.bind(self._settings, self._name)
+        self._port = ray_serve.run(application, name=self._name, route_prefix=None)
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
 
     def _await_ready(self) -> None:
-        deadline = time.monotonic() + _READY_S
+        # without a majority of its cluster a node waits, however long
+        deadline = time.monotonic() + (math.inf if self._settings.cluster.enabled else _READY_S)
         while time.monotonic() < deadline:
             ready, failure = self._port.state.remote().result(timeout_s=_SILENCE_S)
             if failure is not None:
@@ -259,8 +292,8 @@ class _Service:
                 pid=os.getpid(),
                 ray_address=self._runtime.address,
                 own_runtime=self._address is None,
-                namespace=self._files.name,
-                app=self._files.name,
+                namespace=self._name,
+                app=self._name,
                 token_file=str(self._files.token_file),
                 url=self._listen.url,
             )
@@ -299,14 +332,9 @@ class _Service:
             cluster.close_store_reader(self._readers)
         if self._log is not None and self._runtime.failure() is None:
             cluster.close_update_log(self._log)
-        if self._address is not None:
-            self._undeploy()
+        if self._address is not None and self._runtime.failure() is None:
+            cluster.bounded(cluster.remove_application, _STOP_S)
         self._runtime.stop()
-
-    def _undeploy(self) -> None:
-        from ray import serve as ray_serve
-
-        ray_serve.delete(self._files.name)
 
 
 class _Stop(BaseException):
@@ -320,6 +348,11 @@ def _raise_stop(_number: int, _frame: FrameType | None) -> NoReturn:
 def _listen(settings: Settings) -> Listen:
     server = settings.server
     return Listen(server.host, server.port, server.tls_cert_file, server.tls_key_file)
+
+
+def _check_peer_port(address: str) -> None:
+    host, port = split_address(address)
+    _check_port(Listen(host, port, None, None))
 
 
 def _check_port(listen: Listen) -> None:

@@ -11,7 +11,9 @@ from graphdb.errors import (
     BodyTooLarge,
     GraphDBError,
     HostNotAllowed,
+    KeyReused,
     NotAcceptable,
+    NotClustered,
     RequestError,
     TextTooLarge,
     UnavailableError,
@@ -33,6 +35,8 @@ STATUS: dict[type[GraphDBError], int] = {
     UnsupportedMediaType: 415,
     BodyTooLarge: 413,
     HostNotAllowed: 403,
+    KeyReused: 422,
+    NotClustered: 409,
     UnavailableError: 503,
 }
 

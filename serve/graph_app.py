@@ -15,6 +15,7 @@ from graphdb.errors import UnavailableError
 from serve.answers import Workers
 from serve.backend import Backend
 from serve.graph.asked_query import QueryReader
+from serve.graph.cluster import ClusterEndpoint
 from serve.graph.entity_tags import EntityTags
 from serve.graph.explanation import Explainer
 from serve.graph.graph_store import GraphStoreEndpoint
@@ -40,6 +41,7 @@ ENDPOINTS = {
     "/update": "SPARQL updates, POST",
     "/data": "whole graphs: GET, PUT, POST, DELETE, ?graph=IRI or ?default; GET ?dataset=all for everything",
     "/queries": "the queries that are running, GET; DELETE /queries/{id} ends one",
+    "/cluster": "the members and who leads, GET; /cluster/members and /cluster/leader change it",
     "/health": "how this node is",
     "/metrics": "counters for Prometheus",
 }
@@ -83,6 +85,7 @@ def _routes(
     data = GraphStoreEndpoint(backend, workers, tags, server.max_body_bytes)
     data_methods = {"get": data.get, "put": data.put, "post": data.post, "delete": data.delete}
     queries = QueriesEndpoint(backend)
+    cluster = ClusterEndpoint(backend)
 
     def index() -> dict[str, str]:
         return _index_header(backend)
@@ -94,6 +97,10 @@ def _routes(
         resource("/data/{name:path}", index, **data_methods),
         resource("/queries", get=queries.get),
         resource("/queries/{id}", get=queries.get_one, delete=queries.delete),
+        resource("/cluster", get=cluster.get),
+        resource("/cluster/members", post=cluster.add),
+        resource("/cluster/members/{node_id}", delete=cluster.remove),
+        resource("/cluster/leader", post=cluster.lead),
         resource("/health", get=HealthEndpoint(backend).get),
         resource("/metrics", get=MetricsEndpoint(metrics).get),
         resource("/", get=_list_endpoints),

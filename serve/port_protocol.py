@@ -24,6 +24,20 @@ class PortProtocol(HttpToolsProtocol):
     A request to upgrade (Java's client sends one with each first request) is answered as if it were none.
     """
 
+    _leaves = False
+
+    def leave(self) -> None:
+        """The next answer that begins shall be the last on this connection, and say so."""
+        self._leaves = True
+        if self.cycle is not None and not self.cycle.response_started:
+            self.cycle.keep_alive = False
+
+    def on_headers_complete(self) -> None:
+        """A request begins; what answers it is a task that runs later."""
+        super().on_headers_complete()
+        if self._leaves and self.cycle is not None:
+            self.cycle.keep_alive = False
+
     def data_received(self, data: bytes) -> None:
         """What the connection has brought."""
         self._unset_keepalive_if_required()

@@ -30,6 +30,8 @@ __all__ = ["Hosted", "Listen", "PortServer", "answers", "bind"]
 _BIND_PATIENCE_S = 20.0  # a killed predecessor may hold the port for a moment
 _BIND_RETRY_S = 0.1
 _DRAIN_S = 5  # how long requests under way may take once the port is to stop
+_LEAVE_S = 1.0  # how long a kept connection may be silent then, before it is closed
+_LOOK_S = 0.02
 
 
 class _OneLine(logging.Filter):
@@ -73,6 +75,25 @@ class Hosted(Protocol):
         """Let the state go; no request is under way any more."""
 
 
+class _Server(uvicorn.Server):
+    """uvicorn's, but for its end: it closes a kept connection at once, and a request that is on its way there
+    is lost. Here the next answer on each says that it is the last.
+    """
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no new connections, let clients leave those that there are, then as uvicorn does."""
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, PortProtocol):
+                connection.leave()
+        deadline = time.monotonic() + _LEAVE_S
+        # uvicorn tells nobody when a connection is gone
+        while self.server_state.connections and time.monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_S)
+        await super().shutdown(sockets)
+
+
 class PortServer:
     """Serves what `host` makes until stopped. `failure` says why it does not, once it cannot."""
 
@@ -114,7 +135,7 @@ class PortServer:
     async def _serve(self) -> None:
         listening = await _bind_patiently(self._listen, self._stopping)
         hosted = await self._host()
-        self._server = uvicorn.Server(_configuration(self._listen, hosted.app))
+        self._server = _Server(_configuration(self._listen, hosted.app))
         logging.getLogger("uvicorn.error").addFilter(_ONE_LINE)
         self._server.should_exit = self._stopping.is_set()
         starting = asyncio.ensure_future(self._start(hosted))

@@ -24,8 +24,9 @@ from actors.raft.raft_service import FrameContext
 from actors.raft.rare_log import RareLog
 from actors.raft.rate import TokenBucket
 from graphdb.errors import GraphDBError, OutcomeUnknown, Overloaded
+from graphdb.raft.membership import PeerId
 from graphdb.raft.message_codec import MESSAGE_BYTES_MAX, decode_envelope
-from graphdb.raft.messages import Envelope
+from graphdb.raft.messages import Envelope, Hello
 from graphdb.raft.wire import Malformed
 
 __all__ = ["Forwarded", "IncomingLinks", "Serve"]
@@ -57,6 +58,7 @@ Serve = Callable[[Forwarded], Awaitable[bytes]]
 @dataclass(slots=True)
 class _Session:
     handshake: Handshake
+    address: str  # where the caller says that it listens
     newest_number: int = 0
     late_numbers: set[int] = field(default_factory=set)  # skipped so far: requests overtake each other
 
@@ -83,16 +85,19 @@ class IncomingLinks:
         node_id: int,
         credentials: ClusterCredentials,
         receive: Callable[[Envelope], None],
+        meet: Callable[[PeerId, str], None],
         serve: Serve,
         log: RareLog,
     ) -> None:
-        """receive must not block. serve raises errors of ours for the caller; it is cancelled when the caller
+        """receive must not block. meet is told before it who speaks and where that one says that it listens.
+        serve raises errors of ours for the caller; it is cancelled when the caller
         has gone.
         """
         self.cluster_id = 0  # 0: this node belongs to none yet
         self._node_id = node_id
         self._credentials = credentials
         self._receive = receive
+        self._meet = meet
         self._serve = serve
         self._log = log
         self._sessions: dict[bytes, _Session] = {}
@@ -132,8 +137,8 @@ class IncomingLinks:
     async def _exchange(self, context: FrameContext) -> None:
         try:
             async with asyncio.timeout(HANDSHAKE_TIMEOUT_S):
-                handshake = await self._greet(context)
-            await self._take_messages(context, handshake)
+                session = await self._greet(context)
+            await self._take_messages(context, session)
         except (Refused, Malformed) as error:
             await self._refuse(context, str(error))
         except DecodeError:
@@ -163,7 +168,7 @@ class IncomingLinks:
 
     # messages
 
-    async def _greet(self, context: FrameContext) -> Handshake:
+    async def _greet(self, context: FrameContext) -> _Session:
         self._check_rate(context.peer())
         frame = await _read(context)
         greeting = frame.greeting
@@ -180,7 +185,7 @@ class IncomingLinks:
         answer = await _read(context)
         if answer.WhichOneof("kind") != "proof" or not is_equal(answer.proof.proof, handshake.caller_proof()):
             raise Refused("another secret")
-        return handshake
+        return _Session(handshake, greeting.address)
 
     def _check_rate(self, caller: str) -> None:
         """caller is gRPC's name for it: scheme, host, port."""
@@ -191,11 +196,12 @@ class IncomingLinks:
         if not bucket.try_take():
             raise Refused("too many greetings")
 
-    async def _take_messages(self, context: FrameContext, handshake: Handshake) -> None:
-        sources = Counter(session.handshake.source for session in self._sessions.values())
+    async def _take_messages(self, context: FrameContext, session: _Session) -> None:
+        handshake = session.handshake
+        sources = Counter(each.handshake.source for each in self._sessions.values())
         if sources[handshake.source] >= _SESSIONS_PER_NODE_MAX:
             raise Refused("too many connections of that node")
-        self._sessions[handshake.called_nonce] = _Session(handshake)
+        self._sessions[handshake.called_nonce] = session
         try:
             reader = PieceReader(handshake.message_marker(), MESSAGE_BYTES_MAX)
             bucket = TokenBucket(_MESSAGES_PER_S, _MESSAGES_BURST)
@@ -205,18 +211,25 @@ class IncomingLinks:
                     return
                 message = reader.add(frame)
                 if message is not None:
-                    self._take_message(message, handshake)
+                    self._take_message(message, session)
                 if (delay_s := bucket.take()) > 0:
                     await asyncio.sleep(delay_s)
         finally:
             del self._sessions[handshake.called_nonce]
 
-    def _take_message(self, message: bytes, handshake: Handshake) -> None:
+    def _take_message(self, message: bytes, session: _Session) -> None:
         envelope = decode_envelope(message)
-        if (envelope.source.node_id, envelope.target.node_id) != (handshake.source, handshake.target):
-            raise Refused("a message of or for another node")
+        address = session.address
+        if isinstance(envelope.body, Hello):
+            address = envelope.body.address  # others hand on a newcomer's hello
+        elif envelope.source.node_id != session.handshake.source:
+            raise Refused("a message of another node")
+        if envelope.target.node_id != self._node_id:
+            raise Refused("a message for another node")
         if self.cluster_id and envelope.cluster_id not in (0, self.cluster_id):
             raise Refused("a message of another cluster")
+        if address:
+            self._meet(envelope.source, address)
         self._receive(envelope)
 
     # requests

@@ -51,10 +51,13 @@ class OutgoingLink:
         node_id: int,
         peer_id: int,
         address: str,
+        own_address: str,
         credentials: ClusterCredentials,
         log: RareLog,
     ) -> None:
+        """address is where to call the peer, own_address where it may call back."""
         self.address = address
+        self._own_address = own_address
         self._node_id, self._peer_id = node_id, peer_id
         self._credentials = credentials
         self._log = log
@@ -132,7 +135,11 @@ class OutgoingLink:
     async def _greet(self, call: FrameCall) -> Handshake:
         nonce = fresh_nonce()
         greeting = Greeting(
-            protocol_version=PROTOCOL_VERSION, source=self._node_id, target=self._peer_id, nonce=nonce
+            protocol_version=PROTOCOL_VERSION,
+            source=self._node_id,
+            target=self._peer_id,
+            nonce=nonce,
+            address=self._own_address,
         )
         await call.write(Frame(greeting=greeting))
         answer = await call.read()

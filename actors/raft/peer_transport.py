@@ -15,7 +15,9 @@ from actors.raft.outgoing_link import OutgoingLink
 from actors.raft.raft_pb2 import Request
 from actors.raft.raft_service import make_server
 from actors.raft.rare_log import RareLog
+from actors.raft.visitors import VISIT_S, Visitors
 from graphdb.errors import ConfigError, LogUnavailable
+from graphdb.raft.membership import ANY_LIFE, PeerId
 from graphdb.raft.message_codec import MESSAGE_BYTES_MAX, encode_envelope
 from graphdb.raft.messages import Envelope
 
@@ -44,8 +46,8 @@ class PeerTransport:
         receive: Callable[[Envelope], None],
         serve: Serve,
     ) -> None:
-        """address is where to listen, host:port. receive is called on the loop's thread and must not
-        block; serve is a coroutine on the loop, see `IncomingLinks`.
+        """address is where to listen and where others reach this node, host:port. receive is called on the
+        loop's thread and must not block; serve is a coroutine on the loop, see `IncomingLinks`.
 
         Raises ConfigError where an address beyond loopback has no credentials.
         """
@@ -55,8 +57,11 @@ class PeerTransport:
         self._address = address
         self._credentials = credentials
         self._log = RareLog(logger)
-        self._incoming = IncomingLinks(node_id, credentials, receive, serve, self._log)
-        self._links: dict[int, OutgoingLink] = {}
+        self._incoming = IncomingLinks(node_id, credentials, receive, self._meet, serve, self._log)
+        self._peers: Mapping[int, str] = {}
+        self._visitors = Visitors(credentials, self._thread.loop.time)
+        self._expiry: asyncio.TimerHandle | None = None
+        self._links: dict[PeerId, OutgoingLink] = {}  # of any life, and those of visitors
         self._ending: set[asyncio.Task[None]] = set()
         self._server: grpc.aio.Server | None = None
 
@@ -69,25 +74,37 @@ class PeerTransport:
         self._thread.run(self._stop())
 
     def update_peers(self, peers: Mapping[int, str]) -> None:
-        """Send to these peers soon: their addresses by node id. This node's own does not count."""
-        wanted = {node_id: address for node_id, address in peers.items() if node_id != self._node_id}
-        self._thread.loop.call_soon_threadsafe(self._change_links, wanted)
+        """Send to these peers soon: their addresses by node id. This node's own does not count.
+
+        One that itself says it listens elsewhere is written to there, as long as it speaks.
+        """
+        self._thread.loop.call_soon_threadsafe(self._change_peers, dict(peers))
 
     def send(self, envelopes: Iterable[Envelope]) -> None:
-        """Send messages to the nodes that they are for; never waits. To nodes that are no peers: nothing."""
-        outgoing: dict[int, list[bytes]] = {}
+        """Send messages to the nodes that they are for; never waits. To nodes that are no peers and have not
+        spoken lately: nothing.
+        """
+        outgoing: dict[OutgoingLink, list[bytes]] = {}
         for envelope in envelopes:
             self._incoming.cluster_id = envelope.cluster_id
-            link = self._links.get(envelope.target.node_id)
+            link = self._link_to(envelope.target)
+            if link is not None:
+                outgoing.setdefault(link, []).append(encode_envelope(envelope))
+        for link, messages in outgoing.items():
+            link.send(messages)
+
+    def _link_to(self, target: PeerId) -> OutgoingLink | None:
+        """The open link to this very life of a node, else that to where the node is known to be."""
+        links = self._links
+        for peer in (target, PeerId(target.node_id, ANY_LIFE)):
+            link = links.get(peer)
             if link is not None and link.is_open:
-                outgoing.setdefault(envelope.target.node_id, []).append(encode_envelope(envelope))
-        for node_id, messages in outgoing.items():
-            if (link := self._links.get(node_id)) is not None:
-                link.send(messages)
+                return link
+        return None
 
     def reachable(self) -> frozenset[int]:
         """The node ids of the peers that messages go to."""
-        return frozenset(node_id for node_id, link in self._links.items() if link.is_open)
+        return frozenset(peer.node_id for peer, link in self._links.items() if link.is_open)
 
     def dropped(self) -> int:
         """How many messages were dropped because peers were slow, for the links that there are."""
@@ -105,9 +122,10 @@ class PeerTransport:
         return asyncio.run_coroutine_threadsafe(self._forward(node_id, request, timeout_s), self._thread.loop)
 
     async def _forward(self, node_id: int, request: Request, timeout_s: float) -> bytes:
-        link = self._links.get(node_id)
-        if link is None:
+        links = [link for peer, link in self._links.items() if peer.node_id == node_id]
+        if not links:
             raise LogUnavailable(f"node {node_id} is no peer")
+        link = next((link for link in links if link.is_open), links[0])
         if request.ByteSize() > MESSAGE_BYTES_MAX:
             raise LogUnavailable(f"a request of {request.ByteSize()} bytes cannot be forwarded")
         answer = await link.forward(request, timeout_s)
@@ -124,26 +142,55 @@ class PeerTransport:
         await self._server.start()
 
     async def _stop(self) -> None:
+        await self._incoming.close()  # nobody is met any more
+        if self._expiry is not None:
+            self._expiry.cancel()
+        if self._server is not None:
+            await self._server.stop(_STOP_GRACE_S)
         self._change_links({})
         await asyncio.gather(*self._ending)
-        if self._server is not None:
-            await self._incoming.close()
-            await self._server.stop(_STOP_GRACE_S)
 
-    def _change_links(self, wanted: Mapping[int, str]) -> None:
+    # on the loop
+
+    def _change_peers(self, peers: Mapping[int, str]) -> None:
+        self._peers = peers
+        self._update_links()
+
+    def _meet(self, peer: PeerId, address: str) -> None:
+        if self._visitors.meet(peer, address, self._peers.get(peer.node_id)):
+            self._update_links()
+            self._expire_later()
+
+    def _expire_later(self) -> None:
+        if self._expiry is None and self._visitors.addresses:
+            self._expiry = self._thread.loop.call_later(VISIT_S, self._expire_visitors)
+
+    def _expire_visitors(self) -> None:
+        self._expiry = None
+        if self._visitors.expire():
+            self._update_links()
+        self._expire_later()
+
+    def _update_links(self) -> None:
+        known = {PeerId(node_id, ANY_LIFE): address for node_id, address in self._peers.items()}
+        wanted = {**known, **self._visitors.addresses}
+        self._change_links({peer: wanted[peer] for peer in wanted if peer.node_id != self._node_id})
+
+    def _change_links(self, wanted: Mapping[PeerId, str]) -> None:
         links = dict(self._links)
-        for node_id, link in self._links.items():
-            if wanted.get(node_id) != link.address:
-                del links[node_id]
+        for peer, link in self._links.items():
+            if wanted.get(peer) != link.address:
+                del links[peer]
                 ending = self._thread.loop.create_task(link.close())
                 self._ending.add(ending)
                 ending.add_done_callback(self._ending.discard)
-        for node_id in wanted.keys() - links.keys():
-            link = self._make_link(node_id, wanted[node_id])
+        for peer in wanted.keys() - links.keys():
+            link = self._make_link(peer.node_id, wanted[peer])
             link.start()
-            links[node_id] = link
+            links[peer] = link
         self._links = links  # replaced as a whole: `send` reads it on other threads
 
     def _make_link(self, node_id: int, address: str) -> OutgoingLink:
         loop = self._thread.loop
-        return OutgoingLink(loop, self._node_id, node_id, address, self._credentials, self._log)
+        own_address = self._address
+        return OutgoingLink(loop, self._node_id, node_id, address, own_address, self._credentials, self._log)

@@ -1,4 +1,5 @@
-"""What clients of a `RaftDriver` wait for: proposals until their fate is known, reads until they may be made.
+"""What clients of a `RaftDriver` wait for: proposals until their fate is known, refused ones until it can be
+seen why, reads until they may be made.
 
 Every future is answered: at the latest when its time is up.
 """
@@ -10,11 +11,11 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import TypeVar
 
-from graphdb.errors import NotLeader, OutcomeUnknown, UnavailableError
+from graphdb.errors import LogUnavailable, NotLeader, OutcomeUnknown, UnavailableError
 from graphdb.raft.node import Outcome, Proposal, RaftNode
 from graphdb.raft.replica import ReadOutcome
 
-__all__ = ["PendingProposals", "PendingReads", "answer", "fail"]
+__all__ = ["PendingProposals", "PendingReads", "PendingRefusals", "answer", "fail"]
 
 T = TypeVar("T")
 _EXPIRE_EVERY_S = 0.1
@@ -47,6 +48,7 @@ class PendingProposals:
         # by last index, and, for there may be several of different terms, in the order of their making
         self._waiting: list[tuple[int, int, _Proposed]] = []
         self._count = 0
+        self._committed_term: int | None = None
         self._expire_at = 0.0
 
     def add(self, proposal: Proposal, future: "Future[int]", deadline: float) -> None:
@@ -58,10 +60,21 @@ class PendingProposals:
         """Answer those whose fate is known, or whose time is up."""
         while self._waiting and self._waiting[0][0] <= node.committed_index:
             _tell_outcome(node, heappop(self._waiting)[2])
+        if node.committed_term != self._committed_term:
+            self._committed_term = node.committed_term
+            self._tell_lost(node)
         if now >= self._expire_at:
             self._expire_at = now + _EXPIRE_EVERY_S
             self._waiting = [each for each in self._waiting if not _is_expired(each[2], now)]
             heapify(self._waiting)
+
+    def _tell_lost(self, node: RaftNode) -> None:
+        """Another term has begun to commit: what an earlier one has not committed may be lost by that."""
+        for _, _, proposed in self._waiting:
+            if node.outcome(proposed.proposal) in (Outcome.LOST, Outcome.PARTLY):
+                _tell_outcome(node, proposed)
+        self._waiting = [each for each in self._waiting if not each[2].future.done()]
+        heapify(self._waiting)
 
     def abandon(self) -> None:
         """Nobody will know."""
@@ -76,6 +89,8 @@ def _tell_outcome(node: RaftNode, proposed: _Proposed) -> None:
         answer(proposed.future, proposed.proposal.first_index)
     elif outcome is Outcome.LOST:
         fail(proposed.future, NotLeader("another node leads now; nothing was stored"))
+    elif outcome is Outcome.PARTLY:
+        fail(proposed.future, OutcomeUnknown("another node leads now; only the first entries were stored"))
     else:
         fail(proposed.future, OutcomeUnknown("the log that could tell has been compacted"))
 
@@ -84,6 +99,41 @@ def _is_expired(proposed: _Proposed, now: float) -> bool:
     if now >= proposed.deadline:
         fail(proposed.future, OutcomeUnknown("no majority of the cluster has answered in time"))
     return proposed.future.done()
+
+
+class PendingRefusals:
+    """Proposals that expected another index than the next, of which nothing was stored.
+
+    Their callers may see committed entries only; so each waits until the entry that stood last in the log is
+    committed. Told earlier, they would find nothing new, and try again at once.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[_Proposed] = []  # what stood last in the log, in place of the proposal
+
+    def add(self, last_entry: Proposal, future: "Future[int]", deadline: float) -> None:
+        """Answer future with 0 when last_entry, of a leader's log, is committed."""
+        self._waiting.append(_Proposed(last_entry, future, deadline))
+
+    def settle(self, node: RaftNode, now: float) -> None:
+        """Answer those whose entry is committed, and those for whom this peer leads no longer."""
+        self._waiting = [each for each in self._waiting if not self._is_over(each, node, now)]
+
+    def _is_over(self, refused: _Proposed, node: RaftNode, now: float) -> bool:
+        if refused.proposal.raft_term != node.leads_term:  # a leader's last entry is of its own term
+            fail(refused.future, NotLeader("this node leads no longer; nothing was stored"))
+        elif refused.proposal.last_index <= node.committed_index:
+            answer(refused.future, 0)
+        elif now >= refused.deadline:
+            reason = "no majority of the cluster has answered in time; nothing was stored"
+            fail(refused.future, NotLeader(reason))
+        return refused.future.done()
+
+    def abandon(self) -> None:
+        """Nobody will answer."""
+        for refused in self._waiting:
+            fail(refused.future, LogUnavailable("this node's part in the cluster has ended"))
+        self._waiting.clear()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from typing import Protocol, TypeVar
 
 from actors.loop_thread import LoopThread
 from actors.raft.inbox import Inbox, Job
-from actors.raft.pending import PendingProposals, PendingReads, answer, fail
+from actors.raft.pending import PendingProposals, PendingReads, PendingRefusals, answer, fail
 from actors.raft.rare_log import RareLog
 from graphdb.errors import GraphDBError, LogUnavailable, OutcomeUnknown, UnavailableError
 from graphdb.model import LogEntry
@@ -37,19 +37,22 @@ _PAUSE_AFTER_ERROR_S = 0.2
 
 
 class StateMachine(Protocol):
-    """What follows the log. Called on the driver's thread: what takes long it does elsewhere."""
+    """What follows the log, in another process perhaps, and reads it itself. Called on the driver's thread:
+    what takes long it does elsewhere.
+    """
 
     @property
     def applied_index(self) -> int:
-        """The last entry that it has taken."""
+        """How far it has come: reads that wait for an index are answered when it has that."""
 
-    def apply(self, entries: Sequence[LogEntry]) -> None:
-        """Take the entries behind applied_index; it must not fail."""
+    def advance(self, committed_index: int) -> None:
+        """Entries up to there may be read (`RaftNode.read_committed`). Called when that has grown; short, and
+        must not fail.
+        """
 
-    def install(self, mark: SnapshotMark) -> bool:
-        """Make the snapshot that has arrived the durable state, applied_index with it; False: it is none.
-
-        Raises UnavailableError: not yet, it will be called again.
+    def install(self, mark: SnapshotMark) -> bool | None:
+        """Make the snapshot that has arrived the durable state; False: it is none, None: it is being done,
+        and asked for again at the next turn. Raises UnavailableError: the same, after a pause.
         """
 
 
@@ -84,8 +87,10 @@ class RaftDriver:
         self._inbox = Inbox(loop_thread.loop)
         self._jobs: deque[Job] = deque()  # of this turn
         self._proposals = PendingProposals()
+        self._refusals = PendingRefusals()
         self._reads = PendingReads(secrets.randbits(62))
         self._status = node.status()
+        self._advanced_to = 0  # what the state machine was last told
         self._turned_at = float("-inf")
         self._disk_refuses = False
         self._log = RareLog(logger)
@@ -113,10 +118,11 @@ class RaftDriver:
     def propose(
         self, entries: Sequence[LogEntry], expected_index: int = 0, *, timeout_s: float
     ) -> "Future[int]":
-        """The first entry's index, when all are committed and given to the state machine.
+        """The first entry's index, when all are committed and the state machine was told.
 
-        0 where expected_index is given and is not the next one: nothing is stored. Raises NotLeader,
-        Overloaded (they are not in the log and never will be), OutcomeUnknown.
+        0 where expected_index is given and was not the next one: nothing is stored, and what stood there
+        instead is committed by now, so that whoever sees committed entries only can plan anew. Raises
+        NotLeader, Overloaded (the entries are not in the log and never will be), OutcomeUnknown.
         """
         future: Future[int] = Future()
         deadline = time.monotonic() + timeout_s
@@ -124,7 +130,7 @@ class RaftDriver:
         def perform() -> None:
             proposal = self._node.propose(entries, expected_index)
             if proposal is None:
-                answer(future, 0)
+                self._refusals.add(self._node.last_entry(), future, deadline)
             else:
                 self._proposals.add(proposal, future, deadline)
 
@@ -173,6 +179,7 @@ class RaftDriver:
         for job in self._jobs:
             job.abandon()
         self._proposals.abandon()
+        self._refusals.abandon()
         self._reads.abandon()
 
     def _begin_to_close(self) -> None:
@@ -182,10 +189,11 @@ class RaftDriver:
         mail, self._jobs = await self._inbox.take(_TICK_S)
         now = time.monotonic()
         stalled, self._turned_at = now > self._turned_at + _STALL_S, now
-        with self._unavailable_is_no_end():
-            for envelope in mail:
+        for envelope in mail:
+            with self._unavailable_is_no_end():
                 self._node.receive(envelope)
-            if not stalled:  # else what peers have sent meanwhile is heard first, before anyone is missed
+        if not stalled:  # else what peers have sent meanwhile is heard first, before anyone is missed
+            with self._unavailable_is_no_end():
                 self._node.tick()
         while self._jobs:
             self._jobs.popleft().perform()
@@ -211,30 +219,36 @@ class RaftDriver:
             yield
         except UnavailableError as error:
             self._disk_refuses = True
-            self._log.warn("disk", "the journal or a snapshot cannot be used: %s", error)
+            self._warn(error)
+
+    def _warn(self, error: UnavailableError) -> None:
+        self._log.warn("disk", "the journal or a snapshot cannot be used: %s", error)
 
     def _send(self) -> bool:
         """Whether there was anything."""
         messages = self._node.take_messages()
+        if (trouble := self._node.take_trouble()) is not None:
+            self._warn(trouble)
         if messages:
             self._transport.send(messages)
         return bool(messages)
 
     def _install_snapshot(self) -> None:
         mark = self._node.snapshot_to_install()
-        if mark is None:
-            return
-        if self._machine.install(mark):
+        installed = self._machine.install(mark) if mark is not None else None
+        if installed:
             self._node.snapshot_installed()
-        else:
+        elif installed is False:
             self._node.discard_snapshot()
 
     def _follow(self, now: float) -> None:
         """Give out what has become of it all."""
-        with self._unavailable_is_no_end():
-            while entries := self._node.read_committed(self._machine.applied_index + 1):
-                self._machine.apply(entries)
+        committed = self._node.committed_index
+        if committed > self._advanced_to:
+            self._advanced_to = committed
+            self._machine.advance(committed)
         self._proposals.settle(self._node, now)
+        self._refusals.settle(self._node, now)
         self._reads.settle(self._node.take_reads(), self._machine.applied_index)
         self._reads.expire(now)
         members, self._status = self._status.members, self._node.status()

@@ -20,16 +20,18 @@ class Frame(_message.Message):
     def __init__(self, greeting: _Optional[_Union[Greeting, _Mapping]] = ..., challenge: _Optional[_Union[Challenge, _Mapping]] = ..., proof: _Optional[_Union[Proof, _Mapping]] = ..., opening: _Optional[_Union[Opening, _Mapping]] = ..., piece: _Optional[_Union[Piece, _Mapping]] = ...) -> None: ...
 
 class Greeting(_message.Message):
-    __slots__ = ("protocol_version", "source", "target", "nonce")
+    __slots__ = ("protocol_version", "source", "target", "nonce", "address")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
     protocol_version: int
     source: int
     target: int
     nonce: bytes
-    def __init__(self, protocol_version: _Optional[int] = ..., source: _Optional[int] = ..., target: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+    address: str
+    def __init__(self, protocol_version: _Optional[int] = ..., source: _Optional[int] = ..., target: _Optional[int] = ..., nonce: _Optional[bytes] = ..., address: _Optional[str] = ...) -> None: ...
 
 class Challenge(_message.Message):
     __slots__ = ("nonce", "proof")
@@ -82,9 +84,7 @@ class Answer(_message.Message):
     def __init__(self, body: _Optional[bytes] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
 
 class Failure(_message.Message):
-    __slots__ = ("kind", "arguments")
-    KIND_FIELD_NUMBER: _ClassVar[int]
-    ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
-    kind: str
-    arguments: str
-    def __init__(self, kind: _Optional[str] = ..., arguments: _Optional[str] = ...) -> None: ...
+    __slots__ = ("error",)
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    error: bytes
+    def __init__(self, error: _Optional[bytes] = ...) -> None: ...

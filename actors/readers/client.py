@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from actors.error_codec import decode_error
 from actors.frames import Frame, encode_frame, read_frame
-from actors.readers.protocol import LeaseRequest, Message, ReaderStatus, ReaderTask, decode_error
+from actors.readers.protocol import LeaseRequest, Message, ReaderStatus, ReaderTask
 from graphdb.errors import QueryTimeout, UnavailableError
 
 __all__ = ["Lease", "ReaderClient"]

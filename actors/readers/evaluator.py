@@ -19,8 +19,9 @@ from time import monotonic
 
 from pyoxigraph import NamedNode, Store
 
+from actors.error_codec import encode_error
 from actors.frames import Frame, encode_frame, read_frame_from
-from actors.readers.protocol import Message, ReaderTask, encode_error
+from actors.readers.protocol import Message, ReaderTask
 from graphdb.errors import QueryMemoryExceeded, UnavailableError
 from graphdb.sparql.results import ResultFormat, write_answer
 from graphdb.store.engine_errors import request_failures

@@ -19,20 +19,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
-from typing import Any
-
-from graphdb.errors import (
-    EvaluationFailed,
-    GraphDBError,
-    HostNotAllowed,
-    LimitExceeded,
-    NotAcceptable,
-    Overloaded,
-    QueryCancelled,
-    QueryMemoryExceeded,
-    QueryTimeout,
-    UnavailableError,
-)
 
 __all__ = [
     "EvaluatorStatus",
@@ -40,8 +26,6 @@ __all__ = [
     "Message",
     "ReaderStatus",
     "ReaderTask",
-    "decode_error",
-    "encode_error",
 ]
 
 
@@ -58,22 +42,6 @@ class Message(IntEnum):
     END = 8
     ERROR = 9
     BEGUN = 10
-
-
-_ERRORS: dict[str, type[GraphDBError]] = {
-    kind.__name__: kind
-    for kind in (
-        EvaluationFailed,
-        HostNotAllowed,
-        LimitExceeded,
-        NotAcceptable,
-        Overloaded,
-        QueryCancelled,
-        QueryMemoryExceeded,
-        QueryTimeout,
-        UnavailableError,
-    )
-}
 
 
 class _Json:
@@ -139,20 +107,3 @@ class ReaderStatus(_Json):
         fields = json.loads(body)
         evaluators = tuple(EvaluatorStatus(**each) for each in fields["evaluators"])
         return cls(fields["running"], fields["queued"], evaluators)
-
-
-def encode_error(error: BaseException) -> bytes:
-    """The body of ERROR; an error without a kind of its own here becomes UnavailableError."""
-    kind = type(error).__name__
-    arguments: Any = error.args
-    if _ERRORS.get(kind) is not type(error):
-        kind, arguments = "UnavailableError", (f"the reader failed: {error!r}", 1)
-    return json.dumps({"kind": kind, "arguments": arguments}).encode()
-
-
-def decode_error(body: bytes) -> GraphDBError:
-    """The error that encode_error was given."""
-    fields = json.loads(body)
-    # JSON has no tuples, which is what errors hold
-    arguments = [tuple(each) if isinstance(each, list) else each for each in fields["arguments"]]
-    return _ERRORS[fields["kind"]](*arguments)

@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import cast
 
 from actors.egress.service_forwarder import ServiceCalls, ServiceForwarder
+from actors.error_codec import decode_error, encode_error
 from actors.frames import Frame, FrameReader, encode_frame
 from actors.private_socket import private_directory
 from actors.readers.evaluator_pool import EvaluatorPool
 from actors.readers.evaluator_process import EvaluatorEnded, EvaluatorProcess
-from actors.readers.protocol import LeaseRequest, Message, ReaderTask, decode_error, encode_error
+from actors.readers.protocol import LeaseRequest, Message, ReaderTask
 from graphdb.errors import GraphDBError, QueryTimeout
 
 __all__ = ["ReaderServer"]

@@ -15,7 +15,6 @@ def refuse_unenforced(settings: Settings) -> None:
     """
     promises = {
         "authentication.enabled": settings.authentication.enabled,
-        "cluster.enabled": settings.cluster.enabled,
     }
     unkept = [
         f"{key} is configured, but this version does not enforce it yet" for key, on in promises.items() if on

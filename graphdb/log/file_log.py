@@ -123,6 +123,20 @@ class FileLog:
         except OSError as error:
             raise LogUnavailable(f"reading the log: {error.strerror}") from error
 
+    def index_before(self, index: int, size: int) -> int:
+        """The largest index such that the entries behind it, up to index, take size bytes of log or more;
+        first_index - 1 where there is not so much.
+        """
+        if size <= 0:
+            return index
+        for segment in reversed(self._segments):
+            if segment.first_index <= index:
+                available = segment.bytes_until(index)
+                if available >= size:
+                    return segment.index_before(index, size)
+                index, size = segment.first_index - 1, size - available
+        return self.first_index - 1
+
     def truncate_before(self, index: int) -> None:
         """Drop entries before index that nobody needs, in whole segments: first_index stays at most index.
 

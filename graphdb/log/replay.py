@@ -8,7 +8,7 @@ last word counts.
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO
 
 from pyoxigraph import Quad
@@ -16,6 +16,7 @@ from pyoxigraph import Quad
 from graphdb.errors import CorruptionError
 from graphdb.log.codec import decode_changes, decode_close
 from graphdb.log.file_system import storage_error
+from graphdb.log.recent_requests import RecentRequests
 from graphdb.model import ChangeSet, EntryKind, LogEntry, NamedGraph
 
 __all__ = ["Replayer", "last_words"]
@@ -26,20 +27,21 @@ _MERGED_QUADS_MAX = 20_000  # applied at once while replaying many entries
 
 @dataclass(slots=True)
 class _OpenParts:
-    """The PART payloads of one request so far, in a nameless file: length (4), payload, and so on."""
+    """PART payloads of one request so far, in a nameless file: length (4), payload, and so on."""
 
     request_id: bytes
-    first_index: int
-    count: int
     spool: IO[bytes]
+    starts: list[int] = field(default_factory=list)  # where each begins in the spool
 
 
 class Replayer:
     """Feeds entries, in order, to a store. After a call that raised, feed the same entry again.
 
-    applied_index is the last entry whose effect is in the store. PART entries wait in a temporary file until
-    their CLOSE; those of a request that another request's PART follows will never be closed, and are
-    forgotten.
+    applied_index is the last entry whose effect is in the store; requests remembers whose entries they were.
+    PART entries wait in a temporary file until their CLOSE. They and their CLOSE stand side by side in the
+    log, for each is stored only right behind the last one; so any other entry that follows them tells that
+    they will never be closed. A request that began anew may have left parts right in front of its later ones:
+    a CLOSE closes as many as it says, the last ones.
     """
 
     def __init__(
@@ -47,67 +49,93 @@ class Replayer:
         apply: Callable[[Iterable[ChangeSet]], None],
         applied_index: int,
         spool_directory: str | None = None,
+        requests: RecentRequests | None = None,
     ) -> None:
-        """apply makes the parts of one change visible at once, or raises and leaves nothing of them."""
+        """apply makes the parts of one change visible at once, or raises and leaves nothing of them.
+
+        requests accounts for the entries up to applied_index at least; none are known where it is not given.
+        """
         self._apply = apply
         self._spool_directory = spool_directory
         self._parts: _OpenParts | None = None
         self.applied_index = applied_index
-
-    @property
-    def resume_index(self) -> int:
-        """The last index that need not be replayed for a store that holds what this one does."""
-        return self.applied_index if self._parts is None else self._parts.first_index - 1
+        # the last index that need not be replayed for a store that holds what this one does; for any thread
+        self.resume_index = applied_index
+        self.requests = RecentRequests(applied_index) if requests is None else requests
+        assert self.requests.through >= applied_index
 
     def replay(self, entries: Iterable[LogEntry]) -> None:
         """Apply many entries, several at once. Raises CorruptionError, and what apply raises."""
         merged: list[ChangeSet] = []
+        requests: list[tuple[bytes, int]] = []
         quads = 0
-        last_index = self.applied_index
         for entry in entries:
             if entry.kind is EntryKind.CHANGES:
                 merged.append(decode_changes(entry.payload))
+                requests.append((entry.request_id, merged[-1].affected_triples))
                 quads += merged[-1].affected_triples
-                last_index = entry.log_index
                 if quads < _MERGED_QUADS_MAX:
                     continue
-            self._apply_merged(merged, last_index)
-            merged, quads = [], 0
+            self._apply_merged(merged, requests)
+            merged, requests, quads = [], [], 0
             if entry.kind is not EntryKind.CHANGES:
                 self._take(entry)
-                last_index = entry.log_index
-        self._apply_merged(merged, last_index)
+        self._apply_merged(merged, requests)
 
-    def _apply_merged(self, changes: list[ChangeSet], last_index: int) -> None:
+    def _apply_merged(self, changes: list[ChangeSet], requests: list[tuple[bytes, int]]) -> None:
         if changes:
             self._apply((last_words(changes),))
-            self.note_applied(last_index)
+            self.note_applied(requests)
 
-    def note_applied(self, index: int) -> None:
-        """Entries up to index have been applied to the store otherwise."""
-        assert index >= self.applied_index
-        self.applied_index = index
+    def note_applied(self, requests: Iterable[tuple[bytes, int]]) -> None:
+        """The next entries, all CHANGES, are applied to the store: their request ids and affected triples."""
+        index = self.applied_index
+        for request_id, affected_triples in requests:
+            index += 1
+            self.requests.remember(request_id, index, affected_triples)
+        self._advance(index)
 
     def forget_open_parts(self) -> None:
-        """The writer of the PART entries that are open will not close them."""
+        """The writer of the open PART entries, this node's own, will not close them."""
+        self._forget_parts()
+        self.resume_index = self.applied_index
+
+    def close(self) -> None:
+        """Let go of the temporary file; resume_index stays. Nothing can be replayed any more."""
+        if self._parts is not None:
+            self._parts.spool.close()
+
+    def _advance(self, index: int) -> None:
+        """The entry at index is done with, and so are open parts."""
+        self.applied_index = self.resume_index = index
+        self._forget_parts()
+
+    def _forget_parts(self) -> None:
         if self._parts is not None:
             self._parts.spool.close()
             self._parts = None
 
     def _take(self, entry: LogEntry) -> None:
-        """One entry that is no CHANGES. Those of the cluster's own may stand between PART entries."""
+        """One entry that is no CHANGES."""
         if entry.kind is EntryKind.PART:
             self._add_part(entry)
-        elif entry.kind is EntryKind.CLOSE:
-            self._close_parts(entry)
-        self.applied_index = entry.log_index
+            self.requests.pass_over(entry.log_index)
+            self.applied_index = entry.log_index
+            return
+        if entry.kind is EntryKind.CLOSE:
+            affected_triples = self._close_parts(entry)
+            self.requests.remember(entry.request_id, entry.log_index, affected_triples)
+        else:
+            self.requests.pass_over(entry.log_index)
+        self._advance(entry.log_index)
 
     def _add_part(self, entry: LogEntry) -> None:
         parts = self._parts
         if parts is None or parts.request_id != entry.request_id:
-            self.forget_open_parts()
+            self._forget_parts()
+            self.resume_index = entry.log_index - 1
             spool = tempfile.TemporaryFile(dir=self._spool_directory, buffering=0)  # noqa: SIM115
-            parts = self._parts = _OpenParts(entry.request_id, entry.log_index, 0, spool)
+            parts = self._parts = _OpenParts(entry.request_id, spool)
         data = len(entry.payload).to_bytes(_LENGTH_BYTES, "little") + entry.payload
         start = parts.spool.tell()
         try:
@@ -116,24 +144,29 @@ class Replayer:
         except OSError as error:
             parts.spool.seek(start)
             raise storage_error(error, "keeping a part of a large change") from error
-        parts.count += 1
+        parts.starts.append(start)
 
-    def _close_parts(self, entry: LogEntry) -> None:
-        parts = self._parts
-        expected = decode_close(entry.payload)
-        if parts is None or parts.request_id != entry.request_id or parts.count != expected:
+    def _close_parts(self, entry: LogEntry) -> int:
+        """Apply the parts that a CLOSE closes; how many triples they affect."""
+        parts, count = self._parts, decode_close(entry.payload)
+        if parts is None or parts.request_id != entry.request_id or len(parts.starts) < count:
             raise CorruptionError(
-                f"entry {entry.log_index} closes {expected} parts that are not there", "update log"
+                f"entry {entry.log_index} closes {count} parts that are not there", "update log"
             )
-        self._apply(_read_parts(parts))
-        self.forget_open_parts()
+        affected: list[int] = []
+        self._apply(_read_parts(parts, len(parts.starts) - count, affected))
+        return sum(affected)
 
 
-def _read_parts(parts: _OpenParts) -> Iterator[ChangeSet]:
-    parts.spool.seek(0)
-    for _ in range(parts.count):
+def _read_parts(parts: _OpenParts, first: int, affected: list[int]) -> Iterator[ChangeSet]:
+    """The parts from the one numbered first on; affected gets how many triples each affects."""
+    if first < len(parts.starts):
+        parts.spool.seek(parts.starts[first])
+    for _ in parts.starts[first:]:
         length = int.from_bytes(parts.spool.read(_LENGTH_BYTES), "little")
-        yield decode_changes(parts.spool.read(length))
+        change = decode_changes(parts.spool.read(length))
+        affected.append(change.affected_triples)
+        yield change
 
 
 def last_words(changes: Iterable[ChangeSet]) -> ChangeSet:

@@ -245,6 +245,17 @@ class Segment:
     def _entry_end(self, position: int) -> int:
         return self._starts[position + 1] if position + 1 < len(self._starts) else self._end
 
+    def bytes_until(self, index: int) -> int:
+        """How much of the file the entries up to index take."""
+        return self._entry_end(index - self.first_index) - SEGMENT_HEADER_BYTES
+
+    def index_before(self, index: int, size: int) -> int:
+        """The largest index such that the entries behind it, up to index, take size bytes or more; they must
+        be there.
+        """
+        start = self._entry_end(index - self.first_index) - size
+        return self.first_index + bisect_right(self._starts, start) - 2
+
     def forget_after(self, index: int) -> None:
         """Entries behind index do not count any more, for a newer segment begins there."""
         keep = max(index - self.first_index + 1, 0)

@@ -4,6 +4,7 @@ snapshots where entries are gone.
 
 from collections.abc import Sequence
 
+from graphdb.errors import UnavailableError
 from graphdb.model import LogEntry
 from graphdb.raft.membership import ANY_LIFE, PeerId
 from graphdb.raft.messages import Append, AppendAnswer, SnapshotAnswer, SnapshotChunk
@@ -43,9 +44,19 @@ class Feeder:
             progress.due = True
 
     def feed(self, read_round: int) -> None:
-        """Send to each what it may have now."""
+        """Send to each what it may have now.
+
+        Where the disk refuses what one lacks, the others have theirs all the same.
+        """
         for peer, progress in self.progress.items():
-            self._feed(peer, progress, read_round)
+            try:
+                self._feed(peer, progress, read_round)
+            except UnavailableError as error:
+                self._replica.trouble = error
+                progress.probe_from(progress.next_index)
+                progress.waiting = True  # until the next heartbeat
+                if progress.due:
+                    self._send_append(peer, progress, read_round, [])
 
     def take_answer(self, peer: PeerId, answer: AppendAnswer) -> None:
         """An answer to an Append of this term."""
@@ -74,12 +85,13 @@ class Feeder:
 
     def _feed(self, peer: PeerId, progress: Progress, read_round: int) -> None:
         journal, config = self._replica.journal, self._replica.config
-        if progress.next_index <= journal.base.log_index and progress.feed is not Feed.SNAPSHOT:
-            latest = self._replica.snapshots.latest()
-            if latest is not None and latest.log_index >= journal.base.log_index:
-                progress.send_snapshot(latest)
-        if progress.feed is Feed.SNAPSHOT and not progress.waiting:
-            self._send_chunk(peer, progress)
+        if self._is_heard(progress):  # nobody makes or keeps a snapshot for a peer that is away
+            if progress.next_index <= journal.base.log_index and progress.feed is not Feed.SNAPSHOT:
+                latest = self._replica.snapshots.latest()
+                if latest is not None and latest.log_index >= journal.base.log_index:
+                    progress.send_snapshot(latest)
+            if progress.feed is Feed.SNAPSHOT and not progress.waiting:
+                self._send_chunk(peer, progress)
         while (
             progress.may_send(config.inflight_messages_max)
             and journal.base.log_index < progress.next_index <= journal.last_index
@@ -88,6 +100,9 @@ class Feeder:
             self._send_append(peer, progress, read_round, entries)
         if progress.due:
             self._send_append(peer, progress, read_round, [])
+
+    def _is_heard(self, progress: Progress) -> bool:
+        return progress.heard_at + self._replica.config.election_timeout_s > self._replica.clock()
 
     def _send_append(
         self, peer: PeerId, progress: Progress, read_round: int, entries: Sequence[LogEntry]

@@ -12,8 +12,10 @@ from graphdb.raft.messages import (
     SnapshotChunk,
     SnapshotMark,
     TimeoutNow,
+    Welcome,
 )
 from graphdb.raft.replica import Next, ReadOutcome, Replica
+from graphdb.raft.wire import Malformed
 
 __all__ = ["Follower"]
 
@@ -29,15 +31,20 @@ class Follower:
         self._incoming_bytes = 0
 
     def tick(self) -> Next:
-        """Campaign, where no leader has been heard for too long and this peer has a vote."""
+        """Where no leader has been heard for too long, campaign, or without a vote say hello: the entry that
+        has let this peer in may be lost again.
+        """
         replica = self._replica
         if replica.clock() < replica.deadline:
             return Next.STAY
         replica.reset_deadline()
-        return Next.CAMPAIGN if replica.is_voter else Next.STAY
+        if replica.is_voter:
+            return Next.CAMPAIGN
+        replica.say_hello()
+        return Next.STAY
 
     def receive(self, envelope: Envelope) -> Next:
-        """A message of this term, or a Hello."""
+        """A message of this term, a Hello or a Welcome."""
         body = envelope.body
         if isinstance(body, Append):
             self._replica.note_leader(envelope.source)
@@ -50,6 +57,8 @@ class Follower:
                 return Next.STAND_FOR_LEADER
         elif isinstance(body, ReadAnswer):
             self._replica.reads.append(ReadOutcome(body.ticket, body.read_index))
+        elif isinstance(body, Welcome) and not self._replica.is_voter:
+            self._replica.say_hello(envelope.source, body.nonce)
         elif isinstance(body, Hello) and self._replica.leader is not None:
             self._replica.relay(envelope, self._replica.leader)
         return Next.STAY
@@ -105,8 +114,15 @@ class Follower:
             # the same mark from another peer may be other bytes: begin anew
             self._incoming, self._incoming_bytes = (mark, leader), 0
         if chunk.offset == self._incoming_bytes:
-            replica.snapshots.write(mark, chunk.offset, chunk.data)
-            self._incoming_bytes += len(chunk.data)
-            if chunk.last:
-                replica.received_snapshot, self._incoming = self._incoming, None
+            self._keep_chunk(chunk)
         replica.send(leader, SnapshotAnswer(mark.log_index, self._incoming_bytes))
+
+    def _keep_chunk(self, chunk: SnapshotChunk) -> None:
+        try:
+            self._replica.snapshots.write(chunk.mark, chunk.offset, chunk.data)
+        except Malformed:
+            self._incoming, self._incoming_bytes = None, 0
+            return
+        self._incoming_bytes += len(chunk.data)
+        if chunk.last:
+            self._replica.received_snapshot, self._incoming = self._incoming, None

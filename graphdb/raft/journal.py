@@ -26,6 +26,7 @@ class JournalConfig:
 
     log: FileLogConfig = field(default_factory=FileLogConfig)
     recent_bytes_max: int = 16 << 20  # newest entries kept in memory for followers; others are read from disk
+    keep_bytes: int = 64 << 20  # of the newest entries in a snapshot, for peers that lag a little
 
 
 class Journal:
@@ -233,16 +234,19 @@ class Journal:
 
     def append(self, entries: Sequence[LogEntry]) -> None:
         """Add entries behind the last."""
+        index, term = self.last_index, self.last_term
         for entry in entries:
-            assert entry.log_index == self.last_index + 1
-            assert entry.raft_term >= self.last_term
-            if entry.raft_term > self.last_term or not self._runs:
-                self._runs.append((entry.log_index, entry.raft_term))
-            self._recent.append(entry)
+            index += 1
+            assert entry.log_index == index
+            assert entry.raft_term >= term
+            if entry.raft_term > term or not self._runs:
+                term = entry.raft_term
+                self._runs.append((index, term))
             self._recent_bytes += entry_bytes(len(entry.payload))
             if entry.kind is EntryKind.MEMBERS:
-                self._changes.append((entry.log_index, decode_members(entry.payload)))
+                self._changes.append((index, decode_members(entry.payload)))
                 self._state = replace(self._state, changes=tuple(self._changes))
+        self._recent += entries
 
     def truncate_after(self, index: int) -> None:
         """Take back the entries behind index, which is at least base."""
@@ -287,12 +291,21 @@ class Journal:
         """Forget all that is not on disk. Raises LogUnavailable, CorruptionError."""
         self._load()
 
+    def compactable_index(self, index: int, keep_bytes: int | None = None) -> int:
+        """How far the log may be compacted once there is a snapshot at index: at least keep_bytes
+        (`JournalConfig`) of the entries before it stay, where there are so many.
+
+        A peer that lags by less is given entries, not a snapshot.
+        """
+        size = self._config.keep_bytes if keep_bytes is None else keep_bytes
+        return max(self._log.index_before(index, size), self.base.log_index)
+
     def compact(self, index: int) -> None:
         """Let a snapshot stand for the entries up to index, which must be on disk, as the snapshot is.
 
-        Raises StorageFull, LogUnavailable; then it may be done or not.
+        Raises StorageFull, LogUnavailable; then it may be done or not, and the journal can be used on.
         """
-        assert self.is_synced
+        assert index <= self.synced_index
         if index <= self.base.log_index:
             return
         term = self.term_at(index)

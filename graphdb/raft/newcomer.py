@@ -3,18 +3,34 @@
 A cluster is founded once, by the node with the lowest number, when every founder has said hello to this very
 life of it: so all are new, and a founder whose disk was wiped later does not found a second cluster beside
 the first, but is admitted to that by its leader (`admission.py`).
+
+The founding node may have data already, of a time when it stood alone: its journal then begins behind them.
+No other newcomer may: what it takes for committed no other node has.
 """
 
 from collections.abc import Mapping
 
+from graphdb.errors import ConfigError
 from graphdb.model import EntryKind, LogEntry
-from graphdb.raft.membership import ANY_LIFE, Member, Members, PeerId, encode_members
-from graphdb.raft.messages import Envelope, Hello, Welcome
+from graphdb.raft.journal import Journal
+from graphdb.raft.membership import Member, Members, encode_members
+from graphdb.raft.messages import Envelope, Hello, SnapshotMark, Welcome
 from graphdb.raft.replica import Next, Replica
 
-__all__ = ["Newcomer"]
+__all__ = ["Newcomer", "check_beginning"]
 
 NO_REQUEST = bytes(16)
+
+
+def check_beginning(journal: Journal, applied: SnapshotMark | None, founders: Mapping[int, str]) -> None:
+    """Raises ConfigError where a peer that is in no cluster has data and is not the one that founds it."""
+    node_id, founding = journal.peer.node_id, min(founders)
+    has_data = journal.base.log_index > 0 or (applied is not None and applied.log_index > 0)
+    if journal.cluster_id == 0 and has_data and node_id != founding:
+        raise ConfigError(
+            f"cluster: node {node_id} has data of its own, but node {founding} has the lowest number and"
+            " founds the cluster; every other node begins with an empty data directory"
+        )
 
 
 class Newcomer:
@@ -38,18 +54,23 @@ class Newcomer:
             return Next.CAMPAIGN
         if replica.clock() >= self._hello_at:
             self._hello_at = replica.clock() + replica.config.heartbeat_s
-            for node_id in self._others:
-                replica.send(PeerId(node_id, ANY_LIFE), Hello(replica.address, 0))
+            replica.say_hello()
         return Next.STAY
 
     def receive(self, envelope: Envelope) -> Next:
-        """Meet a Hello or a Welcome; anything else has made the peer a follower already."""
+        """Meet a Hello or a Welcome; anything else has made the peer a follower already.
+
+        Raises ConfigError where a cluster would have it, and it has data.
+        """
         body, source = envelope.body, envelope.source
         if isinstance(body, Welcome):
-            # also by way of the others: the leader may be a node that this one has not been told of
-            for node_id in sorted({*self._others, source.node_id}):
-                self._replica.send(PeerId(node_id, ANY_LIFE), Hello(self._replica.address, body.nonce))
-        elif isinstance(body, Hello) and self._is_founder() and source.node_id in self._founders:
+            if self._replica.journal.base.log_index:
+                raise ConfigError(
+                    f"cluster: this node has data of its own, and node {source.node_id} would take it into a "
+                    "cluster that has others; a node that is let in begins with an empty data directory"
+                )
+            self._replica.say_hello(source, body.nonce)
+        elif isinstance(body, Hello) and envelope.cluster_id == 0 and self._is_founder_of(source.node_id):
             if body.echo == self._replica.peer.life:
                 self._present[source.node_id] = Member(source, body.address, True)
             else:
@@ -66,6 +87,9 @@ class Newcomer:
     def leave(self) -> None:
         """Nothing is left behind."""
 
+    def _is_founder_of(self, node_id: int) -> bool:
+        return self._is_founder() and node_id in self._founders
+
     def _is_founder(self) -> bool:
         return self._replica.peer.node_id == min(self._founders)
 
@@ -73,10 +97,11 @@ class Newcomer:
         return self._is_founder() and all(node_id in self._present for node_id in self._others)
 
     def _found(self) -> None:
-        """Write the first entry, in a term in which nobody else writes any."""
+        """Write the cluster's first entry, in a term in which nobody else writes any."""
         replica, journal = self._replica, self._replica.journal
         own = Member(replica.peer, replica.address, True)
         members = Members(tuple(sorted((own, *self._present.values()), key=lambda each: each.peer)))
         journal.join_cluster(replica.peer.life)
-        replica.enter_term(1, replica.peer)
-        journal.append([LogEntry(1, 1, EntryKind.MEMBERS, NO_REQUEST, 0, encode_members(members))])
+        index, term = journal.last_index + 1, journal.last_term + 1
+        replica.enter_term(term, replica.peer)
+        journal.append([LogEntry(index, term, EntryKind.MEMBERS, NO_REQUEST, 0, encode_members(members))])

@@ -11,10 +11,10 @@ do:
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from contextlib import suppress
+from dataclasses import replace
 
-from graphdb.errors import NotLeader, UnavailableError
+from graphdb.errors import LogUnavailable, NotLeader, UnavailableError
 from graphdb.model import LogEntry
 from graphdb.raft.candidate import Candidate, answer_vote_request
 from graphdb.raft.follower import Follower
@@ -34,45 +34,20 @@ from graphdb.raft.messages import (
     VoteRequest,
     Welcome,
 )
-from graphdb.raft.newcomer import Newcomer
+from graphdb.raft.newcomer import Newcomer, check_beginning
+from graphdb.raft.news import Outcome, Proposal, RaftStatus, outcome_of, status_of
 from graphdb.raft.replica import Next, RaftConfig, ReadOutcome, Replica, Role, SnapshotStore
 
 __all__ = ["Outcome", "Proposal", "RaftNode", "RaftStatus"]
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """Where proposed entries stand in the leader's log; `RaftNode.outcome` tells what became of them."""
-
-    first_index: int
-    last_index: int
-    raft_term: int
-
-
-class Outcome(Enum):
-    """What became of a proposal."""
-
-    COMMITTED = "committed"  # for ever
-    LOST = "lost"  # never to be
-    UNKNOWN = "unknown"  # it may still be either
-
-
-@dataclass(frozen=True, slots=True)
-class RaftStatus:
-    """What a peer knows of itself and the cluster."""
-
-    role: str  # leader, follower, candidate, newcomer
-    term: int
-    leader: PeerId | None
-    commit_index: int
-    last_index: int
-    members: tuple[Member, ...]
-    matched: Mapping[int, int]  # on the leader: by node_id of the others, how far their logs are known to go
-    reachable: frozenset[int]  # node_ids heard lately: by the leader all, by others the leader
-
-
 class RaftNode:
-    """Owned by one thread. After an error from `persist` it goes on as a restarted peer would."""
+    """Owned by one thread.
+
+    When the disk refuses what `persist` or `snapshot_installed` have to write, it goes on from what is on
+    disk, as a restarted peer would; where that cannot be read, it hears nothing and says nothing until a
+    later `tick` can.
+    """
 
     replica_class: type[Replica] = Replica
     leader_class: type[Leader] = Leader
@@ -94,8 +69,12 @@ class RaftNode:
         own in any case.
 
         applied: the state machine's durable state; where a crash came between the installation of a snapshot
-        and the journal's note of it, the journal catches up here. Raises LogUnavailable, StorageFull.
+        and the journal's note of it, the journal catches up here. The node that founds the cluster may begin
+        with data of its own so, at a mark without members; the others are given a snapshot of it.
+
+        Raises LogUnavailable, StorageFull, ConfigError where another node than that begins with data.
         """
+        check_beginning(journal, applied, founders)
         commit_index = journal.base.log_index
         if applied is not None and applied.log_index > commit_index:
             if journal.term_at(applied.log_index) != applied.raft_term:
@@ -107,12 +86,16 @@ class RaftNode:
             journal,
             config,
             founders[journal.peer.node_id],
+            frozenset(founders),
             clock=clock,
             dice=dice,
             snapshots=snapshots,
             commit_index=commit_index,
         )
         self._role: Role = self._first_role()
+        self._halted = False  # the journal is to be read anew before anything else happens
+        self._offered = False  # the received snapshot is being installed: its bytes must stay
+        self._installed: SnapshotMark | None = None  # durable, but for the journal's note of it
 
     def _first_role(self) -> Role:
         if self._journal.cluster_id == 0:
@@ -122,15 +105,23 @@ class RaftNode:
     # time and mail
 
     def tick(self) -> None:
-        """Time has passed: to be called several times a heartbeat."""
+        """Time has passed: to be called several times a heartbeat.
+
+        Raises LogUnavailable, StorageFull: the disk refuses still.
+        """
+        if self._halted:
+            self._go_on_from_disk()
         self._go(self._role.tick())
 
     def receive(self, envelope: Envelope) -> None:
-        """A message has come; late, twice, out of order or for somebody else, as it may be."""
-        if not self._is_for_us(envelope) or self._is_disruptive(envelope):
+        """A message has come; late, twice, out of order or for somebody else, as it may be.
+
+        Raises LogUnavailable, StorageFull: a piece of a snapshot could not be kept; it is sent again.
+        """
+        if self._halted or not self._is_for_us(envelope) or self._is_disruptive(envelope):
             return
         if isinstance(envelope.body, Hello | Welcome):
-            self._go(self._role.receive(envelope))  # outside of all terms: one of the two is in no cluster
+            self._go(self._role.receive(envelope))  # outside of all terms: one of the two is no member
             return
         if envelope.term > self._journal.term:
             self._replica.enter_term(envelope.term)
@@ -141,10 +132,18 @@ class RaftNode:
             self._dispatch(envelope)
 
     def take_messages(self) -> list[Envelope]:
-        """What may go out now. Messages may be lost, doubled and reordered on their way."""
+        """What may go out now. Messages may be lost, doubled and reordered on their way.
+
+        `take_trouble` tells where a peer could not be given what it lacks.
+        """
         self._role.flush()
         sent, self._replica.sent = self._replica.sent, []
         return sent
+
+    def take_trouble(self) -> UnavailableError | None:
+        """Why the disk did not give what a peer lacks, if that has happened; it is tried again."""
+        trouble, self._replica.trouble = self._replica.trouble, None
+        return trouble
 
     def persist(self) -> None:
         """Put on disk what has changed; what waited for that can be taken afterwards.
@@ -153,13 +152,12 @@ class RaftNode:
         entries that a leader has sent already may come to be all the same. Any other error, and
         CorruptionError: the journal has to be opened anew.
         """
+        if self._halted:
+            return
         try:
             self._journal.sync()
         except UnavailableError:
-            self._role.leave()
-            self._journal.roll_back()
-            self._replica.forget_unsynced()
-            self._role = self._first_role()
+            self._restart()
             raise
         self._replica.release_held()
         self._go(self._role.synced())
@@ -180,10 +178,12 @@ class RaftNode:
 
     def outcome(self, proposal: Proposal) -> Outcome:
         """What became of a proposal, as far as this peer knows."""
-        term = self._journal.term_at(proposal.last_index)
-        if proposal.last_index > self._replica.commit_index or term is None:
-            return Outcome.UNKNOWN
-        return Outcome.COMMITTED if term == proposal.raft_term else Outcome.LOST
+        return outcome_of(proposal, self._journal, self._replica.commit_index)
+
+    def last_entry(self) -> Proposal:
+        """The last entry of the journal, as if it had been proposed alone."""
+        journal = self._journal
+        return Proposal(journal.last_index, journal.last_index, journal.last_term)
 
     def read_index(self, ticket: int) -> None:
         """Ask for the index that a linearizable read must see; the answer comes with `take_reads`, or never.
@@ -206,14 +206,16 @@ class RaftNode:
         leader.transfer(member.peer)
 
     def add_member(self, node_id: int, address: str) -> None:
-        """Expect a new node; it gets a vote when it has reported and caught up.
+        """Expect a new node; it gets a vote when it has reported and caught up. Or know a member's new
+        address.
 
         Raises NotLeader, UnavailableError.
         """
         leader = self._require_leader()
-        if self._journal.members.find(node_id) is None:
-            member = Member(PeerId(node_id, ANY_LIFE), address, voting=False)
-            leader.change(self._journal.members.with_member(member))
+        known = self._journal.members.find(node_id)
+        member = known or Member(PeerId(node_id, ANY_LIFE), address, voting=False)
+        if known is None or known.address != address:
+            leader.change(self._journal.members.with_member(replace(member, address=address)))
 
     def remove_member(self, node_id: int) -> None:
         """Remove a node; a leader that removes itself steps down then. Raises NotLeader, UnavailableError."""
@@ -231,6 +233,16 @@ class RaftNode:
         raise NotLeader("this node does not lead the cluster", 1, leader.node_id if leader else None)
 
     # what comes out
+
+    @property
+    def leads_term(self) -> int | None:
+        """The term that this peer leads, None where it does not lead."""
+        return self._journal.term if isinstance(self._role, Leader) else None
+
+    @property
+    def committed_term(self) -> int | None:
+        """The term of the last entry that is known to be committed; None where this log does not have it."""
+        return self._journal.term_at(self._replica.commit_index)
 
     @property
     def committed_index(self) -> int:
@@ -251,56 +263,76 @@ class RaftNode:
         return reads
 
     def snapshot_to_install(self) -> SnapshotMark | None:
-        """A snapshot that has arrived whole: make it the durable state, then call `snapshot_installed`."""
+        """A snapshot that has arrived whole: make it the durable state, then call `snapshot_installed`, or
+        `discard_snapshot`. That may take long; entries up to it may come meanwhile.
+        """
         received = self._replica.received_snapshot
-        return received[0] if received is not None and self._journal.is_synced else None
+        if received is None or self._halted or not self._journal.is_synced:
+            return None
+        if received[0].log_index <= self._replica.commit_index and not self._offered:
+            self.discard_snapshot()  # the entries have come already
+            return None
+        self._offered = True
+        return received[0]
 
     def snapshot_installed(self) -> None:
         """The state machine's durable state is that of the snapshot. To be called when all is persisted.
 
-        Raises LogUnavailable, StorageFull; then the journal has to be opened anew.
+        Raises LogUnavailable, StorageFull; the journal will follow.
         """
         assert self._replica.received_snapshot is not None
         mark, sender = self._replica.received_snapshot
-        self._journal.install(mark)
-        self._replica.received_snapshot = None
+        self.discard_snapshot()
+        self._installed = mark
+        try:
+            self._journal.install(mark)
+        except UnavailableError:
+            self._restart()
+            raise
+        self._installed = None
         self._replica.commit(mark.log_index)
         self._replica.release_held()
         self._replica.send_synced(sender, AppendAnswer(True, self._replica.commit_index, 0, 0, 0))
 
     def discard_snapshot(self) -> None:
         """The snapshot that has arrived cannot be used; it will be sent again."""
-        self._replica.received_snapshot = None
+        self._replica.received_snapshot, self._offered = None, False
 
     def compact(self, index: int) -> None:
         """Forget entries up to index: the state machine's durable state, which `latest` can send, has them.
 
-        Raises LogUnavailable, StorageFull.
+        Raises LogUnavailable, StorageFull; then it may be done or not.
         """
+        if self._halted:
+            raise LogUnavailable("the disk does not give the journal back")
         assert index <= self.committed_index
         self._journal.compact(index)
 
     def status(self) -> RaftStatus:
         """What this peer knows of itself and the cluster."""
-        replica, journal = self._replica, self._journal
-        matched: dict[int, int] = {}
-        reachable = {replica.leader.node_id} if replica.leader and replica.hears_leader() else set()
-        if isinstance(self._role, Leader):
-            lately = replica.clock() - replica.config.election_timeout_s
-            matched = {p.node_id: each.match_index for p, each in self._role.progress.items()}
-            reachable = {p.node_id for p, each in self._role.progress.items() if each.heard_at > lately}
-        return RaftStatus(
-            self._role.name,
-            journal.term,
-            replica.leader,
-            replica.commit_index,
-            journal.last_index,
-            journal.members.members,
-            matched,
-            frozenset(reachable),
-        )
+        return status_of(self._replica, self._role)
 
     # inside
+
+    def _restart(self) -> None:
+        """The disk has refused: go on from what is there, at once or as soon as it can be read."""
+        self._role.leave()
+        self._replica.forget_unsynced()
+        self._halted = True
+        self._role = self.follower_class(self._replica)
+        with suppress(UnavailableError):
+            self._go_on_from_disk()
+
+    def _go_on_from_disk(self) -> None:
+        self._journal.roll_back()
+        if self._installed is not None:
+            self._journal.install(self._installed)
+            self._installed = None
+        if self._journal.cluster_id == 0:
+            self.discard_snapshot()  # it came from a cluster that this peer does not belong to any more
+        self._replica.commit(self._journal.base.log_index)
+        self._role = self._first_role()
+        self._halted = False
 
     def _is_for_us(self, envelope: Envelope) -> bool:
         """Whether a message is from this peer's cluster and meant for this very life of its node."""
@@ -310,8 +342,10 @@ class RaftNode:
         if envelope.target != journal.peer:
             return False
         if isinstance(body, Welcome):
-            return journal.cluster_id == 0
+            return journal.cluster_id in (0, envelope.cluster_id)
         if journal.cluster_id == 0 and envelope.cluster_id != 0:
+            if journal.base.log_index:
+                return False  # its data are not that cluster's
             journal.join_cluster(envelope.cluster_id)  # they know this life: it was founded with, or admitted
             self._go(Next.FOLLOW)
         return envelope.cluster_id == journal.cluster_id != 0

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
 
+from graphdb.errors import UnavailableError
 from graphdb.raft.journal import Journal
-from graphdb.raft.membership import PeerId
-from graphdb.raft.messages import Body, Envelope, SnapshotMark
+from graphdb.raft.membership import ANY_LIFE, PeerId
+from graphdb.raft.messages import Body, Envelope, Hello, SnapshotMark
 
 __all__ = ["Next", "RaftConfig", "ReadOutcome", "Replica", "Role", "SnapshotStore"]
 
@@ -35,7 +36,9 @@ class RaftConfig:
 
 
 class SnapshotStore(Protocol):
-    """Snapshots of the state machine, as bytes that only it understands. Methods may raise LogUnavailable."""
+    """Snapshots of the state machine, as bytes that only it understands. Methods may raise LogUnavailable,
+    `write` also StorageFull; then it is called again with the same offset, or with 0.
+    """
 
     def latest(self) -> SnapshotMark | None:
         """The newest snapshot that can be sent."""
@@ -44,7 +47,10 @@ class SnapshotStore(Protocol):
         """Bytes of a snapshot, and whether they are its last; None where it is gone."""
 
     def write(self, mark: SnapshotMark, offset: int, data: bytes) -> None:
-        """Keep bytes of a snapshot from another peer; offset 0 begins anew."""
+        """Keep bytes of a snapshot from another peer; offset 0 begins anew.
+
+        Raises Malformed where they cannot belong to it: it is asked for again from its beginning.
+        """
 
 
 class Next(Enum):
@@ -100,6 +106,7 @@ class Replica:
         journal: Journal,
         config: RaftConfig,
         address: str,
+        founder_ids: frozenset[int],
         *,
         clock: Callable[[], float],
         dice: Callable[[], float],
@@ -110,6 +117,7 @@ class Replica:
         self.journal = journal
         self.config = config
         self.address = address
+        self._founder_ids = founder_ids
         self.clock = clock
         self.dice = dice
         self.snapshots = snapshots
@@ -117,9 +125,12 @@ class Replica:
         self._synced_commit_index = commit_index  # as of the last sync that went well
         self.leader: PeerId | None = None
         self.leader_heard_at = float("-inf")
+        self.elections = 0  # leaders that this process has seen come, itself included
+        self._led_term = 0  # the last term of which a leader was seen
         self.deadline = 0.0  # when to campaign, unless a leader is heard
         self.reads: list[ReadOutcome] = []
         self.received_snapshot: tuple[SnapshotMark, PeerId] | None = None  # complete, not yet installed
+        self.trouble: UnavailableError | None = None  # what has kept a peer from being fed
         self.sent: list[Envelope] = []
         self._held: list[Envelope] = []
         self.reset_deadline()
@@ -145,6 +156,9 @@ class Replica:
 
     def note_leader(self, leader: PeerId) -> None:
         """A leader of this term has been heard."""
+        if self.journal.term > self._led_term:
+            self._led_term = self.journal.term
+            self.elections += 1
         self.leader = leader
         self.leader_heard_at = self.clock()
         self.reset_deadline()
@@ -170,6 +184,19 @@ class Replica:
     def send_synced(self, target: PeerId, body: Body) -> None:
         """Send when the entries are on disk too."""
         self._post(target, body, self.journal.is_synced)
+
+    def say_hello(self, asked_by: PeerId | None = None, nonce: int = 0) -> None:
+        """Tell all nodes that this one knows of that it is there; whoever leads lets it in.
+
+        asked_by has asked for nonce; the others may reach it where this node does not.
+        """
+        members = {member.peer.node_id for member in self.journal.members.members}
+        others = (self._founder_ids | members) - {self.peer.node_id}
+        targets = {PeerId(node_id, ANY_LIFE) for node_id in others}
+        if asked_by is not None:
+            targets = targets - {PeerId(asked_by.node_id, ANY_LIFE)} | {asked_by}
+        for target in sorted(targets):
+            self.send(target, Hello(self.address, nonce))
 
     def relay(self, envelope: Envelope, target: PeerId) -> None:
         """Send somebody else's message on."""

@@ -235,3 +235,4 @@ class Update:
     text: str = field(repr=False)
     operations: tuple[Operation, ...]
     service_hosts: tuple[Iri | Variable, ...]  # every SERVICE endpoint named anywhere in it
+    base_iri: str | None = None  # as it was passed to the parser

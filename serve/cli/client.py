@@ -1,5 +1,6 @@
 """The service as the commands see it: HTTP calls whose failures are one line for a person."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeAlias
@@ -78,19 +79,30 @@ class Client:
 
     def update(self, text: str) -> dict[str, Any]:
         """Perform a SPARQL update; the answer is the update confirmation."""
-        return self._confirmed("/update", text.encode(), "application/sparql-update", None)
+        return self._record("POST", "/update", text.encode(), "application/sparql-update")
 
     def merge(self, body: bytes, media_type: str, graph: str | None) -> dict[str, Any]:
         """Add an RDF document to a graph; None is the default graph, and what graphs the body names."""
-        return self._confirmed("/data", body, media_type, {"graph": graph} if graph else None)
+        return self._record("POST", "/data", body, media_type, {"graph": graph} if graph else None)
 
-    def _confirmed(
-        self, path: str, body: bytes, content_type: str, params: dict[str, str] | None
+    def cluster(self, method: str, below: str = "", fields: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Ask for the cluster's report, or for a change with these fields below it, which answers with it."""
+        if fields is None:
+            return self._record(method, f"/cluster{below}")
+        return self._record(method, f"/cluster{below}", json.dumps(fields).encode(), "application/json")
+
+    def _record(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        content_type: str | None = None,
+        params: dict[str, str] | None = None,
     ) -> dict[str, Any]:
-        with self.stream("POST", path, content=body, content_type=content_type, params=params) as response:
+        with self.stream(method, path, content=body, content_type=content_type, params=params) as response:
             response.read()
-            confirmation: dict[str, Any] = response.json()
-            return confirmation
+            record: dict[str, Any] = response.json()
+            return record
 
     def health(self) -> dict[str, Any]:
         """The health record, also where its status is not healthy and the HTTP status says so."""

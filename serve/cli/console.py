@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 
 from rich.console import Console
 from rich.progress import (
@@ -19,6 +20,7 @@ from rich.table import Table
 __all__ = [
     "CommandError",
     "LoadProgress",
+    "RecordFormat",
     "UsageError",
     "out",
     "print_table",
@@ -38,6 +40,13 @@ class UsageError(CommandError):
     """The command was called in a way that cannot mean anything."""
 
     exit_code = 2
+
+
+class RecordFormat(StrEnum):
+    """How a record of the service is printed: for a person, or as it is."""
+
+    TABLE = "table"
+    JSON = "json"
 
 
 out = Console(highlight=False, soft_wrap=True)

@@ -2,33 +2,28 @@
 
 import json
 from datetime import timedelta
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from serve.cli.client import DEFAULT_ENDPOINT, Client, Endpoint
-from serve.cli.console import out, print_table
+from serve.cli.console import RecordFormat, out, print_table
 
 __all__ = ["health"]
 
 
-class HealthFormat(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-
-
 def health(
     output: Annotated[
-        HealthFormat, typer.Option("--format", help="How the record is printed.")
-    ] = HealthFormat.TABLE,
+        RecordFormat, typer.Option("--format", help="How the record is printed.")
+    ] = RecordFormat.TABLE,
     endpoint: Endpoint = DEFAULT_ENDPOINT,
 ) -> None:
     """Say how the service is; the exit code is 0 only if it is healthy."""
     with Client(endpoint) as client:
         record = client.health()
-    if output is HealthFormat.JSON:
+    if output is RecordFormat.JSON:
         out.print(json.dumps(record), markup=False)
     else:
         print_table(_health_table(record))
@@ -39,7 +34,7 @@ def health(
 def _health_table(record: dict[str, Any]) -> Table:
     table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
     for key, value in record.items():
-        table.add_row(key.replace("_", " "), _show(key, value))
+        table.add_row(key.replace("_", " "), Text(_show(key, value)))  # no markup: [::1]:7002 is an address
     return table
 
 

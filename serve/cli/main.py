@@ -12,6 +12,7 @@ from typer.exceptions import TyperException
 
 from graphdb.errors import GraphDBError
 from serve.cli.backup import backup, restore
+from serve.cli.cluster import cluster
 from serve.cli.console import CommandError
 from serve.cli.dump import dump
 from serve.cli.health import health
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 for command in (serve, load, query, update, dump, health, backup, restore):
     app.command()(command)
+app.add_typer(cluster, name="cluster")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -9,7 +9,7 @@ from time import perf_counter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from graphdb.node import QueryRequest
+from graphdb.node import Consistency, QueryRequest
 from graphdb.sparql import gate
 from graphdb.sparql.cheap import is_cheap
 from graphdb.sparql.dataset import Dataset
@@ -20,6 +20,7 @@ from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
 from graphdb.store.small_joins import LittleJoin, little_join
 from serve.addresses import request_iri
+from serve.graph.consistency import consistency_of
 from serve.graph.query_accounts import Account
 from serve.graph.query_formats import choose_format
 from serve.graph.query_parameters import QueryParameters, read_query_parameters
@@ -52,6 +53,7 @@ class AskedQuery:
     format: ResultFormat
     timeout_s: float  # from the request's arrival to the last byte of the answer
     min_index: int  # the answer has to be of this log index or a later one; 0 is any
+    consistency: Consistency
     explain: bool  # see `explanation`
     account: Account
 
@@ -137,6 +139,7 @@ class QueryReader:
             choose_format(request, parameters.formats, query.form),
             timeout_s,
             parameters.min_index,
+            consistency_of(request, parameters.consistency),
             parameters.explain,
             Account(text, query.form, began),
         )

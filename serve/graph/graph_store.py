@@ -6,19 +6,23 @@ graph is meant, and every write answers 200 with the update confirmation.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from time import monotonic
 
 from pyoxigraph import NamedNode, Quad
 from starlette.requests import Request
 from starlette.responses import Response
 
 from graphdb.errors import InvalidParameter, NotAcceptable, UnknownGraph
+from graphdb.node import Consistency
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.writing import write_quads
 from serve.addresses import request_iri
 from serve.answers import Pipe, WorkerAnswer, Workers
 from serve.backend import Backend
 from serve.bodies import body_chunks
+from serve.graph.consistency import consistency_of, read_consistency
 from serve.graph.entity_tags import EntityTags
+from serve.graph.idempotency import read_request_id
 from serve.graph.query_parameters import read_min_index
 from serve.graph.update import confirm
 from serve.negotiation import MediaType, Offer, choose
@@ -72,8 +76,7 @@ class GraphStoreEndpoint:
         parameters = Parameters(request.scope["query_string"])
         target = _target(request, parameters)
         syntax = _choose_syntax(request, parameters.one("format"), target)
-        if min_index := read_min_index(parameters):
-            await self._backend.wait_for_index(min_index, self._workers.time_limit_s)
+        await self._catch_up(request, parameters)
         if target.graph is not None and not self._backend.graph_exists(target.graph):
             raise UnknownGraph(target.graph.value)
         index = self._backend.exact_index()
@@ -94,6 +97,16 @@ class GraphStoreEndpoint:
                 pipe.write(chunk)
 
         return WorkerAnswer(self._workers, produce)
+
+    async def _catch_up(self, request: Request, parameters: Parameters) -> None:
+        """Wait until what readers on this node see is as new as the request asks for."""
+        ends = monotonic() + self._workers.time_limit_s
+        consistency = consistency_of(request, read_consistency(parameters))
+        min_index = read_min_index(parameters)
+        if consistency is not Consistency.LOCAL:
+            await self._backend.reach(consistency, ends - monotonic())
+        if min_index:
+            await self._backend.wait_for_index(min_index, max(0.0, ends - monotonic()))
 
     def _state(self, seen: int, exact: int | None, syntax: RdfSyntax) -> dict[str, str]:
         """The headers that say of which state an answer is: of log index seen or later; exact where known."""
@@ -130,12 +143,15 @@ class GraphStoreEndpoint:
             replace=replace,
             # A relative IRI has no meaning in the default graph: the host's name would get into the data.
             base_iri=target.graph.value if target.graph is not None else None,
+            # The body is not at hand: another one under the same key counts as the same request.
+            request_id=read_request_id(request, (syntax.name,)),
         )
         return confirm(confirmation)
 
     async def delete(self, request: Request) -> Response:
         """Delete the named graph, or empty the default graph."""
-        return confirm(await self._backend.delete_graph(_writable_target(request).graph))
+        graph = _writable_target(request).graph
+        return confirm(await self._backend.delete_graph(graph, read_request_id(request, ())))
 
 
 def _writable_target(request: Request) -> _Target:

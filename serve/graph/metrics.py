@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from serve.backend import Backend
+from serve.graph.cluster_metrics import ClusterMetrics
 from serve.graph.result_cache import ResultCache
 
 __all__ = ["Metrics", "MetricsEndpoint", "Outcome"]
@@ -67,27 +68,18 @@ class Metrics:
         self._cache_misses = Counter(
             "service_service_query_cache_misses", "Queries looked for in vain.", registry=self.registry
         )
-        # Counted by whoever holds elections; a node that stands alone never does.
-        self.leader_elections = Counter(
-            "service_service_leader_elections", "Leader elections.", registry=self.registry
-        )
-        self._watch_node(backend)
+        self._watch_queries(backend)
         self._watch_cache(cache)
+        self.registry.register(ClusterMetrics(backend))
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
 
-    def _watch_node(self, backend: Backend) -> None:
+    def _watch_queries(self, backend: Backend) -> None:
         def queries(state: str) -> Callable[[], float]:
             return lambda: sum(query.state == state for query in backend.running_queries())
 
         self._gauge("queries_running", "Queries that readers are at.", queries("running"))
         self._gauge("queries_queued", "Queries that wait for a reader.", queries("queued"))
-        self._gauge("cluster_size", "Members of the cluster.", lambda: len(backend.status().cluster_members))
-        self._gauge(
-            "is_leader",
-            "1 where this node leads, else 0.",
-            lambda: backend.status().role in ("leader", "standalone"),
-        )
 
     def _watch_cache(self, cache: ResultCache) -> None:
         self._gauge("query_cache_bytes", "Memory that kept answers take.", lambda: cache.size)

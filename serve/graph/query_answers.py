@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from graphdb.node import Consistency
 from serve.backend import AnswerStream, Backend
 from serve.graph.asked_query import AskedQuery
 from serve.graph.cheap_answer import answer_here
@@ -38,6 +39,8 @@ class QueryAnswers:
     async def answer(self, asked: AskedQuery) -> Response:
         """The answer; what takes long of it happens while it is sent. Raises what the backend raises."""
         try:
+            if asked.consistency is not Consistency.LOCAL:
+                await self._backend.reach(asked.consistency, asked.left_s)
             if asked.min_index:
                 await self._backend.wait_for_index(asked.min_index, asked.left_s)
             if asked.explain:

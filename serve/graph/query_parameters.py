@@ -4,7 +4,9 @@ import re
 from dataclasses import dataclass
 
 from graphdb.errors import InvalidParameter
+from graphdb.node import Consistency
 from graphdb.sparql.dataset import Dataset
+from serve.graph.consistency import read_consistency
 from serve.parameters import Parameters, read_dataset
 
 __all__ = ["QueryParameters", "read_min_index", "read_query_parameters"]
@@ -22,6 +24,7 @@ class QueryParameters:
     formats: tuple[str, ...]  # names or media types, the preferred one first
     timeout_s: float | None
     min_index: int  # 0 where none is asked for
+    consistency: Consistency | None
     explain: bool  # what the service does with the query is asked for, not its answer
 
     def required_query(self) -> str:
@@ -42,6 +45,7 @@ def read_query_parameters(*encoded: bytes) -> QueryParameters:
         tuple(parameters.many("format")),
         _read_timeout(parameters),
         read_min_index(parameters),
+        read_consistency(parameters),
         _read_explain(parameters),
     )
 

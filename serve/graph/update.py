@@ -1,5 +1,6 @@
 """`/update`: updates by the SPARQL 1.1 Protocol, section 2.2."""
 
+from itertools import chain
 from time import perf_counter
 
 import orjson
@@ -13,6 +14,7 @@ from graphdb.sparql.gate import GateLimits, read_update
 from serve.addresses import request_iri
 from serve.backend import Backend
 from serve.bodies import content_type, read_body, read_text
+from serve.graph.idempotency import read_request_id
 from serve.graph.query_accounts import Account, QueryAccounts, outcome_of
 from serve.parameters import Parameters, read_dataset
 
@@ -20,6 +22,7 @@ __all__ = ["FORM_TYPE", "UPDATE_TYPE", "UpdateEndpoint", "confirm"]
 
 UPDATE_TYPE = "application/sparql-update"
 FORM_TYPE = "application/x-www-form-urlencoded"
+_USING, _USING_NAMED = "using-graph-uri", "using-named-graph-uri"
 # A longer text is parsed on a thread, so that the event loop goes on meanwhile.
 SHORT_TEXT_CHARACTERS = 4_000
 
@@ -62,14 +65,16 @@ class UpdateEndpoint:
 
     async def _apply(self, request: Request, parameters: Parameters, text: str) -> Response:
         account = Account(text, "UPDATE", perf_counter())
-        using = read_dataset(parameters, "using-graph-uri", "using-named-graph-uri")
+        using = read_dataset(parameters, _USING, _USING_NAMED)
+        named = ((name, value) for name in (_USING, _USING_NAMED) for value in parameters.many(name))
+        request_id = read_request_id(request, (text, *chain.from_iterable(named)))
         base_iri = request_iri(request)
         if len(text) <= SHORT_TEXT_CHARACTERS:
             update = read_update(text, base_iri, self._limits)
         else:
             update = await run_in_threadpool(read_update, text, base_iri, self._limits)
         try:
-            confirmation = await self._backend.update(update, using)
+            confirmation = await self._backend.update(update, using, request_id)
         except GraphDBError as error:
             self._accounts.close_update(account, outcome_of(error))
             raise

@@ -71,3 +71,18 @@ def test_a_service_on_a_shared_runtime(shared_ray: subprocess.Popen[bytes], tmp_
         assert shared_ray.poll() is None, "the runtime is not the service's to stop"
     finally:
         service.close()
+
+
+@pytest.mark.usefixtures("shared_ray")
+def test_what_a_killed_command_has_left_gives_way_to_its_next_start(tmp_path: Path) -> None:
+    service = Service(tmp_path / "data")
+    try:
+        service.start()
+        service.update("INSERT DATA { <urn:s> <urn:p> 1 }")
+        service.kill()
+        service.start(wait=False)  # what it finds still answers /health
+        service.wait_until(lambda: "graphdb serves" in service.output, 60)
+        service.update("INSERT DATA { <urn:s> <urn:p> 2 }")
+        assert len(service.select("SELECT * { ?s ?p ?o }")) == 2
+    finally:
+        service.close()

@@ -11,9 +11,9 @@ from tests.simulation.raft.world import run_seed
 
 # The kind of trouble that brings a fault out, where all kinds together seldom do, and a seed to begin with.
 HUNTS: dict[str, tuple[str | None, int]] = {
-    "answers without a term": ("see_saw", 10),
-    "commits earlier terms by counting": ("figure_eight", 30),
-    "doubled vote counts twice": ("race", 24),
+    "answers without a term": ("see_saw", 45),
+    "commits earlier terms by counting": ("figure_eight", 59),
+    "doubled vote counts twice": ("race", 43),
     "changes of members overlap": ("split_and_shrink", 0),
 }
 SEEDS_MAX = 40

@@ -43,6 +43,8 @@ CONFIG = WriterConfig(
 class DyingLog:
     """A log in this process, the way a client sees one whose process may die at any moment."""
 
+    settles_at_once = True
+
     def __init__(self, random: Random, troubles: bool) -> None:
         self.random = random
         self.troubles = troubles
@@ -95,6 +97,9 @@ class DyingLog:
 
     async def status(self) -> LogStatus:
         return LogStatus(self.log.first_index, self.log.last_index)
+
+    async def confirm(self, index: int) -> bool:
+        return True
 
     async def truncate_before(self, index: int) -> None:
         self.log.truncate_before(index)
@@ -219,7 +224,7 @@ def state_after(entries: list[LogEntry], twice: int) -> tuple[set[Quad], set[obj
     for part in (entries[:twice], entries):
         replayer = Replayer(store.apply_many, 0)
         replayer.replay(part)
-        replayer.forget_open_parts()
+        replayer.close()
     return state_of(store)
 
 

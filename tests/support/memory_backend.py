@@ -6,14 +6,17 @@ Planning, staging and applying are the real ones; what is missing is durability.
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from secrets import token_hex
 
 from pyoxigraph import BlankNode, NamedNode, Quad, Store
 
-from graphdb.errors import HostNotAllowed, IndexNotReached
+from graphdb.errors import HostNotAllowed, IndexNotReached, KeyReused
+from graphdb.log.request_ids import key_part
 from graphdb.model import ChangeSet, Confirmation, NamedGraph
+from graphdb.node import ClusterReport, Consistency
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.pieces import Sink
 from graphdb.rdf.reading import read_quads
@@ -32,13 +35,14 @@ from graphdb.store.quad_store import QuadStore
 from graphdb.store.small_joins import LittleJoin
 from graphdb.store.staging import StagedBody, graph_deletion
 from serve.backend import AnswerStream, ClusterMember, Evaluated, NodeStatus, QueryRequest, RunningQuery
+from tests.support.memory_cluster import MemoryCluster
 from tests.support.memory_reader import MemoryReaders, MemoryStream, Write
 
 __all__ = ["MemoryBackend"]
 
 
 class MemoryBackend:
-    """A node that stands alone and forgets everything at its end."""
+    """A node that forgets everything at its end. It stands alone, unless a test puts it in a cluster."""
 
     def __init__(self, *, union_default_graph: bool = False, limits: gate.GateLimits | None = None) -> None:
         self._limits = limits or gate.GateLimits()
@@ -46,6 +50,8 @@ class MemoryBackend:
         self.status_word = "healthy"
         self.entries_at_once = -1  # no join is little, so that tests choose what a reader gets
         self.readers = MemoryReaders()
+        self.peers = MemoryCluster()
+        self._confirmed: dict[bytes, tuple[bytes, Confirmation]] = {}  # ids and answers, by `key_part`
         self._index = 0
         self._is_changing = False
         self._writing = threading.Lock()
@@ -99,14 +105,31 @@ class MemoryBackend:
     def joins_little(self, join: LittleJoin) -> bool:
         return join.fits(self.store, self.entries_at_once)
 
-    async def update(self, update: Update, using: Dataset) -> Confirmation:
-        gate.check(update, self._limits)
-        return await asyncio.to_thread(self._update, update, using)
+    async def reach(self, consistency: Consistency, timeout_s: float) -> None:
+        self.peers.reach(consistency, timeout_s)
 
-    def _update(self, update: Update, using: Dataset) -> Confirmation:
-        with self._writing:
+    async def update(self, update: Update, using: Dataset, request_id: bytes | None = None) -> Confirmation:
+        gate.check(update, self._limits)
+
+        def change() -> Confirmation:
             context = UpdateContext(fresh_blank_node=lambda: BlankNode(token_hex(16)))
             return self._apply([plan_update(update, Overlay(self.store), using, context)])
+
+        return await asyncio.to_thread(self._once, request_id, change)
+
+    def _once(self, request_id: bytes | None, change: Callable[[], Confirmation]) -> Confirmation:
+        with self._writing:
+            if request_id is None:
+                return change()
+            known_id, confirmation = self._confirmed.get(key_part(request_id), (request_id, None))
+            if known_id != request_id:
+                raise KeyReused
+            if confirmation is not None:
+                return replace(confirmation, message="applied before")
+            before, confirmation = self._index, change()
+            if self._index > before:
+                self._confirmed[key_part(request_id)] = request_id, confirmation
+            return confirmation
 
     def _apply(self, parts: Iterable[ChangeSet]) -> Confirmation:
         changes = [part for part in parts if part]
@@ -140,24 +163,36 @@ class MemoryBackend:
         whole_dataset: bool,
         replace: bool,
         base_iri: str | None,
+        request_id: bytes | None = None,
     ) -> Confirmation:
         document = b"".join([chunk async for chunk in body])
 
         def write() -> Confirmation:
             quads = read_quads(document, syntax, base_iri=base_iri)
-            with (
-                StagedBody(quads, graph=graph, whole_dataset=whole_dataset, directory=None) as staged,
-                self._writing,
-            ):
-                return self._apply(staged.parts(self.store, replace=replace))
+            with StagedBody(quads, graph=graph, whole_dataset=whole_dataset, directory=None) as staged:
+                return self._once(request_id, lambda: self._apply(staged.parts(self.store, replace=replace)))
 
         return await asyncio.to_thread(write)
 
-    async def delete_graph(self, graph: NamedNode | None) -> Confirmation:
-        with self._writing:
-            return self._apply(graph_deletion(self.store, graph))
+    async def delete_graph(self, graph: NamedNode | None, request_id: bytes | None = None) -> Confirmation:
+        return self._once(request_id, lambda: self._apply(graph_deletion(self.store, graph)))
+
+    def cluster(self) -> ClusterReport | None:
+        return self.peers.report
+
+    async def add_member(self, node_id: int, address: str) -> None:
+        self.peers.add_member(node_id, address)
+
+    async def remove_member(self, node_id: int) -> None:
+        self.peers.remove_member(node_id)
+
+    async def hand_over(self, node_id: int) -> None:
+        self.peers.hand_over(node_id)
 
     def status(self) -> NodeStatus:
+        report = self.peers.report
+        if report is not None:
+            return self._clustered_status(report)
         return NodeStatus(
             status=self.status_word,
             role="standalone",
@@ -166,6 +201,23 @@ class MemoryBackend:
             current_term=0,
             cluster_members=(ClusterMember(1, "127.0.0.1:7002", "standalone", True),),
             replication_lag=None,
+            index_loaded=True,
+            uptime_seconds=0,
+        )
+
+    def _clustered_status(self, report: ClusterReport) -> NodeStatus:
+        members = tuple(
+            ClusterMember(member.node_id, member.address, member.role, member.reachable)
+            for member in report.members
+        )
+        return NodeStatus(
+            status=self.status_word,
+            role=report.role,
+            node_id=report.node_id,
+            snapshot_index=self._index,
+            current_term=report.term,
+            cluster_members=members,
+            replication_lag=report.commit_index - self._index if report.role == "follower" else None,
             index_loaded=True,
             uptime_seconds=0,
         )

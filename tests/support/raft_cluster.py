@@ -57,13 +57,20 @@ def eventually(condition: Callable[[], bool], what: str, timeout_s: float = 20) 
 class ListMachine:
     """A state machine that is the list of payloads in order, and its own store of snapshots."""
 
+    node: RaftNode  # whose log it follows
+
     def __init__(self) -> None:
         self.applied_index = 0
         self.payloads: list[str] = []
         self._snapshot: tuple[SnapshotMark, bytes] | None = None
         self._incoming = b""
 
-    def apply(self, entries: Sequence[LogEntry]) -> None:
+    def advance(self, committed_index: int) -> None:
+        while entries := self.node.read_committed(self.applied_index + 1):
+            self._apply(entries)
+        assert self.applied_index == committed_index
+
+    def _apply(self, entries: Sequence[LogEntry]) -> None:
         for entry in entries:
             assert entry.log_index == self.applied_index + 1
             self.applied_index += 1
@@ -97,6 +104,8 @@ class ListMachine:
 class ClusterPeer:
     """One node's part: journal, driver, transport. Open from its making until close."""
 
+    snapshot_chunk_bytes = 1000
+
     def __init__(
         self,
         directory: Path,
@@ -109,16 +118,17 @@ class ClusterPeer:
         dice = random.Random()
         files = RealFileSystem()
         log = str(directory / "log")
-        self.machine = ListMachine()
+        self.machine = self.make_machine(directory)
         self.journal = Journal(files, str(directory), log, node_id, lambda: 1 + dice.getrandbits(60))
         node = RaftNode(
             self.journal,
-            RaftConfig(snapshot_chunk_bytes=1000),
+            RaftConfig(snapshot_chunk_bytes=self.snapshot_chunk_bytes),
             founders,
             clock=time.monotonic,
             dice=dice.random,
             snapshots=self.machine,
         )
+        self.machine.node = node
         address = founders[node_id]
         self.transport = PeerTransport(
             loop_thread, node_id, address, credentials, lambda envelope: self.driver.receive(envelope), refuse
@@ -126,6 +136,10 @@ class ClusterPeer:
         self.driver = RaftDriver(loop_thread, node, self.transport, self.machine, founders)
         self.transport.start()
         self.driver.start()
+
+    def make_machine(self, directory: Path) -> ListMachine:
+        """What follows the log; called before there is one."""
+        return ListMachine()
 
     def leads(self) -> bool:
         return self.driver.status().role == "leader"
@@ -165,8 +179,10 @@ class RaftCluster:
         loop_thread: LoopThread,
         size: int = 3,
         credentials: ClusterCredentials | None = None,
+        peer_class: type[ClusterPeer] = ClusterPeer,
     ) -> None:
         self._directory = directory
+        self._peer_class = peer_class
         self._loop_thread = loop_thread
         self._credentials = credentials or ClusterCredentials()
         self.founders = {node_id: f"127.0.0.1:{free_port()}" for node_id in range(1, size + 1)}
@@ -174,10 +190,10 @@ class RaftCluster:
         for node_id in self.founders:
             self.start(node_id)
 
-    def start(self, node_id: int) -> ClusterPeer:
-        peer = ClusterPeer(
-            self._directory / str(node_id), node_id, self.founders, self._loop_thread, self._credentials
-        )
+    def start(self, node_id: int, founders: Mapping[int, str] | None = None) -> ClusterPeer:
+        """founders: what this node is told of the cluster, its own address too."""
+        directory, told = self._directory / str(node_id), founders or self.founders
+        peer = self._peer_class(directory, node_id, told, self._loop_thread, self._credentials)
         self.peers[node_id] = peer
         return peer
 
@@ -228,9 +244,13 @@ class RaftCluster:
 
 
 @contextmanager
-def raft_cluster(directory: Path, credentials: ClusterCredentials | None = None) -> Iterator[RaftCluster]:
+def raft_cluster(
+    directory: Path,
+    credentials: ClusterCredentials | None = None,
+    peer_class: type[ClusterPeer] = ClusterPeer,
+) -> Iterator[RaftCluster]:
     """Three new peers, and an end of them."""
-    cluster = RaftCluster(directory, network_loop(), credentials=credentials)
+    cluster = RaftCluster(directory, network_loop(), credentials=credentials, peer_class=peer_class)
     try:
         yield cluster
     finally:

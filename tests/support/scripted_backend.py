@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from serve.backend import AnswerStream, QueryRequest
 from tests.support.memory_backend import MemoryBackend
+from tests.support.memory_cluster import MemoryCluster
 
 __all__ = ["HANG", "ScriptedBackend", "ScriptedStream", "Step"]
 
@@ -67,3 +68,4 @@ class ScriptedBackend(MemoryBackend):
     def forget(self) -> None:
         """What a test has said."""
         self.start, self.requests, self.exact_indexes = None, [], []
+        self.peers = MemoryCluster()

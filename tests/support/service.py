@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,25 @@ COMMAND = Path(sys.executable).parent / "graphdb"
 class Service:
     """A service of its own port over a data directory. Start it at will; close() it at last."""
 
-    def __init__(self, data_dir: Path, *options: str, port: int | None = None) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *options: str,
+        port: int | None = None,
+        host: str = "127.0.0.1",
+        environment: Mapping[str, str] | None = None,
+        within: Sequence[str] = (),
+    ) -> None:
+        """options are the command's; environment is added to that of this process; within is a command that
+        runs another one somewhere else, such as `ip netns exec NAME`.
+        """
         self.data_dir = data_dir
         self.port = port or free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://{host}:{self.port}"
         self.ready_s = 0.0  # how long the last start took
-        self._options = options
+        self._options = ("--host", host, "--port", str(self.port), *options)
+        self._within = within
+        self._environment = dict(environment or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._client = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
 
@@ -45,15 +59,21 @@ class Service:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the command has been started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self, wait: bool = True) -> "Service":
         """Run the command, wait until the service is healthy."""
         began = time.monotonic()
         with self._output_file.open("wb") as output:
             self._process = subprocess.Popen(
-                [COMMAND, "serve", "--data-dir", self.data_dir, "--port", str(self.port), *self._options],
+                [*self._within, COMMAND, "serve", "--data-dir", self.data_dir, *self._options],
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=self.data_dir.parent,
+                env=os.environ | self._environment,
             )
         if wait:
             self.wait_ready()
@@ -99,6 +119,19 @@ class Service:
         if self._process is not None and self._process.pid in killed:
             self._process.wait(10)
         return killed
+
+    def pause(self) -> None:
+        """SIGSTOP every process, as a machine that stands still for a while."""
+        self._send_all(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """After pause()."""
+        self._send_all(signal.SIGCONT)
+
+    def _send_all(self, number: int) -> None:
+        for pid in self.pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def stop(self, number: int = signal.SIGTERM, timeout_s: float = 30) -> int | None:
         """Ask the command to end; its exit code. It is killed if it does not."""

@@ -66,7 +66,7 @@ class UpdateBuilder(QueryBuilder):
         self._data_labels: set[str] = set()
 
     def update_unit(self, parts: list[Any], start: int, end: int) -> Update:
-        return Update(self.text, tuple(self.operations), tuple(self.service_hosts))
+        return Update(self.text, tuple(self.operations), tuple(self.service_hosts), base_iri=self.passed_base)
 
     def update(self, parts: list[Any], start: int, end: int) -> None:
         """Operations are gathered as they end, for the rule nests as deep as there are operations."""

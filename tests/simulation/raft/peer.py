@@ -3,14 +3,16 @@ crashes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 
 from graphdb.errors import UnavailableError
 from graphdb.log.file_log import FileLogConfig
+from graphdb.log.file_system import FileSystem, storage_error
 from graphdb.model import LogEntry
 from graphdb.raft.journal import Journal, JournalConfig
-from graphdb.raft.membership import PeerId
+from graphdb.raft.membership import Members, PeerId
 from graphdb.raft.message_codec import encode_envelope
 from graphdb.raft.messages import AppendAnswer, Envelope, SnapshotMark
 from graphdb.raft.node import Outcome, Proposal, RaftNode
@@ -23,11 +25,34 @@ __all__ = ["Peer", "Variant", "WatchedJournal"]
 JOURNAL_CONFIG = JournalConfig(FileLogConfig(segment_bytes=1500, reserve_bytes=500), recent_bytes_max=400)
 
 
+def refuse_at_times(disk: FileSystem) -> None:
+    """Fail where the disk has a fault: its reads and what is not a file on it do not fail by themselves."""
+    assert isinstance(disk, LossyFileSystem)
+    try:
+        disk.fault("read")
+    except OSError as error:
+        raise storage_error(error, "reading") from error
+
+
 class WatchedJournal(Journal):
     """Tells the checker what is written, and refuses to take back what was applied."""
 
     checker: Checker
     applied_index: Callable[[], int]
+
+    @property
+    def disk_index(self) -> int:
+        """The last entry in the files, whether it still counts or not."""
+        return self._log.last_index
+
+    def read(self, from_index: int, bytes_max: int) -> list[LogEntry]:
+        if from_index < self._recent_first:
+            refuse_at_times(self._file_system)
+        return super().read(from_index, bytes_max)
+
+    def _read_entry(self, index: int) -> LogEntry:
+        refuse_at_times(self._file_system)
+        return super()._read_entry(index)
 
     def append(self, entries: Sequence[LogEntry]) -> None:
         for entry in entries:
@@ -65,6 +90,7 @@ class Machine:
 class Snapshots:
     """The `SnapshotStore` of a peer. Durable ones survive crashes whole, as renamed directories do."""
 
+    disk: LossyFileSystem
     durable: Machine = field(default_factory=Machine)
     incoming: bytearray = field(default_factory=bytearray)
 
@@ -72,6 +98,7 @@ class Snapshots:
         return self.durable.mark
 
     def read(self, mark: SnapshotMark, offset: int, bytes_max: int) -> tuple[bytes, bool] | None:
+        refuse_at_times(self.disk)
         if mark != self.durable.mark:
             return None
         content = self.durable.chain * 8
@@ -79,6 +106,7 @@ class Snapshots:
         return piece, offset + len(piece) >= len(content)
 
     def write(self, mark: SnapshotMark, offset: int, data: bytes) -> None:
+        refuse_at_times(self.disk)
         if offset == 0:
             self.incoming.clear()
         assert offset == len(self.incoming)
@@ -114,12 +142,12 @@ class Peer:
         self.post = post
         self.config = config
         self.disk = variant.file_system(random)
-        self.snapshots = Snapshots()
+        self.snapshots = Snapshots(self.disk)
         self.machine = Machine()
         self.node: RaftNode | None = None
         self.journal: WatchedJournal | None = None
         self.paused_until = 0.0
-        self.proposals: list[tuple[Proposal, bytes, int]] = []
+        self.proposals: list[tuple[Proposal, list[bytes], int]] = []
         self.reads: dict[int, _Read] = {}
         self.life = node_id
 
@@ -147,6 +175,11 @@ class Peer:
             self.life = self.random.getrandbits(63) + 1
         return self.life
 
+    def begin_with_data(self, index: int, chain: bytes) -> None:
+        """Have a state of a time when the node stood alone."""
+        mark = SnapshotMark(index, 0, Members())
+        self.snapshots.durable = Machine(mark, index, chain)
+
     def stop(self, lose: Callable[[], None]) -> None:
         """Be killed; lose is what the disk makes of it."""
         self.node = self.journal = None
@@ -157,24 +190,22 @@ class Peer:
     def wipe(self) -> None:
         """Lose the disk while stopped."""
         self.disk = self.variant.file_system(self.random)
-        self.snapshots = Snapshots()
+        self.snapshots = Snapshots(self.disk)
         self.machine = Machine()
 
     def work(self) -> None:
-        """Do what the node's owner does after events. Raises what the disk raises; Crash included."""
+        """Do what the node's owner does after events, which a disk that refuses does not end."""
         node = self.node
         assert node is not None
-        self._send(node)
-        try:
+        with suppress(UnavailableError):
+            self._send(node)
             node.persist()
-        except UnavailableError:
-            return
-        self._send(node)
+            self._send(node)
+            self._install(node)
         self._watch(node)
-        self._apply(node)
+        with suppress(UnavailableError):
+            self._apply(node)
         self._answer(node)
-        self._install(node)
-        self._send(node)
 
     def _send(self, node: RaftNode) -> None:
         for envelope in node.take_messages():
@@ -182,10 +213,14 @@ class Peer:
             self.post(self.node_id, envelope.target.node_id, encode_envelope(envelope))
 
     def _check_durable(self, envelope: Envelope) -> None:
-        """Nothing is said that is not on disk."""
+        """Nothing is said that is not on disk.
+
+        An answer of an earlier term may be of entries that a later leader has taken back since, in memory.
+        """
         assert self.journal is not None
-        body = envelope.body
-        if isinstance(body, AppendAnswer) and body.accepted and body.log_index > self.journal.synced_index:
+        body, journal = envelope.body, self.journal
+        on_disk = journal.synced_index if envelope.term == journal.term else journal.disk_index
+        if isinstance(body, AppendAnswer) and body.accepted and body.log_index > on_disk:
             raise Violation(f"entry {body.log_index} is acknowledged and not synced")
 
     def _watch(self, node: RaftNode) -> None:
@@ -206,11 +241,12 @@ class Peer:
         mark = node.snapshot_to_install()
         if mark is None:
             return
-        if mark.log_index > self.machine.applied_index:
-            chain = bytes(self.snapshots.incoming[:16])
-            self.checker.saw_snapshot(mark.log_index, chain)
-            self.machine = Machine(mark, mark.log_index, chain)
-            self.snapshots.durable = Machine(mark, mark.log_index, chain)
+        if mark.log_index <= self.machine.applied_index:
+            raise Violation(f"the snapshot at {mark.log_index} would take back what was applied")
+        chain = bytes(self.snapshots.incoming[:16])
+        self.checker.saw_snapshot(mark.log_index, chain)
+        self.machine = Machine(mark, mark.log_index, chain)
+        self.snapshots.durable = Machine(mark, mark.log_index, chain)
         node.snapshot_installed()
 
     # clients
@@ -220,9 +256,7 @@ class Peer:
         assert self.node is not None
         proposal = self.node.propose(entries, expected_index)
         if proposal is not None:
-            for position, entry in enumerate(entries):
-                index = proposal.first_index + position
-                self.proposals.append((Proposal(index, index, proposal.raft_term), entry.payload, floor))
+            self.proposals.append((proposal, [entry.payload for entry in entries], floor))
 
     def read(self, ticket: int) -> None:
         """A client begins a linearizable read at this node. Raises UnavailableError."""
@@ -231,16 +265,7 @@ class Peer:
         self.reads[ticket] = _Read(self.checker.floor)
 
     def _answer(self, node: RaftNode) -> None:
-        waiting = []
-        for proposal, payload, floor in self.proposals:
-            outcome = node.outcome(proposal)
-            if outcome is Outcome.LOST:
-                self.checker.saw_lost(payload)
-            elif outcome is Outcome.COMMITTED and proposal.last_index <= self.machine.applied_index:
-                self.checker.saw_acknowledged(proposal.last_index, payload, floor)
-            else:
-                waiting.append((proposal, payload, floor))
-        self.proposals = waiting
+        self.proposals = [each for each in self.proposals if not self._tell(node, *each)]
         for outcome_of_read in node.take_reads():
             read = self.reads.get(outcome_of_read.ticket)
             if read is not None:
@@ -250,21 +275,36 @@ class Peer:
                 self.checker.saw_read(self.machine.applied_index, read.floor)
                 del self.reads[ticket]
 
+    def _tell(self, node: RaftNode, proposal: Proposal, payloads: list[bytes], floor: int) -> bool:
+        """Tell a client what has become of its entries; whether that is known."""
+        outcome = node.outcome(proposal)
+        if outcome is Outcome.LOST:
+            for payload in payloads:
+                self.checker.saw_lost(payload)
+        elif outcome is Outcome.PARTLY:
+            self.checker.saw_lost(payloads[-1])
+        elif outcome is Outcome.UNKNOWN or proposal.last_index > self.machine.applied_index:
+            return False
+        else:
+            for position, payload in enumerate(payloads):
+                self.checker.saw_acknowledged(proposal.first_index + position, payload, floor)
+        return True
+
     # the operator
 
-    def checkpoint(self, keep: int) -> None:
-        """Make a durable snapshot, and compact the log up to `keep` entries before it."""
+    def checkpoint(self, keep_bytes: int) -> None:
+        """Make a durable snapshot, and compact the log, but for so many bytes of it."""
         node, journal = self.node, self.journal
         assert node is not None
         assert journal is not None
         index = self.machine.applied_index
         raft_term = journal.term_at(index)
-        if raft_term is None or not journal.is_synced or index == 0:
+        if raft_term is None or not 0 < index <= node.committed_index:
             return
         mark = SnapshotMark(index, raft_term, journal.members_at(index))
         self.machine.mark = mark
         self.snapshots.durable = Machine(mark, index, self.machine.chain)
-        node.compact(max(index - keep, 0))
+        node.compact(journal.compactable_index(index, keep_bytes))
 
     def peer_id(self) -> PeerId | None:
         return self.journal.peer if self.journal is not None else None

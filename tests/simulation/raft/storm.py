@@ -181,7 +181,7 @@ class Storm:
 
     def _checkpoint(self, peer: Peer) -> None:
         for each in self._random.sample([*self._world.peers.values()], 2):
-            keep = self._random.choice([0, 0, 3])
+            keep = self._random.choice([0, 0, 300])
             self._world.ask(each, lambda node, each=each, keep=keep: each.checkpoint(keep))  # type: ignore[misc]
 
     def _transfer(self, peer: Peer) -> None:

@@ -74,6 +74,14 @@ class World:
             for node_id in addresses
         }
         self._working: set[int] = set()
+        self.first_index = 1  # of the cluster's own entries
+        if self.random.random() < 0.25:
+            self._begin_with_data(self.random.choice([1, 7, 100]))
+
+    def _begin_with_data(self, index: int) -> None:
+        """The founding node stood alone before."""
+        self.first_index = index + 1
+        self.peers[1].begin_with_data(index, self.checker.begin_with_data(index))
 
     # time
 
@@ -108,10 +116,20 @@ class World:
         if peer.paused_until > self.now:
             self.at(peer.paused_until - self.now, lambda: self._deliver(target, data))
             return
-        peer.node.receive(decode_envelope(data))
-        self.work_soon(peer)
+        node = peer.node
+        self._have(peer, lambda: node.receive(decode_envelope(data)))
 
     # peers
+
+    def _have(self, peer: Peer, do: Callable[[], None]) -> None:
+        """Have a node do something, and work soon. A disk that refuses does not end it; a crash does."""
+        try:
+            do()
+        except UnavailableError:
+            pass
+        except Crash:
+            self._restart(peer)
+        self.work_soon(peer)
 
     def start(self, peer: Peer) -> None:
         """Start a node, and again a little later where its disk fails."""
@@ -134,8 +152,7 @@ class World:
         if peer.node is not node or peer.node is None:
             return
         if peer.paused_until <= self.now:
-            peer.node.tick()
-            self.work_soon(peer)
+            self._have(peer, peer.node.tick)
         self.at(TICK_S * (0.8 + 0.4 * self.random.random()), lambda: self._tick(peer, node))
 
     def work_soon(self, peer: Peer) -> None:
@@ -155,7 +172,7 @@ class World:
         known = len(self.checker.applied)
         try:
             peer.work()
-        except (Crash, UnavailableError):
+        except Crash:
             self._restart(peer)
         journals = [each.journal for each in self.peers.values() if each.journal is not None]
         if len(self.checker.applied) > known:
@@ -169,15 +186,9 @@ class World:
 
     def ask(self, peer: Peer, operation: Callable[[RaftNode], None]) -> None:
         """Ask a node for something that it may refuse."""
-        if peer.node is None or peer.paused_until > self.now:
-            return
-        try:
-            operation(peer.node)
-        except UnavailableError:
-            pass
-        except Crash:
-            self._restart(peer)
-        self.work_soon(peer)
+        node = peer.node
+        if node is not None and peer.paused_until <= self.now:
+            self._have(peer, lambda: operation(node))
 
     # clients
 
@@ -185,15 +196,11 @@ class World:
         """One client does one thing; then another, soon."""
         peer = self.random.choice([*self.peers.values()])
         if peer.node is not None and peer.paused_until <= self.now:
-            try:
-                if self.random.random() < 0.5:
-                    self._propose(peer, self.random.choice([1, 1, 2, 5]))
-                else:
-                    self._tickets += 1
-                    peer.read(self._tickets)
-            except UnavailableError:
-                pass
-            self.work_soon(peer)
+            if self.random.random() < 0.5:
+                self._have(peer, lambda: self._propose(peer, self.random.choice([1, 1, 2, 5])))
+            else:
+                self._tickets += 1
+                self._have(peer, lambda: peer.read(self._tickets))
         self.at(self.random.random() * 0.03, self.client)
 
     def burst(self, peer: Peer) -> None:
@@ -215,7 +222,7 @@ class World:
 
     def newest_members(self) -> tuple[int, frozenset[object]]:
         """The newest configuration that was applied anywhere: (index of its entry, voters)."""
-        for index in range(len(self.checker.applied), 0, -1):
+        for index in range(len(self.checker.applied), self.first_index - 1, -1):
             payload = self.checker.applied[index - 1].payload
             kind = self.checker.entries[index, self.checker.applied[index - 1].raft_term][0]
             if kind is EntryKind.MEMBERS:
@@ -233,14 +240,15 @@ class World:
 
 
 def fail_disk(peer: Peer, random: Random) -> None:
-    """Let the disk fail, or the machine stop, at one of the next operations."""
+    """Let the machine stop, or the disk fail, at one of the next operations and perhaps for some time."""
     left = random.randrange(1, 25)
     error = random.choice([None, None, errno.ENOSPC, errno.EIO])
+    failures = random.choice([1, 1, 4, 40])
 
     def fault(operation: str) -> None:
         nonlocal left
         left -= 1
-        if left == 0:
+        if -failures < left <= 0:
             if error is None:
                 raise Crash
             raise OSError(error, "no")

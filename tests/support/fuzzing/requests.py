@@ -39,6 +39,7 @@ NUMBERS = (b"0", b"1", b"-1", b"0.001", b"1e9", b"nan", b"inf", b"9" * 30, b"", 
 PATHS = (
     *(b"/sparql", b"/update", b"/data", b"/data/x", b"/data/%2e%2e/x"),
     *(b"/queries", b"/queries/x", b"/queries/%ff"),
+    *(b"/cluster", b"/cluster/members", b"/cluster/members/2", b"/cluster/leader"),
     *(b"/health", b"/metrics", b"/", b"//", b"/sparql/", b"/nope"),
     *(b"/%00", b"*", b"http://other/sparql", b"/../etc"),
 )  # fmt: skip

@@ -211,11 +211,12 @@ def test_configured_but_unenforced_stops_serve(
     graphdb: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "graphdb.toml").write_text("[cluster]\nenabled = true\n")
+    text = "[authentication]\nenabled = true\nbasic = {enabled = true}\n"
+    (tmp_path / "graphdb.toml").write_text(text)
     done = graphdb("serve")
     assert (done.exit_code, done.err) == (
         1,
-        "graphdb: cluster.enabled is configured, but this version does not enforce it yet\n",
+        "graphdb: authentication.enabled is configured, but this version does not enforce it yet\n",
     )
 
 

@@ -40,6 +40,7 @@ def test_loads_add_up(loaded: Path) -> None:
         "FORMAT",
         "applied",
         "log",
+        "requests",
         "scratch",
         "service.lock",
         "store",
@@ -117,7 +118,10 @@ def test_half_a_backup_is_refused(graphdb: Run, loaded: Path, tmp_path: Path, mi
     assert not (tmp_path / "other").exists()
 
 
-@pytest.mark.parametrize("moved", [(), ("store",), ("store", "log"), ("store", "log", "applied")])
+@pytest.mark.parametrize(
+    "moved",
+    [(), ("store",), ("store", "log"), ("store", "log", "requests"), ("store", "log", "requests", "applied")],
+)
 def test_adoption_goes_on_where_it_was_cut_short(
     graphdb: Run, loaded: Path, tmp_path: Path, moved: tuple[str, ...]
 ) -> None:

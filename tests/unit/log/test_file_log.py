@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from graphdb.errors import CorruptionError, LogUnavailable, OutcomeUnknown, StorageFull
+from graphdb.log.codec import entry_bytes
 from graphdb.log.file_log import FileLog, FileLogConfig, begin_log
 from graphdb.log.file_system import RealFileSystem, replace_file
 from graphdb.model import EntryKind, LogEntry
@@ -70,6 +71,34 @@ def test_compaction_drops_whole_segments_only() -> None:
     log.truncate_before(1000)
     assert log.last_index == 40
     assert indexes(log) == list(range(log.first_index, 41))
+
+
+def naive_index_before(sizes: dict[int, int], index: int, size: int) -> int:
+    """The same by adding up entry by entry."""
+    while size > 0 and index in sizes:
+        size -= sizes[index]
+        index -= 1
+    return index
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_how_far_back_so_many_bytes_go(seed: int) -> None:
+    random = Random(seed)
+    log = FileLog(LossyFileSystem(random), "log", FileLogConfig(segment_bytes=900, reserve_bytes=100))
+    sizes: dict[int, int] = {}
+    while log.last_index < 60:
+        batch = [
+            entry(log.last_index + 1 + i, bytes(random.randrange(200))) for i in range(random.randrange(1, 5))
+        ]
+        log.append(batch)
+        sizes |= {each.log_index: entry_bytes(len(each.payload)) for each in batch}
+        if random.random() < 0.1:
+            log.truncate_after(log.last_index - 1)
+    log.truncate_before(20)
+    sizes = {index: sizes[index] for index in range(log.first_index, log.last_index + 1)}
+    for index in range(log.first_index - 1, log.last_index + 1):
+        for size in (0, 1, 200, 600, 1000, 2500, 100_000, random.randrange(5000)):
+            assert log.index_before(index, size) == naive_index_before(sizes, index, size), (index, size)
 
 
 def test_entries_can_be_taken_back_across_segments() -> None:

@@ -99,6 +99,40 @@ def test_compaction_keeps_the_place_and_the_members(journal: Journal, disk: Loss
             each.read(6, 1)
 
 
+@pytest.mark.parametrize(
+    ("index", "keep_bytes", "expected"),
+    [(9, 0, 9), (9, 1, 8), (9, 250, 6), (7, 250, 4), (9, 100_000, 0), (9, None, 0), (0, 5, 0)],
+)
+def test_what_a_peer_that_lags_a_little_needs_is_kept(
+    journal: Journal, index: int, keep_bytes: int | None, expected: int
+) -> None:
+    assert journal.compactable_index(index, keep_bytes) == expected  # an entry has some 100 bytes
+    journal.compact(3)
+    assert journal.compactable_index(max(index, 3), keep_bytes) == max(expected, 3)
+
+
+def test_compaction_while_something_waits_for_the_disk(journal: Journal, disk: LossyFileSystem) -> None:
+    journal.truncate_after(8)
+    journal.append([entry(9, 7)])
+    journal.set_term(7, None)
+    journal.compact(8)
+    assert (terms(journal), journal.is_synced) == ([5, 7, None], False)
+    journal.roll_back()
+    assert terms(journal) == [5, 5, None]
+    assert journal.term == 7  # was written with the snapshot's place
+
+
+def test_a_log_that_begins_with_data(disk: LossyFileSystem) -> None:
+    journal = open_journal(disk)
+    mark = SnapshotMark(40, 0, Members())
+    journal.install(mark)
+    for each in (journal, reopen(journal, disk)):
+        assert (each.base, each.last_index, each.last_term, each.members) == (mark, 40, 0, Members())
+    each.append([entry(41, 1)])
+    each.sync()
+    assert terms(reopen(each, disk)) == [0, 1, None]
+
+
 def test_a_snapshot_that_fits_keeps_what_follows(journal: Journal) -> None:
     journal.install(SnapshotMark(7, 5, TWO))
     assert terms(journal) == [5, 5, 5, None]

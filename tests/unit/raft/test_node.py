@@ -1,94 +1,29 @@
 """Single peers and small clusters, message by message; `tests/simulation/test_raft.py` has the storms."""
 
+import errno
 from collections.abc import Callable
 from dataclasses import replace
-from random import Random
+from typing import NoReturn
 
 import pytest
 
-from graphdb.errors import NotLeader, Overloaded, StorageFull, UnavailableError
-from graphdb.model import EntryKind, LogEntry
+from graphdb.errors import ConfigError, LogUnavailable, NotLeader, Overloaded, StorageFull, UnavailableError
+from graphdb.model import EntryKind
 from graphdb.raft.journal import Journal
-from graphdb.raft.membership import PeerId
+from graphdb.raft.membership import Members, PeerId
 from graphdb.raft.messages import (
     Append,
     AppendAnswer,
     Body,
     Envelope,
+    Hello,
     SnapshotMark,
     VoteAnswer,
     VoteRequest,
 )
-from graphdb.raft.node import Outcome, RaftNode
+from graphdb.raft.node import Outcome, Proposal, RaftNode
 from graphdb.raft.replica import RaftConfig
-from tests.simulation.lossy_file_system import LossyFileSystem
-
-
-class NoSnapshots:
-    def latest(self) -> SnapshotMark | None:
-        return None
-
-    def read(self, mark: SnapshotMark, offset: int, bytes_max: int) -> tuple[bytes, bool] | None:
-        return None
-
-    def write(self, mark: SnapshotMark, offset: int, data: bytes) -> None:
-        raise AssertionError("no snapshot is sent here")
-
-
-class Cluster:
-    """Nodes whose mail is delivered at once, unless they are cut off."""
-
-    def __init__(self, size: int, config: RaftConfig | None = None) -> None:
-        self.now = 0.0
-        self.cut_off: set[int] = set()
-        self.keep: Callable[[Envelope], bool] = lambda envelope: True
-        self.disks = {node_id: LossyFileSystem(Random(node_id)) for node_id in range(1, size + 1)}
-        self.config = config or RaftConfig()
-        self.founders = {node_id: f"host{node_id}:7002" for node_id in self.disks}
-        self.nodes = {node_id: self.open(node_id) for node_id in self.disks}
-
-    def open(self, node_id: int) -> RaftNode:
-        random = Random(node_id)
-        journal = Journal(self.disks[node_id], "state", "log", node_id, lambda: random.getrandbits(60))
-        return RaftNode(
-            journal,
-            self.config,
-            self.founders,
-            clock=lambda: self.now,
-            dice=random.random,
-            snapshots=NoSnapshots(),
-        )
-
-    def settle(self) -> None:
-        """Deliver mail until there is none."""
-        busy = True
-        while busy:
-            busy = False
-            for node_id, node in self.nodes.items():
-                mail = node.take_messages()
-                node.persist()
-                for envelope in mail + node.take_messages():
-                    busy = True
-                    reachable = not {node_id, envelope.target.node_id} & self.cut_off
-                    if reachable and self.keep(envelope) and envelope.target.node_id in self.nodes:
-                        self.nodes[envelope.target.node_id].receive(envelope)
-
-    def run(self, seconds: float) -> None:
-        end = self.now + seconds
-        while self.now < end:
-            self.now += 0.02
-            for node in self.nodes.values():
-                node.tick()
-            self.settle()
-
-    def leader(self) -> tuple[int, RaftNode]:
-        leading = {i: n for i, n in self.nodes.items() if n.status().role == "leader"}
-        newest = max(leading, key=lambda node_id: leading[node_id].status().term)
-        return newest, self.nodes[newest]
-
-
-def entry(payload: bytes = b"x") -> LogEntry:
-    return LogEntry(0, 0, EntryKind.CHANGES, bytes(16), 0, payload)
+from tests.support.raft_nodes import Cluster, entry, is_append_behind
 
 
 @pytest.fixture
@@ -175,6 +110,122 @@ def test_a_leader_without_a_majority_steps_down_and_answers_no_read(cluster: Clu
     assert leader.outcome(proposal) is Outcome.LOST
 
 
+def depose(cluster: Cluster, reaching: int) -> tuple[RaftNode, Proposal, RaftNode]:
+    """Have a leader propose five entries of which the others get only so many; the next leader, with all
+    nodes back, has committed nothing but those and its own first.
+    """
+    old_id, old = cluster.leader()
+    cluster.keep = lambda envelope: not is_append_behind(envelope, 2 + reaching)
+    proposal = old.propose([entry()] * 5)
+    assert proposal is not None
+    cluster.settle()
+    cluster.cut_off = {old_id}
+    cluster.keep = lambda envelope: True
+    cluster.run(3)
+    assert old.outcome(proposal) is Outcome.UNKNOWN
+    cluster.cut_off = set()
+    cluster.run(1)
+    new_id, new = cluster.leader()
+    assert new_id != old_id
+    assert new.committed_index == 3 + reaching < proposal.last_index
+    return old, proposal, new
+
+
+def test_a_proposal_is_lost_as_soon_as_one_of_its_places_is_taken(cluster: Cluster) -> None:
+    old, proposal, new = depose(cluster, reaching=0)
+    assert old.outcome(proposal) is Outcome.LOST
+    assert old.outcome(replace(proposal, first_index=5)) is Outcome.LOST  # terms never fall along a log
+    assert new.outcome(proposal) is Outcome.LOST
+
+
+def test_a_proposal_may_be_kept_in_part() -> None:
+    cluster = Cluster(3, RaftConfig(append_bytes_max=1))  # each entry goes alone
+    cluster.run(1)
+    old, proposal, new = depose(cluster, reaching=2)
+    for node in (old, new):
+        assert node.outcome(proposal) is Outcome.PARTLY
+        assert node.outcome(replace(proposal, last_index=4)) is Outcome.COMMITTED
+        assert node.outcome(replace(proposal, first_index=5)) is Outcome.LOST
+    new.propose([entry()] * 9)
+    cluster.run(1)
+    assert old.outcome(proposal) is Outcome.PARTLY
+
+
+def test_a_member_may_have_a_new_address(cluster: Cluster) -> None:
+    leader_id, leader = cluster.leader()
+    moved = leader_id % 3 + 1
+    leader.add_member(moved, "elsewhere:7002")
+    cluster.run(1)
+    for node in cluster.nodes.values():
+        members = {member.peer.node_id: member for member in node.status().members}
+        assert (members[moved].address, members[moved].voting) == ("elsewhere:7002", True)
+    before = leader.status().last_index
+    leader.add_member(moved, "elsewhere:7002")
+    assert leader.status().last_index == before
+
+
+# a founder with data
+
+
+def with_data(cluster: Cluster, node_id: int, index: int) -> None:
+    """Have a node begin as one that stood alone until now."""
+    cluster.nodes[node_id] = cluster.open(node_id, SnapshotMark(index, 0, Members()))
+
+
+def test_a_cluster_may_be_founded_on_data() -> None:
+    cluster = Cluster(3)
+    with_data(cluster, 1, 40)
+    cluster.run(1)
+    assert [node.status().commit_index for node in cluster.nodes.values()] == [40, 0, 0]  # no snapshot yet
+    cluster.snapshots[1].offer(SnapshotMark(40, 0, Members()), b"the store")
+    cluster.run(2)
+    leader_id, leader = cluster.leader()
+    assert leader_id == 1
+    assert [each.kind for each in leader.read_committed(41)] == [EntryKind.MEMBERS, EntryKind.NOTHING]
+    assert [node.committed_index for node in cluster.nodes.values()] == [42, 42, 42]
+    assert cluster.snapshots[3].received == b"the store"
+    assert all(node.status().is_voter for node in cluster.nodes.values())
+
+
+def test_a_single_node_goes_on_with_its_data() -> None:
+    cluster = Cluster(1)
+    with_data(cluster, 1, 40)
+    cluster.run(1)
+    assert cluster.nodes[1].status().last_index == cluster.nodes[1].committed_index == 42
+
+
+def test_only_the_founding_node_may_begin_with_data() -> None:
+    cluster = Cluster(3)
+    with pytest.raises(ConfigError, match="node 2 has data of its own, but node 1"):
+        with_data(cluster, 2, 40)
+    assert cluster.open(2).status().last_index == 0  # nothing was noted
+
+
+def test_a_node_with_data_is_not_let_into_a_cluster(cluster: Cluster) -> None:
+    if cluster.leader()[0] == 1:
+        cluster.leader()[1].transfer_leadership(2)
+        cluster.run(1)
+    before = cluster.leader()[1].status().members
+    cluster.begin_anew(1)
+    with_data(cluster, 1, 40)
+    with pytest.raises(ConfigError, match="begins with an empty data directory"):
+        cluster.run(1)
+    assert cluster.leader()[1].status().members == before
+
+
+def test_leaders_that_come_are_counted_once(cluster: Cluster) -> None:
+    assert [node.status().elections for node in cluster.nodes.values()] == [1, 1, 1]
+    old_id, _ = cluster.leader()
+    cluster.cut_off = {old_id}
+    cluster.run(3)
+    cluster.cut_off = set()
+    cluster.run(1)
+    assert [node.status().elections for node in cluster.nodes.values()] == [2, 2, 2]
+    statuses = {node_id: node.status() for node_id, node in cluster.nodes.items()}
+    assert {node_id: status.peer.node_id for node_id, status in statuses.items()} == {1: 1, 2: 2, 3: 3}
+    assert all(status.is_voter for status in statuses.values())
+
+
 def test_a_node_that_was_cut_off_unseats_nobody(cluster: Cluster) -> None:
     leader_id, leader = cluster.leader()
     term = leader.status().term
@@ -208,9 +259,7 @@ def test_a_transfer_to_a_dead_node_is_given_up(cluster: Cluster) -> None:
 
 def test_members_come_and_go_one_at_a_time(cluster: Cluster) -> None:
     leader_id, leader = cluster.leader()
-    cluster.disks[4] = LossyFileSystem(Random(4))
-    cluster.founders = {**cluster.founders, 4: "host4:7002"}
-    cluster.nodes[4] = cluster.open(4)
+    cluster.begin_anew(4)
     leader.add_member(4, "host4:7002")
     with pytest.raises(UnavailableError, match="under way"):
         leader.remove_member(leader_id % 3 + 1)
@@ -236,21 +285,43 @@ def test_a_wiped_node_comes_back_as_another_peer(cluster: Cluster) -> None:
     leader_id, leader = cluster.leader()
     wiped = leader_id % 3 + 1
     before = {member.peer for member in leader.status().members}
-    cluster.disks[wiped] = LossyFileSystem(Random(99))
-    random = Random(99)
-    journal = Journal(cluster.disks[wiped], "state", "log", wiped, lambda: random.getrandbits(60))
-    cluster.nodes[wiped] = RaftNode(
-        journal,
-        cluster.config,
-        cluster.founders,
-        clock=lambda: cluster.now,
-        dice=random.random,
-        snapshots=NoSnapshots(),
-    )
+    cluster.begin_anew(wiped)
     cluster.run(1)
     after = {member.peer for member in leader.status().members}
-    assert before - after != after - before == {journal.peer}
+    assert before - after != after - before == {cluster.nodes[wiped].status().peer}
     assert all(member.voting for member in cluster.nodes[wiped].status().members)
+
+
+def test_a_node_whose_admission_is_lost_asks_again() -> None:
+    cluster = Cluster(5)
+    cluster.run(1)
+    old_id, old = cluster.leader()
+    wiped = old_id % 5 + 1
+    cluster.begin_anew(wiped)
+    cluster.keep = lambda envelope: envelope.target.node_id == wiped or not is_append_behind(envelope, 2)
+    cluster.run(0.4)
+    life = cluster.nodes[wiped].status().peer
+    assert life in [member.peer for member in old.status().members]  # but not for ever
+    assert cluster.nodes[wiped].status().role == "follower"  # it is no newcomer any more
+    cluster.cut_off = {old_id, wiped}
+    cluster.keep = lambda envelope: True
+    cluster.run(3)
+    assert life not in [member.peer for member in cluster.leader()[1].status().members]
+    cluster.cut_off = set()
+    cluster.run(3)
+    assert life in {member.peer for member in cluster.leader()[1].status().members if member.voting}
+    assert cluster.nodes[wiped].committed_index == cluster.leader()[1].committed_index
+
+
+def test_a_cluster_is_not_founded_with_those_of_another(cluster: Cluster) -> None:
+    cluster.begin_anew(1)
+    newcomer = cluster.nodes[1].status().peer
+    for node_id in (2, 3):
+        peer = cluster.nodes[node_id].status().peer
+        hello = Hello(cluster.founders[node_id], newcomer.life)
+        cluster.nodes[1].receive(Envelope(77, 1, peer, newcomer, hello))
+    cluster.nodes[1].tick()
+    assert cluster.nodes[1].status().role == "newcomer"
 
 
 def test_too_much_that_is_uncommitted_is_refused() -> None:
@@ -262,6 +333,23 @@ def test_too_much_that_is_uncommitted_is_refused() -> None:
         leader.propose([entry()])
     cluster.settle()
     assert leader.propose([entry()]) is not None
+
+
+def failing(operation: str, times: int = 1) -> Callable[[str], None]:
+    """A fault: the next so many operations of that kind find the disk full."""
+    left = times
+
+    def fault(found: str) -> None:
+        nonlocal left
+        if found == operation and left > 0:
+            left -= 1
+            raise OSError(errno.ENOSPC, "full")
+
+    return fault
+
+
+def unreadable(*_: object) -> NoReturn:
+    raise LogUnavailable("unreadable")
 
 
 def test_a_disk_that_fails_takes_back_what_was_not_acknowledged(cluster: Cluster) -> None:
@@ -280,6 +368,77 @@ def test_a_disk_that_fails_takes_back_what_was_not_acknowledged(cluster: Cluster
     assert (leader.status().role, leader.status().last_index) == ("follower", 2)
     cluster.run(2)
     assert cluster.leader()[1].propose([entry()]) is not None
+
+
+def test_a_journal_that_cannot_be_read_again_is_waited_for(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then the node says nothing, and the others go on."""
+    leader_id, leader = cluster.leader()
+    disk = cluster.disks[leader_id]
+    disk.fault = failing("write")
+    proposal = leader.propose([entry()])
+    assert proposal is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "_read_entry", unreadable)
+        with pytest.raises(StorageFull):
+            leader.persist()
+        for _ in range(2):
+            with pytest.raises(LogUnavailable, match="unreadable"):
+                leader.tick()
+        leader.persist()
+        assert leader.take_messages() == []
+        with pytest.raises(NotLeader):
+            leader.propose([entry()])
+        with pytest.raises(LogUnavailable):
+            leader.compact(1)
+        assert (leader.status().role, leader.leads_term) == ("follower", None)
+        del cluster.nodes[leader_id]
+        cluster.run(3)
+    cluster.nodes[leader_id] = leader
+    cluster.run(1)
+    new = cluster.leader()[1]
+    assert new is not leader
+    assert leader.committed_index == new.committed_index == 3
+    assert leader.outcome(proposal) is Outcome.LOST
+
+
+def test_a_snapshot_is_noted_as_soon_as_the_disk_takes_it() -> None:
+    cluster = Cluster(3)
+    with_data(cluster, 1, 40)
+    cluster.snapshots[1].offer(SnapshotMark(40, 0, Members()), b"the store")
+    cluster.on_install = lambda node_id: setattr(cluster.disks[node_id], "fault", failing("create", 30))
+    cluster.run(3)
+    assert cluster.refusals[3] > 5
+    assert cluster.snapshots[3].received == b"the store"
+    assert cluster.nodes[3].committed_index == cluster.leader()[1].committed_index >= 42
+    assert cluster.snapshots[3].installations == 1
+
+
+def test_where_one_peers_entries_cannot_be_read_the_others_are_fed(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leader_id, leader = cluster.leader()
+    behind = leader_id % 3 + 1
+    cluster.cut_off = {behind}
+    for _ in range(3):
+        leader.propose([entry()])
+        cluster.settle()
+    read = Journal.read
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "read", lambda *args: unreadable() if args[1] <= 4 else read(*args))
+        cluster.cut_off = set()
+        cluster.run(1)
+        assert str(leader.take_trouble()) == "unreadable"
+        assert leader.take_trouble() is None
+        proposal = leader.propose([entry()])
+        assert proposal is not None
+        cluster.run(1)
+        assert leader.outcome(proposal) is Outcome.COMMITTED
+        assert leader.status().reachable == {1, 2, 3} - {leader_id}
+        assert cluster.nodes[behind].committed_index < 4
+    cluster.run(1)
+    assert cluster.nodes[behind].committed_index == leader.committed_index
 
 
 def test_nothing_is_acknowledged_or_voted_before_it_is_on_disk(cluster: Cluster) -> None:

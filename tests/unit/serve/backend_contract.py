@@ -18,14 +18,18 @@ from graphdb.errors import (
     HostNotAllowed,
     IndexNotReached,
     InvalidParameter,
+    KeyReused,
     LimitExceeded,
     NotAcceptable,
+    NotClustered,
     QueryCancelled,
     QueryTimeout,
     RdfSyntaxError,
     UnknownGraph,
 )
+from graphdb.log import request_ids
 from graphdb.model import Confirmation
+from graphdb.node import Consistency
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
@@ -100,6 +104,34 @@ class BackendContract:
     @staticmethod
     def lines(node: Backend) -> list[str]:
         return sorted(str(quad) for quad in node.dataset_quads())
+
+    def test_a_request_that_is_sent_again_takes_effect_once(self, node: Backend) -> None:
+        insert = parse_update("INSERT DATA { <http://x/s> <http://x/p> 1 }", None)
+        sent, other = (request_ids.keyed("k", "POST", b"/update", (text,)) for text in (b"1", b"2"))
+        first = self.run(node.update(insert, Dataset(), sent))
+        self.update(node, "DELETE WHERE { ?s ?p ?o }")
+        again = self.run(node.update(insert, Dataset(), sent))
+        assert again == replace(first, message="applied before")
+        assert self.lines(node) == []
+        with pytest.raises(KeyReused):
+            self.run(node.update(insert, Dataset(), other))
+        assert self.lines(node) == []
+
+    def test_graphs_are_written_and_deleted_once_for_one_request(self, node: Backend) -> None:
+        put, delete = (request_ids.fresh(bytes([number] * 16)) for number in (1, 2))
+
+        def write() -> Confirmation:
+            options = {"graph": G, "whole_dataset": False, "replace": True, "base_iri": None}
+            return self.run(
+                node.write_graph(body(ONE), RdfSyntax.N_TRIPLES, **options, request_id=put)  # type: ignore[arg-type]
+            )
+
+        first = write()
+        deleted = self.run(node.delete_graph(G, delete))
+        assert (first.affected_triples, deleted.affected_triples) == (1, 1)
+        assert write() == replace(first, message="applied before")
+        assert self.run(node.delete_graph(G, delete)) == replace(deleted, message="applied before")
+        assert not node.graph_exists(G)
 
     def test_a_write_is_visible_at_the_index_it_confirms(self, node: Backend) -> None:
         before = node.snapshot_index()
@@ -239,6 +271,16 @@ class BackendContract:
         assert (status.status, status.role) == ("healthy", "standalone")
         assert status.snapshot_index == node.snapshot_index()
         assert [member.node_id for member in status.cluster_members] == [status.node_id]
+
+    def test_every_read_level_holds_on_a_node_that_stands_alone(self, node: Backend) -> None:
+        for consistency in Consistency:
+            self.run(node.reach(consistency, 0.0))
+
+    def test_a_node_that_stands_alone_has_no_cluster(self, node: Backend) -> None:
+        assert node.cluster() is None
+        for change in (node.add_member(2, "127.0.0.1:7012"), node.remove_member(2), node.hand_over(2)):
+            with pytest.raises(NotClustered):
+                self.run(change)
 
     # Queries that readers evaluate
 

@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 import graphdb.errors
-from graphdb.errors import GraphDBError, UnavailableError
+from graphdb.errors import GraphDBError, OutcomeUnknown, UnavailableError
 from serve.errors import failure_response, status_of
 
 EXPECTED = {
@@ -17,9 +17,12 @@ EXPECTED = {
     "HostNotAllowed": 403,
     "IndexNotReached": 503,
     "InvalidParameter": 400,
+    "KeyReused": 422,
     "LimitExceeded": 400,
+    "LogCompacted": 503,
     "LogUnavailable": 503,
     "NotAcceptable": 406,
+    "NotClustered": 409,
     "NotLeader": 503,
     "OutcomeUnknown": 503,
     "Overloaded": 503,
@@ -66,3 +69,10 @@ def test_status_and_body(name: str) -> None:
         assert body["error"] == "internal server error"
     else:
         assert body["error"] == str(error)
+
+
+def test_what_may_have_been_stored_says_so() -> None:
+    """503 to a write means that nothing was stored, unless the message says this."""
+    answer = failure_response(OutcomeUnknown("no majority has answered"))
+    error = "no majority has answered: the outcome is unknown"
+    assert orjson.loads(bytes(answer.body)) == {"error": error, "status": 503}

@@ -22,12 +22,12 @@ def test_round_trip(kind: type) -> None:
     "failure",
     [
         Failure(),
-        Failure(kind="NotLeader", arguments="{"),
-        Failure(kind="NotLeader", arguments="[]"),
-        Failure(kind="NotLeader", arguments="7"),
-        Failure(kind="NotLeader", arguments="[1, 2, 3, 4, 5]"),
-        Failure(kind="SystemExit", arguments="[]"),
-        Failure(kind="CorruptionError", arguments='["a", "b"]'),
+        Failure(error=b'{"kind": "NotLeader", "arguments": {}'),
+        Failure(error=b'{"kind": "NotLeader", "arguments": []}'),
+        Failure(error=b'{"kind": "NotLeader", "arguments": 7}'),
+        Failure(error=b'{"kind": "NotLeader", "arguments": [1, 2, 3, 4, 5]}'),
+        Failure(error=b'{"kind": "SystemExit", "arguments": []}'),
+        Failure(error=b'{"kind": "CorruptionError", "arguments": ["a", "b"]}'),
     ],
     ids=["empty", "no JSON", "too few", "no list", "too many", "none of ours", "damage"],
 )

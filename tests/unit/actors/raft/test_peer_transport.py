@@ -8,13 +8,14 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 
 import grpc.aio
 import pytest
 
 from actors.loop_thread import LoopThread
-from actors.raft import incoming_links, outgoing_link
+from actors.raft import incoming_links, outgoing_link, peer_transport, visitors
 from actors.raft.credentials import ClusterCredentials, TlsFiles
 from actors.raft.incoming_links import Forwarded
 from actors.raft.peer_transport import PeerTransport
@@ -22,6 +23,7 @@ from actors.raft.pieces import FRAME_BYTES_MAX, frames_of
 from actors.raft.proofs import PROTOCOL_VERSION, Handshake
 from actors.raft.raft_pb2 import Frame, Greeting, Opening, Piece, Proof, Request
 from actors.raft.raft_service import FrameCall, make_channel, open_call
+from actors.raft.visitors import Visitors
 from benchmarks.service import free_port
 from graphdb.errors import ConfigError, LogUnavailable, NotLeader, OutcomeUnknown
 from graphdb.model import EntryKind, LogEntry
@@ -272,6 +274,80 @@ def test_a_node_without_a_cluster_is_heard(network: Network) -> None:
     eventually(lambda: two.received == [hello], "it is heard")
 
 
+# who is elsewhere than known
+
+
+def test_a_peer_at_another_address_is_answered_there(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peer_transport, "VISIT_S", 0.3)
+    monkeypatch.setattr(visitors, "VISIT_S", 0.3)
+    one, before, after = network.end(1), network.end(2), network.end(2)
+    one.connect(before)
+    after.connect(one)
+    eventually(lambda: one.transport.reachable() == {2} and after.transport.reachable() == {1}, "connected")
+
+    def is_answered() -> bool:
+        after.send(1, 5)
+        one.send(2, 6)
+        return bool(after.tickets())
+
+    eventually(is_answered, "it is answered where it is")
+    other_life = replace(envelope(1, 2, 7), target=PeerId(2, 10))
+    one.transport.send([other_life])
+    eventually(lambda: 7 in before.tickets(), "another life of it is where it was")
+    network.stop(after)  # it says nothing more
+
+    def is_known_again() -> bool:
+        one.send(2, 8)
+        return 8 in before.tickets()
+
+    eventually(is_known_again, "it is looked for where it is known to be")
+
+
+def test_a_node_without_an_address_of_ours_is_answered(network: Network) -> None:
+    one, two = network.end(1), network.end(2)
+    two.connect(one)
+    eventually(lambda: two.transport.reachable() == {1}, "connected")
+
+    def is_answered() -> bool:
+        two.send(1, 5)
+        one.send(2, 6)
+        return bool(two.tickets())
+
+    eventually(is_answered, "it is answered")
+    assert one.forward(2, b"request").result(5) == b"request"
+
+
+def test_a_hello_is_handed_on(network: Network) -> None:
+    one, two, three = network.end(1), network.end(2), network.end(3)
+    two.connect(one)
+    eventually(lambda: two.transport.reachable() == {1}, "connected")
+    hello = Envelope(0, 0, PeerId(3, 9), PeerId(1, 9), Hello(three.address, 0))
+    two.transport.send([hello])
+    eventually(lambda: one.received == [hello], "it is heard")
+
+    def is_answered() -> bool:
+        one.transport.send([envelope(1, 3, 4, cluster_id=0)])
+        return bool(three.tickets())
+
+    eventually(is_answered, "who has said it is answered")
+    assert two.transport.reachable() == {1}
+
+
+@pytest.mark.parametrize("address", ["", "nowhere", "0.0.0.0:7002", "[::]:7002", "10.0.0.1:7002", "a:0"])
+def test_an_address_that_is_none_is_not_called(address: str) -> None:
+    met = Visitors(OPEN, lambda: 0.0)
+    assert not met.meet(PeerId(2, 9), address, "127.0.0.1:7002")
+    assert met.addresses == {}
+
+
+def test_so_many_visitors_and_no_more() -> None:
+    met = Visitors(SECRET, lambda: 0.0)
+    changed = [met.meet(PeerId(2, life), "10.0.0.1:7002", None) for life in range(1, 30)]
+    assert changed == [True] * 16 + [False] * 13
+
+
 # strangers with a connection
 
 
@@ -356,8 +432,8 @@ def test_a_greeting_that_is_none_is_refused(network: Network, frames: list[Frame
         (message(b"garbage"), "cut short"),
         (message(b"G" * 200), "not a message of this version"),
         (message(encode_envelope(envelope(5, 1, 1))[:-1]), "cut short"),
-        (message(encode_envelope(envelope(6, 1, 1))), "a message of or for another node"),
-        (message(encode_envelope(envelope(5, 2, 1))), "a message of or for another node"),
+        (message(encode_envelope(envelope(6, 1, 1))), "a message of another node"),
+        (message(encode_envelope(envelope(5, 2, 1))), "a message for another node"),
         ([greeting()], "a frame that is not a piece of a message"),
         ([Frame(piece=Piece(data=b"", last=False))], "an empty piece"),
         ([Frame(piece=Piece(data=bytes(1 << 20)))] * 161, "a message of more than 167772160 bytes"),
@@ -484,7 +560,7 @@ def test_a_fault_of_the_other_node_leaves_the_outcome_unknown(
     one, two = network.end(1), network.end(2, OPEN, raising(ZeroDivisionError("its own business")))
     one.connect(two)
     eventually(lambda: one.transport.reachable() == {2}, "connected")
-    with pytest.raises(OutcomeUnknown, match=r"^the node that was asked has failed$"):
+    with pytest.raises(OutcomeUnknown, match=r"^the node that was asked has failed: "):
         one.forward(2).result(5)
     assert "its own business" in caplog.text
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.service import free_port
 from graphdb.errors import CorruptionError, LogUnavailable, NotLeader, OutcomeUnknown, StorageFull
 from tests.support.raft_cluster import RaftCluster, data_entry, eventually, raft_cluster
 
@@ -78,6 +79,8 @@ def test_a_minority_answers_neither_writes_nor_reads(cluster: RaftCluster) -> No
     with pytest.raises((OutcomeUnknown, NotLeader)):
         leader.propose("lost", timeout_s=1.5).result(5)
     with pytest.raises(NotLeader):
+        leader.driver.propose([data_entry(b"never")], 1, timeout_s=0.5).result(5)
+    with pytest.raises(NotLeader):
         leader.driver.read_index(timeout_s=0.5).result(5)
     assert leader.machine.payloads == []
 
@@ -122,6 +125,47 @@ def test_a_wiped_peer_is_taken_in_again(cluster: RaftCluster) -> None:
     cluster.leader().propose("b").result(5)
     assert_all_have(cluster, ["a", "b"])
     eventually(lambda: is_voter(cluster, wiped), "it has a vote again")
+
+
+def elsewhere() -> str:
+    return f"127.0.0.1:{free_port()}"
+
+
+def member_address(cluster: RaftCluster, node_id: int) -> str | None:
+    members = cluster.leader().driver.status().members
+    return next((member.address for member in members if member.peer.node_id == node_id), None)
+
+
+def test_a_wiped_peer_may_come_back_at_another_address(cluster: RaftCluster) -> None:
+    wiped, address = cluster.follower_ids()[0], elsewhere()
+    cluster.leader().propose("a").result(5)
+    cluster.stop(wiped)
+    cluster.wipe(wiped)
+    cluster.start(wiped, {**cluster.founders, wiped: address})
+    eventually(lambda: is_voter(cluster, wiped) and member_address(cluster, wiped) == address, "it is in")
+    cluster.leader().propose("b").result(5)
+    assert_all_have(cluster, ["a", "b"])
+
+
+def test_a_peer_may_move(cluster: RaftCluster) -> None:
+    moved, other = cluster.follower_ids()
+    cluster.leader().propose("a").result(5)
+    cluster.stop(moved)
+    cluster.start(moved, {**cluster.founders, moved: elsewhere()})
+    cluster.leader().propose("b").result(5)
+    assert_all_have(cluster, ["a", "b"])
+    cluster.stop(other)  # so nothing goes without the one that has moved
+    cluster.leader().propose("c", timeout_s=10).result(11)
+    assert_all_have(cluster, ["a", "b", "c"])
+
+
+def test_an_added_peer_may_run_elsewhere_and_know_only_a_follower(cluster: RaftCluster) -> None:
+    cluster.leader().propose("a").result(5)
+    known, address = cluster.follower_ids()[0], elsewhere()
+    cluster.change(lambda node: node.add_member(4, elsewhere()))
+    cluster.start(4, {known: cluster.founders[known], 4: address})
+    eventually(lambda: is_voter(cluster, 4) and member_address(cluster, 4) == address, "it is in")
+    assert_all_have(cluster, ["a"])
 
 
 def test_a_node_is_added_and_another_removed(cluster: RaftCluster) -> None:

@@ -1,0 +1,89 @@
+"""`ClusterFollower`: what a node's port knows of its cluster, kept up to date by watching the log."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+
+from actors.raft.log_requests import ClusterView
+from actors.raft.raft_log_client import RaftLogClient
+from graphdb.errors import NotLeader, UnavailableError
+
+__all__ = ["ClusterFollower"]
+
+logger = logging.getLogger(__name__)
+_LEADERLESS_S = 3.0  # so long an election may take; who asks then is refused at once
+_AGAIN_S = 0.1
+
+
+class ClusterFollower:
+    """For one event loop."""
+
+    def __init__(self, node_id: int, log: RaftLogClient, on_view: Callable[[ClusterView], None]) -> None:
+        """on_view hears of each new view."""
+        self.view: ClusterView | None = None
+        self._node_id = node_id
+        self._log = log
+        self._on_view = on_view
+        self._changed = asyncio.Event()
+        self._leader_seen_at = 0.0
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._leader_seen_at = asyncio.get_running_loop().time()
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        """Watch no more."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        version = committed = 0
+        while True:
+            try:
+                view = await self._log.watch(version, committed)
+            except UnavailableError:
+                self._lose()  # the log is being started again
+                await asyncio.sleep(_AGAIN_S)
+                continue
+            version, committed = view.version, view.committed_index
+            self._take(view)
+
+    def _take(self, view: ClusterView) -> None:
+        self.view = view
+        if view.leader_id is not None:
+            self._leader_seen_at = asyncio.get_running_loop().time()
+        self._on_view(view)
+        self._tell()
+
+    def _lose(self) -> None:
+        self.view = None
+        self._tell()
+
+    def _tell(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def change(self, timeout_s: float) -> None:
+        """Return when the view has changed, or the time is up."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._changed.wait()
+
+    @property
+    def leads(self) -> bool:
+        """Whether this node leads, as far as it knows."""
+        return self.view is not None and self.view.role == "leader"
+
+    async def leader(self) -> int:
+        """The node that leads; while one is being elected, wait. Raises NotLeader."""
+        while (view := self.view) is None or view.leader_id is None:
+            waited_s = asyncio.get_running_loop().time() - self._leader_seen_at
+            if waited_s >= _LEADERLESS_S:
+                raise NotLeader("the cluster has no leader: no majority of its nodes is in reach")
+            await self.change(_LEADERLESS_S - waited_s)
+        return view.leader_id

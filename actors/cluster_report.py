@@ -1,0 +1,98 @@
+"""What a node in a cluster says of itself: `/health`, `/cluster` and the metrics."""
+
+from dataclasses import replace
+
+from actors.raft.log_requests import ClusterView, ViewedMember
+from graphdb.node import ClusterMember, ClusterReport, NodeStatus, PeerReport
+
+__all__ = ["cluster_report", "node_status"]
+
+
+def node_status(own: NodeStatus, view: ClusterView | None) -> NodeStatus:
+    """The health record. own: the store's, as if it stood alone; view: None while the log is silent."""
+    if view is None:
+        return replace(
+            own,
+            status=_worse(own.status, "degraded"),
+            role="follower",
+            cluster_members=(),
+            replication_lag=None,
+        )
+    lag = max(0, view.committed_index - own.snapshot_index) if view.role != "leader" else None
+    return replace(
+        own,
+        status=_status_word(own.status, view),
+        role=_interface_role(view.role),
+        current_term=view.term,
+        cluster_members=tuple(_health_member(member, own.node_id, view) for member in view.members),
+        replication_lag=lag,
+    )
+
+
+def cluster_report(own: NodeStatus, view: ClusterView | None) -> ClusterReport:
+    """The report; it knows of nobody while the log does not answer."""
+    if view is None:
+        return ClusterReport(own.node_id, "follower", 0, None, 0, 0, own.snapshot_index, 0, 0, ())
+    return ClusterReport(
+        node_id=own.node_id,
+        role=_role_of(own.node_id, view),
+        term=view.term,
+        leader_id=view.leader_id,
+        commit_index=view.committed_index,
+        last_index=view.last_index,
+        applied_index=own.snapshot_index,
+        elections=view.elections,
+        messages_dropped=view.messages_dropped,
+        members=tuple(
+            PeerReport(
+                member.node_id,
+                member.address,
+                _member_role(member, own.node_id, view),
+                member.reachable,
+                member.matched_index if member.node_id != own.node_id else _own_match(view),
+            )
+            for member in view.members
+        ),
+    )
+
+
+def _status_word(own: str, view: ClusterView) -> str:
+    if view.failure is not None:
+        return "error"
+    if view.leader_id is None or not all(member.reachable for member in view.members):
+        return _worse(own, "degraded")
+    return own
+
+
+def _worse(own: str, other: str) -> str:
+    """`starting` and `error` say more than `degraded`."""
+    return other if own == "healthy" else own
+
+
+def _interface_role(role: str) -> str:
+    """The interface knows leader, follower and candidate; who is in no cluster yet will be a follower."""
+    return role if role in ("leader", "candidate") else "follower"
+
+
+def _health_member(member: ViewedMember, own_id: int, view: ClusterView) -> ClusterMember:
+    role = _interface_role(_member_role(member, own_id, view))
+    return ClusterMember(member.node_id, member.address, role, member.reachable)
+
+
+def _member_role(member: ViewedMember, own_id: int, view: ClusterView) -> str:
+    if member.node_id == own_id and view.role == "candidate":
+        return "candidate"
+    if member.node_id == view.leader_id:
+        return "leader"
+    return "follower" if member.voting else "learner"
+
+
+def _role_of(own_id: int, view: ClusterView) -> str:
+    for member in view.members:
+        if member.node_id == own_id:
+            return _member_role(member, own_id, view)
+    return view.role
+
+
+def _own_match(view: ClusterView) -> int | None:
+    return view.last_index if view.role == "leader" else None

@@ -1,0 +1,35 @@
+"""Errors of this project on their way between processes: the name of the class and its arguments, as JSON."""
+
+import inspect
+import json
+from typing import Any
+
+from graphdb import errors
+from graphdb.errors import GraphDBError, UnavailableError
+
+__all__ = ["decode_error", "encode_error"]
+
+_KINDS: dict[str, type[GraphDBError]] = {
+    name: kind for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, GraphDBError)
+}
+
+
+def encode_error(error: BaseException, otherwise: type[UnavailableError] = UnavailableError) -> bytes:
+    """The bytes of an error; one that this project does not name becomes an `otherwise`."""
+    if _KINDS.get(type(error).__name__) is not type(error):
+        error = otherwise(f"a part of the service failed: {error!r}")
+    return json.dumps({"kind": type(error).__name__, "arguments": error.args}).encode()
+
+
+def decode_error(body: bytes) -> GraphDBError:
+    """The error that encode_error was given. Raises ValueError where these bytes are not of its making."""
+    try:
+        fields = json.loads(body)
+        return _KINDS[fields["kind"]](*map(_as_argument, fields["arguments"]))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"no error: {body[:100]!r}") from error
+
+
+def _as_argument(value: Any) -> Any:
+    """JSON has no tuples, which is what errors hold."""
+    return tuple(value) if isinstance(value, list) else value

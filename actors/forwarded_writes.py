@@ -1,0 +1,140 @@
+"""Writes on their way from the node that was asked to the one that leads: the bytes. It knows no node.
+
+A write is an operation's name (its class's `operation`) and a body: a head, as JSON with its length (4 bytes)
+before it, and the text or document. The answer is a Confirmation as JSON.
+"""
+
+import struct
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+import orjson
+from pyoxigraph import NamedNode
+
+from graphdb.model import Confirmation
+from graphdb.rdf.formats import RdfSyntax
+from graphdb.sparql.dataset import Dataset
+
+__all__ = [
+    "ForwardedWrite",
+    "GraphDeletion",
+    "GraphWrite",
+    "SparqlUpdate",
+    "decode_confirmation",
+    "decode_write",
+    "encode_confirmation",
+]
+
+_LENGTH = struct.Struct("<I")
+
+
+@dataclass(frozen=True, slots=True)
+class SparqlUpdate:
+    """`Backend.update`."""
+
+    operation: ClassVar[str] = "update"
+
+    text: str = field(repr=False)
+    base_iri: str | None
+    using: Dataset
+    since: int  # the write may be in the log behind this index already
+
+    def encode(self) -> bytes:
+        graphs = [
+            [graph.value for graph in part] for part in (self.using.default_graphs, self.using.named_graphs)
+        ]
+        head = {"base_iri": self.base_iri, "using": graphs, "since": self.since}
+        return _join(head, self.text.encode())
+
+    @classmethod
+    def decode(cls, body: bytes) -> "SparqlUpdate":
+        head, text = _split(body)
+        default_graphs, named_graphs = (tuple(map(NamedNode, part)) for part in head["using"])
+        return cls(text.decode(), head["base_iri"], Dataset(default_graphs, named_graphs), head["since"])
+
+
+@dataclass(frozen=True, slots=True)
+class GraphWrite:
+    """`Backend.write_graph`."""
+
+    operation: ClassVar[str] = "write_graph"
+
+    document: bytes = field(repr=False)
+    syntax: RdfSyntax
+    graph: NamedNode | None
+    whole_dataset: bool
+    replace: bool
+    base_iri: str | None
+    since: int
+
+    def encode(self) -> bytes:
+        head = {
+            "syntax": self.syntax.value,
+            "graph": _iri_of(self.graph),
+            "whole_dataset": self.whole_dataset,
+            "replace": self.replace,
+            "base_iri": self.base_iri,
+            "since": self.since,
+        }
+        return _join(head, self.document)
+
+    @classmethod
+    def decode(cls, body: bytes) -> "GraphWrite":
+        head, document = _split(body)
+        syntax = next(syntax for syntax in RdfSyntax if syntax.value == head["syntax"])
+        return cls(document, **head | {"syntax": syntax, "graph": _named(head["graph"])})
+
+
+@dataclass(frozen=True, slots=True)
+class GraphDeletion:
+    """`Backend.delete_graph`."""
+
+    operation: ClassVar[str] = "delete_graph"
+
+    graph: NamedNode | None
+    since: int
+
+    def encode(self) -> bytes:
+        return _join({"graph": _iri_of(self.graph), "since": self.since}, b"")
+
+    @classmethod
+    def decode(cls, body: bytes) -> "GraphDeletion":
+        head, _ = _split(body)
+        return cls(_named(head["graph"]), head["since"])
+
+
+ForwardedWrite: TypeAlias = SparqlUpdate | GraphWrite | GraphDeletion
+_KINDS: dict[str, type[ForwardedWrite]] = {
+    kind.operation: kind for kind in (SparqlUpdate, GraphWrite, GraphDeletion)
+}
+
+
+def decode_write(operation: str, body: bytes) -> ForwardedWrite:
+    """The write. Raises KeyError, ValueError, TypeError, StopIteration where it is none."""
+    return _KINDS[operation].decode(body)
+
+
+def encode_confirmation(confirmation: Confirmation) -> bytes:
+    return orjson.dumps(asdict(confirmation))
+
+
+def decode_confirmation(body: bytes) -> Confirmation:
+    return Confirmation(**orjson.loads(body))
+
+
+def _join(head: dict[str, Any], rest: bytes) -> bytes:
+    encoded = orjson.dumps(head)
+    return b"".join((_LENGTH.pack(len(encoded)), encoded, rest))
+
+
+def _split(body: bytes) -> tuple[dict[str, Any], bytes]:
+    end = _LENGTH.size + _LENGTH.unpack_from(body)[0]
+    return orjson.loads(body[_LENGTH.size : end]), body[end:]
+
+
+def _iri_of(graph: NamedNode | None) -> str | None:
+    return graph.value if graph is not None else None
+
+
+def _named(iri: str | None) -> NamedNode | None:
+    return NamedNode(iri) if iri is not None else None

@@ -1,0 +1,286 @@
+"""`RaftLog`: a node's update log in a cluster, in place of `UpdateLog`: its journal, its part in Raft, its
+port 7002.
+
+What is asked of it comes over the same socket (`RaftLogClient`). Everything happens on one thread, that of
+the socket, of gRPC and of the `RaftDriver`.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from actors.futures import answer, fail
+from actors.log_protocol import LogStatus, decode_index, encode_index
+from actors.log_server import Handler, LogServer, encode_nothing, log_handlers
+from actors.loop_thread import LoopThread
+from actors.raft.cluster_watch import ClusterFacts, ClusterWatch
+from actors.raft.credentials import ClusterCredentials
+from actors.raft.forward_desk import ForwardDesk
+from actors.raft.incoming_links import Forwarded
+from actors.raft.log_requests import (
+    ForwardedRequest,
+    MemberChange,
+    RaftLogRequest,
+    ReceivedSnapshot,
+    decode_change,
+    decode_finish,
+    decode_forward,
+    decode_offer,
+    decode_timeout,
+    decode_watch,
+    encode_requests,
+    encode_view,
+)
+from actors.raft.member_changes import OPERATION, MemberChanges
+from actors.raft.peer_transport import PeerTransport
+from actors.raft.raft_directory import fresh_life, raft_directory
+from actors.raft.raft_driver import RaftDriver
+from actors.raft.snapshots import Snapshots
+from graphdb.config import Settings
+from graphdb.config.service import Cluster
+from graphdb.errors import LogCompacted, UnavailableError
+from graphdb.log.file_system import RealFileSystem
+from graphdb.model import LogEntry
+from graphdb.raft.journal import Journal
+from graphdb.raft.messages import SnapshotMark
+from graphdb.raft.node import RaftNode
+from graphdb.raft.replica import RaftConfig
+from graphdb.raft.wire import Malformed
+
+__all__ = ["RaftLog"]
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+_APPEND_S = 10.0  # until an append that no majority has answered is given up
+_DROP_EVERY_S = 10.0
+
+
+class RaftLog:
+    """This node's part in its cluster. Those methods that begin with submit are for the loop's thread.
+
+    What `append` has returned for is on the disks of a majority. Reads see committed entries only.
+    """
+
+    def __init__(
+        self, settings: Settings, *, config: RaftConfig | None = None, socket_directory: str | None = None
+    ) -> None:
+        """Open the journal and begin to take part.
+
+        Raises ConfigError, LogUnavailable where another process has the log open, CorruptionError.
+        """
+        cluster, data_dir = settings.cluster, settings.server.data_dir
+        self._node_id = cluster.node_id
+
+        self._thread = LoopThread("raft")
+        self._journal = _open_journal(data_dir, cluster.node_id)
+        snapshots = raft_directory(data_dir) / "snapshots"
+        self._snapshots = Snapshots(snapshots, lambda: self._journal.base.log_index)
+        self._completing: tuple[SnapshotMark, Future[Path]] | None = None
+        self._disk = ThreadPoolExecutor(1, "snapshots")
+        founders = _founders_of(cluster)
+        self._node = RaftNode(
+            self._journal,
+            config or RaftConfig(),
+            founders,
+            clock=time.monotonic,
+            dice=random.SystemRandom().random,
+            snapshots=self._snapshots,
+        )
+        self._desk = ForwardDesk()
+        self._transport = PeerTransport(
+            self._thread,
+            cluster.node_id,
+            cluster.address,
+            ClusterCredentials.from_settings(cluster),
+            lambda envelope: self._driver.receive(envelope),
+            self._serve,
+        )
+        self._driver = RaftDriver(self._thread, self._node, self._transport, self, founders)
+        self._watch = ClusterWatch(cluster.node_id, self._facts())
+        self._changes = MemberChanges(
+            cluster.node_id, self._driver, self._transport, lambda: self._watch.view
+        )
+        self._server = LogServer(self._handlers(), str(data_dir / "log"), socket_directory)
+        self._transport.start()
+        self._driver.start()
+        self._thread.run(self._server.start())
+        self._background = [self._begin(self._watch.run()), self._begin(self._drop_snapshots())]
+
+    def endpoint(self) -> str:
+        """The path of the socket, for `RaftLogClient`."""
+        return self._server.path
+
+    def close(self) -> None:
+        """Take no further part, stop listening, let go of the directory."""
+        for task in self._background:
+            task.cancel()
+        self._thread.run(self._server.close())
+        self._driver.close()
+        self._transport.close()
+        self._disk.shutdown()
+        self._snapshots.close()
+        self._journal.close()
+
+    def _facts(self) -> ClusterFacts:
+        return ClusterFacts(
+            status=self._driver.status,
+            open_links=self._transport.reachable,
+            dropped=self._transport.dropped,
+            snapshot_wanted=lambda: self._snapshots.wanted,
+            received=self._received,
+            failure=lambda: None if self._driver.failure is None else str(self._driver.failure),
+        )
+
+    def _handlers(self) -> dict[int, Handler]:
+        return {
+            **log_handlers(self),
+            RaftLogRequest.WATCH: lambda body: (self._watch.watch(*decode_watch(body)), encode_view),
+            RaftLogRequest.READ_INDEX: lambda body: (
+                self._driver.read_index(timeout_s=decode_timeout(body)),
+                encode_index,
+            ),
+            RaftLogRequest.FORWARD: lambda body: (self._forward(*decode_forward(body)), bytes),
+            RaftLogRequest.TAKE: lambda body: (self._desk.take(decode_index(body)), encode_requests),
+            RaftLogRequest.FINISH: lambda body: (
+                _performed(lambda: self._desk.finish(*decode_finish(body))),
+                encode_nothing,
+            ),
+            RaftLogRequest.CHANGE: lambda body: (
+                self._begin(self._change(decode_change(body))),
+                encode_nothing,
+            ),
+            RaftLogRequest.OFFER: lambda body: (self._offer(*decode_offer(body)), encode_nothing),
+            RaftLogRequest.ADOPTED: lambda body: (
+                _performed(lambda: self._snapshots.forget_received(decode_index(body))),
+                encode_nothing,
+            ),
+        }
+
+    # what every log answers; on the loop
+
+    def submit_append(self, entries: list[LogEntry], expected_index: int) -> "Future[int]":
+        """See `UpdateLog.append`. Raises NotLeader, Overloaded (nothing was stored), OutcomeUnknown."""
+        return self._driver.propose(entries, expected_index, timeout_s=_APPEND_S)
+
+    def submit_read(self, from_index: int, max_bytes: int) -> "Future[list[LogEntry]]":
+        """Committed entries, see `UpdateLog.read`. Raises LogCompacted where a snapshot stands for them."""
+        return _performed(lambda: self._read(from_index, max_bytes))
+
+    def submit_status(self) -> "Future[LogStatus]":
+        """What the journal holds; the last entries may not be committed yet, or never be."""
+        return _performed(lambda: LogStatus(self._journal.base.log_index + 1, self._journal.last_index))
+
+    def submit_truncate_before(self, index: int) -> "Future[None]":
+        """Drop entries before index, but for those that a peer that lags a little may need."""
+        return self._begin(self._compact(index - 1))
+
+    def _read(self, from_index: int, max_bytes: int) -> list[LogEntry]:
+        if from_index <= self._journal.base.log_index:
+            raise LogCompacted(f"entry {from_index} is in the snapshot at {self._journal.base.log_index}")
+        return self._node.read_committed(from_index, max_bytes)
+
+    async def _compact(self, index: int) -> None:
+        sent = self._snapshots.oldest_in_use  # whoever has it goes on with the entries behind it
+        bounds = [index, self._node.committed_index, *([] if sent is None else [sent])]
+        self._node.compact(self._journal.compactable_index(min(bounds)))
+
+    # what the driver feeds
+
+    @property
+    def applied_index(self) -> int:
+        """Reads that wait for an index may be answered when the port can read the log so far."""
+        return self._watch.view.committed_index
+
+    def advance(self, committed_index: int) -> None:
+        """See `StateMachine.advance`."""
+        self._watch.advance(committed_index)
+
+    # what a port asks
+
+    def _forward(self, node_id: int, request: ForwardedRequest, timeout_s: float) -> "Future[bytes]":
+        return self._transport.forward(
+            node_id, request.operation, request.body, idempotency_key=request.request_id, timeout_s=timeout_s
+        )
+
+    async def _serve(self, request: Forwarded) -> bytes:
+        if request.operation == OPERATION:
+            return await self._changes.serve(request)
+        return await self._desk.serve(request)
+
+    async def _change(self, change: MemberChange) -> None:
+        if change.kind == "hand over":
+            await self._changes.hand_over()
+        else:
+            await self._changes.perform(change)
+
+    def _offer(self, index: int, tree: str) -> "Future[None]":
+        return self._begin(self._take_offer(index, Path(tree)))
+
+    async def _take_offer(self, index: int, tree: Path) -> None:
+        """A snapshot of the store at index, which is applied, so its entry is in the journal or the last
+        before it.
+        """
+        term = self._journal.term_at(index)
+        if term is None:
+            raise LogCompacted(f"entry {index} is gone meanwhile")
+        self._snapshots.offer(tree, SnapshotMark(index, term, self._journal.members_at(index)))
+
+    def install(self, mark: SnapshotMark) -> bool | None:
+        """See `StateMachine.install`: what has arrived is put on disk; the port then makes it the store."""
+        if self._completing is None or self._completing[0] != mark:
+            self._completing = (mark, self._disk.submit(self._snapshots.complete, mark))
+        completing = self._completing[1]
+        if not completing.done():
+            return None
+        self._completing = None
+        try:
+            completing.result()
+        except (Malformed, UnavailableError) as error:
+            logger.warning("the snapshot at %d cannot be used: %s", mark.log_index, error)
+            return False
+        return True
+
+    async def _drop_snapshots(self) -> None:
+        while True:
+            await asyncio.sleep(_DROP_EVERY_S)
+            self._snapshots.drop_unused()
+
+    def _received(self) -> ReceivedSnapshot | None:
+        """Once the journal goes on behind it: before that, the store and the log would not meet."""
+        received = self._snapshots.received()
+        if received is None or received.mark.log_index > self._journal.base.log_index:
+            return None
+        return ReceivedSnapshot(received.mark.log_index, str(received.tree))
+
+    def _begin(self, coroutine: Coroutine[Any, Any, T]) -> "Future[T]":
+        return asyncio.run_coroutine_threadsafe(coroutine, self._thread.loop)
+
+
+def _open_journal(data_dir: Path, node_id: int) -> Journal:
+    place = str(raft_directory(data_dir))
+    files = RealFileSystem()
+    files.make_directory(place)
+    return Journal(files, place, str(data_dir / "log"), node_id, fresh_life)
+
+
+def _founders_of(cluster: Cluster) -> dict[int, str]:
+    """Addresses by node id, this node's too."""
+    others = (peer.partition("@") for peer in cluster.peers)
+    return {cluster.node_id: cluster.address} | {int(number): address for number, _, address in others}
+
+
+def _performed(perform: Callable[[], T]) -> "Future[T]":
+    """The outcome of something that is done at once."""
+    future: Future[T] = Future()
+    try:
+        result = perform()
+    except Exception as error:  # noqa: BLE001 whoever asked gets it
+        fail(future, error)
+    else:
+        answer(future, result)
+    return future

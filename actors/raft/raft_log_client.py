@@ -1,0 +1,82 @@
+"""`RaftLogClient`: a node's `RaftLog` from its port's side."""
+
+import secrets
+from collections.abc import Awaitable, Callable
+
+from actors.log_client import LogClient
+from actors.log_protocol import decode_index, encode_index
+from actors.raft.log_requests import (
+    ClusterView,
+    ForwardedRequest,
+    MemberChange,
+    RaftLogRequest,
+    decode_requests,
+    decode_view,
+    encode_change,
+    encode_finish,
+    encode_forward,
+    encode_offer,
+    encode_timeout,
+    encode_watch,
+)
+
+__all__ = ["RaftLogClient"]
+
+_CONFIRM_S = 3.0
+
+
+class RaftLogClient(LogClient):
+    """A `LogAccess` whose appends succeed on the leader only, and what else a port asks of its cluster.
+
+    Everything raises LogUnavailable where the log does not answer.
+    """
+
+    settles_at_once = False
+
+    def __init__(self, endpoint: Callable[[], Awaitable[str]]) -> None:
+        """See `LogClient`."""
+        super().__init__(endpoint)
+        self._port = secrets.randbits(63)  # so that the log can tell this port from one before it
+
+    async def confirm(self, index: int) -> bool:
+        """Whether nothing behind index had been stored at the call. Raises NotLeader."""
+        return await self.read_index(_CONFIRM_S) <= index
+
+    async def watch(self, version: int, committed_index: int) -> ClusterView:
+        """The view of the cluster as soon as it is another one, or more is committed; else after a while."""
+        body = encode_watch(version, committed_index)
+        return decode_view(await self._ask(RaftLogRequest.WATCH, body))
+
+    async def read_index(self, timeout_s: float) -> int:
+        """An index that a linearizable read has to see; the log can be read so far. Raises NotLeader."""
+        return decode_index(await self._ask(RaftLogRequest.READ_INDEX, encode_timeout(timeout_s)))
+
+    async def forward(self, node_id: int, request: ForwardedRequest, timeout_s: float) -> bytes:
+        """Have another node perform a request, at most once: its answer.
+
+        Raises what that node raises, LogUnavailable (it was not given to that node), OutcomeUnknown.
+        """
+        return await self._request(RaftLogRequest.FORWARD, encode_forward(node_id, request, timeout_s))
+
+    async def take(self) -> list[ForwardedRequest]:
+        """Requests of other nodes' clients, once there are any. Each must be finished."""
+        return decode_requests(await self._ask(RaftLogRequest.TAKE, encode_index(self._port)))
+
+    async def finish(self, number: int, succeeded: bool, outcome: bytes) -> None:
+        """Answer a request that was taken."""
+        await self._ask(RaftLogRequest.FINISH, encode_finish(number, succeeded, outcome))
+
+    async def change(self, change: MemberChange) -> None:
+        """Have the cluster changed. Raises UnavailableError."""
+        await self._request(RaftLogRequest.CHANGE, encode_change(change))
+
+    async def offer(self, index: int, tree: str) -> None:
+        """Give a snapshot of the state at index for peers that need one; the tree is the log's from then on.
+
+        Raises LogCompacted.
+        """
+        await self._ask(RaftLogRequest.OFFER, encode_offer(index, tree))
+
+    async def adopted(self, index: int) -> None:
+        """The store has become the received snapshot at index."""
+        await self._ask(RaftLogRequest.ADOPTED, encode_index(index))

@@ -1,0 +1,59 @@
+"""Request ids: the 16 bytes that name a write in all of its log entries (`LogEntry.request_id`).
+
+They have the layout of a UUID (RFC 9562), whose version tells how one was made:
+
+    version 4    at random, for a request whose client has given no key
+    version 8    from a client's `Idempotency-Key`: the first half from the key, the method and the target,
+                 the second from the request itself. So the same key with another request can be told.
+
+Entries that were written before there were keys have 16 random bytes; they pass for either.
+"""
+
+import hashlib
+from collections.abc import Iterable
+
+__all__ = ["fresh", "is_keyed", "key_part", "keyed"]
+
+_HALF_BYTES = 8
+_RANDOM, _KEYED = 0x40, 0x80  # the version, in the upper half of byte 6
+_VARIANT = 0x80  # in the upper two bits of byte 8
+
+
+def fresh(random: bytes) -> bytes:
+    """An id of its own, from 16 random bytes."""
+    return _as_uuid(random, _RANDOM)
+
+
+def keyed(key: str, method: str, target: bytes, request: Iterable[bytes]) -> bytes:
+    """The id of every request that a client sends to target (path and query) under this key.
+
+    request is what tells this request from others: texts, parameters, types; in order.
+    """
+    sent_to = _digest((key.encode(), method.encode(), target), b"key")
+    return _as_uuid(sent_to + _digest(request, b"request"), _KEYED)
+
+
+def is_keyed(request_id: bytes) -> bool:
+    """Whether it was made of a client's key."""
+    return request_id[6] & 0xF0 == _KEYED
+
+
+def key_part(request_id: bytes) -> bytes:
+    """What no two requests share that may both take effect: of a keyed id its first half, else all of it."""
+    return request_id[:_HALF_BYTES] if is_keyed(request_id) else request_id
+
+
+def _digest(pieces: Iterable[bytes], purpose: bytes) -> bytes:
+    """8 bytes. Lengths are hashed with the pieces, so that where one ends makes a difference."""
+    digest = hashlib.blake2b(digest_size=_HALF_BYTES, person=purpose)
+    for piece in pieces:
+        digest.update(len(piece).to_bytes(8, "little"))
+        digest.update(piece)
+    return digest.digest()
+
+
+def _as_uuid(sixteen: bytes, version: int) -> bytes:
+    made = bytearray(sixteen)
+    made[6] = made[6] & 0x0F | version
+    made[8] = made[8] & 0x3F | _VARIANT
+    return bytes(made)

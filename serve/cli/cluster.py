@@ -1,0 +1,100 @@
+"""`graphdb cluster`: its members and who leads them, shown and changed."""
+
+import json
+import re
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from serve.cli.client import DEFAULT_ENDPOINT, Client, Endpoint
+from serve.cli.console import RecordFormat, UsageError, out, print_table
+
+__all__ = ["cluster"]
+
+cluster = typer.Typer(help="Show the cluster, change its members, choose who leads.", no_args_is_help=True)
+
+NodeId = Annotated[int, typer.Argument(help="Number of the node.", metavar="NODE_ID", min=1)]
+_NODE_AT = re.compile(r"([1-9][0-9]*)@(.+)", re.ASCII)
+
+
+@cluster.command()
+def status(
+    output: Annotated[
+        RecordFormat, typer.Option("--format", help="How the report is printed.")
+    ] = RecordFormat.TABLE,
+    endpoint: Endpoint = DEFAULT_ENDPOINT,
+) -> None:
+    """Show the members as the node that is asked knows them."""
+    with Client(endpoint) as client:
+        report = client.cluster("GET")
+    if output is RecordFormat.JSON:
+        out.print(json.dumps(report), markup=False)
+        return
+    print_table(_members_table(report))
+    out.print(_summary(report), markup=False)
+
+
+@cluster.command()
+def add(
+    member: Annotated[
+        str, typer.Argument(help="The node's number and address, such as 4@10.0.0.4:7002.", metavar="NODE")
+    ],
+    endpoint: Endpoint = DEFAULT_ENDPOINT,
+) -> None:
+    """Expect a new node, or a known one at another address; it gets its vote when it has caught up."""
+    found = _NODE_AT.fullmatch(member)
+    if not found:
+        raise UsageError(f"{member}: not NODE_ID@HOST:PORT, such as 4@10.0.0.4:7002")
+    node_id, address = int(found[1]), found[2]
+    with Client(endpoint) as client:
+        client.cluster("POST", "/members", {"node_id": node_id, "address": address})
+    out.print(f"node {node_id} at {address} may come; it votes when it has caught up", markup=False)
+
+
+@cluster.command()
+def remove(node_id: NodeId, endpoint: Endpoint = DEFAULT_ENDPOINT) -> None:
+    """Take a node out. It must be wiped before it may come back."""
+    with Client(endpoint) as client:
+        client.cluster("DELETE", f"/members/{node_id}")
+    out.print(f"node {node_id} is no member now", markup=False)
+
+
+@cluster.command()
+def lead(node_id: NodeId, endpoint: Endpoint = DEFAULT_ENDPOINT) -> None:
+    """Hand leadership over, as before a planned stop of the node that leads."""
+    with Client(endpoint) as client:
+        client.cluster("POST", "/leader", {"node_id": node_id})
+    out.print(f"node {node_id} leads", markup=False)
+
+
+def _members_table(report: dict[str, Any]) -> Table:
+    table = Table(show_edge=False, pad_edge=False)
+    for name in ("node", "address", "role", "reachable", "log index", "behind"):
+        table.add_column(name, justify="left" if name in ("address", "role", "reachable") else "right")
+    for member in report["members"]:
+        index = _log_index(member, report)
+        behind = None if index is None else max(0, report["commit_index"] - index)
+        reachable = "yes" if member["reachable"] else "no"
+        address = Text(member["address"])  # an IPv6 address would be read as markup
+        table.add_row(str(member["node_id"]), address, member["role"], reachable, _show(index), _show(behind))
+    return table
+
+
+def _log_index(member: dict[str, Any], report: dict[str, Any]) -> int | None:
+    """How far the member's log goes: a node that does not lead knows that of itself alone."""
+    own = member["node_id"] == report["node_id"]
+    index: int | None = report["last_index"] if own else member["matched_index"]
+    return index
+
+
+def _summary(report: dict[str, Any]) -> str:
+    leader = "nobody leads" if report["leader_id"] is None else f"node {report['leader_id']} leads"
+    cluster_is = f"{leader} in term {report['term']}, index {report['commit_index']} is committed"
+    node_is = f"node {report['node_id']}: index {report['applied_index']} applied"
+    return f"{cluster_is}; {node_is}, elections seen: {report['elections']}"
+
+
+def _show(value: int | None) -> str:
+    return "-" if value is None else str(value)

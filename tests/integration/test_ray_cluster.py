@@ -1,0 +1,151 @@
+"""A cluster whose nodes run on the nodes of one Ray cluster: who runs where, and a Ray node that dies."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from tests.support.ray_cluster import RayCluster
+from tests.support.service import Service, free_port
+
+pytestmark = pytest.mark.ray
+
+PROJECT = Path(__file__).resolve().parents[2]
+NAMES = ("one", "two", "three")  # of Ray nodes, and of what runs on each; the first is Ray's head
+
+
+@pytest.fixture
+def ray_cluster() -> Iterator[RayCluster]:
+    cluster = RayCluster()
+    try:
+        for name in NAMES:
+            cluster.add(name)
+        yield cluster
+    finally:
+        cluster.close()
+
+
+@pytest.fixture
+def services(ray_cluster: RayCluster, tmp_path: Path) -> Iterator[dict[str, Service]]:
+    """Three nodes of one cluster, all started at once, each on its Ray node."""
+    addresses = {name: f"127.0.0.1:{free_port()}" for name in NAMES}
+    started: dict[str, Service] = {}
+    try:
+        for name in NAMES:
+            environment = ray_cluster.environment(name) | _membership(name, addresses)
+            started[name] = Service(tmp_path / name, environment=environment).start(wait=False)
+        for service in started.values():
+            _await_start(service)
+        yield started
+    finally:
+        for service in started.values():
+            service.close()
+
+
+def _membership(name: str, addresses: dict[str, str]) -> dict[str, str]:
+    """The settings that make a service one member of the cluster."""
+    peers = [f"{NAMES.index(other) + 1}@{addresses[other]}" for other in NAMES if other != name]
+    return {
+        "GRAPHDB_CLUSTER__ENABLED": "true",
+        "GRAPHDB_CLUSTER__NODE_ID": str(NAMES.index(name) + 1),
+        "GRAPHDB_CLUSTER__ADDRESS": addresses[name],
+        "GRAPHDB_CLUSTER__PEERS": json.dumps(peers),
+        "GRAPHDB_READERS__COUNT": "1",
+    }
+
+
+def _await_start(service: Service) -> None:
+    service.wait_until(lambda: "graphdb serves" in service.output, 120)
+
+
+def _hosted(cluster: RayCluster, name: str) -> list[str]:
+    """Which of the database's processes a Ray node runs."""
+    kinds = ("ray::RaftLog", "ray::ServeReplica", "ray::StoreReader")
+    return sorted(title for title in cluster.workers(name) if title.startswith(kinds))
+
+
+def _await_values(service: Service, expected: set[str]) -> None:
+    """Wait until the node itself has applied this and nothing else."""
+    query = "SELECT ?o { <urn:s> <urn:p> ?o }"
+    service.wait_until(lambda: {row["o"] for row in service.select(query)} == expected, 20)
+
+
+def test_one_database_node_per_ray_node(ray_cluster: RayCluster, services: dict[str, Service]) -> None:
+    for name, service in services.items():
+        app = json.loads((service.data_dir / "service.json").read_text())["app"]
+        address = f"127.0.0.{NAMES.index(name) + 1}"
+        assert app.endswith(f"-{address}"), "the same path on two machines makes two names"
+        hosted = _hosted(ray_cluster, name)
+        assert [title.split(":")[2] for title in hosted] == ["RaftLog", "ServeReplica", "StoreReader"]
+        assert hosted[1].startswith(f"ray::ServeReplica:{app}:GraphPort")
+        service.update(f"INSERT DATA {{ <urn:s> <urn:p> '{name}' }}")
+    for service in services.values():
+        _await_values(service, set(NAMES))
+
+    ray_cluster.remove("two")
+    assert services["two"].exit_code(timeout_s=20) == 1, "for a supervisor to start it again"
+    services["one"].update("INSERT DATA { <urn:s> <urn:p> 'without two' }")
+    _await_values(services["three"], {*NAMES, "without two"})
+    _replace_port(ray_cluster, services["three"])  # Serve has one replica that it cannot place; it goes on
+
+    ray_cluster.add("two")
+    _await_start(services["two"].start(wait=False))
+    _await_values(services["two"], {*NAMES, "without two"})
+    services["two"].update("INSERT DATA { <urn:s> <urn:p> 'two again' }")
+    _await_values(services["one"], {*NAMES, "without two", "two again"})
+    assert len(_hosted(ray_cluster, "two")) == 3
+
+
+def _replace_port(cluster: RayCluster, service: Service) -> None:
+    """Kill the port of node three and wait until Serve has made it again."""
+    killed = cluster.kill_worker("three", "ray::ServeReplica")
+    service.wait_until(lambda: killed not in cluster.workers("three").values(), 10)
+    service.wait_until(lambda: service.health()["status"] == "degraded", 30)  # as one of three is missing
+
+
+def _bare_machines() -> dict[str, Any]:
+    config: dict[str, Any] = yaml.safe_load((PROJECT / "cluster.yaml").read_text())
+    return config
+
+
+def _in_a_cloud() -> dict[str, Any]:
+    """cluster.yaml with what docs/ray.md puts in place of its provider."""
+    (fragment,) = re.findall(r"```yaml\n(.*?)```", (PROJECT / "docs" / "ray.md").read_text(), re.DOTALL)
+    config: dict[str, Any] = _bare_machines() | yaml.safe_load(fragment)
+    return config
+
+
+@pytest.mark.parametrize("config", [_bare_machines(), _in_a_cloud()], ids=["bare machines", "in a cloud"])
+def test_the_cluster_launcher_takes_our_description(config: dict[str, Any]) -> None:
+    filled = _filled_by_ray(config)
+    node_types = filled["available_node_types"].values()
+    # the autoscaler takes a node for idle on which only actors without cores run
+    assert sum(node_type["min_workers"] for node_type in node_types) == filled["max_workers"] == 2
+    for commands in (filled["head_start_ray_commands"], filled["worker_start_ray_commands"]):
+        read_by_bash = subprocess.run(["bash", "-n"], input="\n".join(commands), text=True, check=False)
+        assert read_by_bash.returncode == 0
+        starts = [line for line in commands if "ray start" in line or "graphdb serve" in line]
+        assert len(starts) == 2
+        assert all("RAY_AUTH_MODE=token" in line for line in starts)
+
+
+def _filled_by_ray(config: dict[str, Any]) -> dict[str, Any]:
+    """What the launcher makes of a valid description; in its own process, for Ray warns at import."""
+    script = """
+import json, sys
+from ray.autoscaler._private.util import prepare_config, validate_config
+config = prepare_config(json.load(sys.stdin))
+validate_config(config)
+print(json.dumps(config))
+"""
+    command = [sys.executable, "-c", script]
+    checked = subprocess.run(command, input=json.dumps(config), capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr
+    filled: dict[str, Any] = json.loads(checked.stdout)
+    return filled

@@ -1,0 +1,337 @@
+"""The writer over a log that does as it is told: who is answered what, and when."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+from pyoxigraph import NamedNode, Quad, Store
+
+from actors.log_protocol import LogStatus
+from actors.shard_writer import ShardWriter, WriterConfig
+from graphdb.errors import (
+    GraphDBError,
+    KeyReused,
+    LogCompacted,
+    LogUnavailable,
+    NotLeader,
+    OutcomeUnknown,
+    StorageFull,
+)
+from graphdb.log.codec import encode_changes
+from graphdb.log.recent_requests import RecentRequests
+from graphdb.log.replay import Replayer
+from graphdb.log.request_ids import keyed
+from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
+from graphdb.store.overlay import Overlay
+from graphdb.store.quad_store import QuadStore
+
+ID = bytes(range(16))
+CONFIG = WriterConfig(part_bytes_max=300, log_wait_s=0.2, log_poll_s=0.001, retry_s=0.01)
+
+
+class ToldLog:
+    """Keeps entries; before an append or a read the next one in `fates` happens, if there is one."""
+
+    def __init__(self, *, settles_at_once: bool = False) -> None:
+        self.settles_at_once = settles_at_once
+        self.entries: list[LogEntry] = []
+        self.on_append: list[Callable[[list[LogEntry]], None]] = []
+        self.on_read: list[Exception] = []
+        self.appends = self.reads = 0
+        self.is_newest: list[bool | Exception] = []
+
+    def add(self, *entries: LogEntry) -> None:
+        for entry in entries:
+            index = len(self.entries) + 1
+            self.entries.append(LogEntry(index, 0, entry.kind, entry.request_id, 0, entry.payload))
+
+    async def append(self, entries: list[LogEntry], expected_index: int = 0) -> int:
+        self.appends += 1
+        if self.on_append:
+            self.on_append.pop(0)(entries)
+        if expected_index != len(self.entries) + 1:
+            return 0
+        self.add(*entries)
+        return expected_index
+
+    async def read(self, from_index: int, max_bytes: int = 0) -> list[LogEntry]:
+        self.reads += 1
+        if self.on_read:
+            raise self.on_read.pop(0)
+        return self.entries[from_index - 1 :]
+
+    async def confirm(self, index: int) -> bool:
+        fate = self.is_newest.pop(0) if self.is_newest else True
+        if isinstance(fate, Exception):
+            raise fate
+        return fate
+
+    async def status(self) -> LogStatus:
+        return LogStatus(1, len(self.entries))
+
+    async def truncate_before(self, index: int) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+def quad(name: str) -> Quad:
+    return Quad(NamedNode(f"urn:{name}"), NamedNode("urn:p"), NamedNode("urn:o"))
+
+
+def adding(name: str, count: int = 0) -> Callable[[Overlay], Iterator[ChangeSet]]:
+    """Add a quad; with a count, as many more, each in a part of its own."""
+
+    def plan(state: Overlay) -> Iterator[ChangeSet]:
+        if not state.contains(quad(name)):
+            yield ChangeSet((), (quad(name),))
+            for number in range(count):
+                yield ChangeSet((), (quad(f"{name}-{number}"),))
+
+    return plan
+
+
+def foreign(name: str, request_id: bytes = b"f" * 16) -> LogEntry:
+    return LogEntry(0, 0, EntryKind.CHANGES, request_id, 0, encode_changes(ChangeSet((), (quad(name),))))
+
+
+def raising(error: Exception) -> Callable[[list[LogEntry]], None]:
+    def fate(entries: list[LogEntry]) -> None:
+        raise error
+
+    return fate
+
+
+@asynccontextmanager
+async def writing(
+    log: ToldLog, requests: RecentRequests | None = None, has_room: Callable[[], bool] = lambda: True
+) -> AsyncIterator[tuple[ShardWriter, Replayer]]:
+    ids = iter(range(1, 1000))
+    store = QuadStore(Store())
+    replayer = Replayer(store.apply_many, 0, requests=requests)
+    writer = ShardWriter(
+        store,
+        log,
+        replayer,
+        CONFIG,
+        clock_ms=lambda: 0,
+        fresh_request_id=lambda: next(ids).to_bytes(16, "big"),
+        has_room=has_room,
+    )
+    writer.start()
+    try:
+        yield writer, replayer
+        assert {*store.dataset_quads()} == set(_naive(log.entries[: writer.applied_index]))
+    finally:
+        await writer.close()
+
+
+def _naive(entries: list[LogEntry]) -> set[Quad]:
+    store = QuadStore(Store())
+    replayer = Replayer(store.apply_many, 0)
+    replayer.replay(entries)
+    replayer.close()
+    return {*store.dataset_quads()}
+
+
+def test_an_id_that_was_seen_is_answered_and_not_planned() -> None:
+    async def go() -> None:
+        log = ToldLog()
+        async with writing(log) as (writer, _):
+            first = await writer.write(adding("a", 5), request_id=ID)
+            assert (first.affected_triples, first.message) == (6, "update applied")
+            again = await writer.write(lambda state: pytest.fail("planned"), request_id=ID)
+            assert again == Confirmation(first.snapshot_index, 6, "applied before")
+
+    asyncio.run(go())
+
+
+def test_the_second_of_two_with_one_key_waits_for_the_first() -> None:
+    one, other = (keyed("k", "POST", b"/", (text,)) for text in (b"1", b"2"))
+
+    async def go() -> None:
+        log = ToldLog()
+        async with writing(log) as (writer, _):
+            answers = await asyncio.gather(
+                writer.write(adding("a"), request_id=one),
+                writer.write(adding("b"), request_id=other),
+                writer.write(adding("c"), request_id=one),
+                writer.write(adding("d")),
+                return_exceptions=True,
+            )
+            assert answers[0] == Confirmation(1, 1)
+            assert isinstance(answers[1], KeyReused)
+            assert answers[2] == Confirmation(1, 1, "applied before")
+            assert answers[3] == Confirmation(2, 1)
+
+    asyncio.run(go())
+
+
+def test_what_may_be_forgotten_is_not_done_again() -> None:
+    async def go() -> None:
+        log = ToldLog()
+        log.add(*(foreign(f"f{number}", bytes([number] * 16)) for number in range(5)))
+        async with writing(log, RecentRequests(kept=2)) as (writer, _):
+            writer.hear(5)
+            await writer.applied.wait_for(5)
+            with pytest.raises(OutcomeUnknown, match="too much was written since"):
+                await writer.write(adding("a"), request_id=ID, since=2)
+            assert (await writer.write(adding("a"), request_id=ID, since=3)).snapshot_index == 6
+
+    asyncio.run(go())
+
+
+def test_a_list_that_is_ahead_of_the_store_answers_nobody_too_early() -> None:
+    async def go() -> None:
+        log, ahead = ToldLog(), RecentRequests()
+        ahead.remember(ID, 1, 1)
+        log.add(foreign("a", ID))
+        async with writing(log, ahead) as (writer, _):
+            confirmation = await writer.write(adding("a"), request_id=ID)
+            assert confirmation.snapshot_index == writer.applied_index == 1
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("count", [0, 8])
+@pytest.mark.parametrize("nth", [0, 3])
+def test_who_does_not_lead_says_so_at_once(count: int, nth: int) -> None:
+    async def go() -> None:
+        log = ToldLog()
+        refused = raising(NotLeader("no", 1, 2))
+        log.on_append = [*([lambda entries: None] * (nth if count else 0)), refused]
+        async with writing(log) as (writer, _):
+            with pytest.raises(NotLeader) as caught:
+                await writer.write(adding("a", count))
+            assert caught.value.leader_hint == 2
+            assert (log.reads, writer.trouble) == (0, None)
+
+    asyncio.run(go())
+
+
+def test_who_changes_nothing_is_answered_from_the_newest_state() -> None:
+    async def go() -> None:
+        log = ToldLog()
+        async with writing(log) as (writer, _):
+            await writer.write(adding("a"))
+            log.add(foreign("b"))
+            log.is_newest = [False]
+            assert await writer.write(adding("a")) == Confirmation(2, 0)
+            log.is_newest = [NotLeader("no")]
+            with pytest.raises(NotLeader):
+                await writer.write(adding("a"))
+            log.is_newest = [LogUnavailable("no connection")]
+            assert await writer.write(adding("a")) == Confirmation(2, 0)
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("error", [OutcomeUnknown("lost"), LogUnavailable("gone")])
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_lost_append_is_decided_when_its_place_is_taken(error: GraphDBError, count: int) -> None:
+    async def go(stored: bool) -> None:
+        log, sent = ToldLog(), list[LogEntry]()
+
+        def lose(entries: list[LogEntry]) -> None:
+            sent.extend(entries)
+            raise error
+
+        log.on_append = [lambda entries: None] * (2 if count else 0) + [lose]
+        async with writing(log) as (writer, _):
+            request = asyncio.ensure_future(writer.write(adding("a", count)))
+            await asyncio.sleep(0.05)
+            appends = 3 if count else 1
+            assert (log.appends, request.done()) == (appends, False), "it waits, and sends nothing"
+            log.add(*(sent if stored else [foreign("b")]))
+            confirmation = await request
+            assert confirmation.affected_triples == count + 1
+            assert log.appends == (appends if stored else 2 * appends)
+
+    for stored in (False, True):
+        asyncio.run(go(stored))
+
+
+def test_an_append_that_stays_undecided_has_an_unknown_outcome() -> None:
+    async def go() -> None:
+        log = ToldLog()
+        log.on_append = [raising(OutcomeUnknown("lost"))]
+        async with writing(log) as (writer, _):
+            answers = await asyncio.gather(
+                writer.write(adding("a")),
+                writer.write(lambda state: iter(())),
+                return_exceptions=True,
+            )
+            assert [type(answer) for answer in answers] == [OutcomeUnknown, LogUnavailable]
+            assert writer.trouble is None
+            assert (await writer.write(adding("b"))).snapshot_index == 1
+
+    asyncio.run(go())
+
+
+def test_a_standalone_log_is_asked_once() -> None:
+    async def go() -> None:
+        log = ToldLog(settles_at_once=True)
+        log.on_append = [raising(OutcomeUnknown("lost"))]
+        async with writing(log) as (writer, _):
+            assert (await writer.write(adding("a"))).snapshot_index == 1
+            assert (log.appends, log.reads) == (2, 1)
+
+    asyncio.run(go())
+
+
+def test_a_log_that_was_compacted_is_trouble_and_not_asked_again() -> None:
+    async def go() -> None:
+        log = ToldLog()
+        async with writing(log) as (writer, _):
+            log.on_read = [LogCompacted("gone")]
+            writer.hear(5)
+            await asyncio.sleep(0.05)
+            assert isinstance(writer.trouble, LogCompacted)
+            for _ in range(3):
+                writer.hear(6)
+                with pytest.raises(LogCompacted):
+                    await writer.write(adding("a"))
+            assert (log.reads, log.appends) == (1, 0)
+
+    asyncio.run(go())
+
+
+def test_what_is_heard_while_the_log_is_read_is_not_missed() -> None:
+    async def go() -> None:
+        log = ToldLog()
+        async with writing(log) as (writer, _):
+
+            async def read(from_index: int, max_bytes: int = 0) -> list[LogEntry]:
+                entries = log.entries[from_index - 1 :]
+                if not entries and len(log.entries) < 3:
+                    log.add(foreign(f"late{len(log.entries)}"))
+                    writer.hear(len(log.entries))
+                return entries
+
+            log.read = read  # type: ignore[method-assign]
+            log.add(foreign("first"))
+            writer.hear(1)
+            async with asyncio.timeout(5):
+                await writer.applied.wait_for(3)
+
+    asyncio.run(go())
+
+
+def test_a_change_that_did_not_fit_leaves_no_parts_behind() -> None:
+    room = [True]
+
+    async def go() -> None:
+        log = ToldLog()
+
+        def fill(entries: list[LogEntry]) -> None:
+            room[0] = False
+
+        log.on_append = [lambda entries: None, fill]
+        async with writing(log, has_room=lambda: room[0]) as (writer, replayer):
+            with pytest.raises(StorageFull):
+                await writer.write(adding("a", 9))
+            assert replayer.resume_index == writer.applied_index == 2
+            room[0] = True
+            assert (await writer.write(adding("a", 9))).affected_triples == 10
+
+    asyncio.run(go())

@@ -1,0 +1,126 @@
+"""The list of recent requests on disk, and the swap by which a received snapshot becomes the store."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyoxigraph import NamedNode, Quad
+
+from actors.store_directory import StoreDirectory
+from graphdb.errors import LogUnavailable
+from graphdb.log.recent_requests import RecentRequests, Remembered
+from graphdb.model import ChangeSet
+
+ID = bytes(range(16))
+
+
+def quad(number: int) -> Quad:
+    return Quad(NamedNode(f"urn:{number}"), NamedNode("urn:p"), NamedNode("urn:o"))
+
+
+def requests_up_to(index: int) -> bytes:
+    requests = RecentRequests()
+    requests.remember(ID, index, 3)
+    return requests.to_bytes()
+
+
+def fill(path: Path, number: int, index: int) -> StoreDirectory:
+    """A data directory whose store holds one quad."""
+    directory = StoreDirectory(path)
+    store = directory.open_store(0, union_default_graph=False)
+    store.apply(ChangeSet((), (quad(number),)))
+    store.flush()
+    directory.write_requests(requests_up_to(index))
+    directory.write_applied(index)
+    return directory
+
+
+def holds(path: Path) -> tuple[set[Quad], int, int]:
+    """The store's quads, where replay begins, and how far the requests go."""
+    directory = StoreDirectory(path)
+    applied = directory.read_applied()
+    store = directory.open_store(applied, union_default_graph=False)
+    return {*store.dataset_quads()}, applied, directory.read_requests(applied).through
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A snapshot of another node: quad 2, at index 9."""
+    other, tree = fill(tmp_path / "other", 2, 9), tmp_path / "tree"
+    store = other.open_store(9, union_default_graph=False)
+    other.make_snapshot(store, requests_up_to(9), tree)
+    assert {path.name for path in tree.iterdir()} == {"store", "requests"}
+    return tree
+
+
+def test_requests_are_kept(tmp_path: Path) -> None:
+    directory = StoreDirectory(tmp_path)
+    assert directory.read_requests(7).complete_since(ID) == 8
+    directory.write_requests(requests_up_to(9))
+    for applied in (7, 9):
+        assert directory.read_requests(applied).find(ID) == Remembered(ID, 9, 3)
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense" * 20, requests_up_to(9)[:-1], requests_up_to(6)])
+def test_a_list_that_cannot_be_relied_on_begins_anew(
+    tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = StoreDirectory(tmp_path)
+    (tmp_path / "requests").write_bytes(content)
+    found = directory.read_requests(7)
+    assert (found.find(ID), found.through, found.complete_since(ID)) == (None, 7, 8)
+    assert "list of recent requests" in caplog.text
+
+
+def test_a_snapshot_becomes_the_store(tmp_path: Path, tree: Path) -> None:
+    mine = fill(tmp_path / "mine", 1, 4)
+    (mine.log / "kept").parent.mkdir()
+    (mine.log / "kept").touch()
+    mine.adopt_snapshot(tree, 9)
+    assert holds(mine.path) == ({quad(2)}, 9, 9)
+    assert (mine.log / "kept").exists()
+    mine.adopt_snapshot(tree, 9)
+    assert holds(mine.path) == ({quad(2)}, 9, 9), "the source stays as it was while the store is used"
+
+
+def test_a_crash_at_any_step_leaves_the_old_state_or_the_new(
+    tmp_path: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, trial = fill(tmp_path / "mine", 1, 4).path, tmp_path / "trial"
+    old, new, seen = ({quad(1)}, 4, 4), ({quad(2)}, 9, 9), set[str]()
+    for step in range(500):
+        shutil.rmtree(trial, ignore_errors=True)
+        shutil.copytree(mine, trial)
+        left = [step]
+        with monkeypatch.context() as patch:
+            for name in ("rename", "link", "rmdir", "replace", "mkdir"):
+                patch.setattr(os, name, failing(getattr(os, name), left))
+            try:
+                StoreDirectory(trial).adopt_snapshot(tree, 9)
+            except LogUnavailable:
+                pass
+            else:
+                seen.add("done")
+        found = holds(trial)
+        assert found in (old, new)
+        seen.add("new" if found == new else "old")
+        if "done" in seen:
+            break
+        StoreDirectory(trial).adopt_snapshot(tree, 9)
+        assert holds(trial) == new
+    assert seen == {"old", "new", "done"}
+
+
+def failing(operation: Callable[..., Any], left: list[int]) -> Callable[..., Any]:
+    """The operation; when none is left, nothing works any more."""
+
+    def perform(*arguments: Any, **options: Any) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(5, "no")
+        return operation(*arguments, **options)
+
+    return perform

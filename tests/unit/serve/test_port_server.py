@@ -1,0 +1,101 @@
+"""How a port ends: no request that a client may rightly send meanwhile is lost."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from benchmarks.service import free_port
+from serve.port_server import Listen, PortServer
+
+
+async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers after as many seconds as the path says."""
+    if scope["type"] == "http":
+        await asyncio.sleep(float(Request(scope).url.path[1:]))
+        await PlainTextResponse("done")(scope, receive, send)
+
+
+class Hosted:
+    app: ASGIApp = staticmethod(slow)
+
+    async def start(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def listen() -> Listen:
+    return Listen("127.0.0.1", free_port())
+
+
+@pytest.fixture
+def port(listen: Listen) -> Iterator[PortServer]:
+    async def host() -> Hosted:
+        return Hosted()
+
+    server = PortServer(listen, host)
+    assert server.ready.wait(10)
+    yield server
+    server.stop(10)
+    assert not server.is_alive
+
+
+@pytest.fixture
+def connection(listen: Listen, port: PortServer) -> Iterator[HTTPConnection]:
+    connected = HTTPConnection(listen.host, listen.port, timeout=10)
+    yield connected
+    connected.close()
+
+
+def ask(connection: HTTPConnection, seconds: float) -> tuple[bytes, str | None]:
+    """What is answered, and its Connection header."""
+    connection.request("GET", f"/{seconds}")
+    answer = connection.getresponse()
+    return answer.read(), answer.headers["Connection"]
+
+
+def stop_soon(port: PortServer) -> threading.Thread:
+    stopping = threading.Thread(target=port.stop, args=(10,))
+    stopping.start()
+    time.sleep(0.3)
+    return stopping
+
+
+def test_a_kept_connection_is_told_that_it_ends(
+    listen: Listen, port: PortServer, connection: HTTPConnection
+) -> None:
+    assert ask(connection, 0) == (b"done", None)
+    stopping = stop_soon(port)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((listen.host, listen.port))
+    assert ask(connection, 0) == (b"done", "close")
+    stopping.join()
+
+
+def test_a_request_under_way_is_answered(port: PortServer, connection: HTTPConnection) -> None:
+    answers: list[Any] = []
+    asking = threading.Thread(target=lambda: answers.append(ask(connection, 2)))
+    asking.start()
+    time.sleep(0.3)
+    stop_soon(port).join()
+    asking.join()
+    assert answers == [(b"done", "close")]
+
+
+def test_a_silent_connection_does_not_hold_the_end_up(port: PortServer, connection: HTTPConnection) -> None:
+    ask(connection, 0)
+    began = time.monotonic()
+    port.stop(10)
+    assert not port.is_alive
+    assert time.monotonic() - began < 3
