@@ -23,7 +23,7 @@ from actors.readers.store_reader import StoreReader
 from actors.service_files import ServiceFiles
 from actors.update_log import UpdateLog
 from graphdb.config import Settings
-from graphdb.errors import LogUnavailable, UnavailableError
+from graphdb.errors import ConfigError, LogUnavailable, UnavailableError
 
 __all__ = [
     "OwnRuntime",
@@ -231,11 +231,15 @@ def start_store_reader(settings: Settings) -> Any:
 async def update_log_endpoint(namespace: str) -> str:
     """Where the service's UpdateLog listens; what its `LogClient` asks when it connects.
 
-    Raises LogUnavailable while the actor is being started again.
+    Raises LogUnavailable while the actor is being started again, ConfigError where it cannot be: Ray gives up
+    on one that could not be made.
     """
     try:
         return await _endpoint(_UPDATE_LOG, namespace)
     except (ray.exceptions.RayError, ValueError) as error:
+        if "raised in its creation task" in str(error):
+            reason = str(error).strip().rpartition("\n")[2]
+            raise ConfigError(f"the update log cannot start: {reason}") from error
         raise LogUnavailable("the update log is starting") from error
 
 

@@ -24,6 +24,7 @@ from actors.readers.client import ReaderClient
 from actors.shard_writer import ShardWriter
 from actors.store_directory import StoreDirectory
 from actors.store_shard import OpenShard, ShardConfig, StoreShard
+from actors.update_runner import is_quick
 from actors.write_router import WriteRouter
 from graphdb.config import Settings
 from graphdb.errors import GraphDBError, LogCompacted, NotLeader, OutcomeUnknown, UnavailableError
@@ -128,12 +129,12 @@ class ClusteredShard(StoreShard):
 
         The store may hold effects of entries up to there, so it is a whole state only then.
         """
-        needed = (await self._log.status()).last_index
+        needed = await self._raft.last_effect_index()
         while True:
             await writer.catch_up(progress)
             # what no majority has may be taken back meanwhile
-            needed = min(needed, (await self._log.status()).last_index)
-            if writer.applied_index >= max(needed, 1) and self._has_vote():
+            needed = min(needed, await self._raft.last_effect_index())
+            if writer.applied_index >= needed and self._has_vote():
                 return
             await self._cluster.change(_LOOK_S)
 
@@ -204,6 +205,7 @@ class ClusteredShard(StoreShard):
             request_id,
             lambda own_id, behind: local(update, using, own_id, behind),
             lambda behind: SparqlUpdate(update.text, update.base_iri, using, behind),
+            quick=is_quick(update),
         )
 
     async def write_graph(

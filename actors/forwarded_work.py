@@ -9,6 +9,7 @@ from pyoxigraph import NamedNode
 
 from actors.cluster_follower import ClusterFollower
 from actors.error_codec import encode_error
+from actors.forward_batches import BATCH, decode_batch, encode_outcomes
 from actors.forwarded_writes import GraphDeletion, SparqlUpdate, decode_write, encode_confirmation
 from actors.raft.log_requests import ForwardedRequest
 from actors.raft.raft_log_client import RaftLogClient
@@ -24,6 +25,7 @@ __all__ = ["APPLIED_INDEX", "ForwardedWork"]
 
 APPLIED_INDEX = "applied_index"  # the operation that asks a leader how far its store is
 _AGAIN_S = 0.2
+_SHORT_TEXT_CHARACTERS = 4_000  # a longer one is parsed on a thread, so that the event loop goes on meanwhile
 
 
 class LeadingShard(Protocol):
@@ -88,26 +90,36 @@ class ForwardedWork:
                 task.add_done_callback(self._tasks.discard)
 
     async def _perform(self, request: ForwardedRequest) -> None:
-        try:
-            succeeded, outcome = True, await self._answer(request)
-        except Exception as error:  # noqa: BLE001 whoever asked gets it
-            succeeded, outcome = False, encode_error(error, OutcomeUnknown)
+        succeeded, outcome = await self._outcome(request)
         with contextlib.suppress(UnavailableError):  # then who asked learns that the outcome is unknown
             await self._log.finish(request.number, succeeded, outcome)
+
+    async def _outcome(self, request: ForwardedRequest) -> tuple[bool, bytes]:
+        try:
+            return True, await self._answer(request)
+        except Exception as error:  # noqa: BLE001 whoever asked gets it
+            return False, encode_error(error, OutcomeUnknown)
 
     async def _answer(self, request: ForwardedRequest) -> bytes:
         if not self._cluster.leads:
             view = self._cluster.view
             raise NotLeader("another node leads", 1, view.leader_id if view is not None else None)
+        if request.operation == BATCH:
+            return encode_outcomes(await asyncio.gather(*map(self._outcome, decode_batch(request.body))))
         if request.operation == APPLIED_INDEX:
             return b"%d" % self._shard.snapshot_index()
         return encode_confirmation(await self._write(request))
+
+    async def _read(self, write: SparqlUpdate) -> Update:
+        if len(write.text) <= _SHORT_TEXT_CHARACTERS:
+            return read_update(write.text, write.base_iri, self._limits)
+        return await asyncio.to_thread(read_update, write.text, write.base_iri, self._limits)
 
     async def _write(self, request: ForwardedRequest) -> Confirmation:
         write = decode_write(request.operation, request.body)
         request_id = bytes.fromhex(request.request_id)
         if isinstance(write, SparqlUpdate):
-            update = await asyncio.to_thread(read_update, write.text, write.base_iri, self._limits)
+            update = await self._read(write)
             return await self._shard.update(update, write.using, request_id, write.since)
         if isinstance(write, GraphDeletion):
             return await self._shard.delete_graph(write.graph, request_id, write.since)

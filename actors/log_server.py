@@ -22,7 +22,7 @@ from actors.log_protocol import (
     encode_status,
 )
 from actors.private_socket import private_directory
-from graphdb.errors import LogUnavailable
+from graphdb.errors import LogUnavailable, OutcomeUnknown
 from graphdb.model import LogEntry
 
 __all__ = ["Handler", "LogServer", "ServedLog", "encode_nothing", "log_handlers"]
@@ -134,9 +134,11 @@ class _Connection(asyncio.Protocol):
     def _answer(self, number: int, encode: Callable[[Any], bytes], done: "Future[Any]") -> None:
         """Called by the log on its thread, which is the loop's."""
         self._waiting.discard(done)
-        if self._transport is None or done.cancelled():
+        if self._transport is None:
             return
-        if (error := done.exception()) is None:
+        if done.cancelled():
+            status, body = Status.ERROR, encode_error(OutcomeUnknown("the log has given the request up"))
+        elif (error := done.exception()) is None:
             status, body = Status.OK, encode(done.result())
         else:
             status, body = Status.ERROR, encode_error(error, LogUnavailable)

@@ -38,6 +38,7 @@ def load_in_bulk(data_dir: Path, quads: Iterable[Quad]) -> int:
     behind it. What the iterable raises comes out as it is; then nothing has changed.
     Raises UnavailableError, CorruptionError.
     """
+    refuse_member(data_dir)
     with _stopped_service(data_dir), _disk_failures("loading"), incoming_state(data_dir) as draft:
         new = StoreDirectory(draft)
         index, requests = _copy_present(data_dir, new.store)
@@ -73,6 +74,7 @@ def restore(backup: Path, data_dir: Path, *, replace: bool) -> int:
     source = StoreDirectory(backup)
     if not replace and any((data_dir / part).exists() for part in ("store", "log")):
         raise UnavailableError(f"{data_dir} holds data already; --force replaces it")
+    refuse_member(data_dir)
     with _stopped_service(data_dir), _disk_failures("restoring"), incoming_state(data_dir) as draft:
         new = StoreDirectory(draft)
         # Copied and not linked: a backup has to stay what it is whatever the service does to its own files.

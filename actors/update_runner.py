@@ -25,7 +25,7 @@ from graphdb.sparql.syntax import DeleteData, InsertData, Update
 from graphdb.sparql.update import UpdateContext, check_calls, plan_update
 from graphdb.store.overlay import Overlay
 
-__all__ = ["UpdateRunner"]
+__all__ = ["UpdateRunner", "is_quick"]
 
 _QUICK_UPDATE_CHARACTERS = 4096
 
@@ -57,7 +57,7 @@ class UpdateRunner:
         """See `Backend.update`, `ShardWriter.write`. scratch is a directory on the store's file system."""
         gate.check(update, self._limits)
         check_calls(update, self._context)
-        if _is_quick(update):
+        if is_quick(update):
             return await writer.write(
                 lambda state: _plan(update, state, using, self._context),
                 quick=True,
@@ -85,7 +85,7 @@ def _plan(update: Update, state: Overlay, using: Dataset, context: UpdateContext
     return (plan_update(update, state, using, context),)
 
 
-def _is_quick(update: Update) -> bool:
+def is_quick(update: Update) -> bool:
     """Whether planning takes no longer than reading the text."""
     return len(update.text) <= _QUICK_UPDATE_CHARACTERS and all(
         isinstance(operation, InsertData | DeleteData) for operation in update.operations

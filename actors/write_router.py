@@ -6,6 +6,7 @@ import os
 from collections.abc import Awaitable, Callable
 
 from actors.cluster_follower import ClusterFollower
+from actors.forward_batches import ForwardBatches
 from actors.forwarded_writes import ForwardedWrite, decode_confirmation
 from actors.raft.log_requests import ForwardedRequest
 from actors.raft.raft_log_client import RaftLogClient
@@ -42,17 +43,20 @@ class WriteRouter:
         self._applied_index = applied_index
         self._wait_for_index = wait_for_index
         self._write_timeout_s = write_timeout_s
+        self._batches: dict[int, ForwardBatches] = {}
 
     async def route(
         self,
         request_id: bytes | None,
         perform: Callable[[bytes, int], Awaitable[Confirmation]],
         describe: Callable[[int], ForwardedWrite],
+        *,
+        quick: bool = False,
     ) -> Confirmation:
         """Have a write performed by the leader: here with perform(request_id, since), elsewhere as described.
 
-        The write may be in the log behind `since` already. Raises what performing raises, NotLeader where
-        there is no leader, OutcomeUnknown.
+        The write may be in the log behind `since` already. A quick one may share its way with others. Raises
+        what performing raises, NotLeader where there is no leader, OutcomeUnknown.
         """
         request_id = request_id or request_ids.fresh(os.urandom(16))
         since = self._applied_index()
@@ -64,7 +68,7 @@ class WriteRouter:
             try:
                 if leader_id == self._node_id:
                     return await perform(request_id, since)
-                return await self._forward(leader_id, request_id, describe(since))
+                return await self._forward(leader_id, request_id, describe(since), quick)
             except OutcomeUnknown as error:
                 failure = unknown = error
             except (NotLeader, LogUnavailable) as error:
@@ -79,9 +83,21 @@ class WriteRouter:
         except NotLeader as error:
             raise unknown or error from None
 
-    async def _forward(self, leader_id: int, request_id: bytes, write: ForwardedWrite) -> Confirmation:
+    async def _forward(
+        self, leader_id: int, request_id: bytes, write: ForwardedWrite, quick: bool
+    ) -> Confirmation:
         request = ForwardedRequest(0, write.operation, request_id.hex(), write.encode())
-        confirmation = decode_confirmation(await self._log.forward(leader_id, request, self._write_timeout_s))
+        if quick:
+            answer = await self._batches_to(leader_id).forward(request)
+        else:
+            answer = await self._log.forward(leader_id, request, self._write_timeout_s)
+        confirmation = decode_confirmation(answer)
         with contextlib.suppress(IndexNotReached):  # who writes here can read it here
             await self._wait_for_index(confirmation.snapshot_index, _SEEN_HERE_S)
         return confirmation
+
+    def _batches_to(self, leader_id: int) -> ForwardBatches:
+        batches = self._batches.get(leader_id)
+        if batches is None:
+            batches = self._batches[leader_id] = ForwardBatches(self._log, leader_id, self._write_timeout_s)
+        return batches

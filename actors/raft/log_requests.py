@@ -9,6 +9,7 @@
     CHANGE         a MemberChange, as JSON                       none; once it is committed
     OFFER          index (8), path of a tree                     none
     ADOPTED        index (8)                                     none
+    LAST_EFFECT    none                                          index (8)
 
 A request is a head, as JSON (operation, request_id), and a body. Integers are little-endian; a length of 4
 bytes stands before each part but the last.
@@ -65,6 +66,7 @@ class RaftLogRequest(IntEnum):
     CHANGE = 21
     OFFER = 22
     ADOPTED = 23
+    LAST_EFFECT = 24
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,7 @@ class MemberChanges:
 
     async def _retried(self, perform: Callable[[], Awaitable[None]]) -> None:
         """Try again what others stand in the way of; a change is the same when it is made twice."""
+        refusal: UnavailableError = OutcomeUnknown("the change was not made in time")
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 while True:

@@ -19,7 +19,7 @@ from actors.raft.proofs import NONCE_BYTES, PROTOCOL_VERSION, Handshake, Refused
 from actors.raft.raft_pb2 import Answer, Frame, Greeting, Opening, Proof, Request
 from actors.raft.raft_service import FrameCall, make_channel, open_call
 from actors.raft.rare_log import RareLog
-from graphdb.errors import LogUnavailable, OutcomeUnknown
+from graphdb.errors import LogUnavailable, OutcomeUnknown, UnavailableError
 from graphdb.raft.message_codec import MESSAGE_BYTES_MAX
 
 __all__ = ["HANDSHAKE_TIMEOUT_S", "OutgoingLink"]
@@ -190,11 +190,19 @@ class OutgoingLink:
             async with asyncio.timeout(timeout_s):
                 return await requesting.perform(request)
         except (TimeoutError, grpc.aio.AioRpcError, Refused, DecodeError, asyncio.InvalidStateError) as error:
-            if requesting.is_sent:
-                raise OutcomeUnknown(f"node {self._peer_id} has not answered") from error
-            raise LogUnavailable(f"node {self._peer_id} did not take the request") from error
+            raise self._unanswered(requesting) from error
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise self._unanswered(requesting) from error  # so gRPC ends calls where close() ends the channel
         finally:
             call.cancel()
+
+    def _unanswered(self, requesting: "_Requesting") -> UnavailableError:
+        if requesting.is_sent:
+            return OutcomeUnknown(f"node {self._peer_id} has not answered")
+        return LogUnavailable(f"node {self._peer_id} did not take the request")
 
     def _warn(self, reason: str) -> None:
         self._log.warn("outgoing", "node %d at %s: %s", self._peer_id, self.address, reason)

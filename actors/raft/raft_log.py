@@ -45,7 +45,7 @@ from graphdb.config import Settings
 from graphdb.config.service import Cluster
 from graphdb.errors import LogCompacted, UnavailableError
 from graphdb.log.file_system import RealFileSystem
-from graphdb.model import LogEntry
+from graphdb.model import EntryKind, LogEntry
 from graphdb.raft.journal import Journal
 from graphdb.raft.messages import SnapshotMark
 from graphdb.raft.node import RaftNode
@@ -140,6 +140,7 @@ class RaftLog:
         return {
             **log_handlers(self),
             RaftLogRequest.WATCH: lambda body: (self._watch.watch(*decode_watch(body)), encode_view),
+            RaftLogRequest.LAST_EFFECT: lambda _: (_performed(self._last_effect_index), encode_index),
             RaftLogRequest.READ_INDEX: lambda body: (
                 self._driver.read_index(timeout_s=decode_timeout(body)),
                 encode_index,
@@ -178,6 +179,14 @@ class RaftLog:
     def submit_truncate_before(self, index: int) -> "Future[None]":
         """Drop entries before index, but for those that a peer that lags a little may need."""
         return self._begin(self._compact(index - 1))
+
+    def _last_effect_index(self) -> int:
+        index = self._journal.last_index
+        while index > self._journal.base.log_index:
+            if self._journal.read(index, 1)[0].kind not in (EntryKind.NOTHING, EntryKind.MEMBERS):
+                break
+            index -= 1
+        return index
 
     def _read(self, from_index: int, max_bytes: int) -> list[LogEntry]:
         if from_index <= self._journal.base.log_index:

@@ -47,6 +47,10 @@ class RaftLogClient(LogClient):
         body = encode_watch(version, committed_index)
         return decode_view(await self._ask(RaftLogRequest.WATCH, body))
 
+    async def last_effect_index(self) -> int:
+        """The last entry of this node's log that changes anything, committed or not."""
+        return decode_index(await self._ask(RaftLogRequest.LAST_EFFECT, b""))
+
     async def read_index(self, timeout_s: float) -> int:
         """An index that a linearizable read has to see; the log can be read so far. Raises NotLeader."""
         return decode_index(await self._ask(RaftLogRequest.READ_INDEX, encode_timeout(timeout_s)))

@@ -574,7 +574,7 @@ def test_a_request_to_nobody_is_not_sent(network: Network) -> None:
             one.forward(node_id).result(5)
 
 
-@pytest.mark.parametrize("end", ["time", "death"])
+@pytest.mark.parametrize("end", ["time", "death", "removal"])
 def test_a_request_without_an_answer_has_an_unknown_outcome(network: Network, end: str) -> None:
     taken: list[Forwarded] = []
 
@@ -590,6 +590,8 @@ def test_a_request_without_an_answer_has_an_unknown_outcome(network: Network, en
     eventually(lambda: len(taken) == 1, "taken")
     if end == "death":
         network.stop(two)
+    if end == "removal":
+        one.transport.update_peers({})
     with pytest.raises(OutcomeUnknown):
         future.result(5)
     assert len(taken) == 1

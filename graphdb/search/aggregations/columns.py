@@ -1,0 +1,169 @@
+"""The values of fields over all the segments of a searcher, for documents by their number in the whole."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.search.aggregations.global_terms import GlobalTerms
+from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.segment import Bools, Doubles, Leaf, Longs, NumberColumn, Segment
+
+__all__ = ["Columns", "Numbers", "Points", "Values", "spread"]
+
+Numbers = NDArray[np.int64] | NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Values of a list of documents: data[i] belongs to the document at rows[i] of that list.
+
+    rows ascend, and so do the values of one row.
+    """
+
+    rows: Longs
+    data: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """As Values, with points in degrees."""
+
+    rows: Longs
+    latitudes: Doubles
+    longitudes: Doubles
+
+
+def spread(starts: NDArray[np.signedinteger], docs: Longs) -> tuple[Longs, Longs]:
+    """(rows, positions) of all that `starts` gives to each of these documents."""
+    first = starts[docs].astype(np.int64)
+    counts = starts[docs + 1] - first
+    rows = np.repeat(np.arange(len(docs)), counts)
+    before = np.cumsum(counts) - counts
+    return rows, np.arange(len(rows)) + np.repeat(first - before, counts)
+
+
+class Columns:
+    """Reads columns of all leaves. Documents are handed in by their number in the whole, in the order of
+    their leaves (within a leaf in any order, and more than once if need be). Holds the merged dictionaries
+    and what relates nested documents, so keep one as long as its searcher.
+    """
+
+    def __init__(self, leaves: Sequence[Leaf]) -> None:
+        self.leaves = leaves
+        self.size = sum(leaf.segment.size for leaf in leaves)
+        self._bases = np.array([leaf.base for leaf in leaves], dtype=np.int64)
+        self._terms: dict[str, GlobalTerms] = {}
+        self._parents: Longs | None = None
+        self._roots: Longs | None = None
+
+    def parts(self, docs: Longs) -> Iterator[tuple[Segment, int, slice]]:
+        """(segment, number in the list of leaves, which of the documents are in it)."""
+        if len(self.leaves) == 1:
+            yield self.leaves[0].segment, 0, slice(0, len(docs))
+            return
+        leaf_of = np.searchsorted(self._bases, docs, side="right") - 1
+        bounds = np.searchsorted(leaf_of, np.arange(len(self.leaves) + 1))
+        for number, leaf in enumerate(self.leaves):
+            if bounds[number] < bounds[number + 1]:
+                yield leaf.segment, number, slice(int(bounds[number]), int(bounds[number + 1]))
+
+    def locate(self, doc: int) -> tuple[Leaf, int]:
+        """The leaf of a document and its number there."""
+        leaf = self.leaves[int(np.searchsorted(self._bases, doc, side="right")) - 1]
+        return leaf, doc - leaf.base
+
+    def numbers(self, spec: FieldSpec, docs: Longs) -> Values:
+        """The values of a field of INTS or FLOATS."""
+        kind = np.int64 if spec.storage is Storage.INTS else np.float64
+        rows, data = [np.empty(0, np.int64)], [np.empty(0, kind)]
+        for segment, number, part in self.parts(docs):
+            column = segment.ints(spec.path) if kind is np.int64 else segment.floats(spec.path)
+            if column is not None:
+                own_rows, own_data = _gather(column, docs[part] - self.leaves[number].base)
+                rows.append(own_rows + part.start)
+                data.append(own_data)
+        return Values(_joined(rows), _joined(data))
+
+    def ordinals(self, spec: FieldSpec, docs: Longs) -> Values:
+        """The terms of a field of TERMS, by their numbers in `dictionary(spec)`."""
+        dictionary = self.dictionary(spec)
+        rows, data = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for segment, number, part in self.parts(docs):
+            index = segment.terms(spec.path)
+            if index is not None:
+                starts = index.ordinals.starts
+                own_rows, positions = spread(starts, docs[part] - self.leaves[number].base)
+                rows.append(own_rows + part.start)
+                data.append(dictionary.of_leaf(number, index.ordinals.terms[positions]))
+        return Values(_joined(rows), _joined(data))
+
+    def points(self, spec: FieldSpec, docs: Longs) -> Points:
+        """The values of a field of POINTS."""
+        rows, latitudes, longitudes = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
+        for segment, number, part in self.parts(docs):
+            column = segment.points(spec.path)
+            if column is not None:
+                own_rows, positions = spread(column.starts, docs[part] - self.leaves[number].base)
+                rows.append(own_rows + part.start)
+                latitudes.append(column.latitudes[positions])
+                longitudes.append(column.longitudes[positions])
+        return Points(_joined(rows), _joined(latitudes), _joined(longitudes))
+
+    def dictionary(self, spec: FieldSpec) -> GlobalTerms:
+        """All the terms of a field, in the order of their code points."""
+        if spec.path not in self._terms:
+            indexes = [leaf.segment.terms(spec.path) for leaf in self.leaves]
+            self._terms[spec.path] = GlobalTerms([index and index.dictionary for index in indexes])
+        return self._terms[spec.path]
+
+    def having(self, path: str) -> Bools:
+        """Which of all documents have a value for a path."""
+        found = [np.asarray(leaf.segment.having(path), dtype=np.bool_) for leaf in self.leaves]
+        return np.concatenate([np.zeros(0, np.bool_), *found])
+
+    @property
+    def parents(self) -> Longs:
+        """The document that each of all documents is directly in, -1 for none."""
+        if self._parents is None:
+            parts = [np.empty(0, np.int64)]
+            for leaf in self.leaves:
+                local = leaf.segment.parents
+                none = np.full(leaf.segment.size, -1, np.int64)
+                parts.append(none if local is None else np.where(local < 0, -1, local + np.int64(leaf.base)))
+            self._parents = np.concatenate(parts)
+        return self._parents
+
+    @property
+    def roots(self) -> Longs:
+        """The document of the top level that each of all documents is in, or is."""
+        if self._roots is None:
+            own = np.arange(self.size)
+            # A nested document stands right before its root, so its root is the next one after it.
+            tops = np.flatnonzero(self.parents < 0)
+            self._roots = tops[np.searchsorted(tops, own)] if len(tops) else own
+        return self._roots
+
+    def at_path(self, path: str | None) -> Bools:
+        """Which of all documents are nested objects at this path; None: those of the top level."""
+        if path is None:
+            return self.parents < 0
+        masks = [np.zeros(0, np.bool_)]
+        for leaf in self.leaves:
+            paths, numbers = list(leaf.segment.nested_paths), leaf.segment.nested_path
+            known = numbers is not None and path in paths
+            masks.append(numbers == paths.index(path) if known else np.zeros(leaf.segment.size, np.bool_))
+        return np.concatenate(masks)
+
+
+def _gather(column: NumberColumn, docs: Longs) -> tuple[Longs, Numbers]:
+    if column.starts is None:
+        return np.arange(len(docs)), column.values[docs]
+    rows, positions = spread(column.starts, docs)
+    return rows, column.values[positions]
+
+
+def _joined(parts: list[NDArray]) -> NDArray:  # type: ignore[type-arg]
+    """The first part is empty and only gives the type."""
+    return parts[1] if len(parts) == 2 else np.concatenate(parts)

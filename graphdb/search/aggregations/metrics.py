@@ -1,0 +1,212 @@
+"""Metrics that one pass gives: avg, sum, min, max, stats, extended_stats, value_count, weighted_avg."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from graphdb.search.aggregations.base import Aggregation, Answer
+from graphdb.search.aggregations.definition import Definition
+from graphdb.search.aggregations.kernels import grouped_sums
+from graphdb.search.aggregations.options import Options, required
+from graphdb.search.aggregations.rows import Rows
+from graphdb.search.aggregations.scope import Scope
+from graphdb.search.aggregations.sources import NUMERIC, Source, json_number
+from graphdb.search.errors import illegal_argument
+from graphdb.search.segment import Doubles, Longs
+
+__all__ = ["Moments", "NumberMetric", "parse_metric", "parse_weighted_avg"]
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """By bucket: how many values, their sum, least and greatest (infinite where there are none), and squares."""
+
+    count: Longs
+    sum: Doubles
+    min: Doubles
+    max: Doubles
+    squares: Doubles
+
+    @staticmethod
+    def of(values: Doubles, owners: Longs, count: int) -> "Moments":
+        least, greatest = np.full(count, np.inf), np.full(count, -np.inf)
+        np.minimum.at(least, owners, values)
+        np.maximum.at(greatest, owners, values)
+        return Moments(
+            np.bincount(owners, minlength=count),
+            grouped_sums(values, owners, count),
+            least,
+            greatest,
+            grouped_sums(values * values, owners, count),
+        )
+
+    def variance(self, lost: int) -> Doubles:
+        """Of the population (lost 0) or of a sample (1); NaN where it has no meaning."""
+        spread = self.squares - self.sum * self.sum / self.count
+        return np.maximum(spread / (self.count - lost), 0.0)
+
+    def column(self, name: str) -> Doubles:
+        """A metric by the name that answers and orders give it, NaN where there are no values."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            if name in _VARIANCES:
+                return _VARIANCES[name](self)
+            return np.asarray(_PLAIN[name](self), dtype=np.float64)
+
+
+_PLAIN: dict[str, Callable[[Moments], Any]] = {
+    "count": lambda moments: moments.count,
+    "sum": lambda moments: moments.sum,
+    "min": lambda moments: np.where(moments.count > 0, moments.min, np.nan),
+    "max": lambda moments: np.where(moments.count > 0, moments.max, np.nan),
+    "avg": lambda moments: moments.sum / moments.count,
+    "sum_of_squares": lambda moments: np.where(moments.count > 0, moments.squares, np.nan),
+}
+_VARIANCES: dict[str, Callable[[Moments], Doubles]] = {
+    "variance": lambda moments: moments.variance(0),
+    "variance_population": lambda moments: moments.variance(0),
+    "variance_sampling": lambda moments: moments.variance(1),
+    "std_deviation": lambda moments: np.sqrt(moments.variance(0)),
+    "std_deviation_population": lambda moments: np.sqrt(moments.variance(0)),
+    "std_deviation_sampling": lambda moments: np.sqrt(moments.variance(1)),
+}
+_STATS = ("count", "min", "max", "avg", "sum")
+_EXTENDED = (*_STATS, "sum_of_squares", *_VARIANCES)
+_SHOWN: dict[str, tuple[str, ...]] = {
+    "avg": ("avg",),
+    "sum": ("sum",),
+    "min": ("min",),
+    "max": ("max",),
+    "value_count": ("count",),
+    "stats": _STATS,
+    "extended_stats": _EXTENDED,
+}
+
+
+@dataclass(frozen=True)
+class NumberMetric(Aggregation):
+    """One of the metrics over the numbers of a field."""
+
+    kind: str
+    source: Source
+    sigma: float = 2.0
+    leaf_only: ClassVar[bool] = True
+
+    @property
+    def typed(self) -> str:
+        return self.kind
+
+    def _moments(self, scope: Scope, rows: Rows) -> Moments:
+        places, data = self.source.countable(scope, rows.docs)
+        return Moments.of(data.astype(np.float64), rows.owners[places], rows.count)
+
+    def measure(self, scope: Scope, rows: Rows, path: Sequence[str], metric: str) -> Doubles:
+        names = _SHOWN[self.kind]
+        if len(names) == 1 and metric in ("", "value"):
+            metric = names[0]
+        if path or metric not in names:
+            return super().measure(scope, rows, path, metric)
+        return self._moments(scope, rows).column(metric)
+
+    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        moments = self._moments(scope, rows)
+        names = _SHOWN[self.kind]
+        columns = {name: moments.column(name).tolist() for name in names}
+        if len(names) == 1:
+            return [self._single(number) for number in columns[names[0]]]
+        counts = moments.count.tolist()
+        return [
+            self._several({name: column[place] for name, column in columns.items()}, count)
+            for place, count in enumerate(counts)
+        ]
+
+    def _single(self, number: float) -> Answer:
+        if self.kind == "value_count":
+            return {"value": int(number)}
+        if number != number:
+            return {"value": None}
+        text = self.source.text(number)
+        return {"value": number} if text is None else {"value": number, "value_as_string": text}
+
+    def _several(self, numbers: dict[str, float], count: int) -> Answer:
+        """The sum of no values is 0, everything else of none is null; a variance of too few is "NaN"."""
+        answer: Answer = {"count": count}
+        for name, number in numbers.items():
+            if name != "count":
+                answer[name] = json_number(number) if count else (0.0 if name == "sum" else None)
+        if self.kind == "extended_stats":
+            answer["std_deviation_bounds"] = self._bounds(numbers, count)
+        for name in list(answer):
+            text = self.source.text(numbers[name]) if count and name in numbers and name != "count" else None
+            if text is not None:
+                answer[f"{name}_as_string"] = text
+        return answer
+
+    def _bounds(self, numbers: dict[str, float], count: int) -> Answer:
+        bounds: Answer = {}
+        for suffix in ("", "_population", "_sampling"):
+            width = numbers[f"std_deviation{suffix}"] * self.sigma
+            bounds[f"upper{suffix}"] = json_number(numbers["avg"] + width) if count else None
+            bounds[f"lower{suffix}"] = json_number(numbers["avg"] - width) if count else None
+        return bounds
+
+
+def parse_metric(definition: Definition) -> Aggregation:
+    """avg, sum, min, max, stats, extended_stats and value_count."""
+    options, kind = definition.options, definition.kind
+    sigma = options.number("sigma", 2.0) if kind == "extended_stats" else 2.0
+    if sigma is None or sigma < 0:
+        raise illegal_argument(f"[sigma] must be greater than or equal to 0. Found [{sigma}] in [{kind}]")
+    source = Source.parse(definition, None if kind == "value_count" else NUMERIC)
+    options.done()
+    return NumberMetric(definition.common, kind, source, sigma)
+
+
+@dataclass(frozen=True)
+class WeightedAvg(Aggregation):
+    """The mean of a field's values, each weighed by another field of its document."""
+
+    value: Source
+    weight: Source
+    leaf_only: ClassVar[bool] = True
+
+    @property
+    def typed(self) -> str:
+        return "weighted_avg"
+
+    def measure(self, scope: Scope, rows: Rows, path: Sequence[str], metric: str) -> Doubles:
+        if path or metric not in ("", "value"):
+            return super().measure(scope, rows, path, metric)
+        weight_rows, weights = self.weight.countable(scope, rows.docs)
+        if len(np.unique(weight_rows)) != len(weight_rows):
+            raise illegal_argument(
+                "Encountered more than one weight for a single document. Use a script to combine "
+                "multiple weights-per-doc into a single value."
+            )
+        by_row = np.full(len(rows.docs), np.nan)
+        by_row[weight_rows] = weights
+        places, data = self.value.countable(scope, rows.docs)
+        factors = by_row[places]
+        known = ~np.isnan(factors)
+        owners = rows.owners[places[known]]
+        total = grouped_sums(data[known] * factors[known], owners, rows.count)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return total / grouped_sums(factors[known], owners, rows.count)
+
+    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        means = self.measure(scope, rows, (), "value").tolist()
+        return [{"value": None if mean != mean else mean} for mean in means]
+
+
+def parse_weighted_avg(definition: Definition) -> Aggregation:
+    """weighted_avg: two fields, each with its own `missing`."""
+    options = definition.options
+    sources = {}
+    for part in ("value", "weight"):
+        inner = Options(part, required(options.take(part), part))
+        sources[part] = Source.parse(definition.with_options(inner), NUMERIC)
+        inner.done()
+    options.ignore("format", "value_type")
+    options.done()
+    return WeightedAvg(definition.common, sources["value"], sources["weight"])

@@ -1,0 +1,94 @@
+"""Reads the parameters of a part of a request, and refuses those that are unknown or of another type."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from graphdb.search.errors import SearchError, illegal_argument, parsing
+
+__all__ = ["Options", "required"]
+
+T = TypeVar("T")
+
+
+class Options:
+    """The parameters of `owner` (the name that errors give). Take each once, then call `done`."""
+
+    def __init__(self, owner: str, body: Any) -> None:
+        if not isinstance(body, Mapping):
+            raise parsing(f"[{owner}] malformed, expected an object")
+        self.owner = owner
+        self._left = dict(body)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._left
+
+    def take(self, key: str, default: Any = None) -> Any:
+        """Whatever stands there; null counts as absent."""
+        value = self._left.pop(key, None)
+        return default if value is None else value
+
+    def ignore(self, *keys: str) -> None:
+        """Parameters that are accepted and change no answer here."""
+        for key in keys:
+            self._left.pop(key, None)
+
+    def text(self, key: str, default: str | None = None) -> str | None:
+        value = self.take(key)
+        if value is None:
+            return default
+        if isinstance(value, (dict, list)):
+            raise self.unreadable(key)
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    def number(self, key: str, default: float | None = None) -> float | None:
+        value = self.take(key)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+            raise self.unreadable(key)
+        try:
+            return float(value)
+        except (ValueError, OverflowError) as error:
+            raise self.unreadable(key) from error
+
+    def integer(self, key: str, default: int, least: int | None = None) -> int:
+        """A whole number of 32 bits, at least `least`."""
+        value = self.number(key)
+        if value is None:
+            return default
+        if value != value or abs(value) >= 2**31:
+            raise self.unreadable(key)
+        if least is not None and value < least:
+            raise illegal_argument(f"[{key}] must be greater than or equal to {least}. Found [{int(value)}]")
+        return int(value)
+
+    def flag(self, key: str, default: bool = False) -> bool:
+        value = self.take(key)
+        if value is None:
+            return default
+        if isinstance(value, bool):
+            return value
+        if value in ("true", "false"):
+            return bool(value == "true")
+        raise self.unreadable(key)
+
+    def items(self, key: str) -> list[Any]:
+        """A list; one value alone counts as a list of one, and none as an empty one."""
+        value = self.take(key)
+        if value is None:
+            return []
+        return value if isinstance(value, list) else [value]
+
+    def unreadable(self, key: str) -> SearchError:
+        return SearchError("x_content_parse_exception", f"[{self.owner}] failed to parse field [{key}]")
+
+    def done(self) -> None:
+        for key in self._left:
+            raise SearchError("x_content_parse_exception", f"[{self.owner}] unknown field [{key}]")
+
+
+def required(value: T | None, key: str) -> T:
+    """The value of a parameter that must be there."""
+    if value is None:
+        raise illegal_argument(f"Required one of fields [{key}], but none were specified. ")
+    return value

@@ -1,0 +1,152 @@
+"""Where an aggregation's values come from: a field, what stands for absent values, and how they are shown."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphdb.search.aggregations.columns import Numbers
+from graphdb.search.aggregations.definition import Definition
+from graphdb.search.aggregations.display import Display
+from graphdb.search.aggregations.options import required
+from graphdb.search.aggregations.scope import Scope
+from graphdb.search.aggregations.vocabulary import NumberVocabulary, TermVocabulary, Vocabulary
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.mapping.values import term_of
+from graphdb.search.query import QueryContext
+from graphdb.search.segment import Longs
+
+__all__ = ["COMPARABLE", "NUMERIC", "Source", "aggregatable", "json_number"]
+
+NUMERIC = frozenset({Storage.INTS, Storage.FLOATS})
+COMPARABLE = frozenset({Storage.INTS, Storage.FLOATS, Storage.TERMS})
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """spec is None where no such field is mapped: then there are no values but those of `missing`."""
+
+    spec: FieldSpec | None
+    display: Display
+    missing: Any = None  # in its stored form
+
+    @staticmethod
+    def parse(definition: Definition, accepts: Collection[Storage] | None) -> "Source":
+        """From `field`, `missing`, `format` and `time_zone`; accepts None takes every kind that has columns."""
+        options = definition.options
+        if "script" in options:
+            raise illegal_argument("script aggregations are not supported: name a [field] instead")
+        path = required(options.text("field"), "field, script")
+        missing, shape, zone = options.take("missing"), options.text("format"), options.text("time_zone")
+        options.ignore("value_type")
+        spec = aggregatable(definition.context, path)
+        if spec is not None and accepts is not None and spec.storage not in accepts:
+            raise illegal_argument(
+                f"Field [{path}] of type [{spec.type}] is not supported for aggregation [{definition.kind}]"
+            )
+        if missing is not None and spec is not None:
+            missing = term_of(spec, missing)
+        return Source(spec, Display.of(spec, shape, zone), missing)
+
+    def numbers(self, scope: Scope, docs: Longs) -> tuple[Longs, Numbers]:
+        """(rows, values): the numbers of these documents, those of `missing` among them."""
+        if self.spec is None:
+            return self._absent(np.empty(0, np.int64), np.empty(0), docs)
+        values = scope.columns.numbers(self.spec, docs)
+        return self._absent(values.rows, values.data, docs)
+
+    def countable(self, scope: Scope, docs: Longs) -> tuple[Longs, Numbers]:
+        """As numbers; of a field that has none, something for each value that tells equal values."""
+        if self.spec is not None and self.spec.storage is Storage.POINTS:
+            points = scope.columns.points(self.spec, docs)
+            both = points.latitudes * 1000.0 + points.longitudes
+            return points.rows, both
+        if self.textual:
+            rows, data, _ = self.keyed(scope, docs)
+            return rows, data
+        return self.numbers(scope, docs)
+
+    def keyed(self, scope: Scope, docs: Longs, whole: bool = False) -> tuple[Longs, Longs, Vocabulary]:
+        """(rows, numbers of values, what the numbers mean): the numbers ascend as the values do.
+
+        whole: what they mean covers the values of all documents, not just of these.
+        """
+        if not self.textual:
+            rows, data = self.numbers(scope, docs)
+            every = self.numbers(scope, np.flatnonzero(scope.live()))[1] if whole else data
+            numbers = NumberVocabulary.of(np.concatenate([every, data]) if whole else data)
+            return rows, numbers.find(data), numbers
+        if self.spec is None:
+            terms = TermVocabulary(None, self.missing)
+            rows, data = self._placed(np.empty(0, np.int64), np.empty(0, np.int64), docs, 0)
+            return rows, data, terms
+        terms = TermVocabulary(scope.columns.dictionary(self.spec), self.missing)
+        values = scope.columns.ordinals(self.spec, docs)
+        rows, data = self._placed(values.rows, values.data, docs, terms.missing_number)
+        return rows, data, terms
+
+    @property
+    def textual(self) -> bool:
+        """Whether the values are terms."""
+        if self.spec is None:
+            return isinstance(self.missing, str)
+        return self.spec.storage is Storage.TERMS
+
+    def text(self, value: Any) -> str | None:
+        """`..._as_string`: None where the value is shown as a number alone."""
+        return self.display.text(value)
+
+    def _absent(self, rows: Longs, data: Numbers, docs: Longs) -> tuple[Longs, Numbers]:
+        try:
+            value = None if self.missing is None else float(self.missing)
+        except ValueError as error:
+            raise SearchError("number_format_exception", f'For input string: "{self.missing}"') from error
+        return self._placed(rows, data, docs, value)
+
+    def _placed(self, rows: Longs, data: Any, docs: Longs, value: float | None) -> tuple[Longs, Any]:
+        """Add a value for each document that has none."""
+        if self.missing is None or value is None:
+            return rows, data
+        lacking = np.setdiff1d(np.arange(len(docs)), rows)
+        if not len(lacking):
+            return rows, data
+        if data.dtype == np.int64 and value == int(value):
+            value = int(value)
+        rows, data = np.concatenate([rows, lacking]), np.append(data, np.full(len(lacking), value))
+        order = np.argsort(rows, kind="stable")
+        return rows[order], data[order]
+
+
+def aggregatable(context: QueryContext, path: str) -> FieldSpec | None:
+    """The field that a path names, None where nothing is mapped; refused if it has no columns."""
+    if path == "_id":
+        raise illegal_argument(
+            "Fielddata access on the _id field is disallowed, you can re-enable it by updating the dynamic "
+            "cluster setting: indices.id_field_data.enabled"
+        )
+    spec = context.mapping.field(path)
+    if spec is None or spec.type in ("object", "nested"):
+        return None
+    if spec.storage is Storage.TEXT:
+        raise illegal_argument(
+            f"Fielddata is disabled on [{path}] in [{context.index_name}]. Text fields are not optimised for "
+            "operations that require per-document field data like aggregations and sorting, so these "
+            "operations are disabled by default. Please use a keyword field instead. Alternatively, set "
+            f"fielddata=true on [{path}] in order to load field data by uninverting the inverted index. "
+            "Note that this can use significant memory."
+        )
+    if not spec.doc_values or spec.storage is Storage.NONE:
+        raise illegal_argument(
+            f"Can't load fielddata on [{path}] because fielddata is unsupported on fields of type "
+            f"[{spec.type}]. Use doc values instead."
+        )
+    return spec
+
+
+def json_number(number: float) -> float | str:
+    """JSON has no NaN and no infinity: Elasticsearch writes them as strings."""
+    if number != number:
+        return "NaN"
+    return number if abs(number) != np.inf else ("Infinity" if number > 0 else "-Infinity")

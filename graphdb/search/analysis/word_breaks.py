@@ -1,0 +1,149 @@
+"""The `standard` tokenizer: words as Unicode's Annex 29 breaks them, with the types that Lucene gives them.
+
+Every character becomes a letter for what it is to the rules, and the rules are patterns over these letters:
+
+    a letter  G Hangul letter  H Hebrew letter  i letter and emoji  K Katakana  n digit  d ASCII digit
+    : MidLetter  . MidNumLet  , MidNum  q '  Q "  _ ExtendNumLet  R regional indicator
+    e emoji  b emoji that takes a skin tone  m skin tone  # keycap base  k keycap
+    x Extend or Format  z zero width joiner  v emoji style  S, s Southeast Asian (s: Extend too)  h Han  y Hiragana
+
+Sources: UAX #29 section 4.1; Lucene's StandardTokenizer, which keeps Southeast Asian runs whole, makes each
+ideograph and each Hiragana character a token, and takes emoji sequences by UTS #51.
+"""
+
+import re
+
+import regex
+
+from graphdb.search.analysis.token import Token
+
+__all__ = ["StandardTokenizer"]
+
+_TOKEN_LENGTH_MAX = 255  # UTF-16 units, as Lucene counts
+_CLASSES_MAX = 50_000  # characters remembered
+
+# The first that fits counts. The names of groups are the letters, spelt out where they are no names.
+_PROPERTIES = regex.compile(
+    r"""(?P<v>\uFE0F)|(?P<z>\u200D)|(?P<k>\u20E3)|(?P<m>\p{Emoji_Modifier})|(?P<d>[0-9])|(?P<hash>[#*])
+    |(?P<q>\p{WB=Single_Quote})|(?P<Q>\p{WB=Double_Quote})|(?P<dot>\p{WB=MidNumLet})|(?P<colon>\p{WB=MidLetter})
+    |(?P<comma>\p{WB=MidNum})|(?P<under>\p{WB=ExtendNumLet})|(?P<R>\p{WB=Regional_Indicator})
+    |(?P<K>\p{WB=Katakana})|(?P<H>\p{WB=Hebrew_Letter})
+    |(?P<G>[\p{WB=ALetter}&&\p{Script=Hangul}])|(?P<i>[\p{WB=ALetter}&&\p{Extended_Pictographic}])
+    |(?P<a>\p{WB=ALetter})|(?P<n>[\p{WB=Numeric}[\uFF10-\uFF19]])
+    |(?P<b>\p{Emoji_Modifier_Base})|(?P<e>\p{Extended_Pictographic})
+    |(?P<s>[\p{LB=SA}&&[\p{WB=Extend}\p{WB=Format}]])|(?P<S>\p{LB=SA})
+    |(?P<x>[\p{WB=Extend}\p{WB=Format}])|(?P<h>\p{Script=Han})|(?P<y>\p{Script=Hiragana})""",
+    regex.VERSION1 | regex.VERBOSE,
+)
+_SPELT = {"hash": "#", "dot": ".", "colon": ":", "comma": ",", "under": "_"}
+
+
+class _Classes(dict[int, str]):
+    """From code point to letter, for `str.translate`; a blank for what is in no token."""
+
+    def __missing__(self, code: int) -> str:
+        found = _PROPERTIES.match(chr(code))
+        name = (found and found.lastgroup) or " "
+        letter = _SPELT.get(name, name)
+        if len(self) < _CLASSES_MAX:
+            self[code] = letter
+        return letter
+
+
+_CLASSES = _Classes()
+
+_X = "[xzvkms]*+"  # WB4: belongs to the character before
+_P = "[xzkms]*+"  # the same, but for what asks for emoji style
+_UNIT = (  # WB5 to WB13: Katakana, or letters and digits with what may stand between two of them
+    rf"(?:(?:K{_X})++|(?:H{_X}(?:Q{_X}(?=H)|q{_X}|[:.]{_X}(?=[aGHi]))?+"
+    rf"|[aGi]{_X}(?:[:.q]{_X}(?=[aGHi]))?+|[nd]{_X}(?:[,.q]{_X}(?=[nd]))?+)++)"
+)
+_LOW = f"(?:_{_X})++"  # WB13a, WB13b
+_WORD = f"(?:{_LOW}{_UNIT}?+|{_UNIT})(?:{_LOW}{_UNIT}?+)*+"
+_ELEMENT = f"(?:z*+b{_P}m{_P}|z*+[ebi]{_P}v?|m{_P})"
+_EMOJI = f"{_ELEMENT}(?:(?:(?<=z)|(?=z)){_ELEMENT})*+|[d#][xzms]*+v?k{_P}|R{_X}R{_X}"
+
+# What goes wrong without the word's own pattern: an emoji that is a letter too, or a digit, goes on as a word.
+_WORD_RE = re.compile(_WORD)
+_NEXT = re.compile(f"(?P<emoji>{_EMOJI})|(?P<word>{_WORD})|(?P<asian>(?:[Ss]{_X})++)|(?P<han>h{_X})|(?P<kana>y{_X})")
+_ASCII = re.compile(
+    r"[A-Za-z0-9_]++(?:(?:(?<=[A-Za-z])[':.](?=[A-Za-z])|(?<=[0-9])['.,;](?=[0-9]))[A-Za-z0-9_]++)*+"
+)
+_LOW_ONLY = re.compile(r"[_xzvkms]++")
+_TYPES = {"emoji": "<EMOJI>", "asian": "<SOUTHEAST_ASIAN>", "han": "<IDEOGRAPHIC>", "kana": "<HIRAGANA>"}
+_WORD_TYPES = [  # the first that the whole word fits
+    (re.compile(r"[nd_,.qxzvkms]+"), "<NUM>"),
+    (re.compile(r"[Gxzvkms]+"), "<HANGUL>"),
+    (re.compile(r"[Kxzvkms]+"), "<KATAKANA>"),
+]
+
+
+class StandardTokenizer:
+    """A token longer than max_token_length is cut there, and what is left begins another."""
+
+    consecutive = True
+
+    def __init__(self, max_token_length: int = _TOKEN_LENGTH_MAX) -> None:
+        self._length_max = max_token_length
+
+    def terms(self, text: str) -> list[str]:
+        if not text.isascii():
+            return [text[start:end] for start, end, _ in self._spans(text)]
+        terms = _ASCII.findall(text)
+        if "_" in text:
+            terms = [term for term in terms if term.strip("_")]
+        if len(text) > self._length_max and any(len(term) > self._length_max for term in terms):
+            return [text[start:end] for start, end, _ in self._spans(text)]
+        return terms
+
+    def tokens(self, text: str) -> list[Token]:
+        return [
+            Token(text[start:end], start, end, kind, position)
+            for position, (start, end, kind) in enumerate(self._spans(text))
+        ]
+
+    def _spans(self, text: str) -> list[tuple[int, int, str]]:
+        classes = text.translate(_CLASSES)
+        spans, place = [], 0
+        while found := _NEXT.search(classes, place):
+            start, end = found.span()
+            if utf16_length(text, start, end) > self._length_max:
+                found = _NEXT.match(classes, start, self._cut(text, start)) or found
+            end, kind = _longest(classes, found)
+            if kind:
+                spans.append((start, end, kind))
+            place = end
+        return spans
+
+    def _cut(self, text: str, start: int) -> int:
+        """Where the longest token that may begin at start has to end; one character always fits."""
+        end = units = 0
+        for end in range(start, min(start + self._length_max, len(text))):
+            units += 2 if text[end] > "\uffff" else 1
+            if units > self._length_max:
+                return max(end, start + 1)
+        return end + 1
+
+
+def utf16_length(text: str, start: int, end: int) -> int:
+    """How many UTF-16 units text[start:end] has: what Java calls its length."""
+    part = text[start:end]
+    return len(part) if part.isascii() else len(part) + sum(1 for char in part if char > "\uffff")
+
+
+def _longest(classes: str, found: "re.Match[str]") -> tuple[int, str]:
+    """End and type of what begins where found does; no type for a run of low lines, which is no token."""
+    end, group = found.end(), found.lastgroup
+    if group == "emoji":
+        word = _WORD_RE.match(classes, found.start(), found.endpos)
+        if word is None or word.end() <= end:
+            return end, _TYPES[group]
+        end, group = word.end(), "word"
+    if group != "word":
+        return end, _TYPES[str(group)]
+    if _LOW_ONLY.fullmatch(classes, found.start(), end):
+        return end, ""
+    for pattern, kind in _WORD_TYPES:
+        if pattern.fullmatch(classes, found.start(), end):
+            return end, kind
+    return end, "<ALPHANUM>"

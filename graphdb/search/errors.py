@@ -1,0 +1,74 @@
+"""Errors of the search API, as Elasticsearch names them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphdb.errors import RequestError
+
+__all__ = [
+    "SearchError",
+    "illegal_argument",
+    "index_not_found",
+    "mapper_parsing",
+    "parsing",
+    "version_conflict",
+]
+
+
+class SearchError(RequestError):
+    """kind is Elasticsearch's type of the error, status its HTTP status; metadata stands beside both in the
+    answer (`index`, `line`, `col`, `resource.id` and so on); cause is what led to it.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        reason: str,
+        status: int = 400,
+        metadata: Mapping[str, Any] | None = None,
+        cause: "SearchError | None" = None,
+    ) -> None:
+        super().__init__(kind, reason, status, metadata, cause)
+        self.kind, self.reason, self.status, self.metadata, self.cause = (
+            kind,
+            reason,
+            status,
+            metadata or {},
+            cause,
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.reason}"
+
+
+def parsing(reason: str, **metadata: Any) -> SearchError:
+    """A body that means nothing: unknown clause, wrong shape."""
+    return SearchError("parsing_exception", reason, 400, metadata)
+
+
+def illegal_argument(reason: str, cause: SearchError | None = None) -> SearchError:
+    """A value that cannot be."""
+    return SearchError("illegal_argument_exception", reason, 400, None, cause)
+
+
+def mapper_parsing(reason: str, cause: SearchError | None = None) -> SearchError:
+    """A mapping that cannot be made. (For a document that does not fit its mapping see
+    `document_parsing_exception`, Elasticsearch's name for that since 8.9.)
+    """
+    return SearchError("mapper_parsing_exception", reason, 400, None, cause)
+
+
+def index_not_found(name: str) -> SearchError:
+    """An index that is not there."""
+    metadata = {
+        "resource.type": "index_or_alias",
+        "resource.id": name,
+        "index_uuid": "_na_",
+        "index": name,
+    }
+    return SearchError("index_not_found_exception", f"no such index [{name}]", 404, metadata)
+
+
+def version_conflict(index: str, doc_id: str, reason: str) -> SearchError:
+    """A document that is not in the state that the request supposes."""
+    return SearchError("version_conflict_engine_exception", f"[{doc_id}]: {reason}", 409, {"index": index})

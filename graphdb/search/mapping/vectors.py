@@ -1,0 +1,74 @@
+"""Dense vectors: what may stand in a document."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.search.errors import illegal_argument
+
+__all__ = ["DIMS_MAX", "SIMILARITIES", "VECTOR_INDEX_TYPES", "vector_of"]
+
+DIMS_MAX = 4096
+SIMILARITIES = ("cosine", "dot_product", "l2_norm", "max_inner_product")
+VECTOR_INDEX_TYPES = (
+    "hnsw", "int8_hnsw", "int4_hnsw", "bbq_hnsw", "flat", "int8_flat", "int4_flat", "bbq_flat",
+)  # fmt: skip
+_UNIT_TOLERANCE = 1e-3  # of the squared length, as Lucene's `isUnitVector`
+_PREVIEW = 5
+
+
+def vector_of(
+    value: Any, name: str, dims: int, similarity: str | None, element_type: str, document: str
+) -> NDArray[np.float32]:
+    """(dims,) float32. similarity is None where the field is not indexed: then any length will do.
+
+    Errors: illegal_argument_exception; document is what the text calls the document.
+    """
+    if not isinstance(value, list):
+        raise illegal_argument(
+            f"Failed to parse object: expecting token of type [START_ARRAY] but found [{_token(value)}]"
+        )
+    if len(value) != dims:
+        raise illegal_argument(
+            f"The [dense_vector] field [{name}] in doc [{document}] has a different number of dimensions "
+            f"[{len(value)}] than defined in the mapping [{dims}]"
+        )
+    if any(isinstance(item, bool) or not isinstance(item, int | float) for item in value):
+        raise illegal_argument("Failed to parse object: expecting token of type [VALUE_NUMBER]")
+    with np.errstate(over="ignore"):
+        vector = np.array(value, dtype=np.float64).astype(np.float32)
+    _check_elements(vector, element_type)
+    if similarity is not None:
+        _check_length(vector, similarity, element_type)
+    return vector
+
+
+def _token(value: Any) -> str:
+    return {dict: "START_OBJECT", str: "VALUE_STRING", bool: "VALUE_BOOLEAN"}.get(type(value), "VALUE_NUMBER")
+
+
+def _check_elements(vector: NDArray[np.float32], element_type: str) -> None:
+    if not np.isfinite(vector).all():
+        raise illegal_argument(f"element_type [{element_type}] vectors do not support non-finite values. {_preview(vector)}")
+    if element_type == "byte" and ((vector % 1 != 0) | (vector < -128) | (vector > 127)).any():
+        raise illegal_argument(
+            f"element_type [byte] vectors only support integers between [-128, 127]. {_preview(vector)}"
+        )
+
+
+def _check_length(vector: NDArray[np.float32], similarity: str, element_type: str) -> None:
+    squared = float(vector.astype(np.float64) @ vector.astype(np.float64))
+    if similarity == "cosine" and squared == 0:
+        raise illegal_argument(
+            f"The [cosine] similarity does not support vectors with zero magnitude. {_preview(vector)}"
+        )
+    if similarity == "dot_product" and element_type == "float" and abs(squared - 1) > _UNIT_TOLERANCE:
+        raise illegal_argument(
+            f"The [dot_product] similarity can only be used with unit-length vectors. {_preview(vector)}"
+        )
+
+
+def _preview(vector: NDArray[np.float32]) -> str:
+    dots = ", ..." if len(vector) > _PREVIEW else ""
+    return f"Preview of invalid vector: [{', '.join(str(item) for item in vector[:_PREVIEW])}{dots}]"

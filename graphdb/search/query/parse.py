@@ -1,0 +1,81 @@
+"""From the JSON of a query to its tree: which parser reads which clause, and the limits on the whole."""
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from graphdb.search.errors import SearchError
+from graphdb.search.query import (
+    bool_query,
+    compound,
+    full_text,
+    function_score,
+    geo,
+    multi_match,
+    multi_terms,
+    nested,
+    query_string,
+    ranges,
+    simple_query_string,
+    term_level,
+)
+from graphdb.search.query.clause import malformed
+from graphdb.search.query.context import QueryContext
+from graphdb.search.query.parsers import ClauseParser, Parse
+from graphdb.search.query.tree import Query, walk
+
+__all__ = ["PARSERS", "parse_query"]
+
+PARSERS: dict[str, ClauseParser] = {
+    **bool_query.PARSERS,
+    **compound.PARSERS,
+    **full_text.PARSERS,
+    **function_score.PARSERS,
+    **geo.PARSERS,
+    **multi_match.PARSERS,
+    **multi_terms.PARSERS,
+    **nested.PARSERS,
+    **query_string.PARSERS,
+    **ranges.PARSERS,
+    **simple_query_string.PARSERS,
+    **term_level.PARSERS,
+}
+"""By the name of a clause. Scripts, percolation, span queries and joins are not among them."""
+
+
+def parse_query(body: object, context: QueryContext) -> Query:
+    """Parse what stands under `query`; fails with a SearchError, also where it is too large."""
+    query = _parse(body, context)
+    clauses = sum(1 for node in walk(query) if not node.children())
+    if clauses > context.max_clause_count:
+        raise SearchError(
+            "too_many_nested_clauses",
+            "Query contains too many nested clauses; maxClauseCount is set to "
+            f"{context.max_clause_count}",
+        )
+    return query
+
+
+def _parse(body: object, context: QueryContext) -> Query:
+    if not isinstance(body, Mapping):
+        raise malformed("[_na] query malformed, must start with start_object")
+    if not body:
+        raise SearchError("illegal_argument_exception", "query malformed, empty clause found at [1:1]")
+    kind = next(iter(body))
+    inner = body[kind]
+    if not isinstance(inner, Mapping):
+        raise malformed(f"[{kind}] query malformed, no start_object after query name")
+    parser = PARSERS.get(kind)
+    if parser is None:
+        raise malformed(f"unknown query [{kind}]{_similar(kind)}")
+    if len(body) > 1:
+        raise malformed(f"[{kind}] malformed query, expected [END_OBJECT] but found [FIELD_NAME]")
+    return parser(inner, context.deeper(), _parse)
+
+
+def _similar(kind: str) -> str:
+    """Elasticsearch's hint, with the names that it knows too."""
+    near = sorted(difflib.get_close_matches(kind, PARSERS, n=5, cutoff=0.7))
+    if not near:
+        return ""
+    return f" did you mean [{near[0]}]?" if len(near) == 1 else f" did you mean any of [{', '.join(near)}]?"

@@ -1,0 +1,241 @@
+"""Queries for whole terms in postings: one term, several, synonyms that count as one, and booleans."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphdb.search.query import kernels
+from graphdb.search.query.explanation import Explanation, explained, no_match
+from graphdb.search.query.searcher import Searcher
+from graphdb.search.query.similarity import FieldStatistics, idf, idf_explained, score, score_explained, term_weight
+from graphdb.search.query.tree import Matches, Query
+from graphdb.search.segment import Bools, Doubles, Floats, Ints, Leaf
+
+__all__ = ["BooleanQuery", "KeywordQuery", "SynonymQuery", "TermQuery", "TermsQuery", "bm25_scores"]
+
+NO_NORMS = 1  # the norm byte that Lucene takes where a field has none
+FREQUENCY = "freq, occurrences of term within document"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TermQuery(Query):
+    """One term of a text field, scored by BM25.
+
+    doc_freq, where not None, stands for the number of documents that hold it: several terms share one where
+    Lucene blends them.
+    """
+
+    path: str
+    term: str
+    doc_freq: int | None = None
+
+    def weight(self, searcher: Searcher, boost: float) -> np.float32:
+        """The score that it tends to as the term gets more frequent."""
+        n = searcher.doc_freq(self.path, self.term) if self.doc_freq is None else self.doc_freq
+        return term_weight(boost * self.boost, idf(n, searcher.statistics(self.path).doc_count))
+
+    def postings(self, leaf: Leaf) -> tuple[Ints, Ints] | None:
+        """Documents and frequencies in a leaf; None where it lacks the term."""
+        index = leaf.segment.text(self.path)
+        number = -1 if index is None else index.dictionary.find(self.term)
+        return None if index is None or number < 0 else index.postings(number)
+
+    def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
+        scores = np.zeros(leaf.segment.size, dtype=np.float64)
+        counts = np.zeros(leaf.segment.size, dtype=np.int32)
+        self.accumulate(leaf, searcher, boost, scores, counts)
+        return Matches(counts > 0, scores.astype(np.float32))
+
+    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
+        mask = np.zeros(leaf.segment.size, dtype=np.bool_)
+        postings = self.postings(leaf)
+        if postings is not None:
+            mask[postings[0]] = True
+        return mask
+
+    def accumulate(self, leaf: Leaf, searcher: Searcher, boost: float, scores: Doubles, counts: Ints) -> None:
+        postings, index = self.postings(leaf), leaf.segment.text(self.path)
+        if postings is None or index is None:
+            return
+        inverse, weight = searcher.inverse_norms(self.path), self.weight(searcher, boost)
+        kernels.accumulate(scores, counts, *postings, index.norms, inverse, weight)
+
+    def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
+        postings, index = self.postings(leaf), leaf.segment.text(self.path)
+        place = -1 if postings is None else int(kernels.find_sorted(np.array([doc], np.int32), postings[0])[0])
+        if place < 0 or postings is None or index is None:
+            return no_match()
+        statistics = searcher.statistics(self.path)
+        n = searcher.doc_freq(self.path, self.term) if self.doc_freq is None else self.doc_freq
+        inner = score_explained(
+            boost * self.boost,
+            idf_explained(n, statistics.doc_count),
+            explained(float(postings[1][place]), FREQUENCY),
+            int(index.norms[doc]),
+            statistics,
+        )
+        return explained(inner["value"], _weight_of(self.text(), doc), [inner])
+
+    def text(self) -> str:
+        return f"{self.path}:{self.term}"
+
+
+def _weight_of(text: str, doc: int) -> str:
+    return f"weight({text} in {doc}) [PerFieldSimilarity], result of:"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeywordQuery(Query):
+    """One term of a field that has neither frequencies nor norms: all matches score the same."""
+
+    path: str
+    term: str
+    doc_freq: int | None = None
+
+    def _doc_freq(self, searcher: Searcher) -> int:
+        return searcher.doc_freq(self.path, self.term) if self.doc_freq is None else self.doc_freq
+
+    def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
+        statistics = searcher.statistics(self.path)
+        weight = term_weight(boost * self.boost, idf(self._doc_freq(searcher), statistics.doc_count))
+        constant = score(weight, 1.0, searcher.inverse_norms(self.path)[NO_NORMS])
+        return Matches(self.mask(leaf, searcher), None, float(constant))
+
+    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
+        mask = np.zeros(leaf.segment.size, dtype=np.bool_)
+        index = leaf.segment.terms(self.path)
+        number = -1 if index is None else index.dictionary.find(self.term)
+        if index is not None and number >= 0:
+            mask[index.postings(number)] = True
+        return mask
+
+    def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
+        if not self.mask(leaf, searcher)[doc]:
+            return no_match()
+        statistics = searcher.statistics(self.path)
+        idf_part = idf_explained(self._doc_freq(searcher), statistics.doc_count)
+        freq = explained(1.0, FREQUENCY)
+        inner = score_explained(boost * self.boost, idf_part, freq, NO_NORMS, statistics)
+        return explained(inner["value"], _weight_of(self.text(), doc), [inner])
+
+    def text(self) -> str:
+        return f"{self.path}:{self.term}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BooleanQuery(Query):
+    """A value of a boolean field, which Lucene indexes as the terms F and T and scores as such."""
+
+    path: str
+    value: bool
+
+    def _statistics(self, searcher: Searcher) -> tuple[int, FieldStatistics]:
+        """(n, statistics) over all leaves."""
+        return searcher.keep(("boolean", self.path, self.value), lambda: self._count(searcher))
+
+    def _count(self, searcher: Searcher) -> tuple[int, FieldStatistics]:
+        n = [int(self._having(leaf, self.value).sum()) for leaf in searcher.leaves]
+        other = [int(self._having(leaf, not self.value).sum()) for leaf in searcher.leaves]
+        either = [
+            int((self._having(leaf, True) | self._having(leaf, False)).sum()) for leaf in searcher.leaves
+        ]
+        return sum(n), FieldStatistics(sum(either), sum(n) + sum(other))
+
+    def _having(self, leaf: Leaf, value: bool) -> Bools:
+        column = leaf.segment.ints(self.path)
+        if column is None:
+            return np.zeros(leaf.segment.size, dtype=np.bool_)
+        if column.starts is None:
+            return np.asarray(column.values == value)
+        return kernels.any_between(column.values, column.starts, int(value), int(value))
+
+    def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
+        n, statistics = self._statistics(searcher)
+        weight = term_weight(boost * self.boost, idf(n, statistics.doc_count))
+        constant = score(weight, 1.0, statistics.inverse_norms()[NO_NORMS])
+        return Matches(self._having(leaf, self.value), None, float(constant))
+
+    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
+        return self._having(leaf, self.value)
+
+    def text(self) -> str:
+        return f"{self.path}:{'T' if self.value else 'F'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TermsQuery(Query):
+    """Any of several terms of a text or keyword field; every match scores the boost."""
+
+    path: str
+    terms: tuple[str, ...]
+
+    def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
+        mask = np.zeros(leaf.segment.size, dtype=np.bool_)
+        text, keyword = leaf.segment.text(self.path), leaf.segment.terms(self.path)
+        index = text or keyword
+        numbers = [] if index is None else [index.dictionary.find(term) for term in self.terms]
+        for number in numbers:
+            if number >= 0 and text is not None:
+                mask[text.postings(number)[0]] = True
+            elif number >= 0 and keyword is not None:
+                mask[keyword.postings(number)] = True
+        return Matches(mask, None, boost * self.boost)
+
+    def text(self) -> str:
+        return f"{self.path}:({' '.join(self.terms)})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynonymQuery(Query):
+    """Terms of a text field that stand for one another: their frequencies add up, the rarest counts for none.
+
+    Source: Lucene's SynonymQuery: n is the largest of theirs.
+    """
+
+    path: str
+    terms: tuple[str, ...]
+
+    def _doc_freq(self, searcher: Searcher) -> int:
+        return max(searcher.doc_freq(self.path, term) for term in self.terms)
+
+    def _frequencies(self, leaf: Leaf) -> Floats:
+        freqs = np.zeros(leaf.segment.size, dtype=np.float32)
+        for term in self.terms:
+            postings = TermQuery(path=self.path, term=term).postings(leaf)
+            if postings is not None:
+                freqs[postings[0]] += postings[1]
+        return freqs
+
+    def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
+        n, count = self._doc_freq(searcher), searcher.statistics(self.path).doc_count
+        weight = term_weight(boost * self.boost, idf(n, count))
+        return bm25_scores(leaf, searcher, self.path, self._frequencies(leaf), weight)
+
+    def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
+        freq, index = float(self._frequencies(leaf)[doc]), leaf.segment.text(self.path)
+        if not freq or index is None:
+            return no_match()
+        statistics = searcher.statistics(self.path)
+        inner = score_explained(
+            boost * self.boost,
+            idf_explained(self._doc_freq(searcher), statistics.doc_count),
+            explained(freq, "termFreq=" + str(freq)),
+            int(index.norms[doc]),
+            statistics,
+        )
+        return explained(inner["value"], _weight_of(self.text(), doc), [inner])
+
+    def text(self) -> str:
+        return f"Synonym({' '.join(f'{self.path}:{term}' for term in self.terms)})"
+
+
+def bm25_scores(leaf: Leaf, searcher: Searcher, path: str, freqs: Floats, weight: np.float32) -> Matches:
+    """Matches where freqs, one for each document, is not 0, scored by it and by the norms of a text field."""
+    index, mask = leaf.segment.text(path), freqs > 0
+    if index is None:
+        return Matches(mask)
+    docs = np.flatnonzero(mask)
+    scores = np.zeros(leaf.segment.size, dtype=np.float32)
+    saturation = np.float32(1) + freqs[docs] * searcher.inverse_norms(path)[index.norms[docs]]
+    scores[docs] = weight - weight / saturation
+    return Matches(mask, scores)

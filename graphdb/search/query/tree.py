@@ -1,0 +1,131 @@
+"""What every query is: a node of an immutable tree that matches the documents of one segment and scores them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from graphdb.search.query.explanation import Explanation, explained, no_match
+from graphdb.search.segment import Bools, Doubles, Floats, Ints, Leaf
+
+if TYPE_CHECKING:
+    from graphdb.search.query.searcher import Searcher
+
+__all__ = ["MatchAllQuery", "MatchNoneQuery", "Matches", "Query", "boosted", "walk"]
+
+AnyQuery = TypeVar("AnyQuery", bound="Query")
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The documents of a segment that a query matches, deleted and nested ones too: the caller masks those.
+
+    scores is 0 where mask is false; None where every match scores the same, namely constant.
+    """
+
+    mask: Bools
+    scores: Floats | None = None
+    constant: float = 1.0
+
+    def dense(self) -> Floats:
+        """One score for each document."""
+        if self.scores is not None:
+            return self.scores
+        return self.mask * np.float32(self.constant)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query(ABC):
+    """One node. boost multiplies its scores; name is what `_name` has called it.
+
+    As in Lucene a boost is handed down to whoever computes scores rather than multiplied in afterwards, so
+    every method that scores takes the boost of what is above.
+    """
+
+    boost: float = 1.0
+    name: str | None = None
+
+    @abstractmethod
+    def matches(self, leaf: Leaf, searcher: "Searcher", boost: float = 1.0) -> Matches:
+        """Match and score all documents of a leaf."""
+
+    def mask(self, leaf: Leaf, searcher: "Searcher") -> Bools:
+        """Match without scores, as a filter does."""
+        return self.matches(leaf, searcher).mask
+
+    def accumulate(
+        self, leaf: Leaf, searcher: "Searcher", boost: float, scores: Doubles, counts: Ints
+    ) -> None:
+        """Add the scores of the matches to scores, and 1 for each of them to counts."""
+        found = self.matches(leaf, searcher, boost)
+        if found.scores is None:
+            scores[found.mask] += np.float32(found.constant)
+        else:
+            scores += found.scores
+        counts += found.mask
+
+    def children(self) -> "tuple[Query, ...]":
+        """The queries right below."""
+        return ()
+
+    def explain(self, leaf: Leaf, doc: int, searcher: "Searcher", boost: float = 1.0) -> Explanation:
+        """Why a document scores what it does; unless overridden: because it matches."""
+        found = self.matches(leaf, searcher, boost)
+        if not found.mask[doc]:
+            return no_match(f"{self.text()} doesn't match id {doc}")
+        return explained(float(found.dense()[doc]), f"ConstantScore({self.text()})")
+
+    @abstractmethod
+    def text(self) -> str:
+        """As Lucene prints it, without its boost."""
+
+    def __str__(self) -> str:
+        return self.text() if self.boost == 1.0 else f"({self.text()})^{float(self.boost)}"
+
+
+def boosted(query: AnyQuery, boost: float, name: str | None = None) -> AnyQuery:
+    """The same query with its boost multiplied, and with a name where one is given."""
+    if boost == 1.0 and name is None:
+        return query
+    return replace(query, boost=query.boost * boost, name=name or query.name)
+
+
+def walk(query: Query) -> Iterator[Query]:
+    """A query and all below it, parents first."""
+    yield query
+    for child in query.children():
+        yield from walk(child)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchAllQuery(Query):
+    """Every document."""
+
+    def matches(self, leaf: Leaf, searcher: "Searcher", boost: float = 1.0) -> Matches:
+        return Matches(np.ones(leaf.segment.size, dtype=np.bool_), None, boost * self.boost)
+
+    def explain(self, leaf: Leaf, doc: int, searcher: "Searcher", boost: float = 1.0) -> Explanation:
+        return explained(boost * self.boost, "*:*")
+
+    def text(self) -> str:
+        return "*:*"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchNoneQuery(Query):
+    """No document. reason says why, as Lucene's does."""
+
+    reason: str = "User requested \"match_none\" query."
+
+    def matches(self, leaf: Leaf, searcher: "Searcher", boost: float = 1.0) -> Matches:
+        return Matches(np.zeros(leaf.segment.size, dtype=np.bool_))
+
+    def accumulate(
+        self, leaf: Leaf, searcher: "Searcher", boost: float, scores: Doubles, counts: Ints
+    ) -> None:
+        """Adds nothing."""
+
+    def text(self) -> str:
+        return f'MatchNoDocsQuery("{self.reason}")'

@@ -1,0 +1,164 @@
+"""What a segment and a searcher offer to whoever matches, sorts and aggregates.
+
+A segment is immutable. Its documents are numbered from 0; nested objects are documents of their own, numbered
+right before the document that they are in (Lucene's block join). All arrays are read-only.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "Bools",
+    "Doubles",
+    "Floats",
+    "Ints",
+    "Leaf",
+    "Longs",
+    "NumberColumn",
+    "Ordinals",
+    "PointColumn",
+    "Segment",
+    "TermDictionary",
+    "TermIndex",
+    "TextIndex",
+    "VectorColumn",
+]
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+
+
+class TermDictionary(Protocol):
+    """The terms of one field of one segment, sorted by their UTF-8 bytes, and so by code points."""
+
+    def __len__(self) -> int: ...
+    def find(self, term: str) -> int:
+        """The number of a term, -1 where it is not there."""
+
+    def lower_bound(self, term: str) -> int:
+        """The number of the first term that is not before this one; len() where there is none."""
+
+    def term(self, number: int) -> str: ...
+    def terms(self, start: int, stop: int) -> Iterator[str]:
+        """Those with numbers in [start, stop)."""
+
+
+class TextIndex(Protocol):
+    """A field of Storage.TEXT."""
+
+    dictionary: TermDictionary
+    norms: NDArray[np.uint8]  # by document: the length as Lucene's SmallFloat.intToByte4; 0: lacks the field
+    doc_count: int  # documents that have the field, deleted ones too, as Lucene counts
+    total_terms: int  # tokens in all of them
+
+    def postings(self, number: int) -> tuple[Ints, Ints]:
+        """Documents, ascending, and how often the term is in each."""
+
+    def positions(self, number: int) -> tuple[Ints, Ints]:
+        """(starts, positions): the i-th document of the postings has positions[starts[i]:starts[i + 1]]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ordinals:
+    """Which terms each document has: terms[starts[d]:starts[d + 1]], ascending and without doubles."""
+
+    starts: Ints  # one more than documents
+    terms: Ints
+
+
+class TermIndex(Protocol):
+    """A field of Storage.TERMS."""
+
+    dictionary: TermDictionary
+    ordinals: Ordinals
+    doc_count: int
+
+    def postings(self, number: int) -> Ints:
+        """Documents, ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberColumn:
+    """A field of Storage.INTS or FLOATS: document d has values[starts[d]:starts[d + 1]], ascending.
+
+    Where every document has exactly one value, starts is None and values has one for each.
+    """
+
+    values: Longs | Doubles
+    starts: Ints | None
+
+
+@dataclass(frozen=True, slots=True)
+class PointColumn:
+    """A field of Storage.POINTS, laid out as NumberColumn; degrees."""
+
+    latitudes: Doubles
+    longitudes: Doubles
+    starts: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class VectorColumn:
+    """A field of Storage.VECTORS: row i is of document docs[i]; docs ascend."""
+
+    docs: Ints
+    rows: Floats  # (len(docs), dims)
+
+
+class Segment(Protocol):
+    """Documents, none of which changes. name is unique in its index, also after a restart."""
+
+    name: str
+    size: int  # documents, nested ones too
+    parents: Ints | None  # the document that each is directly in, -1 for none; None: there are no nested ones
+    nested_paths: Sequence[str]  # by number
+    nested_path: Ints | None  # which path each is at, -1 for none
+    seq_nos: Longs
+    versions: Longs
+
+    def doc_id(self, doc: int) -> str:
+        """The `_id` of a document, or of the one that a nested one is in."""
+
+    def find(self, doc_id: str) -> int:
+        """The document with that `_id`, -1 where it is not there."""
+
+    def source(self, doc: int) -> bytes:
+        """The JSON that was stored; of a nested one that of the document it is in."""
+
+    def routing(self, doc: int) -> str | None: ...
+    def fields(self) -> frozenset[str]:
+        """The paths that any document has a value for, in whatever storage."""
+
+    def text(self, path: str) -> TextIndex | None: ...
+    def terms(self, path: str) -> TermIndex | None: ...
+    def ints(self, path: str) -> NumberColumn | None: ...
+    def floats(self, path: str) -> NumberColumn | None: ...
+    def points(self, path: str) -> PointColumn | None: ...
+    def vectors(self, path: str) -> VectorColumn | None: ...
+    def having(self, path: str) -> Bools:
+        """Which documents have a value for a path; for an object's path, for any below it."""
+
+    def ignored(self, doc: int) -> Sequence[str]:
+        """The paths whose values were left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A segment as of one point in time. live: not deleted since; nested documents live with their root."""
+
+    segment: Segment
+    live: Bools
+    base: int  # number of its first document in the whole searcher
+
+    @property
+    def roots(self) -> Bools:
+        """The live documents that are no nested ones: what a search at the top matches against."""
+        parents = self.segment.parents
+        return self.live if parents is None else self.live & (parents < 0)

@@ -1,0 +1,224 @@
+"""`ArraySegment`: a segment over arrays, wherever they lie."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.search.segment import (
+    Bools,
+    Ints,
+    Longs,
+    NumberColumn,
+    Ordinals,
+    PointColumn,
+    VectorColumn,
+)
+from graphdb.search.segments.sections import IGNORED, ROUTING, Hashes, Key, Sections, hash_id, strings
+from graphdb.search.segments.strings import SortedStrings, decode, encode
+
+__all__ = ["ArraySegment", "ArrayTerms", "ArrayText"]
+
+T = TypeVar("T")
+_METADATA = {IGNORED, ROUTING}
+
+
+class ArrayText:
+    """`TextIndex` over sections."""
+
+    def __init__(self, sections: Sections, path: str) -> None:
+        self.dictionary = _dictionary(sections, "text", path)
+        self.norms: NDArray[np.uint8] = sections["text", path, "norms"]
+        self._starts: Longs = sections["text", path, "starts"]
+        self._docs: Ints = sections["text", path, "docs"]
+        self._freqs: Ints = sections["text", path, "freqs"]
+        self._position_starts: Longs = sections["text", path, "position_starts"]
+        self._positions: Ints = sections["text", path, "positions"]
+        self.doc_count = int(np.count_nonzero(self.norms))
+        self.total_terms = len(self._positions)
+
+    def postings(self, number: int) -> tuple[Ints, Ints]:
+        start, stop = self._starts[number : number + 2].tolist()
+        return self._docs[start:stop], self._freqs[start:stop]
+
+    def positions(self, number: int) -> tuple[Ints, Ints]:
+        freqs = self.postings(number)[1]
+        starts = np.zeros(len(freqs) + 1, np.int32)
+        np.cumsum(freqs, out=starts[1:])
+        start, stop = self._position_starts[number : number + 2].tolist()
+        return starts, self._positions[start:stop]
+
+
+class ArrayTerms:
+    """`TermIndex` over sections."""
+
+    def __init__(self, sections: Sections, path: str) -> None:
+        self.dictionary = _dictionary(sections, "terms", path)
+        self._starts: Longs = sections["terms", path, "starts"]
+        self._docs: Ints = sections["terms", path, "docs"]
+        self.ordinals = Ordinals(
+            sections["terms", path, "ordinal_starts"], sections["terms", path, "ordinals"]
+        )
+        self.doc_count = int(np.count_nonzero(np.diff(self.ordinals.starts)))
+
+    def postings(self, number: int) -> Ints:
+        start, stop = self._starts[number : number + 2].tolist()
+        return self._docs[start:stop]
+
+
+class ArraySegment:
+    """`Segment` over sections. Nothing is read before it is asked for, so that opening one takes no time."""
+
+    def __init__(self, name: str, sections: Sections) -> None:
+        self.name = name
+        self.sections = sections
+        self.seq_nos: Longs = sections["", "", "seq_nos"]
+        self.versions: Longs = sections["", "", "versions"]
+        self.size = len(self.seq_nos)
+        self.parents: Ints | None = sections.get(("", "", "parents"))
+        self.nested_path: Ints | None = sections.get(("", "", "nested_path"))
+        self.nested_paths: Sequence[str] = ()
+        self._roots: Ints | None = None  # the documents that are roots; None: all are
+        if self.parents is not None:
+            paths = strings(sections, "nested_paths")
+            self.nested_paths = [decode(raw) for raw in paths.raws(0, len(paths))]
+            self._roots = np.flatnonzero(self.parents < 0).astype(np.int32)
+        self._ids, self._sources = strings(sections, "ids"), strings(sections, "sources")
+        self._storages: dict[str, list[str]] = {}
+        for storage, path, _ in sections:
+            if path and storage not in self._storages.setdefault(path, []):
+                self._storages[path].append(storage)
+        self._fields = frozenset(self._storages) - _METADATA
+        self._opened: dict[tuple[str, str], Any] = {}
+
+    @property
+    def size_bytes(self) -> int:
+        """What the arrays take, in memory or on disk."""
+        return sum(array.nbytes for array in self.sections.values())
+
+    @property
+    def root_count(self) -> int:
+        """Documents without nested ones."""
+        return len(self._ids)
+
+    def root_number(self, doc: int) -> int:
+        """Which root, counted without nested documents, a document is or is in."""
+        return doc if self._roots is None else int(self._roots.searchsorted(doc))
+
+    def root_docs(self) -> Ints:
+        """The documents that are no nested ones."""
+        return np.arange(self.size, dtype=np.int32) if self._roots is None else self._roots
+
+    def block(self, doc: int) -> slice:
+        """A root with the nested documents in it."""
+        if self._roots is None:
+            return slice(doc, doc + 1)
+        number = self.root_number(doc)
+        return slice(int(self._roots[number - 1]) + 1 if number else 0, doc + 1)
+
+    def doc_id(self, doc: int) -> str:
+        return decode(self._ids.raw(self.root_number(doc)))
+
+    def find(self, doc_id: str) -> int:
+        """Where the segment has it twice (replaced before it was searchable), the later one."""
+        raw = encode(doc_id)
+        return self.find_hashed(raw, hash_id(raw))
+
+    def find_hashed(self, raw: bytes, hashed: int) -> int:
+        """`find` for whoever has hashed the `_id` already."""
+        hashes: Hashes = self.sections["", "", "id_hashes"]
+        key = np.uint64(hashed)
+        place = int(hashes.searchsorted(key, side="right")) - 1
+        while place >= 0 and hashes[place] == key:
+            number = int(self.sections["", "", "id_docs"][place])
+            if self._ids.raw(number) == raw:
+                return number if self._roots is None else int(self._roots[number])
+            place -= 1
+        return -1
+
+    def source(self, doc: int) -> bytes:
+        return self._sources.raw(self.root_number(doc))
+
+    def routing(self, doc: int) -> str | None:
+        found = self._metadata(ROUTING, doc)
+        return found[0] if found else None
+
+    def ignored(self, doc: int) -> Sequence[str]:
+        return self._metadata(IGNORED, doc)
+
+    def fields(self) -> frozenset[str]:
+        return self._fields
+
+    def text(self, path: str) -> ArrayText | None:
+        return self._open("text", path, lambda: ArrayText(self.sections, path))
+
+    def terms(self, path: str) -> ArrayTerms | None:
+        return self._open("terms", path, lambda: ArrayTerms(self.sections, path))
+
+    def ints(self, path: str) -> NumberColumn | None:
+        return self._numbers("ints", path)
+
+    def floats(self, path: str) -> NumberColumn | None:
+        return self._numbers("floats", path)
+
+    def points(self, path: str) -> PointColumn | None:
+        parts = ("latitudes", "longitudes", "starts")
+        return self._open("points", path, lambda: PointColumn(*self._parts("points", path, parts)))
+
+    def vectors(self, path: str) -> VectorColumn | None:
+        parts = ("docs", "rows")
+        return self._open("vectors", path, lambda: VectorColumn(*self._parts("vectors", path, parts)))
+
+    def having(self, path: str) -> Bools:
+        having = np.zeros(self.size, np.bool_)
+        below = path + "."
+        for other, storages in self._storages.items():
+            if other == path or other.startswith(below):
+                for storage in storages:
+                    _mark(having, self.sections, storage, other)
+        return having
+
+    def _numbers(self, storage: str, path: str) -> NumberColumn | None:
+        def column() -> NumberColumn:
+            starts = self.sections.get((storage, path, "starts"))
+            return NumberColumn(self.sections[storage, path, "values"], starts)
+
+        return self._open(storage, path, column)
+
+    def _open(self, storage: str, path: str, make: Callable[[], T]) -> T | None:
+        """Make the reader of a field once; two threads may both, and one of the two is kept."""
+        found: T | None = self._opened.get((storage, path))
+        if found is None and storage in self._storages.get(path, ()):
+            found = self._opened.setdefault((storage, path), make())
+        return found
+
+    def _parts(self, storage: str, path: str, parts: Sequence[str]) -> list[NDArray[Any]]:
+        return [self.sections[storage, path, part] for part in parts]
+
+    def _metadata(self, path: str, doc: int) -> list[str]:
+        """The terms of a metadata field, which are those of the root."""
+        index = self.terms(path)
+        if index is None:
+            return []
+        root = int(self.root_docs()[self.root_number(doc)])
+        start, stop = index.ordinals.starts[root : root + 2].tolist()
+        return [index.dictionary.term(number) for number in index.ordinals.terms[start:stop].tolist()]
+
+
+def _dictionary(sections: Sections, storage: str, path: str) -> SortedStrings:
+    blob: Key = (storage, path, "dictionary_blob")
+    return SortedStrings(sections[blob], sections[storage, path, "dictionary_starts"])
+
+
+def _mark(having: Bools, sections: Sections, storage: str, path: str) -> None:
+    """Set those that have a value for the path in that storage."""
+    if storage == "text":
+        having |= sections["text", path, "norms"] > 0
+        having[sections["text", path, "empty"]] = True
+    elif storage == "vectors":
+        having[sections["vectors", path, "docs"]] = True
+    else:
+        part = "ordinal_starts" if storage == "terms" else "starts"
+        starts = sections.get((storage, path, part))
+        having |= True if starts is None else np.diff(starts) > 0

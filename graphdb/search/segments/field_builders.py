@@ -1,0 +1,180 @@
+"""What the documents of a segment give to one field, gathered in arrays, and the sections it becomes."""
+
+from array import array
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.search.fields import TextTokens
+from graphdb.search.segment import Ints
+from graphdb.search.segments.inversion import invert, transpose
+from graphdb.search.segments.norms import encode_lengths
+from graphdb.search.segments.sections import Key, packed, starts_of
+from graphdb.search.segments.strings import encode
+
+__all__ = [
+    "FieldBuilder",
+    "NumberBuilder",
+    "PointBuilder",
+    "TermsBuilder",
+    "TextBuilder",
+    "VectorBuilder",
+    "number_starts",
+]
+
+
+class FieldBuilder(Protocol):
+    """One field of one segment. Documents come in ascending order, each at most once."""
+
+    def add(self, doc: int, values: Any, /) -> None: ...
+    def sections(self, path: str, size: int) -> dict[Key, NDArray[Any]]:
+        """What the segment of `size` documents gets; nothing where no document has a value."""
+
+
+class _Vocabulary(dict[str, int]):
+    """Numbers for terms, in the order in which they come."""
+
+    def __missing__(self, term: str) -> int:
+        number = self[term] = len(self)
+        return number
+
+    def sort(self) -> tuple[list[bytes], Ints]:
+        """The terms in the order of their bytes, and the place there of each number."""
+        raws = [encode(term) for term in self]
+        order = sorted(range(len(raws)), key=raws.__getitem__)
+        ranks = np.empty(len(raws), np.int32)
+        ranks[order] = np.arange(len(raws), dtype=np.int32)
+        return [raws[number] for number in order], ranks
+
+
+class TextBuilder:
+    """A field of Storage.TEXT."""
+
+    def __init__(self) -> None:
+        self._vocabulary = _Vocabulary()
+        self._tokens, self._positions = array("i"), array("i")
+        self._docs, self._counts, self._lengths = array("i"), array("i"), array("q")
+
+    def add(self, doc: int, text: TextTokens) -> None:
+        self._tokens.extend(map(self._vocabulary.__getitem__, text.terms))
+        self._positions.extend(text.positions)
+        self._docs.append(doc)
+        self._counts.append(len(text.terms))
+        self._lengths.append(max(text.length, 1) if text.terms else 0)
+
+    def sections(self, path: str, size: int) -> dict[Key, NDArray[Any]]:
+        terms, ranks = self._vocabulary.sort()
+        docs, counts = _ints(self._docs), _ints(self._counts)
+        starts, found, freqs, position_starts, positions = invert(
+            _ints(self._tokens), _ints(self._positions), docs, counts, ranks
+        )
+        norms = np.zeros(size, np.uint8)
+        norms[docs] = encode_lengths(np.array(self._lengths, np.int64))
+        return packed("text", path, "dictionary", terms) | {
+            ("text", path, "starts"): starts,
+            ("text", path, "docs"): found,
+            ("text", path, "freqs"): freqs,
+            ("text", path, "position_starts"): position_starts,
+            ("text", path, "positions"): positions,
+            ("text", path, "norms"): norms,
+            ("text", path, "empty"): docs[counts == 0],
+        }
+
+
+class TermsBuilder:
+    """A field of Storage.TERMS."""
+
+    def __init__(self) -> None:
+        self._vocabulary = _Vocabulary()
+        self._tokens, self._docs, self._counts = array("i"), array("i"), array("i")
+
+    def add(self, doc: int, values: Sequence[str]) -> None:
+        self._tokens.extend(map(self._vocabulary.__getitem__, values))
+        self._docs.append(doc)
+        self._counts.append(len(values))
+
+    def sections(self, path: str, size: int) -> dict[Key, NDArray[Any]]:
+        if not self._tokens:
+            return {}
+        terms, ranks = self._vocabulary.sort()
+        tokens = _ints(self._tokens)
+        no_positions = np.zeros(len(tokens), np.int32)
+        starts, docs, _, _, _ = invert(tokens, no_positions, _ints(self._docs), _ints(self._counts), ranks)
+        ordinal_starts, ordinals = transpose(starts, docs, size)
+        return packed("terms", path, "dictionary", terms) | {
+            ("terms", path, "starts"): starts,
+            ("terms", path, "docs"): docs,
+            ("terms", path, "ordinal_starts"): ordinal_starts,
+            ("terms", path, "ordinals"): ordinals,
+        }
+
+
+class NumberBuilder:
+    """A field of Storage.INTS or FLOATS."""
+
+    def __init__(self, storage: str) -> None:
+        self._storage = storage
+        self._values: array[int] | array[float] = array("q" if storage == "ints" else "d")
+        self._docs = array("i")
+
+    def add(self, doc: int, values: Sequence[float]) -> None:
+        self._values.extend(sorted(values) if len(values) > 1 else values)  # type: ignore[arg-type]
+        self._docs.extend([doc] * len(values))
+
+    def sections(self, path: str, size: int) -> dict[Key, NDArray[Any]]:
+        if not self._values:
+            return {}
+        kind = np.int64 if self._storage == "ints" else np.float64
+        values = {(self._storage, path, "values"): np.array(self._values, kind)}
+        return values | number_starts(self._storage, path, starts_of(_ints(self._docs), size))
+
+
+class PointBuilder:
+    """A field of Storage.POINTS."""
+
+    def __init__(self) -> None:
+        self._latitudes, self._longitudes, self._docs = array("d"), array("d"), array("i")
+
+    def add(self, doc: int, values: Sequence[tuple[float, float]]) -> None:
+        for latitude, longitude in values:
+            self._latitudes.append(latitude)
+            self._longitudes.append(longitude)
+            self._docs.append(doc)
+
+    def sections(self, path: str, size: int) -> dict[Key, NDArray[Any]]:
+        if not self._docs:
+            return {}
+        return {
+            ("points", path, "latitudes"): np.array(self._latitudes, np.float64),
+            ("points", path, "longitudes"): np.array(self._longitudes, np.float64),
+            ("points", path, "starts"): starts_of(_ints(self._docs), size),
+        }
+
+
+class VectorBuilder:
+    """A field of Storage.VECTORS."""
+
+    def __init__(self) -> None:
+        self._docs: list[int] = []
+        self._rows: list[NDArray[np.float32]] = []
+
+    def add(self, doc: int, vector: NDArray[np.float32]) -> None:
+        self._docs.append(doc)
+        self._rows.append(vector)
+
+    def sections(self, path: str, size: int) -> dict[Key, NDArray[Any]]:
+        return {
+            ("vectors", path, "docs"): np.array(self._docs, np.int32),
+            ("vectors", path, "rows"): np.stack(self._rows).astype(np.float32, copy=False),
+        }
+
+
+def number_starts(storage: str, path: str, starts: Ints) -> dict[Key, NDArray[Any]]:
+    """The starts of a column of numbers, left out where every document has exactly one value."""
+    return {} if bool((np.diff(starts) == 1).all()) else {(storage, path, "starts"): starts}
+
+
+def _ints(values: "array[int]") -> Ints:
+    return np.array(values, np.int32)

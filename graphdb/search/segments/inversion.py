@@ -1,0 +1,71 @@
+"""From the terms of each document to the documents of each term, by counting sort (Numba)."""
+
+from typing import Any
+
+import numba
+import numpy as np
+
+__all__ = ["invert", "transpose"]
+
+
+@numba.njit(cache=True, nogil=True)
+def invert(tokens: Any, positions: Any, docs: Any, counts: Any, ranks: Any) -> Any:
+    """Postings of one field.
+
+    tokens (int32) are all documents' tokens in turn, docs ascend, and docs[i] has counts[i] of them. ranks
+    gives each token its term's number in the dictionary. Returns (starts, docs, freqs, position_starts,
+    positions): term t is in docs[starts[t]:starts[t + 1]], at positions[position_starts[t]:...] of them all.
+    """
+    token_starts = np.zeros(len(ranks) + 1, np.int64)
+    for token in tokens:
+        token_starts[ranks[token] + 1] += 1
+    token_starts = np.cumsum(token_starts)
+    cursors = token_starts[:-1].copy()
+    token_docs = np.empty(len(tokens), np.int32)
+    sorted_positions = np.empty(len(tokens), np.int32)
+    number = 0
+    for i in range(len(docs)):
+        for _ in range(counts[i]):
+            term = ranks[tokens[number]]
+            token_docs[cursors[term]] = docs[i]
+            sorted_positions[cursors[term]] = positions[number]
+            cursors[term] += 1
+            number += 1
+    starts, found, freqs = _group(token_starts, token_docs)
+    return starts, found, freqs, token_starts, sorted_positions
+
+
+@numba.njit(cache=True, nogil=True)
+def _group(token_starts: Any, token_docs: Any) -> Any:
+    """Make one posting of a term's tokens in the same document."""
+    starts = np.zeros(len(token_starts), np.int64)
+    docs = np.empty(len(token_docs), np.int32)
+    freqs = np.empty(len(token_docs), np.int32)
+    count = 0
+    for term in range(len(token_starts) - 1):
+        before = -1
+        for i in range(token_starts[term], token_starts[term + 1]):
+            if token_docs[i] == before:
+                freqs[count - 1] += 1
+            else:
+                before = token_docs[i]
+                docs[count], freqs[count] = before, 1
+                count += 1
+        starts[term + 1] = count
+    return starts, docs[:count].copy(), freqs[:count].copy()
+
+
+@numba.njit(cache=True, nogil=True)
+def transpose(starts: Any, docs: Any, size: int) -> Any:
+    """Ordinals from postings: (starts, terms), the terms of each of `size` documents, ascending."""
+    doc_starts = np.zeros(size + 1, np.int32)
+    for doc in docs:
+        doc_starts[doc + 1] += 1
+    doc_starts = np.cumsum(doc_starts).astype(np.int32)
+    cursors = doc_starts[:-1].copy()
+    terms = np.empty(len(docs), np.int32)
+    for term in range(len(starts) - 1):
+        for i in range(starts[term], starts[term + 1]):
+            terms[cursors[docs[i]]] = term
+            cursors[docs[i]] += 1
+    return doc_starts, terms

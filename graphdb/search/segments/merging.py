@@ -1,0 +1,244 @@
+"""Several segments made one, without what was deleted. The result is what a builder would make of the same
+documents, array by array.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.search.segment import Ints, Leaf, Longs
+from graphdb.search.segments.array_segment import ArraySegment
+from graphdb.search.segments.field_builders import number_starts
+from graphdb.search.segments.inversion import transpose
+from graphdb.search.segments.merging_postings import MergedPostings, Postings, merge_postings
+from graphdb.search.segments.sections import Hashes, Key, Sections, freeze, id_sections, packed, strings
+from graphdb.search.segments.strings import Strings, decode, encode
+
+__all__ = ["merge"]
+
+
+def merge(leaves: Sequence[Leaf], name: str) -> ArraySegment:
+    """A segment of the live documents of all leaves, in their order. Pure: any thread may do it."""
+    parts, size = [], 0
+    for leaf in leaves:
+        parts.append(_Part.of(leaf, size))
+        size += len(parts[-1].kept)
+    sections = _documents(parts) | _nesting(parts)
+    for storage, path in sorted({key[:2] for part in parts for key in part.sections if key[1]}):
+        sections |= _MERGES[storage](parts, storage, path, size)
+    return ArraySegment(name, freeze(sections))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One of the segments: its arrays, which documents stay, and the new number of each (-1: none)."""
+
+    sections: Sections
+    size: int
+    kept: Ints
+    kept_roots: Ints  # counted without nested documents
+    new_docs: Ints
+
+    @classmethod
+    def of(cls, leaf: Leaf, base: int) -> "_Part":
+        segment = leaf.segment
+        assert isinstance(segment, ArraySegment)
+        kept = np.flatnonzero(leaf.live).astype(np.int32)
+        new_docs = np.full(segment.size, -1, np.int32)
+        new_docs[kept] = np.arange(base, base + len(kept), dtype=np.int32)
+        kept_roots = np.flatnonzero(leaf.live[segment.root_docs()]).astype(np.int32)
+        return cls(segment.sections, segment.size, kept, kept_roots, new_docs)
+
+    def hashes(self) -> Hashes:
+        """Those of the roots that stay, in the order of the roots."""
+        docs = self.sections["", "", "id_docs"]
+        hashes = np.empty(len(docs), np.uint64)
+        hashes[docs] = self.sections["", "", "id_hashes"]
+        return hashes[self.kept_roots]
+
+    def renumbered(self, docs: Ints) -> Ints:
+        """The new numbers of those of docs that stay."""
+        new: Ints = self.new_docs[docs]
+        return new[new >= 0]
+
+
+def _documents(parts: Sequence[_Part]) -> dict[Key, NDArray[Any]]:
+    """`_id`, source, sequence number and version."""
+    sections = {
+        ("", "", part_name): np.concatenate([part.sections["", "", part_name][part.kept] for part in parts])
+        for part_name in ("seq_nos", "versions")
+    }
+    for part_name in ("ids", "sources"):
+        columns = [strings(part.sections, part_name) for part in parts]
+        sections |= _joined_strings(part_name, columns, [part.kept_roots for part in parts])
+    return sections | id_sections(np.concatenate([part.hashes() for part in parts]))
+
+
+def _joined_strings(
+    part_name: str, columns: Sequence[Strings], kept: Sequence[Ints]
+) -> dict[Key, NDArray[Any]]:
+    pairs = list(zip(columns, kept, strict=True))
+    blobs = [piece for column, rows in pairs for piece in _rows(column.blob, column.starts, rows)]
+    lengths = [np.diff(column.starts)[rows] for column, rows in pairs]
+    return {
+        ("", "", part_name + "_blob"): _concatenated(blobs, np.uint8),
+        ("", "", part_name + "_starts"): _starts(lengths, np.int64),
+    }
+
+
+def _nesting(parts: Sequence[_Part]) -> dict[Key, NDArray[Any]]:
+    """Who is in whom; only the nested paths that are still used have a number."""
+    parents, names = [], []
+    for part in parts:
+        old = part.sections.get(("", "", "parents"), np.full(part.size, -1, np.int32))[part.kept]
+        parents.append(np.where(old < 0, -1, part.new_docs[old]).astype(np.int32))
+        names += _nested_names(part)
+    used = sorted(set(names) - {""})
+    if not used:
+        return {}
+    numbers = {path: number for number, path in enumerate(used)} | {"": -1}
+    return packed("", "", "nested_paths", [encode(path) for path in used]) | {
+        ("", "", "parents"): np.concatenate(parents),
+        ("", "", "nested_path"): np.array([numbers[path] for path in names], np.int32),
+    }
+
+
+def _nested_names(part: _Part) -> list[str]:
+    """The nested path of each document that stays, empty for a root."""
+    numbers = part.sections.get(("", "", "nested_path"))
+    if numbers is None:
+        return [""] * len(part.kept)
+    column = strings(part.sections, "nested_paths")
+    paths = [*map(decode, column.raws(0, len(column))), ""]
+    return [paths[number] for number in numbers[part.kept].tolist()]
+
+
+def _merge_text(parts: Sequence[_Part], storage: str, path: str, size: int) -> dict[Key, NDArray[Any]]:
+    having = [part for part in parts if (storage, path, "norms") in part.sections]
+    empty = np.concatenate([part.renumbered(part.sections[storage, path, "empty"]) for part in having])
+    merged = _merge_terms_of(having, storage, path)
+    if not len(merged.docs) and not len(empty):
+        return {}
+    norms = np.zeros(size, np.uint8)
+    for part in having:
+        norms[part.new_docs[part.kept]] = part.sections[storage, path, "norms"][part.kept]
+    return _posting_sections(merged, storage, path) | {
+        (storage, path, "freqs"): merged.freqs,
+        (storage, path, "position_starts"): merged.position_starts,
+        (storage, path, "positions"): merged.positions,
+        (storage, path, "norms"): norms,
+        (storage, path, "empty"): empty,
+    }
+
+
+def _merge_terms(parts: Sequence[_Part], storage: str, path: str, size: int) -> dict[Key, NDArray[Any]]:
+    having = [part for part in parts if (storage, path, "docs") in part.sections]
+    merged = _merge_terms_of(having, storage, path)
+    if not len(merged.docs):
+        return {}
+    ordinal_starts, ordinals = transpose(merged.starts, merged.docs, size)
+    return _posting_sections(merged, storage, path) | {
+        (storage, path, "ordinal_starts"): ordinal_starts,
+        (storage, path, "ordinals"): ordinals,
+    }
+
+
+def _merge_terms_of(parts: Sequence[_Part], storage: str, path: str) -> MergedPostings:
+    return merge_postings([Postings.of(part.sections, storage, path, part.new_docs) for part in parts])
+
+
+def _posting_sections(merged: MergedPostings, storage: str, path: str) -> dict[Key, NDArray[Any]]:
+    return packed(storage, path, "dictionary", merged.terms) | {
+        (storage, path, "starts"): merged.starts,
+        (storage, path, "docs"): merged.docs,
+    }
+
+
+def _merge_numbers(parts: Sequence[_Part], storage: str, path: str, size: int) -> dict[Key, NDArray[Any]]:
+    column = _merge_column(parts, storage, path, ["values"])
+    if not column:
+        return {}
+    starts = column.pop((storage, path, "starts"))
+    return column | number_starts(storage, path, starts)
+
+
+def _merge_points(parts: Sequence[_Part], storage: str, path: str, size: int) -> dict[Key, NDArray[Any]]:
+    return _merge_column(parts, storage, path, ["latitudes", "longitudes"])
+
+
+def _merge_column(
+    parts: Sequence[_Part], storage: str, path: str, names: Sequence[str]
+) -> dict[Key, NDArray[Any]]:
+    """Columns that share their starts; nothing where no value is left."""
+    all_starts = [_column_starts(part, storage, path, names[0]) for part in parts]
+    pairs = list(zip(parts, all_starts, strict=True))
+    lengths = [np.diff(starts)[part.kept] for part, starts in pairs]
+    if not any(bool(length.any()) for length in lengths):
+        return {}
+    sections = {(storage, path, "starts"): _starts(lengths, np.int32)}
+    for name in names:
+        pieces = [
+            piece
+            for part, starts in pairs
+            if (storage, path, name) in part.sections
+            for piece in _rows(part.sections[storage, path, name], starts, part.kept)
+        ]
+        sections[storage, path, name] = np.concatenate(pieces)
+    return sections
+
+
+def _column_starts(part: _Part, storage: str, path: str, name: str) -> Ints:
+    """Where each document's values begin, also for a segment that has none, or one for each document."""
+    if (storage, path, name) not in part.sections:
+        return np.zeros(part.size + 1, np.int32)
+    starts = part.sections.get((storage, path, "starts"))
+    return np.arange(part.size + 1, dtype=np.int32) if starts is None else starts
+
+
+def _merge_vectors(parts: Sequence[_Part], storage: str, path: str, size: int) -> dict[Key, NDArray[Any]]:
+    having = [part for part in parts if (storage, path, "docs") in part.sections]
+    docs = [part.new_docs[part.sections[storage, path, "docs"]] for part in having]
+    if not any(bool((new >= 0).any()) for new in docs):
+        return {}
+    pairs = zip(having, docs, strict=True)
+    return {
+        (storage, path, "docs"): np.concatenate([new[new >= 0] for new in docs]),
+        (storage, path, "rows"): np.concatenate(
+            [part.sections[storage, path, "rows"][new >= 0] for part, new in pairs]
+        ),
+    }
+
+
+_MERGES = {
+    "text": _merge_text,
+    "terms": _merge_terms,
+    "ints": _merge_numbers,
+    "floats": _merge_numbers,
+    "points": _merge_points,
+    "vectors": _merge_vectors,
+}
+
+
+def _rows(values: NDArray[Any], starts: Ints | Longs, rows: Ints) -> Iterator[NDArray[Any]]:
+    """The values of some rows, ascending; rows that stand side by side are copied as one."""
+    if not len(rows):
+        return
+    breaks = np.flatnonzero(np.diff(rows) != 1)
+    firsts = rows[np.concatenate([[0], breaks + 1])]
+    lasts = rows[np.concatenate([breaks, [len(rows) - 1]])]
+    for start, stop in zip(starts[firsts].tolist(), starts[lasts + 1].tolist(), strict=True):
+        yield values[start:stop]
+
+
+def _concatenated(pieces: Sequence[NDArray[Any]], kind: type[np.uint8]) -> NDArray[Any]:
+    return np.concatenate(pieces) if pieces else np.zeros(0, kind)
+
+
+def _starts(lengths: Sequence[NDArray[Any]], kind: type[np.int32] | type[np.int64]) -> NDArray[Any]:
+    lengths_of_all = np.concatenate(lengths)
+    starts = np.zeros(len(lengths_of_all) + 1, kind)
+    np.cumsum(lengths_of_all, out=starts[1:])
+    return starts
