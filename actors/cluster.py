@@ -17,11 +17,11 @@ from ray._private import worker as ray_worker
 from ray._private.node import Node
 from ray._private.parameter import RayParams
 
+from actors.log.update_log import UpdateLog
 from actors.processes import MARKER_VARIABLE, end_processes, start_keeper
 from actors.raft.raft_log import RaftLog
 from actors.readers.store_reader import StoreReader
 from actors.service_files import ServiceFiles
-from actors.update_log import UpdateLog
 from graphdb.config import Settings
 from graphdb.errors import ConfigError, LogUnavailable, UnavailableError
 

@@ -1,7 +1,7 @@
 """Frames: how messages follow each other on a service's own Unix domain sockets. It knows nothing of sockets.
 
 A frame is, little-endian: 4 bytes length of the body, 1 byte code, 4 bytes number, then the body. What a code
-means is the protocol's business (`actors.log_protocol`, `actors.readers.protocol`). The number tells requests
+means is the protocol's business (`actors.log.protocol`, `actors.readers.protocol`). The number tells requests
 under way on one connection apart; it is 0 where a connection carries one at a time. Nothing is pickled.
 """
 

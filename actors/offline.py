@@ -11,10 +11,10 @@ from pathlib import Path
 
 from pyoxigraph import Quad, Store
 
-from actors.incoming import adopt, incoming_state
 from actors.raft.raft_directory import fresh_life, raft_directory
 from actors.service_files import ServiceFiles
-from actors.store_directory import StoreDirectory, StoreLost
+from actors.shard.incoming import adopt, incoming_state
+from actors.shard.store_directory import StoreDirectory, StoreLost
 from graphdb.errors import UnavailableError
 from graphdb.log.file_log import FileLog, begin_log
 from graphdb.log.file_system import RealFileSystem, storage_error

@@ -23,16 +23,16 @@ from typing import Any, NoReturn, TypeVar
 
 from starlette.types import ASGIApp
 
-from actors.clustered_shard import ClusteredShard
-from actors.incoming import adopt
-from actors.log_client import LogClient
+from actors.clustering.clustered_shard import ClusteredShard
+from actors.log.client import LogClient
 from actors.offline import enter_cluster, refuse_member
 from actors.processes import end_processes
 from actors.raft.raft_log_client import RaftLogClient
 from actors.ray_environment import service_environment
 from actors.readers.client import ReaderClient
 from actors.service_files import RunFile, ServiceFiles
-from actors.store_shard import StoreShard
+from actors.shard.incoming import adopt
+from actors.shard.store_shard import StoreShard
 from graphdb.config import Settings
 from graphdb.config.service import split_address
 from graphdb.errors import UnavailableError

@@ -1,4 +1,4 @@
-"""What a node's port asks of its `RaftLog` beside `actors.log_protocol`: the bytes. It knows no sockets.
+"""What a node's port asks of its `RaftLog` beside `actors.log.protocol`: the bytes. It knows no sockets.
 
     request        body                                          answer's body
     WATCH          version (8), committed_index (8)              a ClusterView, as JSON; once it is another

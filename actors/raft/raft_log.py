@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from actors.futures import answer, fail
-from actors.log_protocol import LogStatus, decode_index, encode_index
-from actors.log_server import Handler, LogServer, encode_nothing, log_handlers
+from actors.log.protocol import LogStatus, decode_index, encode_index
+from actors.log.server import Handler, LogServer, encode_nothing, log_handlers
 from actors.loop_thread import LoopThread
 from actors.raft.cluster_watch import ClusterFacts, ClusterWatch
 from actors.raft.credentials import ClusterCredentials

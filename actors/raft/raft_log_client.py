@@ -3,8 +3,8 @@
 import secrets
 from collections.abc import Awaitable, Callable
 
-from actors.log_client import LogClient
-from actors.log_protocol import decode_index, encode_index
+from actors.log.client import LogClient
+from actors.log.protocol import decode_index, encode_index
 from actors.raft.log_requests import (
     ClusterView,
     ForwardedRequest,

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 
-from actors.applied_index import AppliedIndex
+from actors.shard.applied_index import AppliedIndex
 from graphdb.errors import LogUnavailable
 from graphdb.store.quad_store import QuadStore
 

@@ -17,7 +17,7 @@ from pyoxigraph import QueryResultsFormat, QuerySolution, QuerySolutions, parse_
 from actors.readers.client import ReaderClient
 from actors.readers.protocol import ReaderTask
 from actors.readers.query_runner import query_task
-from actors.update_turn import UpdateTurn
+from actors.shard.update_turn import UpdateTurn
 from graphdb.errors import QueryTimeout
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.update import WhereClause

@@ -4,9 +4,9 @@ import asyncio
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from actors.log_client import LogClient
-from actors.store_shard import ShardConfig, StoreShard
-from actors.update_log import UpdateLog
+from actors.log.client import LogClient
+from actors.log.update_log import UpdateLog
+from actors.shard.store_shard import ShardConfig, StoreShard
 from graphdb.config import Settings
 from graphdb.log.file_log import FileLogConfig
 from graphdb.sparql.dataset import Dataset

@@ -10,9 +10,9 @@ from random import Random
 import pytest
 from pyoxigraph import Literal, NamedNode
 
-from actors.log_client import LogClient
-from actors.store_shard import StoreShard
-from actors.update_log import UpdateLog
+from actors.log.client import LogClient
+from actors.log.update_log import UpdateLog
+from actors.shard.store_shard import StoreShard
 from graphdb.config import Settings
 from tests.simulation.killed_node import WRITERS, serve
 from tests.support.shards import no_readers

@@ -12,8 +12,8 @@ from random import Random
 import pytest
 from pyoxigraph import BlankNode, NamedNode, Quad, Store
 
-from actors.log_protocol import LogStatus
-from actors.shard_writer import ShardWriter, WriterConfig
+from actors.log.protocol import LogStatus
+from actors.shard.shard_writer import ShardWriter, WriterConfig
 from graphdb.errors import (
     AlreadyExists,
     GraphDBError,

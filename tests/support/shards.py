@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from actors.log_client import LogClient
+from actors.log.client import LogClient
+from actors.log.update_log import UpdateLog
 from actors.readers.client import ReaderClient
 from actors.readers.store_reader import StoreReader
-from actors.store_shard import StoreShard
-from actors.update_log import UpdateLog
+from actors.shard.store_shard import StoreShard
 from graphdb.config import Settings
 from graphdb.errors import UnavailableError
 from graphdb.log.file_log import FileLogConfig

@@ -6,12 +6,12 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+from graphdb.search.mapping.values import term_of
+from graphdb.search.query.regexp import Regexp
 
 from graphdb.search.aggregations.sources import Source
 from graphdb.search.aggregations.vocabulary import Vocabulary
 from graphdb.search.errors import illegal_argument
-from graphdb.search.mapping.values import term_of
-from graphdb.search.query.automata import regexp_matcher
 from graphdb.search.segment import Bools
 
 __all__ = ["Choice"]
@@ -60,13 +60,19 @@ def _test(name: str, source: Source, wanted: Any) -> Test:
             "can only be applied to string fields. Use an array of numeric values for include/exclude clauses "
             "used to filter numeric fields"
         )
-    return regexp_matcher(str(wanted))
+    return Regexp(str(wanted)).matches
 
 
 def _partition(include: dict[str, Any]) -> Test:
     number, count = include.get("partition"), include.get("num_partitions")
-    if not isinstance(number, int) or not isinstance(count, int) or set(include) - {"partition", "num_partitions"}:
-        raise illegal_argument("Missing [partition] or [num_partitions] parameter for partition-based include")
+    if (
+        not isinstance(number, int)
+        or not isinstance(count, int)
+        or set(include) - {"partition", "num_partitions"}
+    ):
+        raise illegal_argument(
+            "Missing [partition] or [num_partitions] parameter for partition-based include"
+        )
     if not 0 <= number < count:
         raise illegal_argument(f"partition must be in [0, num_partitions) but was [{number}] of [{count}]")
     return lambda value: crc32(str(value).encode("utf-8", "surrogatepass")) % count == number

@@ -145,6 +145,17 @@ class Columns:
             self._roots = tops[np.searchsorted(tops, own)] if len(tops) else own
         return self._roots
 
+    def ancestors(self, docs: Longs, path: str | None) -> Longs:
+        """The document of the top level (path None) or the nested object at a path that each document is in,
+        itself among them; -1 where there is none.
+        """
+        if path is None:
+            return self.roots[docs]
+        there, found = self.at_path(path), docs.copy()
+        while len(climbing := np.flatnonzero((found >= 0) & ~there[found])):
+            found[climbing] = self.parents[found[climbing]]
+        return found
+
     def at_path(self, path: str | None) -> Bools:
         """Which of all documents are nested objects at this path; None: those of the top level."""
         if path is None:

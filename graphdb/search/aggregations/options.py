@@ -79,6 +79,11 @@ class Options:
             return []
         return value if isinstance(value, list) else [value]
 
+    def rest(self) -> dict[str, Any]:
+        """All that was not taken yet; nothing is left then."""
+        rest, self._left = self._left, {}
+        return rest
+
     def unreadable(self, key: str) -> SearchError:
         return SearchError("x_content_parse_exception", f"[{self.owner}] failed to parse field [{key}]")
 

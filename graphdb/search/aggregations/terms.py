@@ -1,10 +1,12 @@
 """`terms`: a bucket for each value of a field, the most frequent first."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from graphdb.search.aggregations.base import Aggregation, Answer, answers_below
+from graphdb.search.aggregations.base import Aggregation, Answer
+from graphdb.search.aggregations.buckets import bucket_lists
 from graphdb.search.aggregations.choice import Choice
 from graphdb.search.aggregations.definition import Definition
 from graphdb.search.aggregations.order import ByCount, ByKey, Order, parse_order, sorted_cells
@@ -14,7 +16,6 @@ from graphdb.search.aggregations.sources import COMPARABLE, Source
 from graphdb.search.aggregations.vocabulary import Vocabulary
 from graphdb.search.errors import illegal_argument
 from graphdb.search.fields import Storage
-from graphdb.search.segment import Longs
 
 __all__ = ["Terms", "parse_terms"]
 
@@ -44,13 +45,24 @@ class Terms(Aggregation):
         ranks = np.arange(len(owners)) - np.searchsorted(owners, owners)
         shown = cells.picked(in_order[ranks < self.size])
         scope.count_buckets(len(shown))
-        other = np.bincount(owners[ranks >= self.size], cells.counts[in_order[ranks >= self.size]], rows.count)
-        answers: list[Answer] = [
-            {"doc_count_error_upper_bound": 0, "sum_other_doc_count": int(rest), "buckets": []}
-            for rest in other.tolist()
+        other = np.bincount(
+            owners[ranks >= self.size], cells.counts[in_order[ranks >= self.size]], rows.count
+        )
+        lists = bucket_lists(scope, self.common, shown, rows.count, partial(self._head, vocabulary))
+        return [
+            {"doc_count_error_upper_bound": 0, "sum_other_doc_count": int(rest), "buckets": buckets}
+            for rest, buckets in zip(other.tolist(), lists, strict=True)
         ]
-        self._fill(scope, shown, vocabulary, answers)
-        return answers
+
+    def _head(self, vocabulary: Vocabulary, number: int) -> Answer:
+        value = vocabulary.value(number)
+        head = {"key": self.source.display.key(value)}
+        text = self.source.display.key_text(value)
+        if text is not None:
+            head["key_as_string"] = text
+        if self.show_error:
+            head["doc_count_error_upper_bound"] = 0
+        return head
 
     def _candidates(self, scope: Scope, rows: Rows) -> tuple[Cells, Vocabulary]:
         """All buckets that may be shown."""
@@ -70,27 +82,6 @@ class Terms(Aggregation):
         elif self.min_doc_count > 1:
             cells = cells.picked(np.flatnonzero(cells.counts >= self.min_doc_count))
         return cells, vocabulary
-
-    def _fill(self, scope: Scope, shown: Cells, vocabulary: Vocabulary, answers: list[Answer]) -> None:
-        below = answers_below(scope, self.common, shown.rows())
-        display = self.source.display
-        for owner, number, count, sub in zip(*_lists(shown), below, strict=True):
-            value = vocabulary.value(number)
-            text = display.key_text(value)
-            bucket = {"key": display.key(value), "doc_count": count}
-            if text is not None:
-                bucket["key_as_string"] = text
-            if self.show_error:
-                bucket["doc_count_error_upper_bound"] = 0
-            answers[owner]["buckets"].append(bucket | sub)
-        for answer in answers:
-            for pipeline in self.common.pipelines:
-                answer["buckets"] = pipeline.among(answer["buckets"])
-
-
-def _lists(cells: Cells) -> tuple[list[int], list[int], list[int]]:
-    columns: tuple[Longs, Longs, Longs] = (cells.owners, cells.keys, cells.counts)
-    return columns[0].tolist(), columns[1].tolist(), columns[2].tolist()
 
 
 def parse_terms(definition: Definition) -> Aggregation:

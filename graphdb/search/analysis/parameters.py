@@ -50,9 +50,7 @@ class Parameters:
     def flag(self, key: str, default: bool) -> bool:
         text = self.text(key, "true" if default else "false")
         if text not in ("true", "false"):
-            raise illegal_argument(
-                f"Failed to parse value [{text}] as only [true] or [false] are allowed."
-            )
+            raise illegal_argument(f"Failed to parse value [{text}] as only [true] or [false] are allowed.")
         return text == "true"
 
     def words(self, key: str) -> list[str] | None:

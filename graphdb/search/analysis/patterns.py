@@ -30,7 +30,9 @@ class JavaPattern:
 
     def __init__(self, pattern: str, flags: str = "") -> None:
         if len(pattern) > _PATTERN_LENGTH_MAX:
-            raise illegal_argument(f"pattern of {len(pattern)} characters is longer than {_PATTERN_LENGTH_MAX}")
+            raise illegal_argument(
+                f"pattern of {len(pattern)} characters is longer than {_PATTERN_LENGTH_MAX}"
+            )
         names = [name.strip() for name in flags.split("|") if name.strip()]
         unknown = [name for name in names if name not in _FLAGS]
         if unknown:
@@ -76,6 +78,4 @@ def java_replacement(template: str, pattern: JavaPattern) -> Callable[["regex.Ma
             raise illegal_argument(f"No group {number}")
         group = int(number) if number is not None else name
         parts.append((escaped or literal or "", group))
-    return lambda match: "".join(
-        text if group is None else match.group(group) or "" for text, group in parts
-    )
+    return lambda match: "".join(text if group is None else match.group(group) or "" for text, group in parts)

@@ -40,10 +40,12 @@ class TermFilter:
     """A filter that looks at one term at a time, so that what it says of a term can be remembered.
 
     change gives None for a term that goes; it leaves a hole in the positions. stems: not asked of keywords.
+    normalizes: may be used on values that are not cut into tokens, and on parts of words in queries.
     """
 
     change: Callable[[str], str | None]
     stems: bool = False
+    normalizes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import regex
 
 from graphdb.search.analysis.token import Token
 
-__all__ = ["StandardTokenizer"]
+__all__ = ["StandardTokenizer", "utf16_length"]
 
 _TOKEN_LENGTH_MAX = 255  # UTF-16 units, as Lucene counts
 _CLASSES_MAX = 50_000  # characters remembered
@@ -65,7 +65,9 @@ _EMOJI = f"{_ELEMENT}(?:(?:(?<=z)|(?=z)){_ELEMENT})*+|[d#][xzms]*+v?k{_P}|R{_X}R
 
 # What goes wrong without the word's own pattern: an emoji that is a letter too, or a digit, goes on as a word.
 _WORD_RE = re.compile(_WORD)
-_NEXT = re.compile(f"(?P<emoji>{_EMOJI})|(?P<word>{_WORD})|(?P<asian>(?:[Ss]{_X})++)|(?P<han>h{_X})|(?P<kana>y{_X})")
+_NEXT = re.compile(
+    f"(?P<emoji>{_EMOJI})|(?P<word>{_WORD})|(?P<asian>(?:[Ss]{_X})++)|(?P<han>h{_X})|(?P<kana>y{_X})"
+)
 _ASCII = re.compile(
     r"[A-Za-z0-9_]++(?:(?:(?<=[A-Za-z])[':.](?=[A-Za-z])|(?<=[0-9])['.,;](?=[0-9]))[A-Za-z0-9_]++)*+"
 )

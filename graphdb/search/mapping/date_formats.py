@@ -82,7 +82,9 @@ class _OptionalTime:
             rf"(Z|[+-]\d\d(?::?\d\d(?::?\d\d)?)?|[A-Z][A-Za-z_]+(?:/[A-Za-z_+\-0-9]+)*)?)?)?)?",
             re.ASCII,
         )
-        self._print = DatePattern("uuuu-MM-dd'T'HH:mm:ss.SSSSSSSSSXXX" if nanos else "uuuu-MM-dd'T'HH:mm:ss.SSSXXX")
+        self._print = DatePattern(
+            "uuuu-MM-dd'T'HH:mm:ss.SSSSSSSSSXXX" if nanos else "uuuu-MM-dd'T'HH:mm:ss.SSSXXX"
+        )
 
     def parse(self, text: str, round_up: bool, zone: tzinfo) -> int | None:
         match = self._regex.fullmatch(text)
@@ -158,7 +160,11 @@ class DateFormat:
             if ms is not None:
                 return ms
         many = len(self._alternatives) > 1
-        why = "Failed to parse with all enclosed parsers" if many else f"Text '{text[:200]}' could not be parsed"
+        why = (
+            "Failed to parse with all enclosed parsers"
+            if many
+            else f"Text '{text[:200]}' could not be parsed"
+        )
         raise illegal_argument(
             f"failed to parse date field [{text[:200]}] with format [{self.source}]",
             SearchError("date_time_parse_exception", why),
@@ -181,7 +187,12 @@ def date_format(source: str) -> DateFormat:
 
 @lru_cache(maxsize=512)
 def _alternative(name: str) -> _Alternative:
-    if name in ("strict_date_optional_time", "date_optional_time", "iso8601", "strict_date_optional_time_nanos"):
+    if name in (
+        "strict_date_optional_time",
+        "date_optional_time",
+        "iso8601",
+        "strict_date_optional_time_nanos",
+    ):
         return _OptionalTime(lenient=name == "date_optional_time", nanos=name.endswith("nanos"))
     if name in ("epoch_millis", "epoch_second"):
         return _Epoch(1 if name == "epoch_millis" else 1000)

@@ -23,9 +23,7 @@ _STEP = re.compile(r"([+-])(\d*)([a-zA-Z])|(/)([a-zA-Z])", re.ASCII)
 _UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "H": 3_600_000, "d": DAY_MS, "w": 7 * DAY_MS}
 
 
-def date_math(
-    text: str, format: DateFormat, now_ms: int, round_up: bool = False, zone: tzinfo = UTC
-) -> int:
+def date_math(text: str, format: DateFormat, now_ms: int, round_up: bool = False, zone: tzinfo = UTC) -> int:
     """The instant that text means, in milliseconds since 1970.
 
     With round_up rounding gives the last millisecond of the unit, and so does a plain date whose time of the

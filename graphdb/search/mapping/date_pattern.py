@@ -18,8 +18,21 @@ __all__ = ["DatePattern"]
 PATTERN_LENGTH_MAX = 200
 TEXT_LENGTH_MAX = 200
 
-_MONTHS = "January February March April May June July August September October November December".split()
-_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+_DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 _OFFSET = r"Z|[+-]\d\d(?::?\d\d(?::?\d\d)?+)?+"
 _REGION = r"[A-Za-z][A-Za-z0-9_+\-]*+(?:/[A-Za-z0-9_+\-]++)*+(?:[+-]\d\d?+(?::?\d\d)?+)?+"
 _NUMBERS = "MLdDHhkKmseQqwc"
@@ -146,9 +159,14 @@ def _letter_expression(letter: str, count: int, lenient: bool, flexible: bool) -
     if letter in _NUMBERS:
         longest = 3 if letter == "D" else 2
         return rf"\d{{1,{longest}}}+" if lenient or count == 1 else rf"\d{{{count}}}"
-    return {"A": r"\d{1,8}+", "n": r"\d{1,9}+", "a": "AM|PM", "G": "AD|BC|CE|BCE", "X": _OFFSET, "x": _OFFSET}.get(
-        letter, _zone_expression(letter)
-    )
+    return {
+        "A": r"\d{1,8}+",
+        "n": r"\d{1,9}+",
+        "a": "AM|PM",
+        "G": "AD|BC|CE|BCE",
+        "X": _OFFSET,
+        "x": _OFFSET,
+    }.get(letter, _zone_expression(letter))
 
 
 def _year_expression(count: int, lenient: bool) -> str:
@@ -224,8 +242,10 @@ def _write_number(letter: str, count: int, at: Resolved) -> str:
 
 def _write_zone(letter: str, count: int, at: Resolved) -> str:
     if letter in "zVv":
-        return str(getattr(at.zone, "key", "")) or ("Z" if letter == "V" else "UTC") if not at.offset_s else (
-            str(getattr(at.zone, "key", "")) or _offset_text(at.offset_s, 3)
+        return (
+            str(getattr(at.zone, "key", "")) or ("Z" if letter == "V" else "UTC")
+            if not at.offset_s
+            else (str(getattr(at.zone, "key", "")) or _offset_text(at.offset_s, 3))
         )
     if letter == "O" or (letter == "Z" and count == 4):
         return "GMT" + (_offset_text(at.offset_s, 3) if at.offset_s else "")

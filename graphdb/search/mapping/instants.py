@@ -34,9 +34,7 @@ def days_of(year: int, month: int, day: int) -> int:
 def date_of(days: int) -> tuple[int, int, int]:
     """Year, month and day: the inverse of days_of."""
     era, day_of_era = divmod(days + 719_468, 146_097)
-    year_of_era = (
-        day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096
-    ) // 365
+    year_of_era = (day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
     day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
     shifted = (5 * day_of_year + 2) // 153
     month = shifted + 3 if shifted < 10 else shifted - 9
@@ -70,7 +68,9 @@ def to_utc(local_ms: int, zone: tzinfo) -> int:
     """The instant at which the zone's clocks show local_ms; where they show it twice the first."""
     if zone is UTC:
         return local_ms
-    return local_ms - _offset_ms(zone, _EPOCH.replace(tzinfo=zone) + timedelta(milliseconds=_within(local_ms)))
+    return local_ms - _offset_ms(
+        zone, _EPOCH.replace(tzinfo=zone) + timedelta(milliseconds=_within(local_ms))
+    )
 
 
 def to_local(ms: int, zone: tzinfo) -> int:

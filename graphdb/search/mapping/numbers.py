@@ -22,7 +22,9 @@ INTEGER_RANGES = {
 FLOAT_TYPES = ("double", "float", "half_float", "scaled_float")
 
 _INTEGER = re.compile(r"[+-]?\d{1,30}", re.ASCII)
-_DECIMAL = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?|[+-]?Infinity|NaN)[dDfF]?\s*", re.ASCII)
+_DECIMAL = re.compile(
+    r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?|[+-]?Infinity|NaN)[dDfF]?\s*", re.ASCII
+)
 _TEXT_LENGTH_MAX = 1000
 
 
@@ -72,7 +74,9 @@ def float_reader(type_name: str, coerce: bool, scaling_factor: float = 1.0) -> C
 def rounder(type_name: str, scaling_factor: float = 1.0) -> Callable[[float], float]:
     """What rounds a double to the precision that a field of a type keeps; infinite beyond its range."""
     if type_name == "scaled_float":
-        return lambda number: round(number * scaling_factor) / scaling_factor if np.isfinite(number) else number
+        return lambda number: (
+            round(number * scaling_factor) / scaling_factor if np.isfinite(number) else number
+        )
     if type_name == "double":
         return lambda number: number
     narrow = np.float32 if type_name == "float" else np.float16
@@ -90,7 +94,7 @@ def _number(value: Any, type_name: str, coerce: bool) -> int | float:
         token = "VALUE_TRUE" if value else "VALUE_FALSE"
         raise illegal_argument(f"Current token ({token}) not numeric, can not use numeric value accessors")
     if isinstance(value, int | float):
-        return value if abs(value) < 10**400 else float("inf")
+        return value if abs(value) < 2**1023 else float("inf")
     if not isinstance(value, str):
         raise illegal_argument("Cannot parse object as number")
     if not coerce:

@@ -37,7 +37,7 @@ def vector_of(
     if any(isinstance(item, bool) or not isinstance(item, int | float) for item in value):
         raise illegal_argument("Failed to parse object: expecting token of type [VALUE_NUMBER]")
     with np.errstate(over="ignore"):
-        vector = np.array(value, dtype=np.float64).astype(np.float32)
+        vector = np.array([min(max(item, -1e308), 1e308) for item in value]).astype(np.float32)
     _check_elements(vector, element_type)
     if similarity is not None:
         _check_length(vector, similarity, element_type)
@@ -50,7 +50,9 @@ def _token(value: Any) -> str:
 
 def _check_elements(vector: NDArray[np.float32], element_type: str) -> None:
     if not np.isfinite(vector).all():
-        raise illegal_argument(f"element_type [{element_type}] vectors do not support non-finite values. {_preview(vector)}")
+        raise illegal_argument(
+            f"element_type [{element_type}] vectors do not support non-finite values. {_preview(vector)}"
+        )
     if element_type == "byte" and ((vector % 1 != 0) | (vector < -128) | (vector > 127)).any():
         raise illegal_argument(
             f"element_type [byte] vectors only support integers between [-128, 127]. {_preview(vector)}"

@@ -92,7 +92,11 @@ class BoolQuery(Query):
         for query in self.filter:
             part = query.explain(leaf, doc, searcher, 0.0)
             failed |= "no_match" in part
-            text = "no match on required clause" if "no_match" in part else "match on required clause, product of:"
+            text = (
+                "no match on required clause"
+                if "no_match" in part
+                else "match on required clause, product of:"
+            )
             zero = [explained(0.0, "# clause"), part] if "no_match" not in part else [part]
             details.append(explained(0.0, f"{text} ({query})" if "no_match" in part else text, zero))
         for query in self.must_not:

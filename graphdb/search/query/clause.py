@@ -94,9 +94,7 @@ class Clause:
             return True
         if value in (False, "false", ""):
             return False
-        raise illegal_argument(
-            f"Failed to parse value [{value}] as only [true] or [false] are allowed."
-        )
+        raise illegal_argument(f"Failed to parse value [{value}] as only [true] or [false] are allowed.")
 
     def choice(self, member: str, default: str, allowed: tuple[str, ...]) -> str:
         value = self.word(member, default)

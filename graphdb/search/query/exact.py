@@ -1,20 +1,16 @@
 """What an exact value means for a field of whatever type: the query for one value, and for any of several."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from graphdb.search.errors import SearchError, illegal_argument
-from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.mapping.values import range_of, term_of
+from graphdb.search.fields import Storage
 from graphdb.search.query.context import QueryContext
 from graphdb.search.query.number_queries import IdsQuery, NumberRangeQuery, NumbersQuery
-from graphdb.search.query.patterns import PatternQuery
-from graphdb.search.query.term_queries import BooleanQuery, KeywordQuery, TermQuery, TermsQuery
+from graphdb.search.query.term_queries import BooleanQuery, TermQuery, TermsQuery
 from graphdb.search.query.tree import MatchAllQuery, MatchNoneQuery, Query
 
 __all__ = ["any_of", "exact", "metadata_query", "unmapped"]
-
-INTEGRAL_MIN, INTEGRAL_MAX = -(2**63), 2**63 - 1
 
 
 def unmapped(path: str) -> MatchNoneQuery:
@@ -40,23 +36,27 @@ def exact(path: str, value: Any, context: QueryContext, case_insensitive: bool =
     if spec is None:
         return unmapped(path)
     _searchable(spec, context)
-    if spec.storage is Storage.TEXT:
-        text = _text(value)
-        return _folded(path, text) if case_insensitive else TermQuery(path=path, term=text)
-    if spec.type == "date" or spec.type == "date_nanos":
+    if spec.storage in (Storage.TEXT, Storage.TERMS):
+        return _term(spec, value, context, case_insensitive)
+    if spec.type.startswith("date"):
         return _moment(spec, value, context)
-    if spec.type == "ip" and "/" in str(value):
-        return _network(spec, value, context)
-    term = _converted(spec, value, context)
+    number = _converted(spec, value, context)
     if spec.type == "boolean":
-        return BooleanQuery(path=path, value=bool(term))
-    if spec.storage is Storage.TERMS:
-        if case_insensitive:
-            return _folded(path, str(term))
-        return _whole(spec, str(term))
-    if isinstance(term, str) or not _representable(spec, term):
+        return BooleanQuery(path=path, value=bool(number))
+    if not _representable(spec, number):
         return MatchNoneQuery(reason=f"Value [{value}] is out of range or has a decimal part")
-    return NumberRangeQuery(path=path, low=term, high=term)
+    return NumberRangeQuery(path=path, low=number, high=number)
+
+
+def _term(spec: FieldSpec, value: Any, context: QueryContext, case_insensitive: bool) -> Query:
+    if spec.type == "ip":
+        return _address(spec, value, context)
+    term = _text(value) if spec.storage is Storage.TEXT else str(_converted(spec, value, context))
+    if case_insensitive:
+        return WildcardQuery.literal(spec.path, term)
+    if spec.storage is Storage.TEXT:
+        return TermQuery(path=spec.path, term=term)
+    return KeywordQuery(path=spec.path, term=term)
 
 
 def any_of(path: str, values: Sequence[Any], context: QueryContext) -> Query:
@@ -69,12 +69,55 @@ def any_of(path: str, values: Sequence[Any], context: QueryContext) -> Query:
     _searchable(spec, context)
     if spec.storage is Storage.TEXT:
         return TermsQuery(path=path, terms=tuple(sorted({_text(value) for value in values})))
-    if spec.storage is Storage.TERMS and not (spec.type == "ip" and any("/" in str(v) for v in values)):
+    if spec.storage is Storage.TERMS and (spec.type != "ip" or not any("/" in str(v) for v in values)):
         terms = {str(_converted(spec, value, context)) for value in values}
         return TermsQuery(path=path, terms=tuple(sorted(terms)))
     if spec.storage in (Storage.INTS, Storage.FLOATS) and not spec.type.startswith("date"):
         numbers = [_converted(spec, value, context) for value in values]
-        kept = [term for term in numbers if not isinstance(term, str) and _representable(spec, term)]
-        return NumbersQuery(path=path, values=tuple(sorted(set(kept))))
-    from_each = [exact(path, value, context) for value in values]
-    return AnyQuery(queries=tuple(from_each))
+        kept = {number for number in numbers if _representable(spec, number)}
+        return NumbersQuery(path=path, values=tuple(sorted(kept)))
+    each = tuple(exact(path, value, context) for value in values)
+    return ConstantScoreQuery(query=BoolQuery(should=each)) if each else MatchNoneQuery()
+
+
+def _address(spec: FieldSpec, value: Any, context: QueryContext) -> Query:
+    """An address, or a network such as 10.0.0.0/8. As points of one dimension they score the boost."""
+    try:
+        low, high = network_terms(str(value)) if "/" in str(value) else (address_term(str(value)),) * 2
+    except SearchError as error:
+        raise context.failed(error.reason, error) from None
+    return TermRangeQuery(path=spec.path, low=low, high=high, shown=str(value))
+
+
+def _searchable(spec: FieldSpec, context: QueryContext) -> None:
+    if not spec.indexed and not spec.doc_values:
+        raise context.failed(
+            f"Cannot search on field [{spec.path}] since it is not indexed nor has doc values."
+        )
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _converted(spec: FieldSpec, value: Any, context: QueryContext) -> Any:
+    try:
+        return term_of(spec, value)
+    except SearchError as error:
+        raise context.failed(error.reason, error) from None
+
+
+def _representable(spec: FieldSpec, number: Any) -> bool:
+    if isinstance(number, str) or not math.isfinite(number):
+        return False
+    return spec.storage is not Storage.INTS or (number == int(number) and -(2**63) <= number < 2**63)
+
+
+def _moment(spec: FieldSpec, value: Any, context: QueryContext) -> Query:
+    """A date that is not exact to the millisecond stands for all of its time."""
+    try:
+        low = range_of(spec, value, False, None, None, context.now_ms)
+        high = range_of(spec, value, True, None, None, context.now_ms)
+    except SearchError as error:
+        raise context.failed(error.reason, error) from None
+    return NumberRangeQuery(path=spec.path, low=low, high=high)

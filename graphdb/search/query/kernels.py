@@ -143,9 +143,7 @@ def glob_matches(
 
 
 @numba.njit(cache=True, nogil=True)
-def _distance(
-    part: NDArray[np.uint32], term: NDArray[np.uint32], most: int, swaps: bool, rows: Ints
-) -> int:
+def _distance(part: NDArray[np.uint32], term: NDArray[np.uint32], most: int, swaps: bool, rows: Ints) -> int:
     """Optimal string alignment, given up as soon as a row has nothing within `most`. rows: (3, len(term) + 1)."""
     for j in range(len(term) + 1):
         rows[0, j] = j

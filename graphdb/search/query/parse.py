@@ -1,8 +1,7 @@
 """From the JSON of a query to its tree: which parser reads which clause, and the limits on the whole."""
 
 import difflib
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from graphdb.search.errors import SearchError
 from graphdb.search.query import (
@@ -21,7 +20,7 @@ from graphdb.search.query import (
 )
 from graphdb.search.query.clause import malformed
 from graphdb.search.query.context import QueryContext
-from graphdb.search.query.parsers import ClauseParser, Parse
+from graphdb.search.query.parsers import ClauseParser
 from graphdb.search.query.tree import Query, walk
 
 __all__ = ["PARSERS", "parse_query"]
@@ -50,8 +49,7 @@ def parse_query(body: object, context: QueryContext) -> Query:
     if clauses > context.max_clause_count:
         raise SearchError(
             "too_many_nested_clauses",
-            "Query contains too many nested clauses; maxClauseCount is set to "
-            f"{context.max_clause_count}",
+            f"Query contains too many nested clauses; maxClauseCount is set to {context.max_clause_count}",
         )
     return query
 

@@ -35,6 +35,13 @@ class TermCodes:
         np.cumsum([len(term) for term in terms], out=starts[1:])
         return cls(code_points("".join(terms)), starts)
 
+    def lowered(self) -> "TermCodes":
+        """The same in lower case, where that is one code point for one."""
+        distinct, places = np.unique(self.codes, return_inverse=True)
+        lower = [chr(code).lower() for code in distinct.tolist()]
+        folded = [ord(low) if len(low) == 1 else code for low, code in zip(lower, distinct, strict=True)]
+        return TermCodes(np.array(folded, dtype=np.uint32)[places], self.starts)
+
     def glob(self, pattern: Codes, start: int, stop: int) -> Bools:
         """Which of the terms in [start, stop) match a pattern with ANY and ANY_STRING."""
         return glob_matches(self.codes, self.starts, pattern, start, stop)

@@ -7,7 +7,14 @@ import numpy as np
 from graphdb.search.query import kernels
 from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.searcher import Searcher
-from graphdb.search.query.similarity import FieldStatistics, idf, idf_explained, score, score_explained, term_weight
+from graphdb.search.query.similarity import (
+    FieldStatistics,
+    idf,
+    idf_explained,
+    score,
+    score_explained,
+    term_weight,
+)
 from graphdb.search.query.tree import Matches, Query
 from graphdb.search.segment import Bools, Doubles, Floats, Ints, Leaf
 
@@ -62,7 +69,9 @@ class TermQuery(Query):
 
     def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
         postings, index = self.postings(leaf), leaf.segment.text(self.path)
-        place = -1 if postings is None else int(kernels.find_sorted(np.array([doc], np.int32), postings[0])[0])
+        place = (
+            -1 if postings is None else int(kernels.find_sorted(np.array([doc], np.int32), postings[0])[0])
+        )
         if place < 0 or postings is None or index is None:
             return no_match()
         statistics = searcher.statistics(self.path)

@@ -117,7 +117,7 @@ class MatchAllQuery(Query):
 class MatchNoneQuery(Query):
     """No document. reason says why, as Lucene's does."""
 
-    reason: str = "User requested \"match_none\" query."
+    reason: str = 'User requested "match_none" query.'
 
     def matches(self, leaf: Leaf, searcher: "Searcher", boost: float = 1.0) -> Matches:
         return Matches(np.zeros(leaf.segment.size, dtype=np.bool_))

@@ -13,6 +13,7 @@ from graphdb.search.segment import (
     NumberColumn,
     Ordinals,
     PointColumn,
+    TermDictionary,
     VectorColumn,
 )
 from graphdb.search.segments.sections import IGNORED, ROUTING, Hashes, Key, Sections, hash_id, strings
@@ -28,7 +29,7 @@ class ArrayText:
     """`TextIndex` over sections."""
 
     def __init__(self, sections: Sections, path: str) -> None:
-        self.dictionary = _dictionary(sections, "text", path)
+        self.dictionary: TermDictionary = _dictionary(sections, "text", path)
         self.norms: NDArray[np.uint8] = sections["text", path, "norms"]
         self._starts: Longs = sections["text", path, "starts"]
         self._docs: Ints = sections["text", path, "docs"]
@@ -54,7 +55,7 @@ class ArrayTerms:
     """`TermIndex` over sections."""
 
     def __init__(self, sections: Sections, path: str) -> None:
-        self.dictionary = _dictionary(sections, "terms", path)
+        self.dictionary: TermDictionary = _dictionary(sections, "terms", path)
         self._starts: Longs = sections["terms", path, "starts"]
         self._docs: Ints = sections["terms", path, "docs"]
         self.ordinals = Ordinals(
@@ -136,6 +137,14 @@ class ArraySegment:
                 return number if self._roots is None else int(self._roots[number])
             place -= 1
         return -1
+
+    def find_all(self, raws: Sequence[bytes], hashes: Hashes) -> list[tuple[int, int]]:
+        """(which of raws, document) of those that are here."""
+        sorted_hashes: Hashes = self.sections["", "", "id_hashes"]
+        places = np.minimum(sorted_hashes.searchsorted(hashes), len(sorted_hashes) - 1)
+        likely = np.flatnonzero(sorted_hashes[places] == hashes) if len(sorted_hashes) else ()
+        found = ((i, self.find_hashed(raws[i], int(hashes[i]))) for i in map(int, likely))
+        return [(i, doc) for i, doc in found if doc >= 0]
 
     def source(self, doc: int) -> bytes:
         return self._sources.raw(self.root_number(doc))

@@ -1,11 +1,12 @@
-"""Which segments to merge: Lucene's TieredMergePolicy in short.
+"""Which segments to merge: Lucene's TieredMergePolicy, for neighbours only.
 
-Segments of about one size form a tier; a tier may have a few of them. Where there are more segments than all tiers
-may have, the merge is chosen that brings most for least: of segments of like size, small ones first, with
-many deleted documents.
+Segments of about one size form a tier; a tier may have a few of them. Where there are more segments than all
+tiers may have, the merge is chosen that brings most for least: of segments of like size, small ones first,
+with many deleted documents. Only neighbours are merged, unlike Lucene's default: so documents stay in the
+order in which they were written, and hits with equal scores in theirs, whatever was merged when.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -16,7 +17,6 @@ __all__ = ["Candidate", "TieredMergePolicy"]
 class Candidate:
     """What the policy has to know of a segment."""
 
-    number: int  # the caller's
     size_bytes: int
     deleted: float  # the share of documents that are deleted, 0 to 1
 
@@ -35,20 +35,25 @@ class TieredMergePolicy:
     floor_bytes: int = 2 << 20  # smaller segments count as large as this
     deleted_max: float = 0.33  # a segment with a larger share of deleted documents is written anew
 
-    def choose(self, candidates: Sequence[Candidate]) -> list[int] | None:
-        """The numbers of those to merge, ascending; None where all is well."""
-        small = [one for one in candidates if one.live_bytes < self.merged_bytes_max / 2]
-        small.sort(key=lambda one: (-one.live_bytes, one.number))
-        chosen = self._best(small) if len(small) > self._allowed(small) else None
-        if chosen is None:
-            worst = max(candidates, key=lambda one: one.deleted, default=None)
-            chosen = [worst] if worst is not None and worst.deleted > self.deleted_max else None
-        return None if chosen is None else sorted(one.number for one in chosen)
+    def choose(self, candidates: Sequence[Candidate]) -> slice | None:
+        """Which of the segments, in their order, to merge into one; None where all is well."""
+        small = [one.live_bytes for one in candidates if self._may_grow(one)]
+        if len(small) > self._allowed(small):
+            runs = {self._score(candidates[run.start : run.stop]): run for run in self._runs(candidates)}
+            if runs:
+                return runs[min(runs)]
+        worst = max(range(len(candidates)), key=lambda place: candidates[place].deleted, default=None)
+        if worst is not None and candidates[worst].deleted > self.deleted_max:
+            return slice(worst, worst + 1)
+        return None
 
-    def _allowed(self, small: Sequence[Candidate]) -> int:
+    def _may_grow(self, one: Candidate) -> bool:
+        return one.live_bytes < self.merged_bytes_max / 2
+
+    def _allowed(self, small: Sequence[float]) -> int:
         """How many segments the tiers have room for, given the smallest one and the sum of all."""
-        left = sum(one.live_bytes for one in small)
-        level = max(min((one.live_bytes for one in small), default=0), self.floor_bytes)
+        left = sum(small)
+        level: float = max(min(small, default=0), self.floor_bytes)
         allowed = 0
         while left / level >= self.segments_per_tier and level < self.merged_bytes_max:
             allowed += self.segments_per_tier
@@ -56,20 +61,17 @@ class TieredMergePolicy:
             level = min(level * self.segments_per_merge, self.merged_bytes_max)
         return max(allowed + ceil(left / level), self.segments_per_tier)
 
-    def _best(self, small: Sequence[Candidate]) -> list[Candidate] | None:
-        """Of the runs of segments, largest first, that fit into one: that with the lowest score."""
-        runs = (self._run(small, start) for start in range(len(small)))
-        return min((run for run in runs if len(run) > 1), key=self._score, default=None)
-
-    def _run(self, small: Sequence[Candidate], start: int) -> list[Candidate]:
-        """From start on, leaving out what would make it too large."""
-        run: list[Candidate] = []
-        total = 0.0
-        for one in small[start:]:
-            if len(run) < self.segments_per_merge and total + one.live_bytes <= self.merged_bytes_max:
-                run.append(one)
+    def _runs(self, candidates: Sequence[Candidate]) -> Iterator[slice]:
+        """Neighbours, from each on as many as fit into one merge."""
+        for start in range(len(candidates)):
+            total, stop = 0.0, start
+            for one in candidates[start : start + self.segments_per_merge]:
                 total += one.live_bytes
-        return run
+                if total > self.merged_bytes_max or not self._may_grow(one):
+                    break
+                stop += 1
+            if stop - start > 1:
+                yield slice(start, stop)
 
     def _score(self, run: Sequence[Candidate]) -> float:
         """Lower is better: skew, a little of the size, and the share that is still live, squared."""

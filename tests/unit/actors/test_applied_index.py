@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from actors.applied_index import AppliedIndex
+from actors.shard.applied_index import AppliedIndex
 
 pytestmark = pytest.mark.anyio
 

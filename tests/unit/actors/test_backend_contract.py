@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.store_shard import StoreShard
+from actors.shard.store_shard import StoreShard
 from tests.support.shards import open_shard
 from tests.unit.serve.backend_contract import BackendContract
 

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 from pyoxigraph import NamedNode, Quad, Store
 
-from actors.log_protocol import LogStatus
-from actors.shard_writer import ShardWriter, WriterConfig
+from actors.log.protocol import LogStatus
+from actors.shard.shard_writer import ShardWriter, WriterConfig
 from graphdb.errors import (
     GraphDBError,
     KeyReused,

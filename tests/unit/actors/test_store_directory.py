@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyoxigraph import NamedNode, Quad
 
-from actors.store_directory import StoreDirectory
+from actors.shard.store_directory import StoreDirectory
 from graphdb.errors import LogUnavailable
 from graphdb.log.recent_requests import RecentRequests, Remembered
 from graphdb.model import ChangeSet

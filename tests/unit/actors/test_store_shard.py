@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
-from actors.log_client import LogClient
-from actors.store_shard import ShardConfig, StoreShard
-from actors.update_log import UpdateLog
+from actors.log.client import LogClient
+from actors.log.update_log import UpdateLog
+from actors.shard.store_shard import ShardConfig, StoreShard
 from graphdb.config import Settings
 from graphdb.errors import (
     AlreadyExists,

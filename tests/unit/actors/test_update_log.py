@@ -13,9 +13,9 @@ from random import Random
 import pytest
 
 from actors.frames import encode_frame
-from actors.log_client import LogClient
-from actors.log_protocol import LogStatus
-from actors.update_log import UpdateLog
+from actors.log.client import LogClient
+from actors.log.protocol import LogStatus
+from actors.log.update_log import UpdateLog
 from graphdb.errors import CorruptionError, LogUnavailable, OutcomeUnknown, StorageFull
 from graphdb.model import EntryKind, LogEntry
 from tests.simulation.lossy_file_system import LossyFileSystem

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pyoxigraph import Store
 
-from actors.incoming import adopt
 from actors.service_files import ServiceFiles
+from actors.shard.incoming import adopt
 from tests.unit.cli.conftest import Run
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import pytest
 from pyoxigraph import QueryBoolean, Store
 
-from actors.log_client import LogClient
+from actors.log.client import LogClient
+from actors.log.update_log import UpdateLog
 from actors.readers.client import ReaderClient
 from actors.readers.store_reader import StoreReader
-from actors.store_shard import StoreShard
-from actors.update_log import UpdateLog
+from actors.shard.store_shard import StoreShard
 from graphdb.config import Settings
 from graphdb.errors import HostNotAllowed, QuerySyntaxError
 from graphdb.log.file_log import FileLogConfig

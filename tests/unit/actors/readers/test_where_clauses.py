@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyoxigraph import NamedNode, Quad
 
-from actors.store_shard import StoreShard
+from actors.shard.store_shard import StoreShard
 from graphdb.errors import EvaluationFailed, QueryCancelled, QueryTimeout
 from graphdb.model import Confirmation
 from graphdb.node import QueryRequest

@@ -1,0 +1,186 @@
+"""`UpdateLog`: owns the log directory, orders entries, and shares one sync among all who wait for one.
+
+It is called in two ways: as an actor (about a millisecond a call) and over a Unix domain socket (`LogClient`,
+a few tenths of that). Both end in one queue. One thread runs the socket's event loop and the log: while it
+syncs, requests gather in the sockets, and share the next sync. A thread of its own for the log would add two
+hand-overs to each append and win nothing, for without the log there is nothing to do.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from actors.futures import answer, fail
+from actors.log.protocol import LogStatus
+from actors.log.server import LogServer, log_handlers
+from actors.loop_thread import LoopThread
+from graphdb.log.codec import entry_bytes
+from graphdb.log.file_log import FileLog, FileLogConfig
+from graphdb.log.file_system import FileSystem, RealFileSystem
+from graphdb.model import LogEntry
+
+__all__ = ["UpdateLog"]
+
+T = TypeVar("T")
+_BATCH_BYTES_MAX = 16 << 20  # more than this is written in several batches, each with its sync
+
+
+@dataclass(frozen=True, slots=True)
+class _Append:
+    entries: list[LogEntry]
+    expected_index: int
+    future: "Future[int]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """Anything else that the log's thread shall do; perform never raises."""
+
+    perform: Callable[[], None]
+
+
+class UpdateLog:
+    """The update log as a service. Methods block until done and may be called on any thread.
+
+    Appends that arrive while the disk syncs wait for it and then share the next sync. What append has
+    returned for is on disk. Requests take effect in the order of their arrival, so a read sees every append
+    that came before it.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        config: FileLogConfig | None = None,
+        *,
+        file_system: FileSystem | None = None,
+        socket_directory: str | None = None,
+    ) -> None:
+        """Open the log in a directory and begin to listen.
+
+        socket_directory is for tests; by default a private one is made under the system's directory for
+        temporary files. Raises LogUnavailable where another process has the log open, CorruptionError.
+        """
+        self._log = FileLog(file_system or RealFileSystem(), directory, config)
+        self._jobs: deque[_Append | _Call] = deque()
+        self._server = LogServer(log_handlers(self), directory, socket_directory)
+        self._thread = LoopThread("log")
+        self._thread.run(self._server.start())
+
+    def endpoint(self) -> str:
+        """The path of the socket, for `LogClient`."""
+        return self._server.path
+
+    def append(self, entries: list[LogEntry], expected_index: int = 0) -> int:
+        """Store entries, in order and without others between them, and return the first one's log_index.
+
+        Their own log_index does not count. Where expected_index is given and is not the next index, nothing
+        is stored and 0 is returned: somebody else has written meanwhile.
+        Raises StorageFull, LogUnavailable (nothing was stored), OutcomeUnknown.
+        """
+        return self.submit_append(entries, expected_index).result()
+
+    def read(self, from_index: int, max_bytes: int = 4 << 20) -> list[LogEntry]:
+        """Entries from from_index on, at least one, as many as fit max_bytes; none at the end of the log.
+
+        Raises CorruptionError where from_index has been compacted away, LogUnavailable.
+        """
+        return self.submit_read(from_index, max_bytes).result()
+
+    def status(self) -> LogStatus:
+        """What the log holds."""
+        return self.submit_status().result()
+
+    def truncate_before(self, index: int) -> None:
+        """Drop entries before index, in whole segments. Raises LogUnavailable, StorageFull."""
+        self.submit_truncate_before(index).result()
+
+    def close(self) -> None:
+        """Finish what is waiting, stop listening, let go of the directory."""
+        self._thread.run(self._server.close())
+        self._submit(self._log.close).result()
+        self._thread.close()
+
+    def submit_append(self, entries: list[LogEntry], expected_index: int) -> "Future[int]":
+        """`append`, without waiting."""
+        future: Future[int] = Future()
+        self._enqueue(_Append(entries, expected_index, future))
+        return future
+
+    def submit_read(self, from_index: int, max_bytes: int) -> "Future[list[LogEntry]]":
+        """`read`, without waiting."""
+        return self._submit(lambda: self._log.read(from_index, max_bytes))
+
+    def submit_status(self) -> "Future[LogStatus]":
+        """`status`, without waiting."""
+        return self._submit(lambda: LogStatus(self._log.first_index, self._log.last_index))
+
+    def submit_truncate_before(self, index: int) -> "Future[None]":
+        """`truncate_before`, without waiting."""
+        return self._submit(lambda: self._log.truncate_before(index))
+
+    def _submit(self, function: Callable[[], T]) -> "Future[T]":
+        future: Future[T] = Future()
+
+        def perform() -> None:
+            try:
+                result = function()
+            except Exception as error:  # noqa: BLE001 the caller gets it
+                fail(future, error)
+            else:
+                answer(future, result)
+
+        self._enqueue(_Call(perform))
+        return future
+
+    def _enqueue(self, job: _Append | _Call) -> None:
+        self._jobs.append(job)
+        self._thread.loop.call_soon_threadsafe(self._perform_waiting)
+
+    def _perform_waiting(self) -> None:
+        """On the log's thread: do all that waits, in order, neighbouring appends with one sync."""
+        while self._jobs:
+            job = self._jobs.popleft()
+            if isinstance(job, _Append):
+                self._commit(self._gather(job))
+            else:
+                job.perform()
+
+    def _gather(self, first: _Append) -> list[_Append]:
+        """An append and those that wait right behind it, up to a size."""
+        batch, size = [first], _size(first)
+        while self._jobs and size < _BATCH_BYTES_MAX:
+            job = self._jobs[0]
+            if not isinstance(job, _Append):
+                break
+            batch.append(job)
+            size += _size(job)
+            self._jobs.popleft()
+        return batch
+
+    def _commit(self, batch: list[_Append]) -> None:
+        """Store a batch with one sync, and answer."""
+        next_index = self._log.last_index + 1
+        entries: list[LogEntry] = []
+        answers: list[tuple[Future[int], int]] = []
+        for job in batch:
+            if job.expected_index not in (0, next_index):
+                answers.append((job.future, 0))
+                continue
+            answers.append((job.future, next_index))
+            entries += (replace(entry, log_index=next_index + i) for i, entry in enumerate(job.entries))
+            next_index += len(job.entries)
+        try:
+            if entries:
+                self._log.append(entries)
+        except Exception as error:  # noqa: BLE001 the callers get it
+            for future, _ in answers:
+                fail(future, error)
+        else:
+            for future, index in answers:
+                answer(future, index)
+
+
+def _size(job: _Append) -> int:
+    return sum(entry_bytes(len(entry.payload)) for entry in job.entries)

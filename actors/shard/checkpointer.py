@@ -1,0 +1,69 @@
+"""`Checkpointer`: flushes the store now and then, so that the log behind it can go."""
+
+import asyncio
+import logging
+
+from actors.log.client import LogAccess
+from actors.shard.store_directory import StoreDirectory
+from graphdb.errors import CorruptionError, UnavailableError
+from graphdb.log.replay import Replayer
+from graphdb.store.quad_store import QuadStore
+
+__all__ = ["Checkpointer"]
+
+logger = logging.getLogger(__name__)
+
+
+class Checkpointer:
+    """Owned by a `StoreShard`. It works beside the writer and never keeps it waiting."""
+
+    def __init__(
+        self,
+        directory: StoreDirectory,
+        quads: QuadStore,
+        replayer: Replayer,
+        log: LogAccess,
+        every_bytes: int,
+    ) -> None:
+        """replayer knows how far quads has got; a checkpoint is due when the log has grown by every_bytes."""
+        self._directory = directory
+        self._quads = quads
+        self._replayer = replayer
+        self._log = log
+        self._every_bytes = every_bytes
+        self._grown_bytes = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def count(self, logged_bytes: int) -> None:
+        """The log has grown by so much; begin a checkpoint if one is due."""
+        self._grown_bytes += logged_bytes
+        if self._grown_bytes >= self._every_bytes and (self._task is None or self._task.done()):
+            self._grown_bytes = 0
+            self._task = asyncio.get_running_loop().create_task(self._try())
+
+    async def _try(self) -> None:
+        try:
+            await self.checkpoint()
+        except (UnavailableError, CorruptionError) as error:
+            logger.warning("no checkpoint: %s; the log keeps what it would have dropped", error)
+
+    async def checkpoint(self) -> None:
+        """Flush the store, record how far it is and whose requests are in it, drop the log before that.
+
+        Raises StorageFull, LogUnavailable, CorruptionError; whatever was not reached is done the next time.
+        """
+        # read before the flush: what is applied meanwhile may not be in it
+        index = self._replayer.resume_index
+        await asyncio.to_thread(self._quads.flush)
+        await asyncio.to_thread(self._record, index)
+        await self._log.truncate_before(index + 1)
+
+    def _record(self, index: int) -> None:
+        self._directory.write_requests(self._replayer.requests.to_bytes())
+        self._directory.write_applied(index)
+
+    async def close(self) -> None:
+        """Wait for a checkpoint that is under way, then make a last one."""
+        if self._task is not None:
+            await self._task
+        await self._try()

@@ -1,0 +1,351 @@
+"""`ShardWriter`: the one writer of a node's quads. It plans, logs and applies, a batch of requests at a time.
+
+A batch: each waiting request is planned against the store with the earlier ones of the batch laid over it;
+all their entries go into the log with one sync; the net change is applied to the store at once; then all are
+answered. Every append says which index it expects to get, so it is stored only if nothing else has been since
+planning: what was planned is what is true. If the log says no, or its answer is lost, the writer reads what
+the log holds, applies that (its own requests are known by their request ids, and answered), and plans the
+others again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from actors.log.client import LogAccess
+from actors.shard.applied_index import AppliedIndex
+from actors.shard.log_appender import LogAppender
+from actors.shard.log_follower import LogFollower
+from actors.shard.write_batch import Batch, LargeWrite, Plan, WriteJob, plan_batch
+from actors.shard.write_queue import TurnJob, WriteQueue
+from graphdb.errors import (
+    CorruptionError,
+    GraphDBError,
+    LogCompacted,
+    LogUnavailable,
+    Overloaded,
+    UnavailableError,
+)
+from graphdb.log.codec import encode_close
+from graphdb.log.recent_requests import RecentRequests
+from graphdb.log.replay import Replayer
+from graphdb.model import Confirmation, EntryKind, LogEntry
+from graphdb.store.quad_store import QuadStore
+
+__all__ = ["ShardWriter", "WriterConfig"]
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WriterConfig:
+    """How the writer batches and how long it waits."""
+
+    waiting_requests_max: int = 10_000  # more are refused as Overloaded
+    batch_requests_max: int = 256  # planned together, logged with one sync, applied at once
+    part_bytes_max: int = 4 << 20  # a change encoded larger than this is logged in parts of about this size
+    log_wait_s: float = 15.0  # how long a request waits for a log that has gone away, before it is refused
+    log_poll_s: float = 0.05  # how often a log that has gone away is tried meanwhile
+    retry_s: float = 1.0  # how often applying is tried again while the store cannot take what the log holds
+    inline_requests_max: int = 16  # so many quick ones are planned on the event loop: a thread costs 0.1 ms
+    inline_quads_max: int = 64  # so few are applied there too
+
+
+class ShardWriter:
+    """Owned by a `StoreShard`, on its event loop.
+
+    Whatever happens, the store holds the effects of the log's entries up to applied_index, wholly and in
+    order. An answered request is among them. A request that failed has left nothing, but OutcomeUnknown may
+    have, or will have, been stored.
+    """
+
+    def __init__(
+        self,
+        quads: QuadStore,
+        log: LogAccess,
+        replayer: Replayer,
+        config: WriterConfig,
+        *,
+        clock_ms: Callable[[], int],
+        fresh_request_id: Callable[[], bytes],
+        has_room: Callable[[], bool] = lambda: True,
+        on_logged: Callable[[int], None] = lambda logged_bytes: None,
+    ) -> None:
+        """replayer feeds quads; on_logged is told how many bytes the log has grown by.
+
+        While has_room says no, writes are refused before they are logged: the log might take them still, and
+        then the store not.
+        """
+        self._quads = quads
+        self._replayer = replayer
+        self._config = config
+        self._clock_ms = clock_ms
+        self._fresh_request_id = fresh_request_id
+        # one thread, and always the same: pyoxigraph's iterators end the process when used on another than
+        # their own
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="writer")
+        self._queue = WriteQueue()
+        self._under_way: list[WriteJob] = []  # of the present turn
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._closing = False
+        self._follower = LogFollower(
+            log, replayer, self._on_thread, wait_s=config.log_wait_s, poll_s=config.log_poll_s
+        )
+        self._appender = LogAppender(
+            log,
+            replayer,
+            self._follower,
+            self._queue,
+            wait_s=config.log_wait_s,
+            has_room=has_room,
+            on_logged=on_logged,
+            on_trouble=self._fall_behind,
+        )
+        # why the store is behind the log, or cannot go on (CorruptionError, LogCompacted)
+        self.trouble: GraphDBError | None = None
+
+    @property
+    def applied(self) -> AppliedIndex:
+        """How far the store has followed the log."""
+        return self._follower.applied
+
+    @property
+    def applied_index(self) -> int:
+        """The log index of the last entry that readers see. Any thread."""
+        return self._replayer.applied_index
+
+    @property
+    def requests(self) -> RecentRequests:
+        """Which requests the log has seen lately."""
+        return self._replayer.requests
+
+    def start(self) -> None:
+        """Begin to take requests."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def write(
+        self, plan: Plan, *, quick: bool = False, request_id: bytes | None = None, since: int | None = None
+    ) -> Confirmation:
+        """Have a request planned, logged and applied.
+
+        plan yields the parts of one net change for the state that it is given. It is called in the writer's
+        turn, on a thread (or, if quick, on the event loop), perhaps more than once. A request without effect
+        is not logged, and confirmed with the index that it saw. One whose request_id the log has seen lately
+        is not planned, but confirmed as it was then. since is for whoever may have sent it before: a log
+        index behind which its entries would be. Where too much stands there to tell whether they do,
+        OutcomeUnknown is raised.
+        Raises what plan raises, KeyReused, UnavailableError, CorruptionError.
+        """
+        answer: asyncio.Future[Confirmation] = asyncio.get_running_loop().create_future()
+        is_new = request_id is None
+        job = WriteJob(plan, quick, request_id or self._fresh_request_id(), since, is_new, answer)
+        confirmation: Confirmation = await self._wait_for(job)
+        return confirmation
+
+    async def in_turn(self, perform: Callable[[int], T]) -> T:
+        """Call perform, with the index that the store is at, on a thread while nothing is written."""
+        result: T = await self._wait_for(TurnJob(perform, asyncio.get_running_loop().create_future()))
+        return result
+
+    async def _wait_for(self, job: WriteJob | TurnJob) -> Any:
+        if self._closing:
+            raise LogUnavailable("the node is stopping")
+        if len(self._queue) >= self._config.waiting_requests_max:
+            raise Overloaded(f"{len(self._queue)} writes are waiting")
+        self._queue.add(job)
+        self._wake.set()
+        return await job.answer
+
+    def hear(self, committed_index: int) -> None:
+        """The log can be read up to committed_index; the store follows between two turns."""
+        self._follower.hear(committed_index)
+        if self.trouble is None:
+            self._wake.set()
+
+    async def catch_up(self, progress: Callable[[int], None] = lambda applied_index: None) -> None:
+        """Apply what the log holds and the store does not, before start(). See `LogFollower.catch_up`."""
+        await self._follower.catch_up(progress)
+
+    async def close(self) -> None:
+        """Finish what is waiting, and stop."""
+        self._closing = True
+        self._wake.set()
+        try:
+            if self._task is not None:
+                await self._task
+        finally:
+            self._replayer.close()
+            self._thread.shutdown()
+
+    async def _on_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+
+    async def _run(self) -> None:
+        while self._queue or not self._closing:
+            if self.trouble is not None:
+                await self._overcome()
+            elif self._follower.is_behind:
+                await self._follow()
+            if self._queue and self.trouble is None:
+                await self._guarded_turn()
+            if not self._queue and not self._closing and (self.trouble or not self._follower.is_behind):
+                await self._sleep()
+
+    async def _sleep(self) -> None:
+        """Until there is work: a request, more in the log, or trouble to try to overcome."""
+        self._wake.clear()
+        try:
+            await asyncio.wait_for(self._wake.wait(), self._config.retry_s if self.trouble else None)
+        except TimeoutError:
+            return
+
+    async def _follow(self) -> None:
+        try:
+            await self._follower.follow(lambda: True, pause=False)
+        except (UnavailableError, CorruptionError) as error:
+            self._fall_behind(error)
+
+    async def _guarded_turn(self) -> None:
+        """A turn; a mistake of ours in it does not end the writer, for what the log holds is what counts."""
+        try:
+            await self._turn()
+        except Exception as error:
+            logger.exception("a turn of the writer failed")
+            trouble = LogUnavailable(f"the writer failed: {error!r}", 5)
+            self._fall_behind(trouble)
+            self._appender.fail(self._under_way, trouble)
+
+    async def _turn(self) -> None:
+        if (turn := self._queue.take_turn()) is not None:
+            await self._perform(turn)
+            return
+        taken = self._queue.take_writes(self._config.batch_requests_max)
+        self._under_way = [job for job in taken if not self._appender.answer_known(job)]
+        batch = await self._plan(self._under_way)
+        committed = await self._commit(batch)
+        if batch.large is None:
+            return
+        self._under_way = [batch.large.attempt.job]
+        if committed:
+            await self._commit_large(batch.large)
+        else:  # what it was planned for may be the past
+            await self._on_thread(batch.large.close)
+            self._queue.put_back(self._under_way)
+
+    async def _perform(self, job: TurnJob) -> None:
+        try:
+            result = await self._on_thread(job.perform, self.applied_index)
+        except Exception as error:  # noqa: BLE001 the caller gets it
+            job.fail(error)
+        else:
+            if not job.answer.done():
+                job.answer.set_result(result)
+
+    async def _plan(self, jobs: list[WriteJob]) -> Batch:
+        arguments = (jobs, self._quads, self._config.part_bytes_max)
+        quick = len(jobs) <= self._config.inline_requests_max and all(job.quick for job in jobs)
+        batch = plan_batch(*arguments) if quick else await self._on_thread(plan_batch, *arguments)
+        self._under_way = batch.jobs
+        if batch.deferred:
+            self._queue.put_back(batch.deferred)
+        return batch
+
+    async def _commit(self, batch: Batch) -> bool:
+        """Log a batch, apply it, answer it. False: its jobs are answered, or wait anew."""
+        before = self.applied_index
+        entries = batch.entries(self._clock_ms())
+        if not entries:
+            if batch.attempts and not await self._appender.confirm_newest(batch.jobs):
+                return False
+            batch.succeed(before)
+            return True
+        if not await self._appender.append(entries, batch.jobs, [attempt.job for attempt in batch.logged]):
+            return False
+        change = batch.overlay.pending
+        try:
+            with self.applied.changing():
+                if change.affected_triples <= self._config.inline_quads_max:
+                    self._quads.apply(change)
+                else:
+                    await self._on_thread(self._quads.apply, change)
+                self._replayer.note_applied(
+                    (attempt.job.request_id, attempt.affected_triples) for attempt in batch.logged
+                )
+        except (UnavailableError, CorruptionError) as error:
+            self._fall_behind(error)
+            self._appender.fail(batch.jobs, error)
+            return False
+        batch.succeed(before)
+        return True
+
+    async def _commit_large(self, large: LargeWrite) -> None:
+        """Log a large change part by part; the entry that closes it makes it visible, at once."""
+        job, parts, last_part = large.attempt.job, 0, 0
+        try:
+            while (payload := await self._on_thread(large.next_payload)) is not None:
+                if not await self._append_and_replay(job, EntryKind.PART, payload):
+                    self._abandon_parts(job, last_part)
+                    return
+                parts, last_part = parts + 1, self.applied_index
+        except Exception as error:  # noqa: BLE001 planning failed; whoever asked gets it
+            job.fail(error)
+            self._abandon_parts(job, last_part)
+            return
+        finally:
+            await self._on_thread(large.close)
+        if await self._append_and_replay(job, EntryKind.CLOSE, encode_close(parts)):
+            job.succeed(Confirmation(self.applied_index, large.attempt.affected_triples))
+        else:
+            self._abandon_parts(job, last_part)
+
+    def _abandon_parts(self, job: WriteJob, last_part: int) -> None:
+        """Where a change will surely not be closed, let go of its parts now: the disk may be full of them.
+
+        If the log was followed since its last part, the parts that are open may be another writer's.
+        """
+        if self.applied_index == last_part and not job.maybe_stored:
+            self._replayer.forget_open_parts()
+
+    async def _append_and_replay(self, job: WriteJob, kind: EntryKind, payload: bytes) -> bool:
+        """Log one entry of a large change and let it take its effect. False: the job is answered or waits
+        anew.
+        """
+        entry = LogEntry(self.applied_index + 1, 0, kind, job.request_id, self._clock_ms(), payload)
+        # PART entries alone store nothing
+        if not await self._appender.append([entry], [job], [job] if kind is EntryKind.CLOSE else []):
+            return False
+        try:
+            with self.applied.changing():
+                await self._on_thread(self._replayer.replay, [entry])
+        except (UnavailableError, CorruptionError) as error:
+            self._fall_behind(error)
+            self._appender.fail([job], error)
+            return False
+        return True
+
+    async def _overcome(self) -> None:
+        """Try to catch up with the log; while that fails nothing can be written."""
+        assert self.trouble is not None
+        if not isinstance(self.trouble, CorruptionError | LogCompacted):
+            try:
+                await self._follower.catch_up()
+            except (UnavailableError, CorruptionError) as still:
+                self.trouble = _bare(still)
+            else:
+                self.trouble = None
+                return
+        self._queue.fail_all(self.trouble)
+
+    def _fall_behind(self, error: GraphDBError) -> None:
+        logger.error("the store is behind the log at %d: %s", self.applied_index, str(error))
+        self.trouble = _bare(error)
+
+
+def _bare(error: GraphDBError) -> GraphDBError:
+    """The error without its traceback, whose frames would hold the engine open for as long as it is kept."""
+    return type(error)(*error.args)

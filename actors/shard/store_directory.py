@@ -1,0 +1,199 @@
+"""The data directory of one node: what lies where, and how a store that is found there is opened.
+
+    FORMAT     one line; a directory with another line is not touched
+    log/       the update log (`UpdateLog` owns it)
+    store/     the quad store (pyoxigraph, RocksDB)
+    applied    the log index up to which the store is known to be on disk; replay begins behind it
+    requests   the requests that the log has seen lately, at least up to there (`RecentRequests`)
+    scratch/   temporary copies and files, emptied at each start
+
+`applied` is never ahead of what is on disk: it is written after the store was flushed (which syncs: RocksDB's
+tables, manifest and directory), and set back to 0 before a store is begun anew. `requests` is written before
+it.
+"""
+
+import contextlib
+import errno
+import logging
+import os
+import shutil
+from pathlib import Path
+
+from pyoxigraph import Store
+
+from actors.shard.incoming import adopt, incoming_state, sync_tree
+from graphdb.errors import AlreadyExists, CorruptionError, LogUnavailable, StorageFull
+from graphdb.log.file_log import begin_log
+from graphdb.log.file_system import FileSystem, RealFileSystem, replace_file, storage_error
+from graphdb.log.recent_requests import RecentRequests
+from graphdb.store.quad_store import QuadStore
+
+__all__ = ["StoreDirectory", "StoreLost"]
+
+logger = logging.getLogger(__name__)
+
+_FORMAT = b"graphdb data directory, format 1\n"
+
+
+class StoreLost(Exception):
+    """The store that `applied` speaks of is missing or cannot be opened; the log may make it anew."""
+
+
+class StoreDirectory:
+    """One data directory, used by one process."""
+
+    def __init__(self, path: Path, file_system: FileSystem | None = None) -> None:
+        """Make the directory where it is missing; finish taking over a state where that was cut short.
+
+        Raises CorruptionError where its format is not ours, StorageFull, LogUnavailable.
+        """
+        self.path = path
+        self.log = path / "log"
+        self.store = path / "store"
+        self.scratch = path / "scratch"
+        self._files = file_system or RealFileSystem()
+        self._files.make_directory(str(path))
+        self._check_format()
+        try:
+            adopt(path)
+        except OSError as error:
+            raise storage_error(error, f"moving a new state into {path}") from error
+
+    def _check_format(self) -> None:
+        place = self.path / "FORMAT"
+        try:
+            found = place.read_bytes()
+        except FileNotFoundError:
+            replace_file(self._files, str(self.path), "FORMAT", _FORMAT)
+            return
+        if found != _FORMAT:
+            raise CorruptionError(f"this program does not read {found[:80]!r}", str(place))
+
+    def read_applied(self) -> int:
+        """The index behind which to replay; 0 for a new store. Raises CorruptionError."""
+        try:
+            text = (self.path / "applied").read_text("ascii")
+        except FileNotFoundError:
+            return 0
+        if not text.strip().isdecimal():
+            raise CorruptionError("not a log index", str(self.path / "applied"))
+        return int(text)
+
+    def write_applied(self, index: int) -> None:
+        """Record, durably, that the store is on disk up to index. Raises StorageFull, LogUnavailable."""
+        self._write("applied", b"%d\n" % index)
+
+    def read_requests(self, applied_index: int) -> RecentRequests:
+        """The requests that are known to be in the log, which may be further than applied_index.
+
+        Without a list that one can rely on, none are known: one that is sent again may take effect twice.
+        """
+        try:
+            requests = RecentRequests.from_bytes((self.path / "requests").read_bytes())
+        except FileNotFoundError:
+            return RecentRequests(applied_index)
+        except CorruptionError as error:
+            logger.warning("beginning a new list of recent requests: %s", error)
+            return RecentRequests(applied_index)
+        if requests.through < applied_index:
+            logger.warning("the list of recent requests ends at %d: beginning a new one", requests.through)
+            return RecentRequests(applied_index)
+        return requests
+
+    def write_requests(self, requests: bytes) -> None:
+        """Keep a list of recent requests, durably. Raises StorageFull, LogUnavailable."""
+        self._write("requests", requests)
+
+    def _write(self, name: str, data: bytes) -> None:
+        try:
+            replace_file(self._files, str(self.path), name, data)
+        except OSError as error:
+            raise storage_error(error, "recording a checkpoint") from error
+
+    def open_store(self, applied_index: int, *, union_default_graph: bool) -> QuadStore:
+        """Open the store; a new one only where nothing was applied yet.
+
+        Raises StoreLost, StorageFull, and LogUnavailable where another process has it open.
+        """
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        self._files.make_directory(str(self.scratch))
+        if applied_index > 0 and not (self.store / "CURRENT").exists():
+            raise StoreLost(f"{self.store} is missing")
+        try:
+            store = Store(self.store)
+        except (OSError, RuntimeError) as error:  # the engine says RuntimeError to some damage
+            raise _opening_error(error) from error
+        return QuadStore(store, scratch_directory=self.scratch, union_default_graph=union_default_graph)
+
+    def set_store_aside(self) -> None:
+        """Make room for a store begun anew; a damaged one is kept for whoever wants to look at it."""
+        self.write_applied(0)
+        aside = self.path / "store.damaged"
+        shutil.rmtree(aside, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            self.store.rename(aside)
+
+    def back_up(self, quads: QuadStore, index: int, requests: bytes, target: Path) -> None:
+        """Write a data directory to target, which does not exist yet: the present store, and a log that goes
+        on from it.
+
+        A service that is started on it, or on a copy of it, has the state of that index. It is on disk on
+        return.
+        Raises AlreadyExists, StorageFull, CorruptionError, LogUnavailable.
+        """
+        if target.exists():
+            raise AlreadyExists("directory", str(target))
+        backup = StoreDirectory(target, self._files)
+        quads.checkpoint(backup.store)
+        sync_tree(backup.store)
+        begin_log(self._files, str(backup.log), index + 1)
+        backup.write_requests(requests)
+        backup.write_applied(index)
+
+    def make_snapshot(self, quads: QuadStore, requests: bytes, target: Path) -> None:
+        """Write what another node needs to be where this one is to target, which does not exist yet; synced.
+
+        Raises StorageFull, CorruptionError, LogUnavailable.
+        """
+        try:
+            target.mkdir()
+            quads.checkpoint(target / "store")
+            (target / "requests").write_bytes(requests)
+            sync_tree(target)
+        except OSError as error:
+            raise storage_error(error, "making a snapshot") from error
+
+    def adopt_snapshot(self, source: Path, index: int) -> None:
+        """Make a tree of make_snapshot the state of this directory, at that log index. The log stays.
+
+        The store is closed. A crash leaves the old state or the new; where that is not known, call it again.
+        source stays as it is. Raises StorageFull, LogUnavailable; what was begun then may be finished when
+        the directory is opened.
+        """
+        try:
+            with incoming_state(self.path) as draft:
+                new = StoreDirectory(draft, self._files)
+                shutil.copytree(source / "store", new.store, copy_function=_link_or_copy)
+                shutil.copyfile(source / "requests", draft / "requests")
+                new.write_applied(index)
+        except OSError as error:
+            raise storage_error(error, "taking over a snapshot") from error
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    """The engine changes no file that it finds when it opens a store, so a link shares what stays."""
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK):
+            raise
+        shutil.copyfile(source, target)
+
+
+def _opening_error(error: Exception) -> Exception:
+    reason = str(error)
+    if "No space left" in reason:
+        return StorageFull(f"opening the store: {reason}", 5)
+    if "lock" in reason.lower():
+        return LogUnavailable(f"the store is in use by another process: {reason}", 1)
+    return StoreLost(reason)

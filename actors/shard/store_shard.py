@@ -1,0 +1,423 @@
+"""`StoreShard`: owns a node's quads. Reads go to the store, writes through `ShardWriter`, a checkpoint now
+and then.
+"""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import shutil
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyoxigraph import NamedNode, Quad
+
+from actors.egress.rules import HostRules
+from actors.log.client import LogAccess
+from actors.readers.checkpoints import Checkpoints
+from actors.readers.client import ReaderClient
+from actors.readers.query_runner import QueryRunner, ReaderAnswer
+from actors.shard.body_source import BodySource, read_small
+from actors.shard.checkpointer import Checkpointer
+from actors.shard.shard_writer import ShardWriter, WriterConfig
+from actors.shard.store_directory import StoreDirectory, StoreLost
+from actors.shard.update_runner import UpdateRunner
+from graphdb.config import Settings
+from graphdb.errors import (
+    CorruptionError,
+    GraphDBError,
+    IndexNotReached,
+    LogUnavailable,
+    NotClustered,
+    StorageFull,
+    UnavailableError,
+)
+from graphdb.log import request_ids
+from graphdb.log.replay import Replayer
+from graphdb.model import Confirmation, NamedGraph
+from graphdb.node import (
+    ClusterMember,
+    ClusterReport,
+    Consistency,
+    Evaluated,
+    NodeStatus,
+    QueryRequest,
+    RunningQuery,
+)
+from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.reading import read_quads
+from graphdb.sparql import gate
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.parser import Query
+from graphdb.sparql.syntax import Update
+from graphdb.store.quad_store import QuadStore
+from graphdb.store.small_joins import LittleJoin
+from graphdb.store.staging import StagedBody, graph_deletion
+
+__all__ = ["OpenShard", "ShardConfig", "StoreShard", "let_go"]
+
+logger = logging.getLogger(__name__)
+
+_ENTRIES_AT_ONCE = 128  # of a join on the event loop, which looking at them may block for a millisecond
+
+
+@dataclass(frozen=True, slots=True)
+class ShardConfig:
+    """How the store keeps up with the log."""
+
+    checkpoint_log_bytes: int = 64 << 20  # of log between two checkpoints; about what a restart replays
+    room_bytes: int = 16 << 20  # free on the store's disk; with less, writes are refused and reads go on
+    look_s: float = 1.0  # how often a store that its disk was too full for is looked after
+    writer: WriterConfig = field(default_factory=WriterConfig)
+
+
+class StoreShard:
+    """The backend of a standalone node (`serve.backend.Backend`), for one event loop.
+
+    Reads may come on any thread once start() has returned; before that everything but status() raises
+    LogUnavailable. A write is in the log, on disk, before it is answered. While the disk is too full for the
+    store to take what the log holds, reads go on from the last whole state (status "degraded"), and writes
+    are refused.
+    """
+
+    def __init__(
+        self, settings: Settings, log: LogAccess, readers: ReaderClient, config: ShardConfig | None = None
+    ) -> None:
+        """Nothing is opened yet. log and readers belong to this shard from here on."""
+        self._settings = settings
+        self._log = log
+        self._readers = readers
+        self._queries = QueryRunner(readers, union_default_graph=settings.server.union_default_graph)
+        self._updates = UpdateRunner(settings, readers, self._queries.running)
+        self._config = config or ShardConfig()
+        self._started_at = time.monotonic()
+        self._open: OpenShard | None = None
+        self._failed = False
+        self._look_after: asyncio.Task[None] | None = None
+        self._service_allowed = HostRules("SERVICE", settings.security.service_allow).allows
+
+    async def start(self, progress: Callable[[int, int], None] = lambda applied, last: None) -> None:
+        """Open the store and apply what the log has beyond it; progress hears (applied index, last index).
+
+        Raises LogUnavailable, StorageFull; CorruptionError where store and log cannot be made one.
+        """
+        self._failed = False  # it may be tried again
+        try:
+            self._open = await self._recover(progress)
+        except BaseException:
+            self._failed = True
+            raise
+        self._look_after = asyncio.get_running_loop().create_task(self._open_again())
+
+    async def _open_again(self) -> None:
+        """Whenever the disk was too full for the store: once there is room, close it and recover.
+
+        The engine does not write again by itself after a write that failed. Closing waits for the readers,
+        who hold the engine open; until then, and while recovering, the node is starting.
+        """
+        while True:
+            await asyncio.sleep(self._config.look_s)
+            if self._open is not None:
+                if not self._must_reopen(self._open.writer.trouble):
+                    continue
+                opened, self._open = self._open, None
+                await opened.close()
+                del opened
+                let_go()
+            let_go()  # of a store that could not be brought up to date
+            try:
+                self._open = await self._recover(lambda applied, last: None)
+            except UnavailableError as error:
+                logger.warning("the store cannot be opened again yet: %s", error)
+            except CorruptionError:
+                self._failed = True
+                raise
+
+    def _must_reopen(self, trouble: GraphDBError | None) -> bool:
+        return isinstance(trouble, StorageFull) and self._has_room()
+
+    def _has_room(self) -> bool:
+        return shutil.disk_usage(self._settings.server.data_dir).free >= self._config.room_bytes
+
+    async def _recover(self, progress: Callable[[int, int], None]) -> "OpenShard":
+        directory = await asyncio.to_thread(StoreDirectory, self._settings.server.data_dir)
+        last_index = (await self._log.status()).last_index
+        quads, applied = await self._open_store(directory)
+        if applied > last_index:
+            raise CorruptionError(
+                f"the log ends at {last_index}, the store at {applied} or later: entries are missing",
+                str(directory.log),
+            )
+        scratch, requests = str(directory.scratch), directory.read_requests(applied)
+        replayer = Replayer(quads.apply_many, applied, scratch, requests)
+        checkpointer = Checkpointer(directory, quads, replayer, self._log, self._config.checkpoint_log_bytes)
+        writer = ShardWriter(
+            quads,
+            self._log,
+            replayer,
+            self._config.writer,
+            clock_ms=lambda: time.time_ns() // 1_000_000,
+            fresh_request_id=lambda: request_ids.fresh(os.urandom(16)),
+            has_room=self._has_room,
+            on_logged=checkpointer.count,
+        )
+        try:
+            await self._catch_up(writer, lambda index: progress(index, last_index))
+        except BaseException:
+            await writer.close()
+            raise
+        writer.start()
+        checkpoints = Checkpoints(directory.scratch, quads, writer.applied, self._readers.release_checkpoint)
+        return OpenShard(directory, quads, replayer, writer, checkpointer, checkpoints)
+
+    async def _catch_up(self, writer: ShardWriter, progress: Callable[[int], None]) -> None:
+        """Bring a store that was just opened to a state that readers may see."""
+        await writer.catch_up(progress)
+
+    async def _open_store(self, directory: StoreDirectory) -> tuple[QuadStore, int]:
+        """The store and the index behind which to replay; where the store is lost, an empty one and 0."""
+        applied = directory.read_applied()
+        first_index = (await self._log.status()).first_index
+        union = self._settings.server.union_default_graph
+        try:
+            quads = await asyncio.to_thread(directory.open_store, applied, union_default_graph=union)
+        except StoreLost as lost:
+            if first_index > 1:
+                raise CorruptionError(
+                    f"{lost}, and the log begins at {first_index}, too late to make it anew: restore it",
+                    str(directory.store),
+                ) from lost
+            logger.error("%s: making the store anew from the log", lost)
+            directory.set_store_aside()
+            applied = 0
+            quads = await asyncio.to_thread(directory.open_store, 0, union_default_graph=union)
+        if first_index > applied + 1:
+            raise CorruptionError(
+                f"the store ends at {applied} and the log begins at {first_index}: restore a backup",
+                str(directory.log),
+            )
+        return quads, applied
+
+    async def close(self) -> None:
+        """Finish the writes that are waiting, make a checkpoint, let go of the store and the log."""
+        if self._look_after is not None:
+            self._look_after.cancel()
+            with contextlib.suppress(asyncio.CancelledError, CorruptionError):
+                await self._look_after
+        opened, self._open = self._open, None
+        if opened is not None:
+            await opened.close()
+            await opened.checkpointer.close()
+            del opened
+            let_go()
+        await self._readers.close()
+        await self._log.close()
+
+    def query(self, query: Query, dataset: Dataset) -> Evaluated:
+        """See `Backend.query`."""
+        self.check_query(query)
+        shard = self._opened()
+        index = shard.writer.applied_index  # before the query begins, so that the answer is at least so new
+        return Evaluated(shard.quads.query(query, dataset), index)
+
+    def joins_little(self, join: LittleJoin) -> bool:
+        """See `Backend.joins_little`."""
+        return join.fits(self._opened().quads, _ENTRIES_AT_ONCE)
+
+    async def start_query(self, request: QueryRequest) -> ReaderAnswer:
+        """See `Backend.start_query`."""
+        self.check_query(request.query)
+        return await self._queries.start(request, self._opened().checkpoints)
+
+    def check_query(self, query: Query) -> None:
+        """See `Backend.check_query`."""
+        gate.check(query, self._settings.security)
+        gate.check_services(query, self._service_allowed)
+
+    def running_queries(self) -> list[RunningQuery]:
+        """See `Backend.running_queries`."""
+        return self._queries.running.shown()
+
+    def cancel_query(self, query_id: str) -> bool:
+        """See `Backend.cancel_query`."""
+        return self._queries.running.cancel(query_id)
+
+    def exact_index(self) -> int | None:
+        """See `Backend.exact_index`."""
+        return self._opened().writer.applied.exact
+
+    async def wait_for_index(self, index: int, timeout_s: float) -> None:
+        """See `Backend.wait_for_index`."""
+        applied = self._opened().writer.applied
+        try:
+            async with asyncio.timeout(timeout_s):
+                await applied.wait_for(index)
+        except TimeoutError:
+            raise IndexNotReached(
+                f"the node is at index {applied.current}, not yet at {index}, after {round(timeout_s, 2):g} s"
+            ) from None
+
+    async def reach(self, consistency: Consistency, timeout_s: float) -> None:
+        """See `Backend.reach`: what a node that stands alone has applied is as new as can be."""
+
+    async def update(
+        self, update: Update, using: Dataset, request_id: bytes | None = None, since: int | None = None
+    ) -> Confirmation:
+        """See `Backend.update`, and `ShardWriter.write` for since."""
+        shard = self._opened()
+        scratch = shard.directory.scratch
+        return await self._updates.run(update, using, shard.writer, scratch, request_id, since)
+
+    def graph_exists(self, graph: NamedGraph) -> bool:
+        """See `Backend.graph_exists`."""
+        return self._opened().quads.graph_exists(graph)
+
+    def graph_quads(self, graph: NamedGraph | None) -> Iterator[Quad]:
+        """See `Backend.graph_quads`."""
+        return self._opened().quads.graph_quads(graph)
+
+    def dataset_quads(self) -> Iterator[Quad]:
+        """See `Backend.dataset_quads`."""
+        return self._opened().quads.dataset_quads()
+
+    def snapshot_index(self) -> int:
+        """The log index of the last entry that readers see."""
+        return self._opened().writer.applied_index
+
+    async def write_graph(
+        self,
+        body: AsyncIterator[bytes],
+        syntax: RdfSyntax,
+        *,
+        graph: NamedNode | None,
+        whole_dataset: bool,
+        replace: bool,
+        base_iri: str | None,
+        request_id: bytes | None = None,
+        since: int | None = None,
+    ) -> Confirmation:
+        """See `Backend.write_graph`. The body is read and parsed outside the writer's turn."""
+        shard = self._opened()
+        beginning, is_all = await read_small(body)
+        source = beginning if is_all else BodySource(beginning, body, asyncio.get_running_loop())
+
+        def stage() -> StagedBody:
+            quads = read_quads(source, syntax, base_iri=base_iri)
+            directory = shard.directory.scratch
+            return StagedBody(quads, graph=graph, whole_dataset=whole_dataset, directory=directory)
+
+        staged = await asyncio.to_thread(stage)
+        try:
+            return await shard.writer.write(
+                lambda state: staged.parts(state, replace=replace), request_id=request_id, since=since
+            )
+        finally:
+            await asyncio.to_thread(staged.close)
+
+    async def delete_graph(
+        self, graph: NamedNode | None, request_id: bytes | None = None, since: int | None = None
+    ) -> Confirmation:
+        """See `Backend.delete_graph`."""
+        writer = self._opened().writer
+        return await writer.write(
+            lambda state: graph_deletion(state, graph), request_id=request_id, since=since
+        )
+
+    async def backup(self, target: Path) -> int:
+        """Write a data directory of the present state to target, which does not exist yet; answer its index.
+
+        `graphdb serve --data-dir` starts on it, or on a copy. Made of hard links on the same file system.
+        Raises AlreadyExists, StorageFull, CorruptionError, LogUnavailable.
+        """
+        shard = self._opened()
+
+        def back_up(index: int) -> int:
+            shard.directory.back_up(shard.quads, index, shard.writer.requests.to_bytes(), target)
+            return index
+
+        return await shard.writer.in_turn(back_up)
+
+    def cluster(self) -> ClusterReport | None:
+        """See `Backend.cluster`."""
+        return None
+
+    async def add_member(self, node_id: int, address: str) -> None:
+        """See `Backend.add_member`."""
+        raise NotClustered
+
+    async def remove_member(self, node_id: int) -> None:
+        """See `Backend.remove_member`."""
+        raise NotClustered
+
+    async def hand_over(self, node_id: int) -> None:
+        """See `Backend.hand_over`."""
+        raise NotClustered
+
+    def status(self) -> NodeStatus:
+        """See `Backend.status`."""
+        cluster = self._settings.cluster
+        return NodeStatus(
+            status=self._status_word(),
+            role="standalone",
+            node_id=cluster.node_id,
+            snapshot_index=self._open.writer.applied_index if self._open else 0,
+            current_term=0,
+            cluster_members=(ClusterMember(cluster.node_id, cluster.address, "standalone", True),),
+            replication_lag=None,
+            index_loaded=self._open is not None,
+            uptime_seconds=int(time.monotonic() - self._started_at),
+        )
+
+    def _status_word(self) -> str:
+        if self._failed:
+            return "error"
+        if self._open is None:
+            return "starting"
+        trouble = self._open.writer.trouble
+        if trouble is None:
+            return "healthy" if self._has_room() else "degraded"
+        return "error" if isinstance(trouble, CorruptionError) else "degraded"
+
+    def _opened(self) -> "OpenShard":
+        if self._open is None:
+            raise LogUnavailable("the node is starting or stopping")
+        return self._open
+
+
+def let_go() -> None:
+    """The engine lets its directory go with the last reference to it; errors may hold one in a circle."""
+    gc.collect()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenShard:
+    """What a shard has between start and close."""
+
+    directory: StoreDirectory
+    quads: QuadStore
+    replayer: Replayer
+    writer: ShardWriter
+    checkpointer: Checkpointer
+    checkpoints: Checkpoints
+
+    async def make_snapshot(self, tree: Path) -> int:
+        """Write what another node needs to be where this one is to tree; the log index that it is of.
+
+        Between two writes the state is exactly that of resume_index: parts of a large change have no effect
+        before it is closed. Raises StorageFull, CorruptionError, LogUnavailable.
+        """
+
+        def make(_applied_index: int) -> int:
+            index = self.replayer.resume_index
+            self.directory.make_snapshot(self.quads, self.writer.requests.to_bytes(), tree)
+            return index
+
+        return await self.writer.in_turn(make)
+
+    async def close(self) -> None:
+        """Finish the writes that are waiting; let the readers go."""
+        await self.writer.close()
+        await self.checkpoints.close()

@@ -1,0 +1,92 @@
+"""`UpdateRunner`: the way of SPARQL updates to a `StoreShard`'s writer: what they load, and how they are
+planned.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from pyoxigraph import BlankNode
+
+from actors.egress.document_loader import DocumentLoader, load_fetch
+from actors.egress.rules import HostRules
+from actors.readers.client import ReaderClient
+from actors.readers.running_queries import RunningQueries
+from actors.readers.where_clauses import WhereClauses
+from actors.shard.shard_writer import ShardWriter
+from actors.shard.update_turn import UpdateTurn
+from graphdb.config import Settings
+from graphdb.model import ChangeSet, Confirmation
+from graphdb.sparql import gate
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.syntax import DeleteData, InsertData, Update
+from graphdb.sparql.update import UpdateContext, check_calls, plan_update
+from graphdb.store.overlay import Overlay
+
+__all__ = ["UpdateRunner", "is_quick"]
+
+_QUICK_UPDATE_CHARACTERS = 4096
+
+
+class UpdateRunner:
+    """Owned by a `StoreShard`, on its event loop."""
+
+    def __init__(self, settings: Settings, readers: ReaderClient, running: RunningQueries) -> None:
+        self._limits = settings.security
+        self._running = running
+        self._documents = DocumentLoader(load_fetch(settings))
+        self._where_clauses = WhereClauses(readers, union_default_graph=settings.server.union_default_graph)
+        self._timeout_s = settings.server.query_timeout_seconds
+        self._context = UpdateContext(
+            fresh_blank_node=lambda: BlankNode(os.urandom(16).hex()),
+            load_allowed=self._documents.allows,
+            service_allowed=HostRules("SERVICE", settings.security.service_allow).allows,
+        )
+
+    async def run(
+        self,
+        update: Update,
+        using: Dataset,
+        writer: ShardWriter,
+        scratch: Path,
+        request_id: bytes | None = None,
+        since: int | None = None,
+    ) -> Confirmation:
+        """See `Backend.update`, `ShardWriter.write`. scratch is a directory on the store's file system."""
+        gate.check(update, self._limits)
+        check_calls(update, self._context)
+        if is_quick(update):
+            return await writer.write(
+                lambda state: _plan(update, state, using, self._context),
+                quick=True,
+                request_id=request_id,
+                since=since,
+            )
+        with self._running.listed(update.text, "UPDATE") as run:
+            run.where = "writer"
+            load = await self._documents.load(update)
+
+            def plan(state: Overlay) -> Iterable[ChangeSet]:
+                turn = UpdateTurn(run, self._timeout_s)
+                context = replace(
+                    self._context,
+                    load=load,
+                    evaluate_apart=partial(self._where_clauses.solutions, turn, scratch),
+                    check=run.check,
+                )
+                return _plan(update, state, using, context)
+
+            return await writer.write(plan, request_id=request_id, since=since)
+
+
+def _plan(update: Update, state: Overlay, using: Dataset, context: UpdateContext) -> Iterable[ChangeSet]:
+    return (plan_update(update, state, using, context),)
+
+
+def is_quick(update: Update) -> bool:
+    """Whether planning takes no longer than reading the text."""
+    return len(update.text) <= _QUICK_UPDATE_CHARACTERS and all(
+        isinstance(operation, InsertData | DeleteData) for operation in update.operations
+    )

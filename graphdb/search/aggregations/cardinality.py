@@ -1,0 +1,46 @@
+"""`cardinality`: how many distinct values there are. Counted exactly, whatever `precision_threshold` allows."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from graphdb.search.aggregations.base import Aggregation, Answer
+from graphdb.search.aggregations.definition import Definition
+from graphdb.search.aggregations.rows import Rows, cells_of
+from graphdb.search.aggregations.scope import Scope
+from graphdb.search.aggregations.sources import COMPARABLE, Source
+from graphdb.search.segment import Doubles
+
+__all__ = ["Cardinality", "parse_cardinality"]
+
+
+@dataclass(frozen=True)
+class Cardinality(Aggregation):
+    """Distinct values by bucket."""
+
+    source: Source
+    leaf_only: ClassVar[bool] = True
+
+    @property
+    def typed(self) -> str:
+        return "cardinality"
+
+    def measure(self, scope: Scope, rows: Rows, path: "tuple[str, ...] | list[str]", metric: str) -> Doubles:
+        if path or metric not in ("", "value"):
+            return super().measure(scope, rows, path, metric)
+        members, numbers, _ = self.source.keyed(scope, rows.docs)
+        found = cells_of(rows, members, numbers)
+        return np.bincount(found.owners, minlength=rows.count).astype(np.float64)
+
+    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        return [{"value": int(number)} for number in self.measure(scope, rows, (), "").tolist()]
+
+
+def parse_cardinality(definition: Definition) -> Aggregation:
+    options = definition.options
+    options.integer("precision_threshold", 3000, 0)
+    options.ignore("execution_hint", "rehash")
+    source = Source.parse(definition, COMPARABLE)
+    options.done()
+    return Cardinality(definition.common, source)

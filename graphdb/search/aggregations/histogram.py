@@ -1,0 +1,228 @@
+"""`histogram` and `date_histogram`: a bucket for each interval between the least and the greatest value."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphdb.search.aggregations.base import Aggregation, Answer
+from graphdb.search.aggregations.buckets import bucket_lists
+from graphdb.search.aggregations.columns import Numbers
+from graphdb.search.aggregations.definition import Definition
+from graphdb.search.aggregations.display import DATE_TYPES, Display
+from graphdb.search.aggregations.options import Options
+from graphdb.search.aggregations.order import ByKey, Order, parse_order, sorted_cells
+from graphdb.search.aggregations.rounding import CALENDAR_UNITS, CalendarRounding, FixedRounding, Rounding, ZoneTable
+from graphdb.search.aggregations.rows import Cells, Rows, cells_of
+from graphdb.search.aggregations.scope import Scope
+from graphdb.search.aggregations.sources import NUMERIC, Source
+from graphdb.search.errors import illegal_argument
+from graphdb.search.mapping.date_formats import DateFormat
+from graphdb.search.mapping.date_math import date_math
+from graphdb.search.segment import Longs
+
+__all__ = ["Histogram", "duration_ms", "parse_date_histogram", "parse_histogram"]
+
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"([+-]?)(\d{1,15})(ms|s|m|h|d)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Intervals of equal length over numbers."""
+
+    interval: float
+    offset: float
+
+    def number(self, values: Numbers) -> Longs:
+        places = np.floor((values - self.offset) / self.interval)
+        if len(places) and np.abs(places).max() > 2.0**53:
+            raise illegal_argument(f"[interval] [{self.interval}] is too small for the values of the field")
+        return places.astype(np.int64)
+
+    def start(self, numbers: Longs) -> Numbers:
+        return numbers * self.interval + self.offset
+
+
+@dataclass(frozen=True)
+class Histogram(Aggregation):
+    """extended: intervals that have a bucket even if empty; hard: those beyond which there is none."""
+
+    source: Source
+    dates: bool
+    steps: Steps | Rounding
+    min_doc_count: int
+    order: Order
+    keyed: bool
+    extended: tuple[int | None, int | None] = (None, None)
+    hard: tuple[int | None, int | None] = (None, None)
+
+    @property
+    def typed(self) -> str:
+        return "date_histogram" if self.dates else "histogram"
+
+    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        cells, base = self._cells(scope, rows)
+        if self.min_doc_count == 0:
+            cells = self._filled(scope, cells, rows.count, base)
+        else:
+            cells = cells.picked(np.flatnonzero(cells.counts >= self.min_doc_count))
+            scope.count_buckets(len(cells))
+        if self.order != (ByKey(False),):
+            cells = cells.picked(sorted_cells(scope, self.common, cells, self.order, lambda keys: keys * 1.0))
+
+        def head(number: int) -> Answer:
+            return self._head(number + base)
+
+        lists = bucket_lists(scope, self.common, cells, rows.count, head)
+        return [{"buckets": self._named(buckets) if self.keyed else buckets} for buckets in lists]
+
+    def _cells(self, scope: Scope, rows: Rows) -> tuple[Cells, int]:
+        """The intervals that have documents; the key of a cell is its interval's number less the second of both."""
+        members, values = self.source.numbers(scope, rows.docs)
+        numbers = self.steps.number(values.astype(np.int64) if self.dates else values)
+        low, high = self.hard
+        if low is not None or high is not None:
+            kept = np.ones(len(numbers), np.bool_)
+            kept &= (numbers >= low) if low is not None else True
+            kept &= (numbers <= high) if high is not None else True
+            members, numbers = members[kept], numbers[kept]
+        base = int(numbers.min()) if len(numbers) else 0
+        return cells_of(rows, members, numbers - base), base
+
+    def _filled(self, scope: Scope, cells: Cells, count: int, base: int) -> Cells:
+        """With the empty intervals in between, and those up to the extended bounds."""
+        least, greatest = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
+        np.minimum.at(least, cells.owners, cells.keys)
+        np.maximum.at(greatest, cells.owners, cells.keys)
+        low, high = self.extended
+        if low is not None and (high is None or low <= high):
+            least = np.minimum(least, low - base)
+            greatest = np.maximum(greatest, low - base)
+        if high is not None and (low is None or low <= high):
+            greatest = np.maximum(greatest, high - base)
+            least = np.minimum(least, high - base)
+        sizes = np.where(greatest >= least, greatest.astype(float) - least + 1, 0)
+        scope.count_buckets(int(min(sizes.sum(), 2.0**53)))
+        numbers = sizes.astype(np.int64)
+        owners = np.repeat(np.arange(count), numbers)
+        before = np.cumsum(numbers) - numbers
+        return cells.filled(owners, np.arange(len(owners)) + np.repeat(least - before, numbers))
+
+    def _head(self, number: int) -> Answer:
+        key = self.steps.start(np.array([number], np.int64))[0].item()
+        text = self.source.display.key_text(key)
+        return {"key": key} if text is None else {"key_as_string": text, "key": key}
+
+    def _named(self, buckets: list[Answer]) -> dict[str, Answer]:
+        return {bucket.get("key_as_string", str(bucket["key"])): bucket for bucket in buckets}
+
+
+def parse_histogram(definition: Definition) -> Aggregation:
+    """histogram: `interval` and the rest."""
+    options = definition.options
+    interval = options.number("interval")
+    if interval is None or not 0 < interval < np.inf:
+        raise illegal_argument(f"[interval] must be >0 for histogram aggregation [{definition.name}]")
+    steps = Steps(interval, options.number("offset", 0.0) or 0.0)
+    source = Source.parse(definition, NUMERIC)
+    return _finished(definition, source, False, steps, lambda bound: float(bound))
+
+
+def parse_date_histogram(definition: Definition) -> Aggregation:
+    """date_histogram: `calendar_interval` or `fixed_interval`, in `time_zone`."""
+    options = definition.options
+    offset = duration_ms(options.text("offset", "0ms") or "0ms", "offset")
+    calendar, fixed = options.text("calendar_interval"), options.text("fixed_interval")
+    if "interval" in options:
+        raise illegal_argument("[interval] on [date_histogram] is removed: use [fixed_interval] or [calendar_interval]")
+    source = Source.parse(definition, NUMERIC)
+    if source.spec is not None and source.spec.type not in (*DATE_TYPES, "boolean", "long", "integer"):
+        raise illegal_argument(
+            f"Field [{source.spec.path}] of type [{source.spec.type}] is not supported for aggregation "
+            "[date_histogram]"
+        )
+    zone = ZoneTable.of(source.display.zone)
+    if not isinstance(source.display.pattern, DateFormat):
+        source = Source(source.spec, Display(source.spec, Display.of(None, None, None, True).pattern, source.display.zone), source.missing)  # noqa: E501
+    rounding = _rounding(calendar, fixed, zone, offset)
+    pattern = source.display.pattern
+    assert isinstance(pattern, DateFormat)
+
+    def bound(value: Any) -> int:
+        if isinstance(value, str):
+            return date_math(value, pattern, definition.context.now_ms, zone=source.display.zone)
+        return int(value)
+
+    return _finished(definition, source, True, rounding, bound)
+
+
+def _rounding(calendar: str | None, fixed: str | None, zone: ZoneTable, offset: int) -> Rounding:
+    if calendar is not None and fixed is not None:
+        raise illegal_argument("Cannot use [fixed_interval] with [calendar_interval] configuration option.")
+    if calendar is not None:
+        if calendar not in CALENDAR_UNITS:
+            raise illegal_argument(
+                f"The supplied interval [{calendar}] could not be parsed as a calendar interval."
+            )
+        return CalendarRounding.of(CALENDAR_UNITS[calendar], zone, offset)
+    if fixed is None:
+        raise illegal_argument(
+            "Invalid interval specified, must be non-null and non-empty"
+        )
+    interval = duration_ms(fixed, "fixed_interval")
+    if interval < 1:
+        raise illegal_argument("Zero or negative time interval not supported")
+    return FixedRounding(interval, zone, offset)
+
+
+def duration_ms(text: str, setting: str) -> int:
+    """`90m` or `-6h` as milliseconds."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise illegal_argument(
+            f"failed to parse setting [{setting}] with value [{text[:100]}] as a time value: unit is missing or "
+            "unrecognized"
+        )
+    sign, amount, unit = match.groups()
+    length = min(int(amount) * _UNITS_MS[unit], 2**62)
+    return -length if sign == "-" else length
+
+
+def _finished(
+    definition: Definition,
+    source: Source,
+    dates: bool,
+    steps: Steps | Rounding,
+    read: Callable[[Any], float],
+) -> Aggregation:
+    options = definition.options
+    extended = _bounds(options, "extended_bounds", steps, read)
+    hard = _bounds(options, "hard_bounds", steps, read)
+    order = parse_order(options.take("order"), (ByKey(False),))
+    keyed, least = options.flag("keyed"), options.integer("min_doc_count", 0, 0)
+    options.done()
+    return Histogram(definition.common, source, dates, steps, least, order, keyed, extended, hard)
+
+
+def _bounds(
+    options: Options, key: str, steps: Steps | Rounding, read: Callable[[Any], float]
+) -> tuple[int | None, int | None]:
+    """Bounds as the numbers of the intervals that they are in."""
+    body = options.take(key)
+    if body is None:
+        return None, None
+    inner = Options(key, body)
+    values = [inner.take("min"), inner.take("max")]
+    inner.done()
+    try:
+        ends = [None if value is None else read(value) for value in values]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise options.unreadable(key) from error
+    low, high = ends
+    if low is not None and high is not None and low > high:
+        raise illegal_argument(f"[{key}.min][{values[0]}] cannot be greater than [{key}.max][{values[1]}]")
+    numbers = [None if end is None else int(steps.number(np.array([end]))[0]) for end in ends]
+    return numbers[0], numbers[1]

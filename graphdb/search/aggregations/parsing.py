@@ -1,0 +1,141 @@
+"""From the JSON under `aggs` to a tree of aggregations."""
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from graphdb.search.aggregations.base import Aggregation, Common, Pipeline
+from graphdb.search.aggregations.cardinality import parse_cardinality
+from graphdb.search.aggregations.definition import Definition
+from graphdb.search.aggregations.filters import parse_filter, parse_filters
+from graphdb.search.aggregations.histogram import parse_date_histogram, parse_histogram
+from graphdb.search.aggregations.ip_ranges import parse_ip_range
+from graphdb.search.aggregations.metrics import parse_metric, parse_weighted_avg
+from graphdb.search.aggregations.options import Options
+from graphdb.search.aggregations.pipelines import PIPELINES
+from graphdb.search.aggregations.quantiles import parse_median_deviation, parse_percentiles
+from graphdb.search.aggregations.ranges import parse_date_range, parse_range
+from graphdb.search.aggregations.single_buckets import (
+    parse_global,
+    parse_missing,
+    parse_nested,
+    parse_reverse_nested,
+)
+from graphdb.search.aggregations.terms import parse_terms
+from graphdb.search.aggregations.top_hits import parse_top_hits
+from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.query import QueryContext
+
+__all__ = ["DEPTH_MAX", "KINDS", "parse"]
+
+DEPTH_MAX = 20
+COUNT_MAX = 1_000  # of the aggregations of one level
+_NAME = re.compile(r"[^\[\]>]{1,1000}")
+
+KINDS: dict[str, Callable[[Definition], Aggregation]] = {
+    "avg": parse_metric,
+    "cardinality": parse_cardinality,
+    "date_histogram": parse_date_histogram,
+    "date_range": parse_date_range,
+    "extended_stats": parse_metric,
+    "filter": parse_filter,
+    "filters": parse_filters,
+    "global": parse_global,
+    "histogram": parse_histogram,
+    "ip_range": parse_ip_range,
+    "max": parse_metric,
+    "median_absolute_deviation": parse_median_deviation,
+    "min": parse_metric,
+    "missing": parse_missing,
+    "nested": parse_nested,
+    "percentile_ranks": parse_percentiles,
+    "percentiles": parse_percentiles,
+    "range": parse_range,
+    "reverse_nested": parse_reverse_nested,
+    "stats": parse_metric,
+    "sum": parse_metric,
+    "terms": parse_terms,
+    "top_hits": parse_top_hits,
+    "value_count": parse_metric,
+    "weighted_avg": parse_weighted_avg,
+}
+
+
+def parse(body: Any, context: QueryContext) -> Common:
+    """The aggregations of a request, as the children of a root without a name. Errors: SearchError."""
+    return _level(Common(""), body, context, 0)
+
+
+def _level(parent: Common, body: Any, context: QueryContext, depth: int) -> Common:
+    if not isinstance(body, Mapping):
+        raise parsing(f"Expected [START_OBJECT] under [aggs], but got a value in [{parent.name or 'aggs'}]")
+    if depth > DEPTH_MAX or len(body) > COUNT_MAX:
+        raise illegal_argument(f"aggregations are deeper than {DEPTH_MAX} or more than {COUNT_MAX}")
+    children: list[Aggregation] = []
+    pipelines: list[Pipeline] = []
+    for name, definition in body.items():
+        if not _NAME.fullmatch(name):
+            raise parsing(
+                f"Invalid aggregation name [{name[:100]}]. Aggregation names can contain any character except "
+                "'[', ']', and '>'"
+            )
+        made = _one(name, definition, context, depth)
+        if isinstance(made, Pipeline):
+            pipelines.append(made)
+        else:
+            children.append(made)
+    return replace(parent, children=tuple(children), pipelines=tuple(pipelines))
+
+
+def _one(name: str, definition: Any, context: QueryContext, depth: int) -> Aggregation | Pipeline:
+    if not isinstance(definition, Mapping):
+        raise parsing(f"Aggregation definition for [{name}] starts with a value, expected a [START_OBJECT].")
+    parts = dict(definition)
+    meta = parts.pop("meta", None)
+    below = [parts.pop(key) for key in ("aggs", "aggregations") if key in parts]
+    if len(below) > 1:
+        raise parsing(f"Found two sub aggregation definitions under [{name}]")
+    if len(parts) != 1:
+        kinds = "] and [".join(list(parts)[:2])
+        reason = f"Found two aggregation type definitions in [{name}]: [{kinds}]" if parts else None
+        raise parsing(reason or f"Missing definition for aggregation [{name}]")
+    ((kind, body),) = parts.items()
+    if kind in PIPELINES:
+        return PIPELINES[kind](name, meta, Options(kind, body))
+    if kind not in KINDS:
+        raise _unknown(kind)
+    common = Common(name, meta)
+    if below:
+        common = _level(common, below[0], _inside(kind, body, context), depth + 1)
+    if kind == "global" and depth:
+        raise SearchError(
+            "aggregation_execution_exception",
+            f"Aggregation cannot have a global sub-aggregation [{name}]. Global aggregations can only be "
+            "defined as top level aggregations",
+        )
+    made = KINDS[kind](Definition(kind, common, Options(kind, body), context))
+    if below and made.leaf_only:
+        raise SearchError(
+            "aggregation_initialization_exception",
+            f"Aggregator [{name}] of type [{kind}] cannot accept sub-aggregations",
+            500,
+        )
+    return made
+
+
+def _inside(kind: str, body: Any, context: QueryContext) -> QueryContext:
+    """nested and reverse_nested change which objects the aggregations below them see."""
+    if kind in ("nested", "reverse_nested") and isinstance(body, Mapping):
+        path = body.get("path")
+        return replace(context, nested_path=path if isinstance(path, str) else None)
+    return context
+
+
+def _unknown(kind: str) -> SearchError:
+    near = difflib.get_close_matches(kind[:100], [*KINDS, *PIPELINES], n=3, cutoff=0.6)
+    if not near:
+        return parsing(f"Unknown aggregation type [{kind[:100]}]")
+    hint = f"[{near[0]}]" if len(near) == 1 else f"any of [{', '.join(near)}]"
+    return parsing(f"Unknown aggregation type [{kind}] did you mean {hint}?")

@@ -1,0 +1,187 @@
+"""Aggregations over the answers of others.
+
+Beside a list of buckets: avg_bucket, sum_bucket, min_bucket, max_bucket, stats_bucket.
+Inside each bucket of one: cumulative_sum, derivative, bucket_sort.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from graphdb.search.aggregations.base import Answer, Pipeline
+from graphdb.search.aggregations.options import Options, required
+from graphdb.search.errors import SearchError, illegal_argument, parsing
+
+__all__ = ["PIPELINES", "value_at"]
+
+Meta = Mapping[str, Any] | None
+
+
+def value_at(answer: Answer, path: str) -> float | None:
+    """The number that `buckets_path` names in a bucket: `_count`, `a`, `a.avg`, `a>b.value`; None for a gap."""
+    found: Any = answer
+    for name in path.split(">"):
+        if name == "_count":
+            found = found.get("doc_count")
+        elif name in found:
+            found = found[name]
+        else:
+            inner, _, metric = name.rpartition(".")
+            found = found.get(inner, {}).get(metric)
+        if found is None:
+            return None
+    number = found.get("value", found.get("doc_count")) if isinstance(found, dict) else found
+    return number if isinstance(number, (int, float)) else None
+
+
+@dataclass(frozen=True)
+class Sibling(Pipeline):
+    """One number, or several, of the buckets of an aggregation beside it."""
+
+    name: str
+    meta: Meta
+    path: str
+    summary: Callable[[list[tuple[Any, float]]], Answer]
+
+    def beside(self, answers: Answer) -> None:
+        first, _, rest = self.path.partition(">")
+        buckets = answers.get(first, {}).get("buckets")
+        if buckets is None:
+            raise SearchError(
+                "action_request_validation_exception",
+                f"Validation Failed: 1: No aggregation found for path [{self.path}];",
+            )
+        keyed = buckets.items() if isinstance(buckets, dict) else ((None, bucket) for bucket in buckets)
+        found = [(_name(bucket, key), value_at(bucket, rest or "_count")) for key, bucket in keyed]
+        summary = self.summary([(key, value) for key, value in found if value is not None])
+        answers[self.name] = summary if self.meta is None else {"meta": self.meta, **summary}
+
+    def among(self, buckets: list[Answer]) -> list[Answer]:
+        return buckets
+
+
+def _name(bucket: Answer, key: str | None) -> str:
+    return str(bucket.get("key_as_string", bucket.get("key", key)))
+
+
+def _avg(found: list[tuple[Any, float]]) -> Answer:
+    return {"value": sum(value for _, value in found) / len(found) if found else None}
+
+
+def _sum(found: list[tuple[Any, float]]) -> Answer:
+    return {"value": float(sum(value for _, value in found))}
+
+
+def _extreme(best: Callable[[list[float]], float]) -> Callable[[list[tuple[Any, float]]], Answer]:
+    def summary(found: list[tuple[Any, float]]) -> Answer:
+        value = best([value for _, value in found]) if found else None
+        return {"value": value, "keys": [key for key, each in found if each == value]}
+
+    return summary
+
+
+def _stats(found: list[tuple[Any, float]]) -> Answer:
+    values = [value for _, value in found]
+    if not values:
+        return {"count": 0, "min": None, "max": None, "avg": None, "sum": 0.0}
+    total = float(sum(values))
+    return {
+        "count": len(values), "min": min(values), "max": max(values), "avg": total / len(values), "sum": total
+    }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Running(Pipeline):
+    """cumulative_sum, or the difference to the bucket before (derivative)."""
+
+    name: str
+    meta: Meta
+    path: str
+    difference: bool
+
+    def beside(self, answers: Answer) -> None:
+        """Nothing: it works among buckets."""
+
+    def among(self, buckets: list[Answer]) -> list[Answer]:
+        total, before = 0.0, None
+        for bucket in buckets:
+            value = value_at(bucket, self.path)
+            if not self.difference:
+                total += value or 0.0
+                self._put(bucket, total)
+            elif before is not None and value is not None:
+                self._put(bucket, float(value - before))
+            before = before if value is None else value
+        return buckets
+
+    def _put(self, bucket: Answer, value: float) -> None:
+        bucket[self.name] = {"value": value} if self.meta is None else {"meta": self.meta, "value": value}
+
+
+@dataclass(frozen=True)
+class BucketSort(Pipeline):
+    """Another order, and only some of the buckets."""
+
+    name: str
+    meta: Meta
+    keys: tuple[tuple[str, bool], ...]  # path, descending
+    start: int
+    size: int | None
+
+    def beside(self, answers: Answer) -> None:
+        """Nothing: it works among buckets."""
+
+    def among(self, buckets: list[Answer]) -> list[Answer]:
+        for path, descending in reversed(self.keys):
+            valued = [(self._value(bucket, path), bucket) for bucket in buckets]
+            known = [pair for pair in valued if pair[0] is not None]
+            known.sort(key=lambda pair: pair[0], reverse=descending)
+            buckets = [bucket for _, bucket in known]
+        return buckets[self.start :][: self.size]
+
+    def _value(self, bucket: Answer, path: str) -> Any:
+        return bucket.get("key") if path == "_key" else value_at(bucket, path)
+
+
+def _path(options: Options) -> str:
+    path = required(options.text("buckets_path"), "buckets_path")
+    options.ignore("gap_policy", "format", "unit")
+    options.done()
+    return path
+
+
+def _sibling(summary: Callable[[list[tuple[Any, float]]], Answer]) -> Callable[[str, Meta, Options], Pipeline]:
+    return lambda name, meta, options: Sibling(name, meta, _path(options), summary)
+
+
+def _running(difference: bool) -> Callable[[str, Meta, Options], Pipeline]:
+    return lambda name, meta, options: Running(name, meta, _path(options), difference)
+
+
+def _bucket_sort(name: str, meta: Meta, options: Options) -> Pipeline:
+    keys = []
+    for entry in options.items("sort"):
+        if isinstance(entry, str):
+            entry = {entry: "asc"}
+        if not isinstance(entry, Mapping) or len(entry) != 1:
+            raise parsing(f"[bucket_sort] malformed [sort] in [{name}]")
+        ((path, how),) = entry.items()
+        keys.append((path, (how.get("order") if isinstance(how, Mapping) else how) == "desc"))
+    start, size = options.integer("from", 0, 0), options.integer("size", -1)
+    options.ignore("gap_policy")
+    options.done()
+    if not keys and size < 0 and not start:
+        raise illegal_argument(f"[{name}] is configured to perform nothing. Please set either of [sort, size, from]")
+    return BucketSort(name, meta, tuple(keys), start, None if size < 0 else size)
+
+
+PIPELINES: dict[str, Callable[[str, Meta, Options], Pipeline]] = {
+    "avg_bucket": _sibling(_avg),
+    "bucket_sort": _bucket_sort,
+    "cumulative_sum": _running(False),
+    "derivative": _running(True),
+    "max_bucket": _sibling(_extreme(max)),
+    "min_bucket": _sibling(_extreme(min)),
+    "stats_bucket": _sibling(_stats),
+    "sum_bucket": _sibling(_sum),
+}

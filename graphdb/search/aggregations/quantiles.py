@@ -1,0 +1,157 @@
+"""`percentiles`, `percentile_ranks` and `median_absolute_deviation`.
+
+Exact, with linear interpolation between neighbours, as Elasticsearch's digests answer as long as they hold all values;
+for many values theirs are approximate. A rank counts half of the values that are equal.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from graphdb.search.aggregations.base import Aggregation, Answer
+from graphdb.search.aggregations.definition import Definition
+from graphdb.search.aggregations.options import required
+from graphdb.search.aggregations.rows import Rows
+from graphdb.search.aggregations.scope import Scope
+from graphdb.search.aggregations.sources import NUMERIC, Source
+from graphdb.search.errors import illegal_argument
+from graphdb.search.segment import Doubles, Longs
+
+__all__ = ["MedianDeviation", "Quantiles", "Sorted", "parse_median_deviation", "parse_percentiles"]
+
+_DEFAULT = (1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0)
+_COUNT_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """The values of each bucket, ascending: values[starts[b]:starts[b + 1]]."""
+
+    values: Doubles
+    starts: Longs
+
+    @staticmethod
+    def of(values: Doubles, owners: Longs, count: int) -> "Sorted":
+        order = np.lexsort((values, owners))
+        return Sorted(values[order], np.searchsorted(owners[order], np.arange(count + 1)))
+
+    def percentile(self, percent: float) -> Doubles:
+        """By bucket; NaN where there are no values."""
+        counts = np.diff(self.starts)
+        filled = counts > 0
+        place = percent / 100.0 * (counts[filled] - 1)
+        low = np.floor(place).astype(np.int64)
+        high = np.minimum(low + 1, counts[filled] - 1)
+        first = self.starts[:-1][filled]
+        below, above = self.values[first + low], self.values[first + high]
+        found = np.full(len(counts), np.nan)
+        found[filled] = below + (place - low) * (above - below)
+        return found
+
+    def rank(self, value: float) -> Doubles:
+        """The percentage of values below, with half of those that are equal; NaN where there are none."""
+        weights = (self.values < value) + (self.values == value) * 0.5
+        sums = np.concatenate([[0.0], np.cumsum(weights)])
+        with np.errstate(invalid="ignore"):
+            return 100.0 * np.diff(sums[self.starts]) / np.diff(self.starts)
+
+
+@dataclass(frozen=True)
+class Quantiles(Aggregation):
+    """percentiles, or their inverse."""
+
+    source: Source
+    points: tuple[float, ...]
+    ranks: bool
+    keyed: bool
+    leaf_only: ClassVar[bool] = True
+
+    @property
+    def typed(self) -> str:
+        return "tdigest_percentile_ranks" if self.ranks else "tdigest_percentiles"
+
+    def _sorted(self, scope: Scope, rows: Rows) -> Sorted:
+        places, data = self.source.numbers(scope, rows.docs)
+        return Sorted.of(data.astype(np.float64), rows.owners[places], rows.count)
+
+    def _column(self, values: Sorted, point: float) -> Doubles:
+        return values.rank(point) if self.ranks else values.percentile(point)
+
+    def measure(self, scope: Scope, rows: Rows, path: Any, metric: str) -> Doubles:
+        try:
+            point = float(metric)
+        except ValueError:
+            point = np.nan
+        if path or point not in self.points:
+            return super().measure(scope, rows, path, metric)
+        return self._column(self._sorted(scope, rows), point)
+
+    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        values = self._sorted(scope, rows)
+        columns = [self._column(values, point).tolist() for point in self.points]
+        return [self._answer(numbers) for numbers in zip(*columns, strict=True)]
+
+    def _answer(self, numbers: tuple[float, ...]) -> Answer:
+        named: dict[str, Any] = {}
+        listed = []
+        for point, number in zip(self.points, numbers, strict=True):
+            value = None if number != number else number
+            text = None if value is None or self.ranks else self.source.text(value)
+            named[str(point)] = value
+            listed.append({"key": point, "value": value})
+            if text is not None:
+                named[f"{point}_as_string"] = listed[-1]["value_as_string"] = text
+        return {"values": named if self.keyed else listed}
+
+
+def parse_percentiles(definition: Definition) -> Aggregation:
+    """percentiles (`percents`) and percentile_ranks (`values`)."""
+    options, ranks = definition.options, definition.kind == "percentile_ranks"
+    key = "values" if ranks else "percents"
+    given = required(options.take(key), key) if ranks else options.take(key, list(_DEFAULT))
+    if not isinstance(given, list) or not given or len(given) > _COUNT_MAX:
+        raise illegal_argument(f"[{key}] must not be empty: [{definition.name}]")
+    try:
+        points = tuple(sorted(float(point) for point in given))
+    except (TypeError, ValueError) as error:
+        raise options.unreadable(key) from error
+    if not ranks and not all(0 <= point <= 100 for point in points):
+        raise illegal_argument(f"percent must be in [0,100], got [{points}]: [{definition.name}]")
+    keyed = options.flag("keyed", True)
+    options.ignore("tdigest", "hdr")
+    source = Source.parse(definition, NUMERIC)
+    options.done()
+    return Quantiles(definition.common, source, points, ranks, keyed)
+
+
+@dataclass(frozen=True)
+class MedianDeviation(Aggregation):
+    """The median of how far the values are from their median."""
+
+    source: Source
+    leaf_only: ClassVar[bool] = True
+
+    @property
+    def typed(self) -> str:
+        return "median_absolute_deviation"
+
+    def measure(self, scope: Scope, rows: Rows, path: Any, metric: str) -> Doubles:
+        if path or metric not in ("", "value"):
+            return super().measure(scope, rows, path, metric)
+        places, data = self.source.numbers(scope, rows.docs)
+        owners, values = rows.owners[places], data.astype(np.float64)
+        medians = Sorted.of(values, owners, rows.count).percentile(50.0)
+        return Sorted.of(np.abs(values - medians[owners]), owners, rows.count).percentile(50.0)
+
+    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        found = self.measure(scope, rows, (), "").tolist()
+        return [{"value": None if number != number else number} for number in found]
+
+
+def parse_median_deviation(definition: Definition) -> Aggregation:
+    options = definition.options
+    options.ignore("compression")
+    source = Source.parse(definition, NUMERIC)
+    options.done()
+    return MedianDeviation(definition.common, source)

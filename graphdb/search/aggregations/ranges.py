@@ -1,0 +1,155 @@
+"""`range`, `date_range` and `ip_range`: a bucket for each range; from is inside, to is not."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphdb.search.aggregations.base import Aggregation, Answer
+from graphdb.search.aggregations.buckets import all_cells, bucket_lists
+from graphdb.search.aggregations.definition import Definition
+from graphdb.search.aggregations.display import Display
+from graphdb.search.aggregations.options import Options
+from graphdb.search.aggregations.rows import Rows
+from graphdb.search.aggregations.scope import Scope
+from graphdb.search.aggregations.sources import NUMERIC, Source
+from graphdb.search.errors import illegal_argument
+from graphdb.search.mapping.date_formats import DateFormat
+from graphdb.search.mapping.date_math import date_math
+from graphdb.search.segment import Bools
+
+__all__ = ["Range", "Ranges", "parse_date_range", "parse_range", "parse_ranges"]
+
+RANGES_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """[low, high), either end None where it is open. head is what its bucket shows beside the count."""
+
+    low: float | None
+    high: float | None
+    key: str
+    head: Answer
+
+    @property
+    def place(self) -> tuple[float, float]:
+        """Ranges are answered in this order."""
+        return -np.inf if self.low is None else self.low, np.inf if self.high is None else self.high
+
+
+@dataclass(frozen=True)
+class Ranges(Aggregation):
+    """Every range has a bucket, empty or not."""
+
+    source: Source
+    ranges: tuple[Range, ...]
+    keyed: bool
+    kind: str
+
+    @property
+    def typed(self) -> str:
+        return self.kind
+
+    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        members, values = self.source.numbers(scope, rows.docs)
+        masks = []
+        for one in self.ranges:
+            inside = np.ones(len(values), np.bool_)
+            inside &= values >= one.low if one.low is not None else True
+            inside &= values < one.high if one.high is not None else True
+            masks.append(_any(members[inside], len(rows.docs)))
+        cells = all_cells(scope, rows, masks)
+        lists = bucket_lists(
+            scope, self.common, cells, rows.count, lambda number: {"key": self.ranges[number].key, **self.ranges[number].head}
+        )
+        return [{"buckets": keyed_buckets(buckets) if self.keyed else buckets} for buckets in lists]
+
+
+def _any(rows: "np.typing.NDArray[np.int64]", size: int) -> Bools:
+    mask = np.zeros(size, np.bool_)
+    mask[rows] = True
+    return mask
+
+
+def keyed_buckets(buckets: list[Answer]) -> dict[str, Answer]:
+    """`keyed`: an object by the buckets' keys, which they then lack themselves."""
+    return {bucket.pop("key"): bucket for bucket in buckets}
+
+
+def parse_range(definition: Definition) -> Aggregation:
+    """range, over numbers."""
+    source = Source.parse(definition, NUMERIC)
+
+    def read(end: Any) -> float:
+        if isinstance(end, (bool, list, dict)):
+            raise definition.options.unreadable("ranges")
+        try:
+            return float(end)
+        except (TypeError, ValueError) as error:
+            raise illegal_argument(f"Failed to parse value [{end}] as a number") from error
+
+    return _parsed(definition, source, read, None)
+
+
+def parse_date_range(definition: Definition) -> Aggregation:
+    """date_range: ends are dates, date math among them, in the format of the request or the field."""
+    source = Source.parse(definition, NUMERIC)
+    pattern = source.display.pattern
+    if not isinstance(pattern, DateFormat):
+        source = Source(source.spec, Display.of(None, None, None, dates=True), source.missing)
+        pattern = source.display.pattern
+    assert isinstance(pattern, DateFormat)
+
+    def read(end: Any) -> float:
+        if isinstance(end, (int, float)) and not isinstance(end, bool):
+            return float(end)
+        return float(date_math(str(end), pattern, definition.context.now_ms, zone=source.display.zone))
+
+    return _parsed(definition, source, read, source.text)
+
+
+def _parsed(
+    definition: Definition,
+    source: Source,
+    read: Callable[[Any], float],
+    text: Callable[[float], str | None] | None,
+) -> Aggregation:
+    options = definition.options
+    bodies = parse_ranges(definition)
+    keyed = options.flag("keyed")
+    options.done()
+    found = []
+    for body in bodies:
+        key = body.text("key")
+        ends = [body.take(side) for side in ("from", "to")]
+        body.done()
+        low, high = (None if end is None else read(end) for end in ends)
+        found.append(_range(low, high, key, text or source.text))
+    return Ranges(definition.common, source, tuple(sorted(found, key=lambda one: one.place)), keyed, definition.kind)
+
+
+def parse_ranges(definition: Definition) -> list[Options]:
+    """The parameters of each of `ranges`."""
+    bodies = definition.options.items("ranges")
+    if not bodies:
+        raise illegal_argument(f"No [ranges] specified for the [{definition.name}] aggregation")
+    if len(bodies) > RANGES_MAX:
+        raise illegal_argument(f"[ranges] takes at most [{RANGES_MAX}] ranges")
+    return [Options("range", body) for body in bodies]
+
+
+def _range(
+    low: float | None, high: float | None, key: str | None, text: Callable[[float], str | None]
+) -> Range:
+    head: Answer = {}
+    names = []
+    for side, end in (("from", low), ("to", high)):
+        shown = None if end is None else text(end)
+        if end is not None:
+            head[side] = end
+        if shown is not None:
+            head[f"{side}_as_string"] = shown
+        names.append("*" if end is None else shown or str(end))
+    return Range(low, high, "-".join(names) if key is None else key, head)

@@ -1,0 +1,144 @@
+"""Which interval of time an instant is in: calendar units and fixed intervals, in any time zone.
+
+Intervals are numbered, so that the next one is the next number, however long it is.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+
+from graphdb.search.segment import Longs
+
+__all__ = ["CALENDAR_UNITS", "CalendarRounding", "FixedRounding", "Rounding", "ZoneTable"]
+
+_HOUR, _DAY = 3_600_000, 86_400_000
+_FIRST_YEAR, _LAST_YEAR = 1850, 2150  # before and after, the first and last offset hold
+CALENDAR_UNITS = {
+    "second": "second", "1s": "second", "minute": "minute", "1m": "minute", "hour": "hour", "1h": "hour",
+    "day": "day", "1d": "day", "week": "week", "1w": "week", "month": "month", "1M": "month",
+    "quarter": "quarter", "1q": "quarter", "year": "year", "1y": "year",
+}  # fmt: skip
+
+
+class Rounding(Protocol):
+    """Intervals by number, ascending in time."""
+
+    def number(self, instants: Longs) -> Longs:
+        """The interval that each instant (ms since 1970) is in."""
+
+    def start(self, numbers: Longs) -> Longs:
+        """The first instant of each interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneTable:
+    """When the clocks of a zone change: offsets[i] (ms) holds from changes[i - 1] until before changes[i]."""
+
+    changes: Longs
+    offsets: Longs
+
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def of(zone: tzinfo) -> "ZoneTable":
+        if zone is UTC:
+            return ZoneTable(np.empty(0, np.int64), np.zeros(1, np.int64))
+        step, changes, offsets = timedelta(days=7), [], []
+        now, last = datetime(_FIRST_YEAR, 1, 1, tzinfo=UTC), datetime(_LAST_YEAR, 1, 1, tzinfo=UTC)
+        offsets.append(_offset(zone, now))
+        while now < last:
+            after = now + step
+            if _offset(zone, after) != offsets[-1]:
+                after = _change(zone, now, after)
+                changes.append(int(after.timestamp()) * 1000)
+                offsets.append(_offset(zone, after))
+            now = after
+        return ZoneTable(np.array(changes, np.int64), np.array(offsets, np.int64))
+
+    def local(self, instants: Longs) -> Longs:
+        """What clocks show."""
+        return instants + self.offsets[np.searchsorted(self.changes, instants, side="right")]
+
+    def first_instant(self, local: Longs) -> Longs:
+        """The first instant at which clocks show this or, where they skip it, later."""
+        if not len(self.changes):
+            return local - self.offsets[0]
+        reached = np.maximum.accumulate(self.changes + self.offsets[:-1])
+        period = np.searchsorted(reached, local, side="right")
+        begin = np.concatenate([[np.iinfo(np.int64).min], self.changes])[period]
+        return np.maximum(local - self.offsets[period], begin)
+
+
+def _offset(zone: tzinfo, at: datetime) -> int:
+    offset = at.astimezone(zone).utcoffset()
+    return 0 if offset is None else offset // timedelta(milliseconds=1)
+
+
+def _change(zone: tzinfo, before: datetime, after: datetime) -> datetime:
+    """The second at which the offset is another than at `before`."""
+    old, span = _offset(zone, before), int((after - before).total_seconds())
+    low, high = 0, span
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _offset(zone, before + timedelta(seconds=middle)) == old else (low, middle)
+    return before + timedelta(seconds=high)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedRounding:
+    """Intervals of equal length (ms). Those that divide an hour ignore clock changes, so that an hour which
+    comes twice has its intervals twice.
+    """
+
+    interval: int
+    zone: ZoneTable
+    offset: int = 0
+
+    @property
+    def _phase(self) -> int | None:
+        """By how much the zone shifts intervals of at most an hour; None: ask its clocks each time."""
+        return int(self.zone.offsets[-1]) % self.interval if _HOUR % self.interval == 0 else None
+
+    def number(self, instants: Longs) -> Longs:
+        shifted = instants - self.offset
+        phase = self._phase
+        return (self.zone.local(shifted) if phase is None else shifted + phase) // self.interval
+
+    def start(self, numbers: Longs) -> Longs:
+        begin, phase = numbers * self.interval, self._phase
+        return (self.zone.first_instant(begin) if phase is None else begin - phase) + self.offset
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarRounding:
+    """Days, weeks from Monday, months, quarters, years by the clocks of a zone. unit: see CALENDAR_UNITS."""
+
+    unit: str
+    zone: ZoneTable
+    offset: int = 0
+
+    @staticmethod
+    def of(unit: str, zone: ZoneTable, offset: int) -> Rounding:
+        short = {"second": 1000, "minute": 60_000, "hour": _HOUR}.get(unit)
+        return CalendarRounding(unit, zone, offset) if short is None else FixedRounding(short, zone, offset)
+
+    def number(self, instants: Longs) -> Longs:
+        days = self.zone.local(instants - self.offset) // _DAY
+        if self.unit == "day":
+            return days
+        if self.unit == "week":
+            return (days + 3) // 7  # 1970-01-01 was a Thursday
+        months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+        return months // {"month": 1, "quarter": 3, "year": 12}[self.unit]
+
+    def start(self, numbers: Longs) -> Longs:
+        if self.unit == "day":
+            days = numbers
+        elif self.unit == "week":
+            days = numbers * 7 - 3
+        else:
+            months = numbers * {"month": 1, "quarter": 3, "year": 12}[self.unit]
+            days = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+        return self.zone.first_instant(days * _DAY) + self.offset

@@ -1,0 +1,127 @@
+"""`Analyzer`: a text through character filters, a tokenizer and token filters; `Normalizer`: a text as one term."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from graphdb.search.analysis.char_filters import CharFilter
+from graphdb.search.analysis.token import (
+    KeywordMarker,
+    StreamFilter,
+    TermFilter,
+    Token,
+    TokenFilter,
+    Tokenizer,
+)
+
+__all__ = ["Analyzer", "Normalizer"]
+
+_POSITION_GAP = 100
+_REMEMBERED_MAX = 200_000  # terms of one analyzer
+_REMEMBERED_LENGTH_MAX = 64
+
+
+class _TermCache(dict[str, str | None]):
+    """What the filters make of a term. Most words of a text have been seen before."""
+
+    def __init__(self, filters: Sequence[TokenFilter]) -> None:
+        super().__init__()
+        self._filters = filters
+
+    def __missing__(self, term: str) -> str | None:
+        result = _filtered(term, self._filters)
+        if len(self) < _REMEMBERED_MAX and len(term) <= _REMEMBERED_LENGTH_MAX:
+            self[term] = result
+        return result
+
+
+def _filtered(term: str, filters: Sequence[TokenFilter]) -> str | None:
+    keyword = False
+    result: str | None = term
+    for step in filters:
+        if result is None:
+            return None
+        if isinstance(step, KeywordMarker):
+            keyword = keyword or step.marks(result)
+        elif isinstance(step, TermFilter) and not (keyword and step.stems):
+            result = step.change(result)
+    return result
+
+
+class Analyzer:
+    """Immutable but for what it remembers of terms. position_gap stands between two values of a field."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        filters: Sequence[TokenFilter] = (),
+        char_filters: Sequence[CharFilter] = (),
+        position_gap: int = _POSITION_GAP,
+    ) -> None:
+        self.position_gap = position_gap
+        self._tokenizer, self._filters, self._char_filters = tokenizer, filters, char_filters
+        self._by_term = tokenizer.consecutive and not any(isinstance(step, StreamFilter) for step in filters)
+        self._cache = _TermCache(filters)
+
+    def tokens(self, text: str) -> tuple[list[str], list[int]]:
+        """Terms and their positions, ascending from 0; a filter that drops a term leaves a hole."""
+        if not self._by_term:
+            tokens = self.detailed(text)
+            return [token.term for token in tokens], [token.position for token in tokens]
+        for char_filter in self._char_filters:
+            text = char_filter(text).text
+        cache = self._cache
+        terms = [cache[term] for term in self._tokenizer.terms(text)]
+        kept = [term for term in terms if term is not None]
+        if len(kept) == len(terms):
+            return kept, list(range(len(terms)))
+        return kept, [position for position, term in enumerate(terms) if term is not None]
+
+    def detailed(self, text: str) -> list[Token]:
+        """With offsets into the text as it was given."""
+        return self.with_end(text)[0]
+
+    def with_end(self, text: str) -> tuple[list[Token], int]:
+        """The tokens, and the position after the last that the tokenizer found, also where a filter dropped it."""
+        steps = []
+        for char_filter in self._char_filters:
+            filtered = char_filter(text)
+            text = filtered.text
+            steps.append(filtered.offsets)
+        tokens = self._tokenizer.tokens(text)
+        for offsets in reversed(steps):
+            for token in tokens:
+                token.start_offset, token.end_offset = offsets[token.start_offset], offsets[token.end_offset]
+        dropped = 0  # positions at the end that a filter emptied
+        for step in self._filters:
+            last = tokens[-1].position if tokens else -1
+            tokens = _applied(step, tokens)
+            if not isinstance(step, StreamFilter):
+                dropped += last - (tokens[-1].position if tokens else -1)
+        return tokens, (tokens[-1].position if tokens else -1) + dropped + 1
+
+    def normalize(self, text: str) -> str:
+        """A part of a word, as in a wildcard: what of the analysis does not depend on the whole word."""
+        for char_filter in self._char_filters:
+            text = char_filter(text).text
+        normalizing = [step for step in self._filters if isinstance(step, TermFilter) and step.normalizes]
+        return _filtered(text, normalizing) or ""
+
+
+def _applied(step: TokenFilter, tokens: list[Token]) -> list[Token]:
+    if isinstance(step, StreamFilter):
+        return step.change(tokens)
+    if isinstance(step, KeywordMarker):
+        return [replace(token, keyword=token.keyword or step.marks(token.term)) for token in tokens]
+    result = []
+    for token in tokens:
+        term = token.term if step.stems and token.keyword else step.change(token.term)
+        if term is not None:
+            token.term = term
+            result.append(token)
+    return result
+
+
+class Normalizer(Protocol):
+    def normalize(self, text: str) -> str:
+        """The one term that a value is."""

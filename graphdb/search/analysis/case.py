@@ -1,0 +1,102 @@
+"""Lower and upper case, character by character as Java's, and letters without their marks."""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+__all__ = ["fold", "java_lower", "java_upper", "turkish_lower"]
+
+
+def java_lower(text: str) -> str:
+    """`str.lower` also looks at neighbours (the final sigma) and makes two characters of one (the dotted I)."""
+    if text.isascii():
+        return text.lower()
+    return text.replace("\u0130", "i").replace("\u03a3", "\u03c3").lower()
+
+
+def java_upper(text: str) -> str:
+    """Characters whose upper case is several stay as they are, or take their title case if that is one."""
+    if text.isascii():
+        return text.upper()
+    return "".join(_upper(char) for char in text)
+
+
+def _upper(char: str) -> str:
+    return next((form for form in (char.upper(), char.title()) if len(form) == 1), char)
+
+
+def turkish_lower(text: str) -> str:
+    return java_lower(text.replace("I\u0307", "i").replace("\u0130", "i").replace("I", "\u0131"))
+
+
+def fold(text: str) -> str:
+    """ASCII for Latin letters, digits and marks that have a look-alike there; all else stays.
+
+    Source: Lucene's ASCIIFoldingFilter, by Unicode's decompositions and names instead of its table.
+    """
+    return text if text.isascii() else "".join(map(_fold_char, text))
+
+
+# What neither a decomposition nor a name tells.
+_SPECIAL = {
+    **dict.fromkeys("«»“”„″‶❝❞❮❯＂", '"'),
+    **dict.fromkeys("‘’‚‛′‵‹›❛❜＇", "'"),
+    **dict.fromkeys("‐‑‒–—⁻₋－", "-"),
+    **{"ß": "ss", "ẞ": "SS", "Æ": "AE", "æ": "ae", "Œ": "OE", "œ": "oe", "Þ": "TH", "þ": "th", "Ð": "D"},
+    **{"ð": "d", "Ø": "O", "ø": "o", "Ł": "L", "ł": "l", "ı": "i", "ȷ": "j", "ĸ": "q", "ŉ": "'n", "Ŋ": "N"},
+    **{"ŋ": "n", "Ə": "A", "ə": "a", "Ǝ": "E", "ǝ": "e", "Ɛ": "E", "ɛ": "e", "ſ": "s", "ƒ": "f", "Ƒ": "F"},
+    **{"Ɔ": "O", "ɔ": "o", "‸": "^", "⁅": "[", "❲": "[", "⁆": "]", "❳": "]", "‼": "!!", "⁇": "??", "⁈": "?!"},
+    **{"⁉": "!?", "⁄": "/", "⁎": "*", "⁏": ";", "⁒": "%", "⁓": "~", "❨": "(", "❪": "(", "❩": ")", "❫": ")"},
+    **{
+        "❬": "<",
+        "❰": "<",
+        "❭": ">",
+        "❱": ">",
+        "❴": "{",
+        "❵": "}",
+        "ȸ": "db",
+        "ȹ": "qp",
+        "ƕ": "hv",
+        "Ƕ": "HV",
+    },
+}
+# Marks and forms that Lucene folds, by how their names begin. Ordinals (ª, º) are not among them.
+_FOLDED_NAMES = (
+    "LATIN",
+    "FULLWIDTH",
+    "SUPERSCRIPT",
+    "SUBSCRIPT",
+    "CIRCLED",
+    "PARENTHESIZED",
+    "DIGIT",
+    "NUMBER",
+)
+_LETTER_WITH = re.compile(r"LATIN (SMALL|CAPITAL) LETTER ([A-Z]{1,2})(?: WITH .*)?$")
+
+
+@lru_cache(maxsize=4096)
+def _fold_char(char: str) -> str:
+    if char < "\x80":
+        return char
+    special = _SPECIAL.get(char)
+    if special is not None:
+        return special
+    return _by_decomposition(char) or _by_name(char) or char
+
+
+def _by_decomposition(char: str) -> str:
+    """A letter or digit without marks, ring or width; empty where that is not ASCII."""
+    if not unicodedata.name(char, "").startswith(_FOLDED_NAMES) or not unicodedata.decomposition(char):
+        return ""
+    plain = "".join(part for part in unicodedata.normalize("NFKD", char) if not unicodedata.combining(part))
+    plain = "".join(_SPECIAL.get(part, part) for part in plain)
+    return plain if plain.isascii() else ""
+
+
+def _by_name(char: str) -> str:
+    """`LATIN SMALL LETTER B WITH HOOK` is a b."""
+    found = _LETTER_WITH.match(unicodedata.name(char, ""))
+    if found is None:
+        return ""
+    size, letter = found.groups()
+    return letter if size == "CAPITAL" else letter.lower()

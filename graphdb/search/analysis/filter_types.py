@@ -1,0 +1,267 @@
+"""The token filters that settings can name, and their parameters."""
+
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from graphdb.search.analysis import grams
+from graphdb.search.analysis.case import fold, java_lower, java_upper, turkish_lower
+from graphdb.search.analysis.parameters import Parameters
+from graphdb.search.analysis.patterns import JavaPattern, java_replacement
+from graphdb.search.analysis.stemming import porter, snowball, stemmer
+from graphdb.search.analysis.stop_words import ENGLISH, stop_words
+from graphdb.search.analysis.synonyms import Phrase, flat_synonyms, graph_synonyms, synonym_map
+from graphdb.search.analysis.token import KeywordMarker, StreamFilter, TermFilter, Token, TokenFilter
+from graphdb.search.analysis.tokenizer_types import check_gram_sizes
+from graphdb.search.errors import illegal_argument
+
+__all__ = ["FILTERS", "PREDEFINED_FILTERS", "FilterScope", "stop_filter"]
+
+
+@dataclass(frozen=True, slots=True)
+class FilterScope:
+    """What a filter may need beside its parameters. phrase: a text through what stands before this filter."""
+
+    phrase: Callable[[str], Phrase]
+    max_ngram_diff: int
+    max_shingle_diff: int
+
+
+def _lowercase(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    language = parameters.text("language", "")
+    if language not in ("", "turkish"):
+        raise illegal_argument(f"language [{language}] not support for lower case")
+    return TermFilter(turkish_lower if language else java_lower, normalizes=True)
+
+
+def _uppercase(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    return TermFilter(java_upper, normalizes=True)
+
+
+def _asciifolding(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    if not parameters.flag("preserve_original", False):
+        return TermFilter(fold, normalizes=True)
+
+    def both(token: Token) -> list[Token]:
+        folded = fold(token.term)
+        return [token] if folded == token.term else [replace(token, term=folded), token]
+
+    return StreamFilter(lambda tokens: [form for token in tokens for form in both(token)])
+
+
+def _stop(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    words = stop_words(parameters.words("stopwords"), ENGLISH)
+    return stop_filter(words, parameters.flag("ignore_case", False))
+
+
+def stop_filter(words: frozenset[str], ignore_case: bool = False) -> TermFilter:
+    if not ignore_case:
+        return TermFilter(lambda term: None if term in words else term)
+    lowered = frozenset(map(java_lower, words))
+    return TermFilter(lambda term: None if java_lower(term) in lowered else term)
+
+
+def _stemmer(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    language = parameters.text("language", parameters.text("name", "porter"))
+    return TermFilter(stemmer(language), stems="possessive" not in language)
+
+
+def _snowball(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    return TermFilter(snowball(parameters.text("language", "English")), stems=True)
+
+
+def _porter_stem(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    return TermFilter(porter, stems=True)
+
+
+def _keyword_marker(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    if "keywords_pattern" in parameters:
+        return KeywordMarker(JavaPattern(parameters.text("keywords_pattern", "")).matches)
+    words = parameters.words("keywords")
+    if words is None:
+        raise illegal_argument(
+            "keyword requires either `keywords`, `keywords_path` or `keywords_pattern` to be configured"
+        )
+    if parameters.flag("ignore_case", False):
+        lowered = frozenset(map(java_lower, words))
+        return KeywordMarker(lambda term: java_lower(term) in lowered)
+    return KeywordMarker(frozenset(words).__contains__)
+
+
+def _keyword_repeat(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    return StreamFilter(
+        lambda tokens: [form for token in tokens for form in (replace(token, keyword=True), token)]
+    )
+
+
+def _ngram(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    low, high = parameters.number("min_gram", 1, 1), parameters.number("max_gram", 2, 1)
+    check_gram_sizes(low, high, scope.max_ngram_diff, "Token Filter")
+    return StreamFilter(grams.gram_filter(low, high, False, parameters.flag("preserve_original", False)))
+
+
+def _edge_ngram(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    low = parameters.number("min_gram", 1, 1)
+    high = parameters.number("max_gram", 2 if parameters.values else 1, 1)
+    check_gram_sizes(low, high, None, "Token Filter")
+    side = parameters.text("side", "front")
+    if side not in ("front", "back"):
+        raise illegal_argument(f"invalid side: {side}")
+    cut = grams.gram_filter(low, high, True, parameters.flag("preserve_original", False))
+    return StreamFilter(cut if side == "front" else lambda tokens: _turned(cut(_turned(tokens))))
+
+
+def _turned(tokens: list[Token]) -> list[Token]:
+    return [replace(token, term=token.term[::-1]) for token in tokens]
+
+
+def _shingle(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    low, high = parameters.number("min_shingle_size", 2, 2), parameters.number("max_shingle_size", 2, 2)
+    unigrams = parameters.flag("output_unigrams", True)
+    if low > high:
+        raise illegal_argument("Max shingle size must be >= min shingle size")
+    diff = high - low + unigrams
+    if diff > scope.max_shingle_diff:
+        raise illegal_argument(
+            "In Shingle TokenFilter the difference between max_shingle_size and min_shingle_size (and +1 if "
+            f"outputting unigrams) must be less than or equal to: [{scope.max_shingle_diff}] but was [{diff}]. "
+            "This limit can be set by changing the [index.max_shingle_diff] index level setting."
+        )
+    return StreamFilter(
+        grams.shingles(
+            low,
+            high,
+            unigrams,
+            parameters.flag("output_unigrams_if_no_shingles", False),
+            parameters.text("token_separator", " "),
+            parameters.text("filler_token", "_"),
+        )
+    )
+
+
+def _synonym(parameters: Parameters, scope: FilterScope, graph: bool = False) -> TokenFilter:
+    if parameters.text("format", "solr") != "solr":
+        raise illegal_argument(f"synonyms in format [{parameters.text('format', '')}] are not supported")
+    rules = parameters.lines("synonyms")
+    if rules is None:
+        raise illegal_argument("synonym requires either `synonyms` or `synonyms_path` to be configured")
+    synonyms = synonym_map(
+        rules, scope.phrase, parameters.flag("expand", True), parameters.flag("lenient", False)
+    )
+    return StreamFilter(graph_synonyms(synonyms) if graph else flat_synonyms(synonyms))
+
+
+def _synonym_graph(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    return _synonym(parameters, scope, graph=True)
+
+
+def _unique(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    return StreamFilter(grams.unique(parameters.flag("only_on_same_position", False)))
+
+
+def _remove_duplicates(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    return StreamFilter(grams.unique(only_on_same_position=True))
+
+
+def _limit(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    return StreamFilter(grams.limit(parameters.number("max_token_count", 1)))
+
+
+def _fingerprint(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    return StreamFilter(
+        grams.fingerprint(parameters.text("separator", " "), parameters.number("max_output_size", 255))
+    )
+
+
+def _trim(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    return TermFilter(lambda term: term.strip(), normalizes=True)
+
+
+def _truncate(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    length = parameters.number("length", 10, 1)
+    return TermFilter(lambda term: term[:length])
+
+
+def _length(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    low = parameters.number("min", 0)
+    high = parameters.number("max", 1_000_000) if "max" in parameters else None
+    return TermFilter(lambda term: term if low <= len(term) and (high is None or len(term) <= high) else None)
+
+
+def _reverse(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    return TermFilter(lambda term: term[::-1])
+
+
+_FRENCH_ARTICLES = "l m t qu n s j d c jusqu quoiqu lorsqu puisqu".split()
+
+
+def _elision(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    given = parameters.words("articles")
+    if given is None and parameters.values:
+        raise illegal_argument("elision filter requires [articles] or [articles_path] setting")
+    ignore_case = given is None or parameters.flag("articles_case", False)
+    articles = frozenset(java_lower(word) if ignore_case else word for word in given or _FRENCH_ARTICLES)
+
+    def elide(term: str) -> str:
+        at = _apostrophe_at(term)
+        article = term[: max(at, 0)]
+        known = (java_lower(article) if ignore_case else article) in articles
+        return term[at + 1 :] if at >= 0 and known else term
+
+    return TermFilter(elide, normalizes=True)
+
+
+def _apostrophe_at(term: str) -> int:
+    return next((place for place, char in enumerate(term) if char in "'\u2019"), -1)
+
+
+def _apostrophe(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    return TermFilter(lambda term: term[: _apostrophe_at(term)] if _apostrophe_at(term) >= 0 else term)
+
+
+def _pattern_replace(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    text = parameters.required(
+        "pattern", "pattern is missing for [pattern_replace] token filter of type 'pattern_replace'"
+    )
+    pattern = JavaPattern(text, parameters.text("flags", ""))
+    replacement = java_replacement(parameters.text("replacement", ""), pattern)
+    every = parameters.flag("all", True)
+    return TermFilter(lambda term: pattern.replace(term, replacement, every), normalizes=True)
+
+
+def _decimal_digit(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    def plain(term: str) -> str:
+        return "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in term)
+
+    return TermFilter(plain, normalizes=True)
+
+
+FILTERS: dict[str, Callable[[Parameters, FilterScope], TokenFilter]] = {
+    "apostrophe": _apostrophe,
+    "asciifolding": _asciifolding,
+    "decimal_digit": _decimal_digit,
+    "edge_ngram": _edge_ngram,
+    "elision": _elision,
+    "fingerprint": _fingerprint,
+    "keyword_marker": _keyword_marker,
+    "keyword_repeat": _keyword_repeat,
+    "length": _length,
+    "limit": _limit,
+    "lowercase": _lowercase,
+    "ngram": _ngram,
+    "pattern_replace": _pattern_replace,
+    "porter_stem": _porter_stem,
+    "remove_duplicates": _remove_duplicates,
+    "reverse": _reverse,
+    "shingle": _shingle,
+    "snowball": _snowball,
+    "stemmer": _stemmer,
+    "stop": _stop,
+    "synonym": _synonym,
+    "synonym_graph": _synonym_graph,
+    "trim": _trim,
+    "truncate": _truncate,
+    "unique": _unique,
+    "uppercase": _uppercase,
+}
+PREDEFINED_FILTERS = FILTERS.keys() - {"keyword_marker", "pattern_replace", "synonym", "synonym_graph"}

@@ -1,0 +1,121 @@
+"""Filters that make shorter or longer tokens of tokens: n-grams, shingles, fingerprints."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from graphdb.search.analysis.token import Token
+
+__all__ = ["Stream", "fingerprint", "gram_filter", "limit", "shingles", "unique"]
+
+Stream = Callable[[list[Token]], list[Token]]
+
+
+def gram_filter(low: int, high: int, edges_only: bool, preserve_original: bool) -> Stream:
+    """All of low to high characters of each token, where it stands, with its offsets."""
+
+    def cut(tokens: list[Token]) -> list[Token]:
+        result = []
+        for token in tokens:
+            term = token.term
+            starts = range(1 if edges_only else len(term))
+            parts = [
+                term[start : start + length]
+                for start in starts
+                for length in range(low, min(high, len(term) - start) + 1)
+            ]
+            if preserve_original and not low <= len(term) <= high:
+                parts.append(term)
+            result += [replace(token, term=part) for part in parts]
+        return result
+
+    return cut
+
+
+def shingles(
+    low: int, high: int, unigrams: bool, unigrams_if_none: bool, separator: str, filler: str
+) -> Stream:
+    """Tokens side by side joined to one, low to high of them; filler stands in a hole of the positions."""
+
+    def join(tokens: list[Token]) -> list[Token]:
+        slots = _slots(tokens)
+        first = tokens[0].position if tokens else 0
+        alone = unigrams or (unigrams_if_none and len(slots) < low)
+        result = []
+        for at, slot in enumerate(slots):
+            if alone and slot is not None:
+                result.append(slot)
+            for length in range(low, high + 1):
+                shingle = _shingle(slots[at : at + length], length, separator, filler)
+                if shingle is not None:
+                    span = length if unigrams else length - low + 1
+                    result.append(replace(shingle, position=first + at, position_length=span))
+        return result
+
+    return join
+
+
+def _slots(tokens: list[Token]) -> list[Token | None]:
+    """One for each position from the first token's on; None in a hole."""
+    if not tokens:
+        return []
+    first = tokens[0].position
+    slots: list[Token | None] = [None] * (tokens[-1].position - first + 1)
+    for token in tokens:
+        if slots[token.position - first] is None:
+            slots[token.position - first] = token
+    return slots
+
+
+def _shingle(part: list[Token | None], length: int, separator: str, filler: str) -> Token | None:
+    present = [token for token in part if token is not None]
+    if len(part) < length or not present:
+        return None
+    term = separator.join(filler if token is None else token.term for token in part)
+    return Token(term, present[0].start_offset, present[-1].end_offset, "shingle")
+
+
+def fingerprint(separator: str, length_max: int) -> Stream:
+    """One token of all terms, sorted and each once; none where it would be longer than length_max."""
+
+    def join(tokens: list[Token]) -> list[Token]:
+        if not tokens:
+            return []
+        term = separator.join(sorted({token.term for token in tokens}))
+        if len(term) > length_max:
+            return []
+        return [Token(term, 0, tokens[-1].end_offset, "fingerprint")]
+
+    return join
+
+
+def unique(only_on_same_position: bool) -> Stream:
+    """Each term once. Where a term goes for good its position closes up, as in Elasticsearch."""
+
+    def filter_same(tokens: list[Token]) -> list[Token]:
+        seen: set[tuple[str, int]] = set()
+        kept = []
+        for token in tokens:
+            if (token.term, token.position) not in seen:
+                seen.add((token.term, token.position))
+                kept.append(token)
+        return kept
+
+    def filter_all(tokens: list[Token]) -> list[Token]:
+        seen: set[str] = set()
+        kept: list[Token] = []
+        position = -1
+        before = -1
+        for token in tokens:
+            increment, before = token.position - before, token.position
+            if token.term in seen:
+                continue
+            seen.add(token.term)
+            position += increment
+            kept.append(replace(token, position=position))
+        return kept
+
+    return filter_same if only_on_same_position else filter_all
+
+
+def limit(count_max: int) -> Stream:
+    return lambda tokens: tokens[:count_max]

@@ -1,0 +1,137 @@
+"""The answer of `_analyze`."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from graphdb.search.analysis.analyzer import Analyzer
+from graphdb.search.analysis.analyzers import Analyzers
+from graphdb.search.analysis.components import Failure
+from graphdb.search.analysis.token import Token
+from graphdb.search.analysis.word_breaks import utf16_length
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.fields import FieldSpec, Storage
+
+__all__ = ["FieldMapping", "analyze"]
+
+_TOKENS_MAX = 10_000  # index.analyze.max_token_count
+_MEMBERS = {
+    "analyzer",
+    "tokenizer",
+    "filter",
+    "char_filter",
+    "normalizer",
+    "field",
+    "text",
+    "explain",
+    "attributes",
+}
+
+
+class FieldMapping(Protocol):
+    """What of a mapping is needed: its fields by path."""
+
+    def field(self, path: str) -> FieldSpec | None: ...
+
+
+def analyze(
+    body: Mapping[str, Any], analyzers: Analyzers | None, mapping: FieldMapping | None = None
+) -> dict[str, Any]:
+    """analyzers is None where the request names no index. Offsets in the answer count UTF-16 units."""
+    texts = _texts(body)
+    analyzer = _chosen(body, analyzers, mapping)
+    answer: list[dict[str, Any]] = []
+    position = offset = 0
+    for text in texts:
+        tokens, end = analyzer.with_end(text)
+        answer += _shown(tokens, text, position, offset)
+        if len(answer) > _TOKENS_MAX:
+            raise _too_many_tokens()
+        position += end + analyzer.position_gap
+        offset += utf16_length(text, 0, len(text)) + 1
+    return {"tokens": answer}
+
+
+def _texts(body: Mapping[str, Any]) -> list[str]:
+    unknown = sorted(body.keys() - _MEMBERS)
+    if unknown:
+        raise SearchError("x_content_parse_exception", f"[analyze_request] unknown field [{unknown[0]}]")
+    if body.get("explain") in (True, "true"):
+        raise illegal_argument("[explain] is not supported")
+    text = body.get("text")
+    texts = text if isinstance(text, list) else [] if text is None else [text]
+    if not texts:
+        raise SearchError("action_request_validation_exception", "Validation Failed: 1: text is missing;")
+    if not all(isinstance(item, str | int | float) for item in texts):
+        raise illegal_argument("[text] must be a string or an array of strings")
+    return [item if isinstance(item, str) else str(item).lower() for item in texts]
+
+
+def _chosen(body: Mapping[str, Any], analyzers: Analyzers | None, mapping: FieldMapping | None) -> Analyzer:
+    filters, char_filters = _list(body, "filter"), _list(body, "char_filter")
+    known = analyzers or Analyzers.of({})
+    scope = "global " if analyzers is None else ""
+    failure = Failure(f"failed to find {scope}{{kind}} under [{{name}}]")
+    if (name := body.get("analyzer")) is not None:
+        if filters or char_filters or body.get("tokenizer") is not None:
+            raise illegal_argument("cannot define extra components on a named analyzer")
+        return _named(known.find(str(name)), f"failed to find {scope}analyzer [{name}]")
+    if (tokenizer := body.get("tokenizer")) is not None:
+        return known.components.chain(tokenizer, filters, char_filters, failure, 100)
+    if (name := body.get("normalizer")) is not None:
+        return _named(known.find_normalizer(str(name)), f"failed to find normalizer under [{name}]")
+    if filters or char_filters:
+        return known.components.chain("keyword", filters, char_filters, failure, 100)
+    if (path := body.get("field")) is not None:
+        return _of_field(str(path), known, mapping)
+    return known.analyzer(known.default)
+
+
+def _named(found: Analyzer | None, message: str) -> Analyzer:
+    if found is None:
+        raise illegal_argument(message)
+    return found
+
+
+def _of_field(path: str, analyzers: Analyzers, mapping: FieldMapping | None) -> Analyzer:
+    if mapping is None:
+        raise illegal_argument("analysis based on a specific field requires an index")
+    spec = mapping.field(path)
+    if spec is None:
+        return analyzers.analyzer(analyzers.default)
+    if spec.storage is Storage.TEXT:
+        return analyzers.analyzer(spec.analyzer)
+    if spec.type != "keyword":
+        raise illegal_argument(
+            f"Can't process field [{path}], Analysis requests are only supported on tokenized fields"
+        )
+    normalizer = spec.options.get("normalizer")
+    found = analyzers.find_normalizer(str(normalizer)) if normalizer else None
+    return found or analyzers.analyzer("keyword")
+
+
+def _list(body: Mapping[str, Any], key: str) -> list[Any]:
+    value = body.get(key)
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _shown(tokens: list[Token], text: str, position: int, offset: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "token": token.term,
+            "start_offset": offset + utf16_length(text, 0, token.start_offset),
+            "end_offset": offset + utf16_length(text, 0, token.end_offset),
+            "type": token.type,
+            "position": position + token.position,
+            **({"positionLength": token.position_length} if token.position_length > 1 else {}),
+        }
+        for token in tokens
+    ]
+
+
+def _too_many_tokens() -> SearchError:
+    return SearchError(
+        "illegal_state_exception",
+        f"The number of tokens produced by calling _analyze has exceeded the allowed maximum of [{_TOKENS_MAX}]."
+        " This limit can be set by changing the [index.analyze.max_token_count] index level setting.",
+        500,
+    )

@@ -1,0 +1,144 @@
+"""The tokenizers that settings can name, and their parameters."""
+
+from collections.abc import Callable
+
+import regex
+
+from graphdb.search.analysis.case import java_lower
+from graphdb.search.analysis.parameters import Parameters
+from graphdb.search.analysis.patterns import JavaPattern
+from graphdb.search.analysis.token import Tokenizer
+from graphdb.search.analysis.tokenizers import (
+    CHARACTER_CLASSES,
+    PathTokenizer,
+    SpanTokenizer,
+    grams,
+    letters,
+    not_whitespace,
+    pattern_spans,
+    runs,
+    whole,
+)
+from graphdb.search.analysis.word_breaks import StandardTokenizer
+from graphdb.search.errors import illegal_argument
+
+__all__ = ["PREDEFINED_TOKENIZERS", "TOKENIZERS", "check_gram_sizes"]
+
+_LENGTH_MAX = 255
+
+
+def _standard(parameters: Parameters, max_diff: int) -> Tokenizer:
+    return StandardTokenizer(parameters.number("max_token_length", _LENGTH_MAX, 1))
+
+
+def _whitespace(parameters: Parameters, max_diff: int) -> Tokenizer:
+    return SpanTokenizer(not_whitespace, parameters.number("max_token_length", _LENGTH_MAX, 1))
+
+
+def _letter(parameters: Parameters, max_diff: int) -> Tokenizer:
+    return SpanTokenizer(letters, _LENGTH_MAX)
+
+
+def _lowercase(parameters: Parameters, max_diff: int) -> Tokenizer:
+    return SpanTokenizer(letters, _LENGTH_MAX, java_lower)
+
+
+def _keyword(parameters: Parameters, max_diff: int) -> Tokenizer:
+    return SpanTokenizer(whole)
+
+
+def _pattern(parameters: Parameters, max_diff: int) -> Tokenizer:
+    pattern = JavaPattern(parameters.text("pattern", r"\W+"), parameters.text("flags", ""))
+    group = int(parameters.text("group", "-1"))
+    if group > pattern.groups:
+        raise illegal_argument(
+            f"invalid group specified: pattern only has: {pattern.groups} capturing groups"
+        )
+    return SpanTokenizer(pattern_spans(pattern, group))
+
+
+def _ngram(parameters: Parameters, max_diff: int) -> Tokenizer:
+    low, high = parameters.number("min_gram", 1, 1), parameters.number("max_gram", 2, 1)
+    check_gram_sizes(low, high, max_diff, "Tokenizer")
+    return SpanTokenizer(grams(_token_chars(parameters), low, high, edges_only=False))
+
+
+def _edge_ngram(parameters: Parameters, max_diff: int) -> Tokenizer:
+    low, high = parameters.number("min_gram", 1, 1), parameters.number("max_gram", 2, 1)
+    check_gram_sizes(low, high, None, "Tokenizer")
+    return SpanTokenizer(grams(_token_chars(parameters), low, high, edges_only=True))
+
+
+def check_gram_sizes(low: int, high: int, max_diff: int | None, component: str) -> None:
+    """Illegal argument where the sizes are the wrong way round or too far apart; None: they may be."""
+    if low > high:
+        raise illegal_argument("minGram must not be greater than maxGram")
+    if max_diff is not None and high - low > max_diff:
+        raise illegal_argument(
+            f"The difference between max_gram and min_gram in NGram {component} must be less than or equal to: "
+            f"[{max_diff}] but was [{high - low}]. This limit can be set by changing the [index.max_ngram_diff] "
+            "index level setting."
+        )
+
+
+def _token_chars(parameters: Parameters) -> Callable[[str], list[tuple[int, int]]]:
+    """The parts of a text that grams are taken from: all of it unless told otherwise."""
+    names = parameters.words("token_chars")
+    if not names:
+        return whole
+    parts = []
+    for name in names:
+        if name.lower() == "custom":
+            parts += map(_escaped, parameters.text("custom_token_chars", ""))
+        elif name.lower() in CHARACTER_CLASSES:
+            parts.append(CHARACTER_CLASSES[name.lower()])
+        else:
+            allowed = ", ".join([*sorted(CHARACTER_CLASSES), "custom"])
+            raise illegal_argument(f"Unknown token type: '{name.lower()}', must be one of [{allowed}]")
+    return runs(f"[{''.join(parts)}]")
+
+
+def _char_group(parameters: Parameters, max_diff: int) -> Tokenizer:
+    parts = []
+    for name in parameters.lines("tokenize_on_chars") or []:
+        if name in CHARACTER_CLASSES:
+            parts.append(CHARACTER_CLASSES[name])
+        elif len(name) == 1 or (len(name) == 2 and name[0] == "\\"):
+            parts.append(_escaped({"\\n": "\n", "\\t": "\t", "\\r": "\r"}.get(name, name[-1])))
+        else:
+            raise illegal_argument(f"Invalid escaped char in [{name}]")
+    length_max = parameters.number("max_token_length", _LENGTH_MAX, 1)
+    return SpanTokenizer(runs(f"[^{''.join(parts)}]") if parts else whole, length_max)
+
+
+def _escaped(char: str) -> str:
+    escaped: str = regex.escape(char, special_only=False)
+    return escaped
+
+
+def _path(parameters: Parameters, max_diff: int) -> Tokenizer:
+    delimiter = parameters.text("delimiter", "/")
+    replacement = parameters.text("replacement", delimiter)
+    if len(delimiter) != 1:
+        raise illegal_argument("delimiter must be a one char value")
+    if len(replacement) != 1:
+        raise illegal_argument("replacement must be a one char value")
+    return PathTokenizer(
+        delimiter, replacement, parameters.flag("reverse", False), parameters.number("skip", 0)
+    )
+
+
+# By type; the number is the largest difference that `ngram` may have between its sizes.
+TOKENIZERS: dict[str, Callable[[Parameters, int], Tokenizer]] = {
+    "standard": _standard,
+    "whitespace": _whitespace,
+    "letter": _letter,
+    "lowercase": _lowercase,
+    "keyword": _keyword,
+    "pattern": _pattern,
+    "ngram": _ngram,
+    "edge_ngram": _edge_ngram,
+    "char_group": _char_group,
+    "path_hierarchy": _path,
+}
+PREDEFINED_TOKENIZERS = TOKENIZERS.keys() - {"char_group"}

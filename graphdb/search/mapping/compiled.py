@@ -1,0 +1,242 @@
+"""The mapping as documents are read with it: a tree of nodes, and every field's FieldSpec by path."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
+from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.mapping.definition import Definition
+from graphdb.search.mapping.limits import MappingLimits
+from graphdb.search.mapping.readers import Read, reader_of
+from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES
+
+__all__ = ["AliasNode", "Analyzer", "Analyzers", "Compiled", "FieldNode", "Node", "ObjectNode", "compiled"]
+
+Tokens = Callable[[str], tuple[list[str], list[int]]]
+
+
+class Analyzer(Protocol):
+    """What is asked of an analyzer here."""
+
+    @property
+    def position_gap(self) -> int: ...
+    def tokens(self, text: str, /) -> tuple[list[str], list[int]]: ...
+
+
+class Normalizer(Protocol):
+    def normalize(self, text: str, /) -> str: ...
+
+
+class Analyzers(Protocol):
+    """The index's analyzers by name. Errors: illegal_argument_exception for a name that is not known."""
+
+    def analyzer(self, name: str, /) -> Analyzer: ...
+    def normalizer(self, name: str, /) -> Normalizer: ...
+
+
+@dataclass(slots=True)
+class FieldNode:
+    """column: the member of ParsedDocument that takes the values, None where they are checked only."""
+
+    spec: FieldSpec
+    column: str | None
+    read: Read
+    tokens: Tokens | None = None  # of text
+    gap: int = 0  # positions between two values of text
+    ignore_above: int | None = None
+    fields: tuple["FieldNode", ...] = ()
+    copy_to: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class AliasNode:
+    path: str
+    target: str
+
+
+@dataclass(slots=True)
+class ObjectNode:
+    """dynamic is what holds here, inherited or not."""
+
+    path: str  # empty at the root
+    dynamic: str
+    enabled: bool = True
+    is_nested: bool = False
+    nested: str | None = None  # path of the innermost nested object, this one too
+    in_parent: bool = False
+    in_root: bool = False
+    children: dict[str, "Node"] = field(default_factory=dict)
+
+
+Node = FieldNode | AliasNode | ObjectNode
+
+
+@dataclass(slots=True)
+class Compiled:
+    """specs has objects too (Storage.NONE), but no aliases; nodes are all of them by path."""
+
+    root: ObjectNode
+    specs: dict[str, FieldSpec]
+    nodes: dict[str, Node]
+    aliases: dict[str, str]
+
+
+def compiled(root: Definition, analyzers: Analyzers, limits: MappingLimits) -> Compiled:
+    """Errors: mapper_parsing_exception, illegal_argument_exception (unknown analyzers, limits)."""
+    build = _Build(analyzers, limits)
+    top = ObjectNode("", root.get("dynamic", "true"))
+    build.children(top, root["properties"], 1)
+    build.check()
+    return Compiled(top, build.specs, build.nodes, build.aliases)
+
+
+class _Build:
+    def __init__(self, analyzers: Analyzers, limits: MappingLimits) -> None:
+        self.specs: dict[str, FieldSpec] = {}
+        self.nodes: dict[str, Node] = {}
+        self.aliases: dict[str, str] = {}
+        self._analyzers, self._limits = analyzers, limits
+        self._default = self._first_known("default")
+        self._default_search = self._first_known("default_search", "default")
+
+    def _first_known(self, *names: str) -> str:
+        """The index's own default analyzer where its settings define one."""
+        for name in names:
+            try:
+                self._analyzers.analyzer(name)
+            except SearchError:
+                continue
+            return name
+        return "standard"
+
+    def check(self) -> None:
+        """What can be told only of the whole: limits, and what aliases and copies point at."""
+        limits = self._limits
+        if len(self.nodes) > limits.total_fields:
+            raise limits.exceeded("total fields", limits.total_fields)
+        nested = sum(isinstance(node, ObjectNode) and node.is_nested for node in self.nodes.values())
+        if nested > limits.nested_fields:
+            raise limits.exceeded("nested fields", limits.nested_fields)
+        for path, target in self.aliases.items():
+            if target in self.aliases or self.specs.get(target, _OBJECT_SPEC).type in OBJECT_TYPES:
+                raise mapper_parsing(
+                    f"Invalid [path] value [{target}] for field alias [{path}]: an alias must refer to an existing "
+                    "field in the mappings."
+                )
+
+    def children(self, parent: ObjectNode, properties: dict[str, Definition], depth: int) -> None:
+        for name, definition in properties.items():
+            path = f"{parent.path}.{name}" if parent.path else name
+            self._check_name(name, path, depth)
+            if definition["type"] in OBJECT_TYPES:
+                node: Node = self._object(definition, path, parent, depth)
+            elif definition["type"] == "alias":
+                node = AliasNode(path, definition["path"])
+                self.aliases[path] = definition["path"]
+            else:
+                node = self._field(definition, path, parent.nested)
+            parent.children[name] = self.nodes[path] = node
+
+    def _check_name(self, name: str, path: str, depth: int) -> None:
+        limits = self._limits
+        if depth > limits.depth:
+            raise limits.exceeded("mapping depth", limits.depth, f" due to object field [{path[:200]}]")
+        if len(name.encode("utf-16-le", "surrogatepass")) // 2 > limits.field_name_length:
+            raise illegal_argument(
+                f"Field name [{name[:200]}] is longer than the limit of [{limits.field_name_length}] characters"
+            )
+
+    def _object(self, definition: Definition, path: str, parent: ObjectNode, depth: int) -> ObjectNode:
+        is_nested = definition["type"] == "nested"
+        node = ObjectNode(
+            path,
+            definition.get("dynamic", parent.dynamic),
+            definition.get("enabled", True),
+            is_nested,
+            path if is_nested else parent.nested,
+            definition.get("include_in_parent", False),
+            definition.get("include_in_root", False),
+        )
+        self.specs[path] = FieldSpec(
+            path, definition["type"], Storage.NONE, indexed=False, doc_values=False, nested=node.nested
+        )
+        self.children(node, definition["properties"], depth + 1)
+        return node
+
+    def _field(self, definition: Definition, path: str, nested: str | None) -> FieldNode:
+        spec = self._spec(definition, path, nested)
+        self.specs[path] = spec
+        node = FieldNode(spec, _column(spec), reader_of(spec.type, path, spec.options))
+        node.ignore_above = spec.options.get("ignore_above")
+        node.copy_to = tuple(definition.get("copy_to", ()))
+        if spec.storage is Storage.TEXT:
+            analyzer = self._analyzers.analyzer(spec.analyzer)
+            gap = spec.options.get("position_increment_gap")
+            node.tokens, node.gap = analyzer.tokens, analyzer.position_gap if gap is None else gap
+        subs = []
+        for name, given in definition.get("fields", {}).items():
+            sub = self._field(given, f"{path}.{name}", nested)
+            self.nodes[sub.spec.path] = sub
+            subs.append(sub)
+        node.fields = tuple(subs)
+        return node
+
+    def _spec(self, definition: Definition, path: str, nested: str | None) -> FieldSpec:
+        kind = FIELD_TYPES[definition["type"]]
+        options = {
+            name: definition.get(name, parameter.default) for name, parameter in kind.parameters.items()
+        }
+        if kind.name == "dense_vector" and options["index"] and options["similarity"] is None:
+            options["similarity"] = "cosine"
+        if options.get("normalizer"):
+            options["normalize"] = self._normalizer(options["normalizer"], path)
+        analyzer, search_analyzer = self._analyzer_names(definition, kind.storage)
+        is_text = kind.storage is Storage.TEXT
+        return FieldSpec(
+            path,
+            kind.name,
+            kind.storage,
+            options.get("index", True) and kind.storage is not Storage.NONE,
+            not is_text and options.get("doc_values", kind.storage is not Storage.NONE),
+            analyzer,
+            search_analyzer,
+            nested,
+            options,
+        )
+
+    def _analyzer_names(self, definition: Definition, storage: Storage) -> tuple[str, str]:
+        if storage is not Storage.TEXT:
+            return "keyword", "keyword"
+        for name in ("analyzer", "search_analyzer", "search_quote_analyzer"):
+            if name in definition:
+                self._check_analyzer(definition[name])
+        if "analyzer" not in definition:
+            return self._default, definition.get("search_analyzer", self._default_search)
+        return definition["analyzer"], definition.get("search_analyzer", definition["analyzer"])
+
+    def _check_analyzer(self, name: str) -> None:
+        try:
+            self._analyzers.analyzer(name)
+        except SearchError:
+            raise illegal_argument(f"analyzer [{name}] has not been configured in mappings") from None
+
+    def _normalizer(self, name: str, path: str) -> Callable[[str], str]:
+        try:
+            return self._analyzers.normalizer(name).normalize
+        except SearchError:
+            raise mapper_parsing(
+                f"normalizer [{name}] not found for field [{path.rpartition('.')[2]}]"
+            ) from None
+
+
+_OBJECT_SPEC = FieldSpec("", "object", Storage.NONE)
+
+
+def _column(spec: FieldSpec) -> str | None:
+    """Where values go that can be searched or sorted by."""
+    if spec.storage is Storage.NONE:
+        return None
+    if spec.storage is Storage.VECTORS or spec.indexed or spec.doc_values:
+        return {Storage.TEXT: "texts"}.get(spec.storage, spec.storage.value)
+    return None

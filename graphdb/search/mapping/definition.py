@@ -1,0 +1,269 @@
+"""A mapping's JSON in its normal form: checked, names with dots expanded, nothing that only says a default.
+
+A field is `{"type": t, parameter: value ..., "fields": {...}}`, an object `{"type": "object" or "nested", "properties":
+{...}, ...}`; everything else in this package reads this form. Errors: mapper_parsing_exception.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
+from graphdb.search.mapping.date_formats import date_format
+from graphdb.search.mapping.templates import checked_templates
+from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, FieldType, boolean
+
+__all__ = ["Definition", "normalised"]
+
+Definition = dict[str, Any]
+
+DEPTH_MAX = 100
+"""Objects within objects that are read at all; the limit of the mapping is checked later."""
+
+_OBJECT_PARAMETERS = {"type", "properties", "dynamic", "enabled", "subobjects"}
+_NESTED_PARAMETERS = _OBJECT_PARAMETERS | {"include_in_parent", "include_in_root"}
+
+
+def normalised(body: Mapping[str, Any]) -> Definition:
+    """The root of a mapping."""
+    root: Definition = {"type": "object"}
+    for name, value in body.items():
+        read = _ROOT.get(name)
+        if read is None:
+            raise mapper_parsing(
+                f"Root mapping definition has unsupported parameters:  [{name[:100]} : {str(value)[:100]}]"
+            )
+        if value is not None:
+            root[name] = read(value)
+    root.setdefault("properties", {})
+    return root
+
+
+def _properties(value: Any, path: str = "", depth: int = 1) -> dict[str, Definition]:
+    """Sorted by name, as Elasticsearch shows them."""
+    if depth > DEPTH_MAX:
+        raise mapper_parsing(
+            f"Limit of mapping depth [{DEPTH_MAX}] has been exceeded due to object field [{path[:200]}]"
+        )
+    if value == []:
+        return {}
+    if not isinstance(value, dict):
+        raise mapper_parsing("Expected map for property [properties] on field but got something else")
+    properties: dict[str, Definition] = {}
+    for name, given in value.items():
+        parts = _parts(name)
+        full = f"{path}{name}"
+        if not isinstance(given, dict):
+            raise mapper_parsing(
+                f"Expected map for property [fields] on field [{full}] but got [{str(given)[:100]}]"
+            )
+        _put(properties, parts, _node(given, full, depth + len(parts)), full)
+    return dict(sorted(properties.items()))
+
+
+def _parts(name: str) -> list[str]:
+    parts = name.split(".")
+    if not name.strip():
+        raise mapper_parsing("field name cannot be an empty string")
+    if len(parts) > DEPTH_MAX or not all(part.strip() for part in parts):
+        raise mapper_parsing(f"field name cannot contain only the whitespace or empty parts: [{name[:200]}]")
+    return parts
+
+
+def _put(properties: dict[str, Definition], parts: list[str], node: Definition, full: str) -> None:
+    """`a.b` stands for b in the object a, which may be there already."""
+    *parents, last = parts
+    for parent in parents:
+        above = properties.setdefault(parent, {"type": "object", "properties": {}})
+        if above["type"] not in OBJECT_TYPES:
+            raise mapper_parsing(f"can't merge a non object mapping [{parent}] with an object mapping")
+        properties = above["properties"]
+    there = properties.get(last)
+    if there is not None and there["type"] in OBJECT_TYPES and node["type"] in OBJECT_TYPES:
+        properties[last] = there | node | {"properties": there["properties"] | node["properties"]}
+    elif there is not None:
+        raise mapper_parsing(f"Field [{full}] is defined more than once")
+    else:
+        properties[last] = node
+
+
+def _node(given: Mapping[str, Any], path: str, depth: int, multi: bool = False) -> Definition:
+    type_name = given.get("type")
+    if type_name is None:
+        if not set(given) & (_NESTED_PARAMETERS - {"type"}):
+            raise mapper_parsing(f"No type specified for field [{path.rpartition('.')[2]}]")
+        type_name = "object"
+    if type_name in OBJECT_TYPES:
+        return _object(given, str(type_name), path, depth)
+    if type_name == "alias":
+        return _alias(given, path)
+    kind = FIELD_TYPES.get(type_name) if isinstance(type_name, str) else None
+    if kind is None:
+        raise mapper_parsing(
+            f"The mapper type [{str(type_name)[:100]}] declared on field [{path}] does not exist. It might have been "
+            "created within a future version or requires a plugin to be installed. Check the documentation."
+        )
+    return _field(given, kind, path, multi)
+
+
+def _object(given: Mapping[str, Any], type_name: str, path: str, depth: int) -> Definition:
+    allowed = _NESTED_PARAMETERS if type_name == "nested" else _OBJECT_PARAMETERS
+    for name in given:
+        if name not in allowed:
+            raise mapper_parsing(
+                f"Mapping definition for [{path.rpartition('.')[2]}] has unsupported parameters:  "
+                f"[{name[:100]} : {str(given[name])[:100]}]"
+            )
+    node: Definition = {"type": type_name}
+    if given.get("dynamic") is not None:
+        node["dynamic"] = _dynamic(given["dynamic"])
+    if "enabled" in given and not boolean(given["enabled"]):
+        node["enabled"] = False
+    if "subobjects" in given and not boolean(given["subobjects"]):
+        raise mapper_parsing(f"[subobjects] must be [true] for the object mapping [{path}]")
+    for name in ("include_in_parent", "include_in_root"):
+        if name in given and boolean(given[name]):
+            node[name] = True
+    node["properties"] = _properties(given.get("properties") or {}, f"{path}.", depth)
+    return node
+
+
+def _alias(given: Mapping[str, Any], path: str) -> Definition:
+    if not isinstance(given.get("path"), str):
+        raise mapper_parsing(f"The [path] property must be specified for field [{path}].")
+    if unknown := set(given) - {"type", "path"}:
+        raise mapper_parsing(f"unknown parameter [{min(unknown)[:100]}] on mapper [{path}] of type [alias]")
+    return {"type": "alias", "path": given["path"]}
+
+
+def _field(given: Mapping[str, Any], kind: FieldType, path: str, multi: bool) -> Definition:
+    name = path.rpartition(".")[2]
+    node: Definition = {"type": kind.name}
+    for parameter, value in given.items():
+        if parameter == "type":
+            continue
+        if parameter == "fields":
+            node["fields"] = _multi_fields(value, kind, path, multi)
+        elif parameter == "copy_to":
+            node["copy_to"] = _copy_to(value, path, multi)
+        else:
+            _set(node, kind, name, parameter, value)
+    for parameter in kind.required:
+        if parameter not in node:
+            raise mapper_parsing(f"Field [{parameter}] is required")
+    if "search_analyzer" in node and "analyzer" not in node:
+        raise mapper_parsing(f"analyzer on field [{name}] must be set when search_analyzer is set")
+    if not node.get("fields", True):
+        del node["fields"]
+    return node
+
+
+def _set(node: Definition, kind: FieldType, name: str, parameter: str, value: Any) -> None:
+    """Check one parameter, and keep it unless it is the default."""
+    known = kind.parameters.get(parameter)
+    if known is None:
+        raise mapper_parsing(
+            f"unknown parameter [{parameter[:100]}] on mapper [{name}] of type [{kind.name}]"
+        )
+    if value is None:
+        if known.default is not None:
+            raise mapper_parsing(
+                f"[{parameter}] on mapper [{name}] of type [{kind.name}] must not have a [null] value"
+            )
+        return
+    try:
+        checked = known.check(value)
+    except SearchError as error:
+        reason = f"Failed to parse parameter [{parameter}] on mapper [{name}]: {error.reason}"
+        raise mapper_parsing(reason, error) from None
+    if checked != known.default:
+        node[parameter] = checked
+
+
+def _multi_fields(value: Any, kind: FieldType, path: str, multi: bool) -> dict[str, Definition]:
+    if multi:
+        raise mapper_parsing(f"Multi field [{path}] may not have [fields] of its own")
+    if value in ([], None):
+        return {}
+    if not isinstance(value, dict):
+        raise mapper_parsing(
+            f"expected map for property [fields] on field [{path}] but got [{str(value)[:100]}]"
+        )
+    if kind.name == "dense_vector":
+        raise mapper_parsing("Field [fields] is not allowed for a field of type [dense_vector]")
+    return {name: _multi_field(given, f"{path}.{name}") for name, given in sorted(value.items())}
+
+
+def _multi_field(given: Any, path: str) -> Definition:
+    name = path.rpartition(".")[2]
+    if not isinstance(given, dict) or not name.strip():
+        raise mapper_parsing(f"illegal field [{path}], only fields can be specified inside fields")
+    if "type" not in given:
+        raise mapper_parsing(f"no type specified for property [{name}]")
+    if given["type"] in (*OBJECT_TYPES, "alias", "dense_vector"):
+        raise mapper_parsing(f"Type [{given['type']}] cannot be used in multi field")
+    return _node(given, path, 1, multi=True)
+
+
+def _copy_to(value: Any, path: str, multi: bool) -> list[str]:
+    if multi:
+        raise mapper_parsing(
+            f"copy_to in multi fields is not allowed. Found the copy_to in field [{path}] which is within a multi field."
+        )
+    targets = value if isinstance(value, list) else [value]
+    if not all(isinstance(target, str) and target for target in targets):
+        raise mapper_parsing(f"[copy_to] of field [{path}] must be a field name, or an array of them")
+    if any("*" in target for target in targets):
+        raise mapper_parsing(f"[copy_to] of field [{path}] must not have a wildcard")
+    return list(targets)
+
+
+def _dynamic(value: Any) -> str:
+    text = str(value).lower() if isinstance(value, bool) else value
+    if text not in ("true", "false", "strict", "runtime"):
+        raise mapper_parsing(f"Could not convert [dynamic] to a value: [{str(value)[:100]}]")
+    return str(text)
+
+
+def _formats(value: Any) -> list[str]:
+    formats = value if isinstance(value, list) else [value]
+    try:
+        return [date_format(str(name)).source for name in formats if name != "none"]
+    except SearchError as error:
+        raise mapper_parsing(error.reason, error) from None
+
+
+def _flag(value: Any) -> bool:
+    try:
+        return boolean(value)
+    except SearchError as error:
+        raise mapper_parsing(error.reason, error) from None
+
+
+def _members(what: str, *allowed: str) -> Any:
+    def read(value: Any) -> Definition:
+        if not isinstance(value, dict):
+            raise mapper_parsing(f"[{what}] must be an object")
+        if unknown := set(value) - set(allowed):
+            raise mapper_parsing(f"unknown parameter [{min(unknown)[:100]}] on metadata field [{what}]")
+        return dict(value)
+
+    return read
+
+
+def _meta(value: Any) -> Definition:
+    if not isinstance(value, dict):
+        raise illegal_argument("[_meta] must be an object")
+    return value
+
+
+_ROOT: dict[str, Any] = {
+    "properties": _properties,
+    "dynamic": _dynamic,
+    "dynamic_templates": checked_templates,
+    "date_detection": _flag,
+    "numeric_detection": _flag,
+    "dynamic_date_formats": _formats,
+    "_source": _members("_source", "enabled", "includes", "excludes", "mode"),
+    "_routing": _members("_routing", "required"),
+    "_meta": _meta,
+}

@@ -1,0 +1,291 @@
+"""One JSON document through a compiled mapping: its values by path, and its nested objects."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.fields import ParsedDocument, TextTokens
+from graphdb.search.mapping.compiled import AliasNode, Compiled, FieldNode, Node, ObjectNode
+from graphdb.search.mapping.limits import MappingLimits
+from graphdb.search.mapping.points import points_of
+from graphdb.search.mapping.readers import text_of
+from graphdb.search.mapping.vectors import vector_of
+from graphdb.search.mapping.wildcards import flat
+
+__all__ = ["METADATA_FIELDS", "read_document"]
+
+METADATA_FIELDS = frozenset(
+    ["_id", "_index", "_source", "_routing", "_field_names", "_ignored", "_seq_no", "_version", "_doc_count", "_tier", "_nested_path"]
+)
+_PREVIEW_LENGTH_MAX = 1000
+
+
+def read_document(
+    mapping: Compiled, source: Mapping[str, Any], doc_id: str | None, limits: MappingLimits
+) -> tuple[ParsedDocument, bool]:
+    """The document, and whether it has fields that dynamic mapping should see first: then it is incomplete.
+
+    Errors: document_parsing_exception.
+    """
+    for name in METADATA_FIELDS.intersection(source):
+        raise _document_error(
+            f"Field [{name}] is a metadata field and cannot be added inside a document. Use the index API "
+            "request parameters."
+        )
+    reading = _Reading(mapping, doc_id, limits)
+    reading.members(mapping.root, source, reading.root)
+    return reading.root, reading.has_unknown
+
+
+class _Reading:
+    """scopes: the document that fields of each nested path go to at this moment; that of None is the root."""
+
+    def __init__(self, mapping: Compiled, doc_id: str | None, limits: MappingLimits) -> None:
+        self.root = ParsedDocument()
+        self.has_unknown = False
+        self._mapping, self._limits = mapping, limits
+        self._name = "document" if doc_id is None else f"document with id '{doc_id}'"
+        self._scopes: dict[str | None, ParsedDocument] = {None: self.root}
+        self._nested_objects = 0
+
+    def members(self, node: ObjectNode, value: Mapping[str, Any], out: ParsedDocument) -> None:
+        for name, member in value.items():
+            child = node.children.get(name)
+            if child is not None:
+                self._member(child, name, member, out)
+            elif "." in name:
+                head, _, rest = name.partition(".")
+                self.members(_only(node, head), {head: {rest: member}}, out)
+            elif node.dynamic in ("true", "strict") and member is not None and member != []:
+                self.has_unknown = True
+
+    def _member(self, node: Node, name: str, value: Any, out: ParsedDocument) -> None:
+        if isinstance(node, FieldNode):
+            self._field_and_copies(node, value, out)
+        elif isinstance(node, ObjectNode):
+            if node.enabled:
+                self._objects(node, name, value, out)
+        else:
+            raise self._alias_error(node)
+
+    def _objects(self, node: ObjectNode, name: str, value: Any, out: ParsedDocument) -> None:
+        for item in flat(value):
+            if item is None:
+                continue
+            if not isinstance(item, dict):
+                raise _document_error(
+                    f"object mapping for [{node.path}] tried to parse field [{name}] as object, but found a "
+                    "concrete value"
+                )
+            if node.is_nested:
+                self._nested(node, item, out)
+            else:
+                self.members(node, item, out)
+
+    def _nested(self, node: ObjectNode, value: Mapping[str, Any], out: ParsedDocument) -> None:
+        self._nested_objects += 1
+        limit = self._limits.nested_objects
+        if self._nested_objects > limit:
+            raise _document_error(
+                f"The number of nested documents has exceeded the allowed limit of [{limit}]. This limit can be "
+                "set by changing the [index.mapping.nested_objects.limit] index level setting."
+            )
+        child = ParsedDocument()
+        out.children.append((node.path, child))
+        self._scopes[node.path] = child
+        self.members(node, value, child)
+        if node.in_parent:
+            self._absorb(child, out)
+        if node.in_root and not (node.in_parent and out is self.root):
+            self._absorb(child, self.root)
+
+    def _absorb(self, child: ParsedDocument, out: ParsedDocument) -> None:
+        """include_in_parent and include_in_root: the fields once more, outside."""
+        for path, tokens in child.texts.items():
+            node = self._mapping.nodes[path]
+            assert isinstance(node, FieldNode)
+            first = tokens.positions[0] if tokens.positions else 0
+            shifted = [position - first for position in tokens.positions]
+            _append(out, path, tokens.terms, shifted, tokens.length, node.gap)
+        for column in ("terms", "ints", "floats", "points"):
+            for path, values in getattr(child, column).items():
+                getattr(out, column).setdefault(path, []).extend(values)
+
+    def _field_and_copies(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
+        self._field(node, value, out)
+        for path in node.copy_to if value is not None else ():
+            target = self._mapping.nodes.get(path)
+            scope = self._scopes.get(target.spec.nested) if isinstance(target, FieldNode) else None
+            if isinstance(target, FieldNode) and scope is not None:
+                self._field(target, value, scope)
+            elif target is None:
+                self.has_unknown |= self._mapping.root.dynamic in ("true", "strict")
+
+    def _field(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
+        type_name = node.spec.type
+        if type_name == "dense_vector":
+            self._vector(node, value, out)
+        elif type_name == "geo_point":
+            self._points(node, value, out)
+        elif type_name == "flattened":
+            self._flattened(node, value, out)
+        elif type(value) is list:
+            for item in flat(value):
+                self._value(node, item, out)
+        else:
+            self._value(node, value, out)
+
+    def _value(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
+        """One value of one field and of its multi-fields."""
+        given = node.spec.options.get("null_value") if value is None else value
+        if given is not None:
+            try:
+                self._store(node, given, out)
+            except SearchError as error:
+                self._malformed(node, given, error, out)
+        for sub in node.fields:
+            self._field(sub, value, out)
+
+    def _store(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
+        path = node.spec.path
+        if (
+            node.ignore_above is not None
+            and len(value if isinstance(value, str) else text_of(value)) > node.ignore_above
+        ):
+            out.ignored.append(path)
+            return
+        stored = node.read(value)
+        if stored is None or node.column is None:
+            return
+        if node.tokens is not None:
+            terms, positions = node.tokens(stored)
+            _append(out, path, terms, positions, _length(positions), node.gap)
+            return
+        column = getattr(out, node.column)
+        if path in column:
+            column[path].append(stored)
+        else:
+            column[path] = [stored]
+
+    def _malformed(self, node: FieldNode, value: Any, error: SearchError, out: ParsedDocument) -> None:
+        """Left out where the field says so, else the document's end."""
+        if node.spec.options.get("ignore_malformed"):
+            if node.spec.path not in out.ignored:
+                out.ignored.append(node.spec.path)
+            return
+        raise self._field_error(node, value, error)
+
+    def _points(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
+        given = node.spec.options["null_value"] if value is None else value
+        if given is not None:
+            try:
+                points = points_of(given, node.spec.path, node.spec.options["ignore_z_value"])
+            except SearchError as error:
+                self._malformed(node, given, error, out)
+            else:
+                if points and node.column is not None:
+                    out.points.setdefault(node.spec.path, []).extend(points)
+        for sub in node.fields:
+            if sub.spec.type == "geo_point":
+                self._field(sub, value, out)
+
+    def _vector(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
+        if value is None:
+            return
+        path, options = node.spec.path, node.spec.options
+        if options["dims"] is None:
+            self.has_unknown = True
+            return
+        try:
+            if path in out.vectors:
+                raise illegal_argument(
+                    f"Field [{path}] of type [dense_vector] can't be used in multivalued fields"
+                )
+            out.vectors[path] = vector_of(
+                value, path, options["dims"], options["similarity"], options["element_type"], self._name
+            )
+        except SearchError as error:
+            raise self._field_error(node, value, error) from None
+
+    def _flattened(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
+        """The leaves as keywords: all under the field, and each under the field and its key."""
+        for item in flat(value):
+            if item is None:
+                continue
+            try:
+                if not isinstance(item, dict):
+                    raise illegal_argument("Failed to parse object: expecting token of type [START_OBJECT]")
+                self._leaves(node, item, node.spec.path, out, 1)
+            except SearchError as error:
+                raise self._field_error(node, value, error) from None
+
+    def _leaves(
+        self, node: FieldNode, value: Mapping[str, Any], path: str, out: ParsedDocument, depth: int
+    ) -> None:
+        options = node.spec.options
+        if depth > options["depth_limit"]:
+            raise illegal_argument(
+                f"The provided [flattened] field [{node.spec.path}] exceeds the maximum depth limit of "
+                f"[{options['depth_limit']}]."
+            )
+        for key, member in value.items():
+            for item in flat(member):
+                leaf = options["null_value"] if item is None else item
+                if isinstance(leaf, dict):
+                    self._leaves(node, leaf, f"{path}.{key}", out, depth + 1)
+                elif leaf is not None and len(text := text_of(leaf)) <= options["ignore_above"]:
+                    out.terms.setdefault(node.spec.path, []).append(text)
+                    out.terms.setdefault(f"{path}.{key}", []).append(text)
+
+    def _field_error(self, node: FieldNode, value: Any, cause: SearchError) -> SearchError:
+        preview = _java_text(value)
+        return _document_error(
+            f"failed to parse field [{node.spec.path}] of type [{node.spec.type}] in {self._name}. "
+            f"Preview of field's value: '{preview}'",
+            cause,
+        )
+
+    def _alias_error(self, node: AliasNode) -> SearchError:
+        cause = illegal_argument(f"Cannot write to a field alias [{node.path}].")
+        return _document_error(f"failed to parse field [{node.path}] of type [alias] in {self._name}", cause)
+
+
+def _only(node: ObjectNode, name: str) -> ObjectNode:
+    """The object with a single member: what `name.rest` may reach."""
+    child = node.children.get(name)
+    children = {} if child is None else {name: child}
+    return ObjectNode(node.path, node.dynamic, nested=node.nested, children=children)
+
+
+def _append(
+    out: ParsedDocument, path: str, terms: list[str], positions: list[int], length: int, gap: int
+) -> None:
+    """Add one value's tokens after those that are there."""
+    there = out.texts.get(path)
+    if there is None:
+        out.texts[path] = TextTokens(terms, positions, length)
+        return
+    start = (there.positions[-1] if there.positions else -1) + gap + 1
+    there.terms.extend(terms)
+    there.positions.extend([start + position for position in positions])
+    there.length += length
+
+
+def _length(positions: list[int]) -> int:
+    """Tokens that do not stand on the position of the one before; positions ascend."""
+    return len(set(positions))
+
+
+def _java_text(value: Any) -> str:
+    """How Java shows what JSON holds: `{a=1, b=[x, y]}`; its beginning."""
+    if isinstance(value, dict):
+        text = "{" + ", ".join(f"{key}={_java_text(item)}" for key, item in list(value.items())[:100]) + "}"
+    elif isinstance(value, list):
+        text = "[" + ", ".join(_java_text(item) for item in value[:100]) + "]"
+    else:
+        text = "null" if value is None else text_of(value)
+    return text[:_PREVIEW_LENGTH_MAX]
+
+
+def _document_error(reason: str, cause: SearchError | None = None) -> SearchError:
+    return SearchError("document_parsing_exception", reason, 400, None, cause)

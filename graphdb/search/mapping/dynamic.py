@@ -1,0 +1,177 @@
+"""Dynamic mapping: what a document's unknown fields add to the mapping.
+
+A document is walked beside the mapping's normal form; what is not there yet gets a definition by the dynamic
+templates, or by the kind of its JSON value. The result is merged like any other update.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.mapping.date_formats import DEFAULT_FORMAT, date_format
+from graphdb.search.mapping.definition import Definition, normalised
+from graphdb.search.mapping.limits import MappingLimits
+from graphdb.search.mapping.numbers import parse_number
+from graphdb.search.mapping.templates import template_mapping
+from graphdb.search.mapping.types import OBJECT_TYPES
+from graphdb.search.mapping.vectors import DIMS_MAX
+from graphdb.search.mapping.wildcards import flat
+
+__all__ = ["DEFAULT_DATE_FORMATS", "dynamic_update"]
+
+DEFAULT_DATE_FORMATS = (DEFAULT_FORMAT, "yyyy/MM/dd HH:mm:ss||yyyy/MM/dd||epoch_millis")
+_VECTOR_DIMS_MIN = 128
+"""Arrays of at least so many fractions are taken for a vector, as Elasticsearch does since 8.11."""
+
+_IGNORE_ABOVE = 256
+
+
+def dynamic_update(root: Definition, source: Mapping[str, Any], limits: MappingLimits) -> Definition:
+    """The root of an update in normal form; its properties are empty where nothing is new.
+
+    Errors: strict_dynamic_mapping_exception, document_parsing_exception (bad names),
+    illegal_argument_exception (limits).
+    """
+    walk = _Walk(root, limits)
+    walk.members(root, walk.update, source, "", root.get("dynamic", "true"), 1)
+    return walk.update
+
+
+class _Walk:
+    """update grows beside root; of an object it may hold only the new members."""
+
+    def __init__(self, root: Definition, limits: MappingLimits) -> None:
+        self.update: Definition = {"type": "object", "properties": {}}
+        self._root, self._limits = root, limits
+        self._templates = root.get("dynamic_templates", [])
+
+    def members(
+        self,
+        known: Definition,
+        new: Definition,
+        value: Mapping[str, Any],
+        path: str,
+        dynamic: str,
+        depth: int,
+    ) -> None:
+        """The members of one object; known and new are its definitions in the mapping and in the update."""
+        for name, member in value.items():
+            head, dot, rest = name.partition(".")
+            if not head.strip() or (dot and not rest):
+                raise SearchError("document_parsing_exception", _bad_name(name))
+            for item in self._items(member) if not dot else [{rest: member}]:
+                self._member(known, new, head, item, path, dynamic, depth)
+
+    def _items(self, value: Any) -> list[Any]:
+        """An array without objects is one item: it may be a vector."""
+        of_scalars = isinstance(value, list) and not any(isinstance(item, dict | list) for item in value)
+        return [value] if of_scalars else [item for item in flat(value) if item is not None]
+
+    def _member(
+        self, known: Definition, new: Definition, name: str, value: Any, path: str, dynamic: str, depth: int
+    ) -> None:
+        full = f"{path}{name}"
+        old = known["properties"].get(name)
+        fresh = new["properties"].get(name)
+        definition = fresh if old is None else old
+        if definition is None:
+            if dynamic == "strict" and value is not None:
+                raise _strict(name, path.rstrip("."))
+            if dynamic != "true":
+                return
+            fresh = definition = self._new(name, full, value, depth)
+            if fresh is None:
+                return
+            new["properties"][name] = fresh
+        if definition["type"] not in OBJECT_TYPES:
+            self._field(definition, new, name, value)
+        elif isinstance(value, dict) and definition.get("enabled", True):
+            if fresh is None:
+                fresh = new["properties"][name] = {"type": definition["type"], "properties": {}}
+            self.members(
+                old or fresh, fresh, value, f"{full}.", definition.get("dynamic", dynamic), depth + 1
+            )
+
+    def _field(self, definition: Definition, new: Definition, name: str, value: Any) -> None:
+        """What a field that is known may still need: its dimensions, and the targets of copy_to."""
+        if definition["type"] == "dense_vector" and "dims" not in definition and isinstance(value, list):
+            new["properties"][name] = definition | {"dims": len(value)}
+        for target in definition.get("copy_to", ()):
+            nested: Any = value
+            for part in reversed(target.split(".")):
+                nested = {part: nested}
+            self.members(self._root, self.update, nested, "", self._root.get("dynamic", "true"), 1)
+
+    def _new(self, name: str, path: str, value: Any, depth: int) -> Definition | None:
+        """The definition of a field that is not known; None where nothing can be told, or is to be indexed."""
+        if len(name.encode("utf-16-le")) // 2 > self._limits.field_name_length:
+            raise illegal_argument(
+                f"Field name [{name[:200]}] is longer than the limit of [{self._limits.field_name_length}] characters"
+            )
+        if depth > self._limits.depth:
+            raise self._limits.exceeded(
+                "mapping depth", self._limits.depth, f" due to object field [{path[:200]}]"
+            )
+        first = next((item for item in flat(value) if item is not None), None)
+        if first is None:
+            return None
+        match_type, default = self._guess(first)
+        found = template_mapping(self._templates, name, path, match_type)
+        if found is not None:
+            return None if "runtime" in found else _single(name, found)
+        if match_type == "double" and _is_vector(value):
+            return {"type": "dense_vector", "dims": len(value)}
+        return default
+
+    def _guess(self, value: Any) -> tuple[str, Definition]:
+        """What dynamic templates call a JSON value, and the definition that it gets without one."""
+        if isinstance(value, dict):
+            return "object", {"type": "object", "properties": {}}
+        if isinstance(value, bool):
+            return "boolean", {"type": "boolean"}
+        if isinstance(value, int):
+            return "long", {"type": "long"}
+        if isinstance(value, float):
+            return "double", {"type": "float"}
+        return self._guess_text(str(value))
+
+    def _guess_text(self, text: str) -> tuple[str, Definition]:
+        number = parse_number(text)
+        if number is not None and self._root.get("numeric_detection", False):
+            return ("long", {"type": "long"}) if isinstance(number, int) else ("double", {"type": "float"})
+        # A number is too likely to be no date, though `epoch_millis` would read it.
+        if number is None and self._root.get("date_detection", True):
+            for source in self._root.get("dynamic_date_formats", DEFAULT_DATE_FORMATS):
+                if date_format(source).reads(text):
+                    return "date", {"type": "date"} | ({"format": source} if source != DEFAULT_FORMAT else {})
+        keyword = {"type": "keyword", "ignore_above": _IGNORE_ABOVE}
+        return "string", {"type": "text", "fields": {"keyword": keyword}}
+
+
+def _single(name: str, mapping: Definition) -> Definition:
+    """A template's mapping of one field in normal form."""
+    body: Definition = normalised({"properties": {name: mapping}})["properties"][name]
+    return body
+
+
+def _is_vector(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and _VECTOR_DIMS_MIN <= len(value) <= DIMS_MAX
+        and all(type(item) is float for item in value)
+    )
+
+
+def _strict(name: str, parent: str) -> SearchError:
+    return SearchError(
+        "strict_dynamic_mapping_exception",
+        f"mapping set to strict, dynamic introduction of [{name}] within [{parent or '_doc'}] is not allowed",
+    )
+
+
+def _bad_name(name: str) -> str:
+    if not name:
+        return "field name cannot be an empty string"
+    if not name.strip():
+        return "field name cannot contain only whitespace"
+    return f"field name starting or ending with a [.] makes object resolution ambiguous: [{name[:200]}]"

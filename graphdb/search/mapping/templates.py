@@ -1,0 +1,135 @@
+"""Dynamic templates: which mapping a new field gets, by its name and what JSON it is."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from graphdb.search.errors import mapper_parsing
+from graphdb.search.mapping.wildcards import wildcard_match
+
+__all__ = ["MATCH_TYPES", "checked_templates", "template_mapping"]
+
+MATCH_TYPES = {
+    "string": "text",
+    "long": "long",
+    "double": "float",
+    "boolean": "boolean",
+    "date": "date",
+    "object": "object",
+    "binary": "binary",
+}
+"""What `match_mapping_type` may say, and the type that a field gets where the template names none."""
+
+TEMPLATES_MAX = 1000
+_NAME_LENGTH_MAX = 128  # longer names match no regular expression
+_REPEATS_MAX = 4
+_REPEAT = re.compile(r"[*+{]")
+_CRITERIA = ("match", "unmatch", "path_match", "path_unmatch", "match_mapping_type", "unmatch_mapping_type")
+_MEMBERS = {*_CRITERIA, "match_pattern", "mapping", "runtime"}
+
+
+def checked_templates(value: Any) -> list[dict[str, Any]]:
+    """The array `dynamic_templates`, of objects with one member each. Errors: mapper_parsing_exception."""
+    if not isinstance(value, list) or len(value) > TEMPLATES_MAX:
+        raise mapper_parsing("Dynamic template syntax error. An array of named objects is expected.")
+    for entry in value:
+        if not isinstance(entry, dict) or len(entry) != 1:
+            raise mapper_parsing("A dynamic template must be defined with a name")
+        ((name, template),) = entry.items()
+        _check(name, template)
+    return list(value)
+
+
+def template_mapping(
+    templates: list[dict[str, Any]], name: str, path: str, match_type: str
+) -> dict[str, Any] | None:
+    """The mapping that the first fitting template gives a field; name is the last part of path. None where none
+    fits. `{"runtime": ...}` is the answer of a template that maps to a runtime field, which is not indexed.
+    """
+    for entry in templates:
+        (template,) = entry.values()
+        if _fits(template, name, path, match_type):
+            if "runtime" in template:
+                return {"runtime": template["runtime"]}
+            mapping: dict[str, Any] = _filled(template["mapping"], name, MATCH_TYPES[match_type])
+            return mapping if "type" in mapping else {"type": MATCH_TYPES[match_type], **mapping}
+    return None
+
+
+def _check(name: str, template: Any) -> None:
+    if not isinstance(template, dict):
+        raise mapper_parsing(f"Dynamic template [{name[:100]}] must be an object")
+    if unknown := set(template) - _MEMBERS:
+        raise mapper_parsing(f"Illegal dynamic template parameter: [{min(unknown)[:100]}]")
+    if not any(key in template for key in _CRITERIA):
+        raise mapper_parsing(f"template [{name[:100]}] must have match, path_match or match_mapping_type set")
+    if not isinstance(template.get("mapping", template.get("runtime")), dict):
+        raise mapper_parsing(f"template [{name[:100]}] must have either mapping or runtime set")
+    for key in ("match_mapping_type", "unmatch_mapping_type"):
+        for match_type in _listed(template, key):
+            if match_type not in MATCH_TYPES and match_type != "*":
+                raise mapper_parsing(
+                    f"No field type matched on [{match_type}], possible values are "
+                    f"[{', '.join(kind for kind in MATCH_TYPES)}]"
+                )
+    if template.get("match_pattern", "simple") not in ("simple", "regex"):
+        raise mapper_parsing(f"No matching pattern matched on [{str(template['match_pattern'])[:100]}]")
+    if template.get("match_pattern") == "regex":
+        for key in ("match", "unmatch"):
+            for pattern in _listed(template, key):
+                _regex(pattern)
+
+
+def _listed(template: Mapping[str, Any], key: str) -> list[str]:
+    value = template.get(key, [])
+    return [str(item) for item in (value if isinstance(value, list) else [value])]
+
+
+@lru_cache(maxsize=512)
+def _regex(pattern: str) -> re.Pattern[str]:
+    """Only such as end soon: few repetitions, and none of a group."""
+    if (
+        len(pattern) > _NAME_LENGTH_MAX
+        or re.search(r"\)[*+{]", pattern)
+        or len(_REPEAT.findall(pattern)) > _REPEATS_MAX
+    ):
+        raise mapper_parsing(f"Pattern [{pattern[:100]}] of type [regex] is too complex")
+    try:
+        return re.compile(pattern)
+    except re.error:
+        raise mapper_parsing(
+            f"Pattern [{pattern}] of type [regex] is invalid. Cannot create dynamic template."
+        ) from None
+
+
+def _fits(template: Mapping[str, Any], name: str, path: str, match_type: str) -> bool:
+    regex = template.get("match_pattern") == "regex"
+    checks = (("match", name, regex), ("path_match", path, False))
+    types = _listed(template, "match_mapping_type")
+    return (
+        all(key not in template or _any(template, key, text, as_regex) for key, text, as_regex in checks)
+        and not _any(template, "unmatch", name, regex)
+        and not _any(template, "path_unmatch", path, False)
+        and (not types or "*" in types or match_type in types)
+        and match_type not in _listed(template, "unmatch_mapping_type")
+    )
+
+
+def _any(template: Mapping[str, Any], key: str, text: str, regex: bool) -> bool:
+    patterns = _listed(template, key)
+    if regex:
+        return len(text) <= _NAME_LENGTH_MAX and any(_regex(pattern).fullmatch(text) for pattern in patterns)
+    return any(wildcard_match(pattern, text) for pattern in patterns)
+
+
+def _filled(value: Any, name: str, type_name: str) -> Any:
+    """A mapping with `{name}` and `{dynamic_type}` filled in, in names and values."""
+    if isinstance(value, str):
+        filled = value.replace("{name}", name)
+        return filled.replace("{dynamic_type}", type_name).replace("{dynamicType}", type_name)
+    if isinstance(value, dict):
+        return {_filled(key, name, type_name): _filled(item, name, type_name) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, name, type_name) for item in value]
+    return value

@@ -1,0 +1,211 @@
+"""The table of field types: how each is stored, and which parameters it takes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphdb.search.errors import illegal_argument
+from graphdb.search.fields import Storage
+from graphdb.search.mapping.date_formats import DEFAULT_FORMAT, date_format
+from graphdb.search.mapping.vectors import DIMS_MAX, SIMILARITIES, VECTOR_INDEX_TYPES
+
+__all__ = ["FIELD_TYPES", "OBJECT_TYPES", "FieldType", "Parameter", "boolean"]
+
+Check = Callable[[Any], Any]
+OBJECT_TYPES = ("object", "nested")
+INT_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """default is what counts where it is not given; check returns the value in its normal form or raises
+    illegal_argument_exception; only updatable ones may change in an existing field.
+    """
+
+    default: Any
+    check: Check
+    updatable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """required: parameters that must be given."""
+
+    name: str
+    storage: Storage
+    parameters: Mapping[str, Parameter]
+    required: tuple[str, ...] = field(default=())
+
+
+def boolean(value: Any) -> bool:
+    """True and false, also as strings."""
+    if value is True or value == "true":
+        return True
+    if value is False or value == "false":
+        return False
+    raise illegal_argument(
+        f"Failed to parse value [{str(value)[:100]}] as only [true] or [false] are allowed."
+    )
+
+
+def _anything(value: Any) -> Any:
+    return value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise illegal_argument(f"expected a string but got [{str(value)[:100]}]")
+    return str(value)
+
+
+def _integer(low: int, high: int = INT_MAX) -> Check:
+    def check(value: Any) -> int:
+        try:
+            number = int(str(value)[:20])
+        except ValueError:
+            raise illegal_argument(f'For input string: "{str(value)[:100]}"') from None
+        if not low <= number <= high:
+            raise illegal_argument(f"value [{number}] must be in the range [{low}, {high}]")
+        return number
+
+    return check
+
+
+def _one_of(*choices: str) -> Check:
+    def check(value: Any) -> str:
+        if value not in choices:
+            raise illegal_argument(
+                f"Unknown value [{str(value)[:100]}]; accepted values are [{', '.join(choices)}]"
+            )
+        return str(value)
+
+    return check
+
+
+def _format(value: Any) -> str:
+    return date_format(_text(value)).source
+
+
+def _scaling_factor(value: Any) -> float:
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else 0
+    if not 0 < number < float("inf"):
+        raise illegal_argument(f"[scaling_factor] must be a positive number, got [{str(value)[:100]}]")
+    return float(number)
+
+
+def _dims(value: Any) -> int:
+    number = value if isinstance(value, int) and not isinstance(value, bool) else -1
+    if not 1 <= number <= DIMS_MAX:
+        raise illegal_argument(
+            f"The number of dimensions should be in the range [1, {DIMS_MAX}] but was [{str(value)[:100]}]"
+        )
+    return number
+
+
+def _index_options(value: Any) -> dict[str, Any]:
+    """Of a dense_vector; the members but `type` are numbers that the vector index reads."""
+    if not isinstance(value, dict) or "type" not in value:
+        raise illegal_argument("[index_options] requires field [type] to be configured")
+    if value["type"] not in VECTOR_INDEX_TYPES:
+        raise illegal_argument(f"Unsupported index options type [{str(value['type'])[:100]}]")
+    limits = {"m": (2, 512), "ef_construction": (1, 3200)}
+    for name in value:
+        if name not in ("type", "m", "ef_construction", "confidence_interval", "rescore_vector"):
+            raise illegal_argument(
+                f"Mapping definition for [index_options] has unsupported parameters: [{name[:50]}]"
+            )
+    return value | {name: _integer(*limits[name])(value[name]) for name in limits if name in value}
+
+
+_FLAG, _UPDATABLE_FLAG = Parameter(False, boolean), Parameter(False, boolean, True)
+_INDEXED = {"index": Parameter(True, boolean), "store": _FLAG}
+_COLUMN = _INDEXED | {"doc_values": Parameter(True, boolean)}
+_COMMON = {"meta": Parameter(None, _anything, True), "copy_to": Parameter((), _anything, True)}
+_MALFORMED = {"ignore_malformed": _UPDATABLE_FLAG}
+_NULL = {"null_value": Parameter(None, _anything)}
+_ORDINALS = {"eager_global_ordinals": _UPDATABLE_FLAG}
+_LONG_TERMS = {"ignore_above": Parameter(INT_MAX, _integer(0), True)}
+_TEXT_OPTIONS = _one_of("docs", "freqs", "positions", "offsets")
+_TERM_VECTORS = _one_of(
+    "no", "yes", "with_positions", "with_offsets", "with_positions_offsets", "with_positions_payloads",
+    "with_positions_offsets_payloads",
+)  # fmt: skip
+_ANALYZERS = {
+    "analyzer": Parameter(None, _text),
+    "search_analyzer": Parameter(None, _text, True),
+    "search_quote_analyzer": Parameter(None, _text, True),
+}
+_TEXT = _INDEXED | _ANALYZERS | _ORDINALS | {
+    "norms": Parameter(True, boolean, True),
+    "index_options": Parameter("positions", _TEXT_OPTIONS),
+    "fielddata": _UPDATABLE_FLAG,
+    "fielddata_frequency_filter": Parameter(None, _anything, True),
+    "index_phrases": _FLAG,
+    "index_prefixes": Parameter(None, _anything),
+    "position_increment_gap": Parameter(None, _integer(0)),
+    "similarity": Parameter(None, _text),
+    "term_vector": Parameter("no", _TERM_VECTORS),
+}  # fmt: skip
+_KEYWORD = _COLUMN | _NULL | _LONG_TERMS | _ORDINALS | {
+    "normalizer": Parameter(None, _text),
+    "norms": _UPDATABLE_FLAG,
+    "index_options": Parameter("docs", _one_of("docs", "freqs")),
+    "similarity": Parameter(None, _text),
+    "split_queries_on_whitespace": _UPDATABLE_FLAG,
+    "time_series_dimension": _FLAG,
+}  # fmt: skip
+_NUMBER = _COLUMN | _NULL | _MALFORMED | {
+    "coerce": Parameter(True, boolean, True),
+    "time_series_metric": Parameter(None, _text),
+    "time_series_dimension": _FLAG,
+}  # fmt: skip
+_DATE = _COLUMN | _NULL | _MALFORMED | {
+    "format": Parameter(DEFAULT_FORMAT, _format),
+    "locale": Parameter("en", _text, True),
+}  # fmt: skip
+_VECTOR = {
+    "dims": Parameter(None, _dims),
+    "element_type": Parameter("float", _one_of("float", "byte")),
+    "index": Parameter(True, boolean),
+    "similarity": Parameter(None, _one_of(*SIMILARITIES)),
+    "index_options": Parameter(None, _index_options, True),
+}
+_FLATTENED = _COLUMN | _NULL | _LONG_TERMS | _ORDINALS | {
+    "depth_limit": Parameter(20, _integer(0, 100), True),
+    "index_options": Parameter("docs", _one_of("docs", "freqs")),
+    "similarity": Parameter(None, _text),
+    "split_queries_on_whitespace": _UPDATABLE_FLAG,
+}  # fmt: skip
+
+
+def _table() -> dict[str, FieldType]:
+    ints, floats = ("byte", "short", "integer", "long", "unsigned_long"), ("half_float", "float", "double")
+    scaled = _NUMBER | {"scaling_factor": Parameter(None, _scaling_factor)}
+    types = [
+        FieldType("text", Storage.TEXT, _TEXT),
+        FieldType("match_only_text", Storage.TEXT, _ANALYZERS),
+        FieldType("keyword", Storage.TERMS, _KEYWORD),
+        FieldType("wildcard", Storage.TERMS, _NULL | _LONG_TERMS),
+        *(FieldType(name, Storage.INTS, _NUMBER) for name in ints),
+        *(FieldType(name, Storage.FLOATS, _NUMBER) for name in floats),
+        FieldType("scaled_float", Storage.FLOATS, scaled, ("scaling_factor",)),
+        FieldType("boolean", Storage.INTS, _COLUMN | _NULL | _MALFORMED),
+        FieldType("date", Storage.INTS, _DATE),
+        FieldType("date_nanos", Storage.INTS, _DATE),
+        FieldType("ip", Storage.TERMS, _COLUMN | _NULL | _MALFORMED),
+        FieldType(
+            "geo_point",
+            Storage.POINTS,
+            _COLUMN | _NULL | _MALFORMED | {"ignore_z_value": Parameter(True, boolean, True)},
+        ),
+        FieldType("dense_vector", Storage.VECTORS, _VECTOR),
+        FieldType("flattened", Storage.TERMS, _FLATTENED),
+        FieldType("binary", Storage.NONE, {"store": _FLAG, "doc_values": _FLAG}),
+    ]
+    return {
+        kind.name: FieldType(kind.name, kind.storage, {**kind.parameters, **_COMMON}, kind.required)
+        for kind in types
+    }
+
+
+FIELD_TYPES = _table()

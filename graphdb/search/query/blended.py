@@ -1,0 +1,59 @@
+"""A term looked for in several fields as though they were one, as `cross_fields` does.
+
+Every field counts the documents of the field where the term is most frequent, and one more for each field where
+it is rarer, so that where a word happens to be rare does not decide. Source: Elasticsearch's BlendedTermQuery.
+"""
+
+from dataclasses import dataclass
+
+from graphdb.search.query.compound import DisMaxQuery
+from graphdb.search.query.explanation import Explanation
+from graphdb.search.query.searcher import Searcher
+from graphdb.search.query.term_queries import TermQuery
+from graphdb.search.query.tree import Matches, Query
+from graphdb.search.segment import Bools, Leaf
+
+__all__ = ["BlendedQuery"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlendedQuery(Query):
+    """The best field's score and tie_breaker of the others'. fields are (path, boost)."""
+
+    fields: tuple[tuple[str, float], ...]
+    term: str
+    tie_breaker: float = 0.0
+
+    def rewritten(self, searcher: Searcher) -> Query:
+        """The terms with their blended numbers of documents, in this searcher."""
+        return searcher.keep(("blended", self), lambda: self._blend(searcher))
+
+    def _blend(self, searcher: Searcher) -> Query:
+        own = {path: searcher.doc_freq(path, self.term) for path, _ in self.fields}
+        statistics = {path: searcher.statistics(path) for path, _ in self.fields}
+        limit = min(searcher.max_doc, *(of_field.total_terms for of_field in statistics.values()))
+        blended = dict(own)
+        shared = previous = max(own.values())
+        for path in sorted(own, key=lambda path: -own[path]):
+            if not own[path]:
+                break
+            shared += own[path] < previous
+            blended[path] = min(statistics[path].doc_count, limit, shared)
+            previous = own[path]
+        terms = tuple(
+            TermQuery(path=path, term=self.term, boost=boost, doc_freq=blended[path]) for path, boost in self.fields
+        )
+        return DisMaxQuery(queries=terms, tie_breaker=self.tie_breaker) if len(terms) > 1 else terms[0]
+
+    def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
+        return self.rewritten(searcher).matches(leaf, searcher, boost * self.boost)
+
+    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
+        return self.rewritten(searcher).mask(leaf, searcher)
+
+    def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
+        return self.rewritten(searcher).explain(leaf, doc, searcher, boost * self.boost)
+
+    def text(self) -> str:
+        terms = [f"{path}:{self.term}" + (f"^{boost}" if boost != 1 else "") for path, boost in self.fields]
+        return f"blended(terms:[{', '.join(terms)}])"

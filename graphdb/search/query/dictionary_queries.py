@@ -1,0 +1,185 @@
+"""Queries that choose terms of a dictionary: prefix, wildcard, regexp, a range. Every match scores the boost."""
+
+import itertools
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphdb.search.query import kernels
+from graphdb.search.query.regexp import Regexp
+from graphdb.search.query.searcher import Searcher
+from graphdb.search.query.term_codes import ANY, ANY_STRING, Codes
+from graphdb.search.query.tree import Matches, Query
+from graphdb.search.segment import Bools, Leaf, Longs, TermDictionary
+
+__all__ = [
+    "DictionaryQuery",
+    "PrefixQuery",
+    "RegexpQuery",
+    "TermRangeQuery",
+    "WildcardQuery",
+    "prefix_range",
+]
+
+FEW = 32  # so many postings are walked one by one rather than every document's ordinals
+
+
+def prefix_range(dictionary: TermDictionary, prefix: str) -> tuple[int, int]:
+    """The numbers of the terms that begin with a prefix: [start, stop)."""
+    stop = len(dictionary)
+    last = len(prefix)
+    while last and ord(prefix[last - 1]) == 0x10FFFF:
+        last -= 1
+    if last:
+        following = ord(prefix[last - 1]) + 1
+        after = chr(0xE000 if 0xD800 <= following <= 0xDFFF else following)
+        stop = dictionary.lower_bound(prefix[: last - 1] + after)
+    return dictionary.lower_bound(prefix), stop
+
+
+@dataclass(frozen=True, kw_only=True)
+class DictionaryQuery(Query):
+    """Any of the terms of a text or keyword field that `chosen` chooses."""
+
+    path: str
+
+    @abstractmethod
+    def chosen(self, leaf: Leaf, dictionary: TermDictionary, searcher: Searcher) -> Longs:
+        """The numbers of the terms, ascending."""
+
+    def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
+        return Matches(self.mask(leaf, searcher), None, boost * self.boost)
+
+    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
+        mask = np.zeros(leaf.segment.size, dtype=np.bool_)
+        text, keyword = leaf.segment.text(self.path), leaf.segment.terms(self.path)
+        if text is not None:
+            for number in self.chosen(leaf, text.dictionary, searcher).tolist():
+                mask[text.postings(number)[0]] = True
+        elif keyword is not None:
+            numbers = self.chosen(leaf, keyword.dictionary, searcher)
+            if len(numbers) > FEW:
+                wanted = np.zeros(len(keyword.dictionary), dtype=np.bool_)
+                wanted[numbers] = True
+                return kernels.any_in(keyword.ordinals.terms, keyword.ordinals.starts, wanted)
+            for number in numbers.tolist():
+                mask[keyword.postings(number)] = True
+        return mask
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrefixQuery(DictionaryQuery):
+    """Terms that begin with a prefix."""
+
+    prefix: str
+
+    def chosen(self, leaf: Leaf, dictionary: TermDictionary, searcher: Searcher) -> Longs:
+        return np.arange(*prefix_range(dictionary, self.prefix), dtype=np.int64)
+
+    def text(self) -> str:
+        return f"{self.path}:{self.prefix}*"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WildcardQuery(DictionaryQuery):
+    """Terms that match a pattern: `?` is any character, `*` any string, a backslash takes both literally.
+
+    shown is the pattern as it was given.
+    """
+
+    pattern: tuple[int, ...]  # code points, ANY and ANY_STRING
+    shown: str
+    case_insensitive: bool = False
+
+    @classmethod
+    def of(cls, path: str, pattern: str, case_insensitive: bool = False) -> "WildcardQuery":
+        """Parse a pattern as it is written."""
+        parts: list[int] = []
+        escaped = False
+        for character in pattern.lower() if case_insensitive else pattern:
+            if escaped or character not in "\\*?":
+                parts.append(ord(character))
+                escaped = False
+            elif character == "\\":
+                escaped = True
+            elif character == "?":
+                parts.append(ANY)
+            elif parts[-1:] != [ANY_STRING]:
+                parts.append(ANY_STRING)
+        if escaped:
+            parts.append(ord("\\"))
+        return cls(path=path, pattern=tuple(parts), shown=pattern, case_insensitive=case_insensitive)
+
+    @classmethod
+    def literal(cls, path: str, term: str, then_any: bool = False) -> "WildcardQuery":
+        """One term, or those that begin with it, in whatever case."""
+        pattern = (*map(ord, term.lower()), *([ANY_STRING] if then_any else []))
+        return cls(path=path, pattern=pattern, shown=term + "*" * then_any, case_insensitive=True)
+
+    def _pattern(self) -> Codes:
+        return np.array(self.pattern, dtype=np.uint32)
+
+    def chosen(self, leaf: Leaf, dictionary: TermDictionary, searcher: Searcher) -> Longs:
+        start, stop = 0, len(dictionary)
+        codes = searcher.codes(leaf, self.path, dictionary)
+        if self.case_insensitive:
+            codes = searcher.keep(("lower", leaf.segment.name, self.path), codes.lowered)
+        else:
+            literal = itertools.takewhile(lambda code: code < ANY, self.pattern)
+            start, stop = prefix_range(dictionary, "".join(map(chr, literal)))
+        return start + np.flatnonzero(codes.glob(self._pattern(), start, stop))
+
+    def text(self) -> str:
+        return f"{self.path}:{self.shown}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegexpQuery(DictionaryQuery):
+    """Terms that a regular expression matches from end to end."""
+
+    pattern: str
+    case_insensitive: bool = False
+    all_syntax: bool = True
+
+    def chosen(self, leaf: Leaf, dictionary: TermDictionary, searcher: Searcher) -> Longs:
+        regexp = searcher.keep(
+            ("regexp", self), lambda: Regexp(self.pattern, self.case_insensitive, self.all_syntax)
+        )
+        start, stop = prefix_range(dictionary, regexp.prefix)
+        terms = enumerate(dictionary.terms(start, stop), start)
+        return np.array([number for number, term in terms if regexp.matches(term)], dtype=np.int64)
+
+    def text(self) -> str:
+        return f"{self.path}:/{self.pattern}/"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TermRangeQuery(DictionaryQuery):
+    """Terms between two others, in the order of their code points; None is no bound.
+
+    shown is how a range of other than plain texts is printed.
+    """
+
+    low: str | None
+    high: str | None
+    with_low: bool = True
+    with_high: bool = True
+    shown: str | None = None
+
+    def chosen(self, leaf: Leaf, dictionary: TermDictionary, searcher: Searcher) -> Longs:
+        start, stop = 0, len(dictionary)
+        if self.low is not None:
+            start = dictionary.lower_bound(self.low)
+            start += not self.with_low and dictionary.find(self.low) >= 0
+        if self.high is not None:
+            stop = dictionary.lower_bound(self.high)
+            stop += self.with_high and dictionary.find(self.high) >= 0
+        return np.arange(start, max(start, stop), dtype=np.int64)
+
+    def text(self) -> str:
+        if self.shown is not None:
+            return f"{self.path}:{self.shown}"
+        low, high = self.low or "*", self.high or "*"
+        opening, closing = "[" if self.with_low else "{", "]" if self.with_high else "}"
+        return f"{self.path}:{opening}{low} TO {high}{closing}"

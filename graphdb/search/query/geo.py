@@ -1,0 +1,195 @@
+"""`geo_distance` and `geo_bounding_box`: documents by a point in them."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.fields import Storage
+from graphdb.search.mapping.points import point_of
+from graphdb.search.query.clause import Clause, malformed
+from graphdb.search.query.context import QueryContext
+from graphdb.search.query.kernels import any_within
+from graphdb.search.query.parsers import ClauseParser, Parse
+from graphdb.search.query.searcher import Searcher
+from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
+from graphdb.search.segment import Doubles, Leaf
+
+__all__ = ["PARSERS", "BoundingBoxQuery", "DistanceQuery", "distances_m", "meters"]
+
+EARTH_RADIUS_M = 6_371_008.7714  # the mean radius
+METERS = {
+    "mm": 0.001, "millimeters": 0.001, "cm": 0.01, "centimeters": 0.01, "m": 1.0, "meters": 1.0,
+    "km": 1000.0, "kilometers": 1000.0, "in": 0.0254, "inch": 0.0254, "ft": 0.3048, "feet": 0.3048,
+    "yd": 0.9144, "yards": 0.9144, "mi": 1609.344, "miles": 1609.344,
+    "nmi": 1852.0, "NM": 1852.0, "nauticalmiles": 1852.0,
+}  # fmt: skip
+
+
+def meters(distance: Any, unit: str = "m") -> float:
+    """A distance such as 12, "12" or "12km" in metres; unit is that of one without its own."""
+    found = re.fullmatch(r"\s*([0-9.eE+-]*[0-9.])\s*([A-Za-z]*)\s*", str(distance))
+    try:
+        if found is None:
+            raise ValueError
+        value = float(found[1]) * METERS.get(found[2] or unit, math.nan)
+    except ValueError:
+        raise malformed(f"failed to parse distance [{distance}]") from None
+    if not value >= 0:
+        raise illegal_argument(f"distance must be greater than zero, and of a known unit, got [{distance}]")
+    return value
+
+
+def distances_m(latitudes: Doubles, longitudes: Doubles, latitude: float, longitude: float) -> Doubles:
+    """Along the great circle, by the haversine formula; degrees in, metres out."""
+    from_lat, to_lat = np.radians(latitude), np.radians(latitudes)
+    half_lat, half_lon = (to_lat - from_lat) / 2, np.radians(longitudes - longitude) / 2
+    h = np.sin(half_lat) ** 2 + np.cos(from_lat) * np.cos(to_lat) * np.sin(half_lon) ** 2
+    result: Doubles = 2 * EARTH_RADIUS_M * np.arcsin(np.sqrt(np.minimum(h, 1)))
+    return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistanceQuery(Query):
+    """A point at most so far away; every match scores the boost."""
+
+    path: str
+    latitude: float
+    longitude: float
+    distance_m: float
+
+    def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
+        column = leaf.segment.points(self.path)
+        if column is None:
+            return Matches(np.zeros(leaf.segment.size, dtype=np.bool_))
+        away = distances_m(column.latitudes, column.longitudes, self.latitude, self.longitude)
+        return Matches(any_within(away, column.starts) <= self.distance_m, None, boost * self.boost)
+
+    def text(self) -> str:
+        return f"{self.path}:{self.latitude},{self.longitude} +/- {self.distance_m} meters"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundingBoxQuery(Query):
+    """A point in a box, which crosses the date line where left is more than right; every match scores the boost."""
+
+    path: str
+    top: float
+    left: float
+    bottom: float
+    right: float
+
+    def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
+        column = leaf.segment.points(self.path)
+        if column is None:
+            return Matches(np.zeros(leaf.segment.size, dtype=np.bool_))
+        east, west = column.longitudes >= self.left, column.longitudes <= self.right
+        inside = (east & west) if self.left <= self.right else (east | west)
+        inside &= (column.latitudes >= self.bottom) & (column.latitudes <= self.top)
+        outside = np.where(inside, 0.0, np.inf)
+        return Matches(any_within(outside, column.starts) == 0, None, boost * self.boost)
+
+    def text(self) -> str:
+        return f"{self.path}:[{self.bottom},{self.left} TO {self.top},{self.right}]"
+
+
+def _read(
+    kind: str, body: Mapping[str, Any], others: tuple[str, ...], context: QueryContext
+) -> tuple[str, Any, Clause, bool]:
+    """(field, what is said of it, the other members, whether the field is a point's)."""
+    fields = [key for key in body if key not in (*others, "boost", "_name")]
+    if not fields:
+        raise malformed(f"[{kind}] failed to parse: no field name")
+    if len(fields) > 1:
+        raise malformed(f"[{kind}] query doesn't support multiple fields, found [{fields[0]}] and [{fields[1]}]")
+    clause = Clause(kind, {key: value for key, value in body.items() if key != fields[0]})
+    ignore = clause.flag("ignore_unmapped", False)
+    spec = context.mapping.field(fields[0])
+    if spec is None and not ignore:
+        raise context.failed(f"failed to find geo field [{fields[0]}]")
+    if spec is not None and spec.storage is not Storage.POINTS:
+        raise context.failed(f"Field [{fields[0]}] is of unsupported type [{spec.type}] for [{kind}] query")
+    return fields[0], body[fields[0]], clause, spec is not None
+
+
+def _distance(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
+    others = ("distance", "unit", "distance_type", "validation_method", "ignore_unmapped")
+    path, given, clause, known = _read("geo_distance", body, others, context)
+    distance = clause.take("distance")
+    unit = clause.word("unit", "m")
+    clause.choice("distance_type", "arc", ("arc", "plane"))
+    clause.ignore("validation_method")
+    clause.done()
+    if distance is None:
+        raise malformed("geo_distance requires 'distance' to be specified")
+    if not known:
+        return MatchNoneQuery(boost=clause.boost, name=clause.name)
+    latitude, longitude = _point(given, path)
+    return DistanceQuery(
+        path=path,
+        latitude=latitude,
+        longitude=longitude,
+        distance_m=meters(distance, unit),
+        boost=clause.boost,
+        name=clause.name,
+    )
+
+
+def _point(given: Any, path: str) -> tuple[float, float]:
+    try:
+        return point_of(given, path)
+    except SearchError as error:
+        raise malformed(f"failed to parse geo_point for [{path}]: {error.reason}") from None
+
+
+def _bounding_box(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
+    path, given, clause, known = _read(
+        "geo_bounding_box", body, ("type", "validation_method", "ignore_unmapped"), context
+    )
+    clause.ignore("type", "validation_method")
+    clause.done()
+    top, left, bottom, right = _box(given, path)
+    if top < bottom:
+        raise illegal_argument(f"top is below bottom corner: {top} vs. {bottom}")
+    if not known:
+        return MatchNoneQuery(boost=clause.boost, name=clause.name)
+    return BoundingBoxQuery(
+        path=path, top=top, left=left, bottom=bottom, right=right, boost=clause.boost, name=clause.name
+    )
+
+
+def _box(given: Any, path: str) -> tuple[float, float, float, float]:
+    """(top, left, bottom, right) from corners, sides, or `BBOX (left, right, top, bottom)`."""
+    if not isinstance(given, Mapping):
+        raise malformed(f"failed to parse bounding box for [{path}]")
+    if "wkt" in given:
+        numbers = re.findall(r"[-+0-9.eE]+", str(given["wkt"]).upper().removeprefix("BBOX"))
+        if len(numbers) != 4:
+            raise malformed(f"failed to parse WKT bounding box for [{path}]")
+        left, right, top, bottom = (_degrees(number) for number in numbers)
+    elif {"top_left", "bottom_right"} <= set(given):
+        (top, left), (bottom, right) = _point(given["top_left"], path), _point(given["bottom_right"], path)
+    elif {"top_right", "bottom_left"} <= set(given):
+        (top, right), (bottom, left) = _point(given["top_right"], path), _point(given["bottom_left"], path)
+    elif {"top", "left", "bottom", "right"} <= set(given):
+        top, left, bottom, right = (_degrees(given[side]) for side in ("top", "left", "bottom", "right"))
+    else:
+        raise malformed(f"failed to parse bounding box for [{path}]: top, left, bottom and right are needed")
+    return top, left, bottom, right
+
+
+def _degrees(value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise malformed(f"[geo_bounding_box] not a number of degrees: [{value}]") from None
+    if not math.isfinite(number):
+        raise malformed(f"[geo_bounding_box] not a number of degrees: [{value}]")
+    return number
+
+
+PARSERS: dict[str, ClauseParser] = {"geo_bounding_box": _bounding_box, "geo_distance": _distance}

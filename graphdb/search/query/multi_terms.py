@@ -1,0 +1,152 @@
+"""The clauses that stand for many terms: `prefix`, `wildcard`, `regexp`, `fuzzy`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphdb.search.errors import illegal_argument
+from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.query.clause import Clause, field_clause
+from graphdb.search.query.context import QueryContext
+from graphdb.search.query.dictionary_queries import PrefixQuery, RegexpQuery, WildcardQuery
+from graphdb.search.query.exact import unmapped
+from graphdb.search.query.fuzzy import FuzzyQuery, edits_of
+from graphdb.search.query.number_queries import ExistsQuery
+from graphdb.search.query.parsers import ClauseParser, Parse
+from graphdb.search.query.regexp import Regexp
+from graphdb.search.query.term_queries import KeywordQuery, TermQuery
+from graphdb.search.query.tree import Query, boosted
+
+__all__ = ["PARSERS", "prefix_on", "regexp_on", "wildcard_on"]
+
+
+def _texts_only(spec: FieldSpec, kind: str, context: QueryContext) -> None:
+    if spec.storage not in (Storage.TEXT, Storage.TERMS) or spec.type == "ip":
+        raise context.failed(
+            f"Can only use {kind} queries on keyword, text and wildcard fields - not on [{spec.path}] "
+            f"which is of type [{spec.type}]"
+        )
+
+
+def _normalized(spec: FieldSpec, value: str, context: QueryContext) -> str:
+    """As a keyword's normalizer writes it."""
+    normalizer = spec.options.get("normalizer")
+    return value if normalizer is None else context.analyzers.normalizer(str(normalizer)).normalize(value)
+
+
+def prefix_on(path: str, value: str, context: QueryContext, case_insensitive: bool = False) -> Query:
+    """Terms of a field that begin with a value."""
+    spec = context.mapping.field(path)
+    if spec is None:
+        return unmapped(path)
+    _texts_only(spec, "prefix", context)
+    value = _normalized(spec, value, context)
+    if case_insensitive:
+        return WildcardQuery.literal(path, value, then_any=True)
+    return PrefixQuery(path=path, prefix=value)
+
+
+def wildcard_on(path: str, value: str, context: QueryContext, case_insensitive: bool = False) -> Query:
+    """Terms of a field that a pattern matches; `*` alone means that the field exists."""
+    spec = context.mapping.field(path)
+    if spec is None:
+        return unmapped(path)
+    _texts_only(spec, "wildcard", context)
+    if value and not value.strip("*"):
+        return ExistsQuery(paths=(path,))
+    return WildcardQuery.of(path, _normalized(spec, value, context), case_insensitive)
+
+
+def regexp_on(
+    path: str, value: str, context: QueryContext, case_insensitive: bool = False, all_syntax: bool = True
+) -> Query:
+    """Terms of a field that a regular expression matches; fails where it is too long or none."""
+    if len(value) > context.max_regex_length:
+        raise illegal_argument(
+            f"The length of regex [{len(value)}] used in the Regexp Query request has exceeded the allowed "
+            f"maximum of [{context.max_regex_length}]. This maximum can be set by changing the "
+            "[index.max_regex_length] index level setting."
+        )
+    spec = context.mapping.field(path)
+    if spec is None:
+        return unmapped(path)
+    _texts_only(spec, "regexp", context)
+    Regexp(value, case_insensitive, all_syntax)
+    return RegexpQuery(
+        path=path, pattern=value, case_insensitive=case_insensitive, all_syntax=all_syntax
+    )
+
+
+def _read(kind: str, body: Mapping[str, Any]) -> tuple[str, str, Clause]:
+    path, clause = field_clause(kind, body, "value")
+    old_name = clause.take("wildcard") if kind == "wildcard" else clause.take("prefix")
+    value = clause.take("value", old_name)
+    if value is None:
+        raise illegal_argument("value cannot be null")
+    if isinstance(value, dict | list):
+        clause.refuse("value", value)
+    clause.ignore("rewrite")
+    return path, str(value).lower() if isinstance(value, bool) else str(value), clause
+
+
+def _prefix(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
+    path, value, clause = _read("prefix", body)
+    fold = clause.flag("case_insensitive", False)
+    clause.done()
+    return boosted(prefix_on(path, value, context, fold), clause.boost, clause.name)
+
+
+def _wildcard(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
+    path, value, clause = _read("wildcard", body)
+    fold = clause.flag("case_insensitive", False)
+    clause.done()
+    return boosted(wildcard_on(path, value, context, fold), clause.boost, clause.name)
+
+
+def _regexp(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
+    path, value, clause = _read("regexp", body)
+    fold = clause.flag("case_insensitive", False)
+    flags = clause.word("flags", "ALL").upper().split("|")
+    clause.ignore("max_determinized_states", "flags_value")
+    clause.done()
+    query = regexp_on(path, value, context, fold, "NONE" not in flags)
+    return boosted(query, clause.boost, clause.name)
+
+
+def _fuzzy(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
+    path, value, clause = _read("fuzzy", body)
+    fuzziness = clause.word("fuzziness", "AUTO")
+    prefix_length = clause.integer("prefix_length", 0)
+    max_expansions = clause.integer("max_expansions", 50)
+    transpositions = clause.flag("transpositions", True)
+    clause.done()
+    if prefix_length < 0:
+        raise illegal_argument("prefixLength cannot be negative")
+    if not 0 < max_expansions <= context.max_clause_count:
+        raise illegal_argument(f"maxExpansions must be between 1 and {context.max_clause_count}")
+    spec = context.mapping.field(path)
+    if spec is None:
+        return boosted(unmapped(path), clause.boost, clause.name)
+    _texts_only(spec, "fuzzy", context)
+    query: Query
+    edits = edits_of(fuzziness, value)
+    if edits:
+        query = FuzzyQuery(
+            path=path,
+            term=value,
+            edits=edits,
+            prefix_length=prefix_length,
+            max_expansions=max_expansions,
+            transpositions=transpositions,
+        )
+    else:
+        kind = TermQuery if spec.storage is Storage.TEXT else KeywordQuery
+        query = kind(path=path, term=value)
+    return boosted(query, clause.boost, clause.name)
+
+
+PARSERS: dict[str, ClauseParser] = {
+    "fuzzy": _fuzzy,
+    "prefix": _prefix,
+    "regexp": _regexp,
+    "wildcard": _wildcard,
+}

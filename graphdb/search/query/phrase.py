@@ -1,0 +1,166 @@
+"""Phrases: terms of a text field one after another, or nearly so; any place may have several alternatives."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphdb.search.query.bool_query import BoolQuery
+from graphdb.search.query.dictionary_queries import prefix_range
+from graphdb.search.query.explanation import Explanation, explained, no_match
+from graphdb.search.query.kernels import find_sorted
+from graphdb.search.query.phrase_kernels import exact_frequencies, sloppy_frequencies
+from graphdb.search.query.searcher import Searcher
+from graphdb.search.query.similarity import idf, idf_explained, score_explained, term_weight
+from graphdb.search.query.term_queries import TermQuery, bm25_scores
+from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
+from graphdb.search.segment import Bools, Floats, Ints, Leaf, Longs, TextIndex
+
+__all__ = ["PhrasePrefixQuery", "PhraseQuery"]
+
+PHRASE_FREQUENCY = "phraseFreq={}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhraseQuery(Query):
+    """One or more terms for each place; offsets are the places, ascending, gaps of stop words included."""
+
+    path: str
+    places: tuple[tuple[str, ...], ...]
+    offsets: tuple[int, ...]
+    slop: int = 0
+
+    def _idf(self, searcher: Searcher) -> np.float32:
+        """The sum over all terms that there are, in doubles."""
+        count = searcher.statistics(self.path).doc_count
+        freqs = [searcher.doc_freq(self.path, term) for terms in self.places for term in terms]
+        return np.float32(sum(float(idf(n, count)) for n in freqs if n))
+
+    def frequencies(self, leaf: Leaf) -> Floats:
+        """How often the phrase is in each document of a leaf."""
+        freqs = np.zeros(leaf.segment.size, dtype=np.float32)
+        index = leaf.segment.text(self.path)
+        if index is None:
+            return freqs
+        places = [_place(index, terms) for terms in self.places]
+        docs = places[0][0]
+        for other, _, _ in places[1:]:
+            docs = docs[find_sorted(docs, other) >= 0]
+        if len(docs):
+            freqs[docs] = self._counted(docs, places)
+        return freqs
+
+    def _counted(self, docs: Ints, places: "list[tuple[Ints, Ints, Ints]]") -> Floats:
+        starts = np.zeros((len(docs), len(places)), dtype=np.int64)
+        stops = np.zeros_like(starts)
+        base = 0
+        for number, (its_docs, its_starts, positions) in enumerate(places):
+            rows = find_sorted(docs, its_docs)
+            starts[:, number] = its_starts[rows] + base
+            stops[:, number] = its_starts[rows + 1] + base
+            base += len(positions)
+        positions = np.concatenate([positions for _, _, positions in places])
+        offsets = np.array(self.offsets, dtype=np.int64)
+        if not self.slop:
+            return exact_frequencies(starts, stops, positions, offsets)
+        return sloppy_frequencies(starts, stops, positions, offsets, self._groups(), self.slop)
+
+    def _groups(self) -> Longs:
+        """Places that share a term have the same number."""
+        groups = list(range(len(self.places)))
+        for later, terms in enumerate(self.places):
+            for earlier in range(later):
+                if set(terms) & set(self.places[earlier]):
+                    groups[later] = groups[earlier]
+                    break
+        return np.array(groups, dtype=np.int64)
+
+    def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
+        weight = term_weight(boost * self.boost, self._idf(searcher))
+        return bm25_scores(leaf, searcher, self.path, self.frequencies(leaf), weight)
+
+    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
+        return self.frequencies(leaf) > 0
+
+    def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
+        freq, index = float(self.frequencies(leaf)[doc]), leaf.segment.text(self.path)
+        if not freq or index is None:
+            return no_match("no matching phrase")
+        statistics = searcher.statistics(self.path)
+        terms = [term for terms in self.places for term in terms if searcher.doc_freq(self.path, term)]
+        parts = [idf_explained(searcher.doc_freq(self.path, term), statistics.doc_count) for term in terms]
+        inner = score_explained(
+            boost * self.boost,
+            explained(float(self._idf(searcher)), "idf, sum of:", parts),
+            explained(freq, PHRASE_FREQUENCY.format(freq)),
+            int(index.norms[doc]),
+            statistics,
+        )
+        text = f"weight({self.text()} in {doc}) [PerFieldSimilarity], result of:"
+        return explained(inner["value"], text, [inner])
+
+    def text(self) -> str:
+        shown = [terms[0] if len(terms) == 1 else f"({' '.join(terms)})" for terms in self.places]
+        return f'{self.path}:"{" ".join(shown)}"' + (f"~{self.slop}" if self.slop else "")
+
+
+def _place(index: TextIndex, terms: tuple[str, ...]) -> tuple[Ints, Ints, Ints]:
+    """(documents, starts, positions) of any of several terms."""
+    numbers = [number for number in map(index.dictionary.find, terms) if number >= 0]
+    if len(numbers) == 1:
+        return index.postings(numbers[0])[0], *index.positions(numbers[0])
+    keys = [np.zeros(0, dtype=np.int64)]
+    for number in numbers:
+        docs, freqs = index.postings(number)
+        _, positions = index.positions(number)
+        keys.append(np.repeat(docs.astype(np.int64), freqs) << 32 | positions)
+    merged = np.sort(np.concatenate(keys))
+    docs, starts = np.unique(merged >> 32, return_index=True)
+    positions = (merged & 0xFFFFFFFF).astype(np.int32)
+    return docs.astype(np.int32), np.append(starts, len(merged)).astype(np.int32), positions
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhrasePrefixQuery(Query):
+    """A phrase whose last place is any of the first max_expansions terms that begin with a prefix."""
+
+    path: str
+    places: tuple[tuple[str, ...], ...]
+    offsets: tuple[int, ...]
+    prefix: str
+    prefix_offset: int
+    slop: int = 0
+    max_expansions: int = 50
+
+    def rewritten(self, searcher: Searcher) -> Query:
+        """The phrase that it stands for, in this searcher."""
+        return searcher.keep(("phrase prefix", self), lambda: self._expanded(searcher))
+
+    def _expanded(self, searcher: Searcher) -> Query:
+        terms: dict[str, None] = {}
+        for _, dictionary in searcher.dictionaries(self.path):
+            start, stop = prefix_range(dictionary, self.prefix)
+            terms.update(dict.fromkeys(dictionary.terms(start, min(stop, start + self.max_expansions))))
+        last = tuple(sorted(terms)[: self.max_expansions])
+        if not last:
+            return MatchNoneQuery(reason=f"No terms supplied for {self.path}:{self.prefix}*")
+        if not self.places:
+            return BoolQuery(should=tuple(TermQuery(path=self.path, term=term) for term in last))
+        return PhraseQuery(
+            path=self.path,
+            places=(*self.places, last),
+            offsets=(*self.offsets, self.prefix_offset),
+            slop=self.slop,
+        )
+
+    def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
+        return self.rewritten(searcher).matches(leaf, searcher, boost * self.boost)
+
+    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
+        return self.rewritten(searcher).mask(leaf, searcher)
+
+    def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
+        return self.rewritten(searcher).explain(leaf, doc, searcher, boost * self.boost)
+
+    def text(self) -> str:
+        shown = [terms[0] if len(terms) == 1 else f"({' '.join(terms)})" for terms in self.places]
+        return f'{self.path}:"{" ".join([*shown, self.prefix])}*"' + (f"~{self.slop}" if self.slop else "")

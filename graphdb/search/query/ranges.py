@@ -1,0 +1,136 @@
+"""`range`: values between two bounds, of numbers, dates, keywords, texts and addresses."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from graphdb.search.errors import SearchError
+from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.mapping.addresses import address_term, network_terms
+from graphdb.search.mapping.values import range_of
+from graphdb.search.query.clause import Clause, field_clause, malformed
+from graphdb.search.query.context import QueryContext
+from graphdb.search.query.dictionary_queries import TermRangeQuery
+from graphdb.search.query.exact import unmapped
+from graphdb.search.query.number_queries import NumberRangeQuery
+from graphdb.search.query.parsers import ClauseParser, Parse
+from graphdb.search.query.tree import MatchNoneQuery, Query, boosted
+
+__all__ = ["PARSERS", "Bounds", "range_on"]
+
+LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
+
+
+class Bounds:
+    """(low, with_low, high, with_high); None is no bound."""
+
+    def __init__(self, low: Any = None, with_low: bool = True, high: Any = None, with_high: bool = True) -> None:
+        self.low, self.with_low, self.high, self.with_high = low, with_low, high, with_high
+
+
+def range_on(
+    path: str,
+    bounds: Bounds,
+    context: QueryContext,
+    time_zone: str | None = None,
+    format: str | None = None,
+) -> Query:
+    """The query for a range on one field; fails where a bound cannot be one of its values."""
+    spec = context.mapping.field(path)
+    if spec is None:
+        return unmapped(path)
+    if spec.type == "ip":
+        return _addresses(spec, bounds)
+    if spec.storage in (Storage.TEXT, Storage.TERMS):
+        low, high = (None if bound is None else str(bound) for bound in (bounds.low, bounds.high))
+        return TermRangeQuery(
+            path=path, low=low, high=high, with_low=bounds.with_low, with_high=bounds.with_high
+        )
+    if spec.storage in (Storage.INTS, Storage.FLOATS):
+        return _numbers(spec, bounds, context, time_zone, format)
+    raise context.failed(f"Field [{path}] of type [{spec.type}] does not support range queries")
+
+
+def _addresses(spec: FieldSpec, bounds: Bounds) -> Query:
+    """A network as a bound stands for its first or last address."""
+    low, high = (None if bound is None else str(bound) for bound in (bounds.low, bounds.high))
+    return TermRangeQuery(
+        path=spec.path,
+        low=None if low is None else network_terms(low)[0] if "/" in low else address_term(low),
+        high=None if high is None else network_terms(high)[1] if "/" in high else address_term(high),
+        with_low=bounds.with_low,
+        with_high=bounds.with_high,
+        shown=f"[{low or '*'} TO {high or '*'}]",
+    )
+
+
+def _numbers(
+    spec: FieldSpec, bounds: Bounds, context: QueryContext, time_zone: str | None, format: str | None
+) -> Query:
+    """A bound of a date rounds up where what it names is to be left behind (`gt`) or to be in (`lte`)."""
+    whole = spec.storage is Storage.INTS
+    low: float = LONG_MIN if whole else -math.inf
+    high: float = LONG_MAX if whole else math.inf
+    zone, now = time_zone, context.now_ms
+    if bounds.low is not None:
+        low = range_of(spec, bounds.low, not bounds.with_low, zone, format, now)
+        if not bounds.with_low:
+            low = low + 1 if whole and low == int(low) else _beyond(spec, low, math.inf)
+        low = math.ceil(low) if whole and math.isfinite(low) else low
+    if bounds.high is not None:
+        high = range_of(spec, bounds.high, bounds.with_high, zone, format, now)
+        if not bounds.with_high:
+            high = high - 1 if whole and high == int(high) else _beyond(spec, high, -math.inf)
+        high = math.floor(high) if whole and math.isfinite(high) else high
+    if low > high or (whole and (low > LONG_MAX or high < LONG_MIN)):
+        return MatchNoneQuery(reason="empty range")
+    if whole:
+        low, high = max(low, LONG_MIN), min(high, LONG_MAX)
+    return NumberRangeQuery(path=spec.path, low=low, high=high)
+
+
+def _beyond(spec: FieldSpec, bound: float, towards: float) -> float:
+    """The next number of a field of fractions after a bound; a bound between whole numbers stays."""
+    if spec.storage is Storage.INTS:
+        return bound
+    return math.nextafter(bound, towards)
+
+
+BOUNDS = {"gt": ("low", False), "gte": ("low", True), "lt": ("high", False), "lte": ("high", True)}
+
+
+def _bounds(clause: Clause) -> Bounds:
+    bounds = Bounds()
+    for old, side, sign in (("from", "low", "include_lower"), ("to", "high", "include_upper")):
+        setattr(bounds, side, clause.take(old))
+        setattr(bounds, f"with_{side}", clause.flag(sign, True))
+    for member, (side, included) in BOUNDS.items():
+        if member in clause:
+            setattr(bounds, side, clause.take(member))
+            setattr(bounds, f"with_{side}", included)
+        clause.ignore(member)
+    for value in (bounds.low, bounds.high):
+        if isinstance(value, dict | list):
+            clause.refuse(next(iter(BOUNDS)), value)
+    return bounds
+
+
+def _range(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
+    fields = [value for key, value in body.items() if key not in ("boost", "_name")]
+    if fields and not isinstance(fields[0], Mapping):
+        raise malformed(f"[range] query does not support [{next(iter(body))}]")
+    path, clause = field_clause("range", body, "gte")
+    bounds = _bounds(clause)
+    time_zone, format = clause.string("time_zone"), clause.string("format")
+    relation = clause.word("relation", "intersects")
+    clause.done()
+    if relation.lower() not in ("intersects", "contains", "within"):
+        raise malformed(f"{relation} is not a valid relation")
+    try:
+        query = range_on(path, bounds, context, time_zone, format)
+    except SearchError as error:
+        raise error if error.kind == "parse_exception" else context.failed(error.reason, error) from None
+    return boosted(query, clause.boost, clause.name)
+
+
+PARSERS: dict[str, ClauseParser] = {"range": _range}

@@ -1,0 +1,210 @@
+"""What hits are sorted by. Every key becomes an array that ascends where hits come first."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphdb.search.aggregations.columns import Columns, Numbers, Values
+from graphdb.search.aggregations.global_terms import GlobalTerms
+from graphdb.search.aggregations.scope import Scope
+from graphdb.search.aggregations.sources import json_number
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.mapping.date_formats import DateFormat
+from graphdb.search.query import Query
+from graphdb.search.results.modes import combined
+from graphdb.search.segment import Floats, Longs
+
+__all__ = ["ByDoc", "ByField", "ByScore", "Nesting", "SortColumn", "SortKey", "short_float"]
+
+_LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class SortColumn:
+    """order[i] is the place of document i; the least come first.
+
+    shown gives what the answer says of document i, and place the place that such a value has.
+    """
+
+    order: Numbers
+    shown: Callable[[int], Any]
+    place: Callable[[Any], float]
+
+
+class SortKey(ABC):
+    """One entry of `sort`."""
+
+    path: str
+
+    @abstractmethod
+    def column(self, scope: Scope, docs: Longs, scores: Floats | None) -> SortColumn:
+        """For these documents, which ascend; scores are theirs."""
+
+
+def short_float(value: Any) -> float:
+    """A number of 32 bits as the shortest decimal that means it, as Elasticsearch writes scores."""
+    return float(str(np.float32(value)))
+
+
+def _number(value: Any, path: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise _unreadable(value, path)
+    try:
+        return int(value) if isinstance(value, int) or str(value).lstrip("-").isdigit() else float(value)
+    except ValueError as error:
+        raise _unreadable(value, path) from error
+
+
+def _unreadable(value: Any, path: str) -> SearchError:
+    return illegal_argument(f"Failed to parse search_after value for field [{path}].")
+
+
+@dataclass(frozen=True, slots=True)
+class ByScore(SortKey):
+    """Descending unless asked otherwise."""
+
+    descending: bool = True
+    path: str = "_score"
+
+    def column(self, scope: Scope, docs: Longs, scores: Floats | None) -> SortColumn:
+        values = np.zeros(len(docs), np.float32) if scores is None else scores
+        sign = -1.0 if self.descending else 1.0
+        return SortColumn(
+            values * np.float32(sign),
+            lambda row: short_float(values[row]),
+            lambda value: float(np.float32(_number(value, self.path))) * sign,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ByDoc(SortKey):
+    """By document number: `_doc` and `_shard_doc`."""
+
+    descending: bool = False
+    path: str = "_doc"
+
+    def column(self, scope: Scope, docs: Longs, scores: Floats | None) -> SortColumn:
+        sign = -1 if self.descending else 1
+        return SortColumn(docs * sign, lambda row: int(docs[row]), lambda value: _number(value, self.path) * sign)
+
+
+@dataclass(frozen=True, slots=True)
+class Nesting:
+    """Values of the nested objects at a path, those that match a filter."""
+
+    path: str
+    filter: Query | None = None
+
+    def gather(self, scope: Scope, docs: Longs, read: Callable[[Longs], Values]) -> Values:
+        """What read gives for the objects, by the document of the top level that they are in."""
+        mask = scope.columns.at_path(self.path) & scope.live()
+        if self.filter is not None:
+            mask = mask & scope.matching(self.filter)
+        objects = np.flatnonzero(mask)
+        tops = scope.columns.roots[objects]
+        places = np.searchsorted(docs, tops)
+        known = places < len(docs)
+        known[known] = docs[places[known]] == tops[known]
+        values = read(objects[known])
+        rows = places[known][values.rows]
+        order = np.lexsort((values.data, rows))
+        return Values(rows[order], values.data[order])
+
+
+@dataclass(frozen=True, slots=True)
+class ByField(SortKey):
+    """By the values of a field. missing is `_first`, `_last`, or a value in its stored form."""
+
+    path: str
+    spec: FieldSpec
+    descending: bool = False
+    mode: str = "min"
+    missing: Any = "_last"
+    nesting: Nesting | None = None
+    pattern: DateFormat | None = None
+
+    def column(self, scope: Scope, docs: Longs, scores: Floats | None) -> SortColumn:
+        read = scope.columns.ordinals if self.spec.storage is Storage.TERMS else scope.columns.numbers
+        values = self._values(scope, docs, lambda these: read(self.spec, these))
+        rows, data = combined(values, self.mode)
+        if self.spec.storage is Storage.TERMS:
+            return self._terms(scope.columns, rows, data, len(docs))
+        return self._numbers(rows, data, len(docs))
+
+    def _values(self, scope: Scope, docs: Longs, read: Callable[[Longs], Values]) -> Values:
+        return read(docs) if self.nesting is None else self.nesting.gather(scope, docs, read)
+
+    @property
+    def _last(self) -> bool:
+        """Whether what is missing gets the greatest number (which comes last only if ascending)."""
+        return (self.missing == "_last") != self.descending
+
+    def _numbers(self, rows: Longs, data: Numbers, size: int) -> SortColumn:
+        whole = self.spec.storage is Storage.INTS
+        ends = (_LEAST, _GREATEST) if whole else (-np.inf, np.inf)
+        absent = ends[self._last] if self.missing in ("_first", "_last") else self.missing
+        values = np.full(size, absent, np.int64 if whole else np.float64)
+        values[rows] = data
+        order = values if not self.descending else (~values if whole else -values)
+        return SortColumn(order, lambda row: self._shown(values[row].item()), self._place)
+
+    def _shown(self, value: float) -> Any:
+        if self.pattern is not None:
+            return None if value in (_LEAST, _GREATEST) else self.pattern.write(int(value))
+        if self.spec.type in ("float", "half_float") and abs(value) != np.inf:
+            return short_float(value)
+        return value if isinstance(value, int) else json_number(value)
+
+    def _place(self, value: Any) -> float:
+        whole = self.spec.storage is Storage.INTS
+        if value is None:
+            number: float = (_GREATEST if self._last else _LEAST) if whole else (np.inf if self._last else -np.inf)
+        elif isinstance(value, bool):
+            number = int(value)
+        elif self.spec.type in ("date", "date_nanos") and isinstance(value, str) and not value.lstrip("-").isdigit():
+            number = self._date(value)
+        else:
+            number = _number(value, self.path)
+        if self.spec.type == "float":
+            number = float(np.float32(number))
+        if self.descending:
+            return -number - 1 if whole else -number
+        return number
+
+    def _date(self, value: str) -> int:
+        if self.pattern is None:
+            raise _unreadable(value, self.path)
+        return self.pattern.parse(value)
+
+    def _terms(self, columns: Columns, rows: Longs, data: Numbers, size: int) -> SortColumn:
+        """Places are twice the numbers of terms, so that others have room between them."""
+        dictionary = columns.dictionary(self.spec)
+        sign = -1 if self.descending else 1
+        end = 2 * len(dictionary) + 1
+        given = self.missing if self.missing not in ("_first", "_last") else None
+        absent = _between(dictionary, given) * sign if given is not None else (end if self.missing == "_last" else -end)
+        order, numbers = np.full(size, absent, np.int64), np.full(size, -1, np.int64)
+        order[rows], numbers[rows] = data * 2 * sign, data
+
+        def shown(row: int) -> str | None:
+            return dictionary.term(int(numbers[row])) if numbers[row] >= 0 else given
+
+        def place(value: Any) -> float:
+            if value is None:
+                return absent
+            if not isinstance(value, (str, int, float)):
+                raise _unreadable(value, self.path)
+            return _between(dictionary, str(value)) * sign
+
+        return SortColumn(order, shown, place)
+
+
+def _between(dictionary: GlobalTerms, term: str) -> int:
+    """The place of a term, odd where it is none of the dictionary."""
+    number = dictionary.lower_bound(term)
+    there = number < len(dictionary) and dictionary.term(number) == term
+    return 2 * number if there else 2 * number - 1

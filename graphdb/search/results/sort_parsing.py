@@ -1,0 +1,110 @@
+"""From the JSON under `sort` to sort keys."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphdb.search.aggregations.options import Options
+from graphdb.search.aggregations.sources import aggregatable
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.mapping.date_formats import date_format
+from graphdb.search.mapping.values import term_of
+from graphdb.search.query import QueryContext, parse_query
+from graphdb.search.results.geo_sort import parse_geo_distance
+from graphdb.search.results.modes import MODES
+from graphdb.search.results.sort_keys import ByDoc, ByField, ByScore, Nesting, SortKey
+
+__all__ = ["parse_sort"]
+
+KEYS_MAX = 100
+_STORAGES = {
+    "keyword": Storage.TERMS, "ip": Storage.TERMS, "text": Storage.TERMS,
+    "double": Storage.FLOATS, "float": Storage.FLOATS, "half_float": Storage.FLOATS, "scaled_float": Storage.FLOATS,
+}  # fmt: skip
+
+
+def parse_sort(body: Any, context: QueryContext) -> tuple[SortKey, ...]:
+    """Nothing, and by score alone, give no keys."""
+    entries = [] if body is None else body if isinstance(body, list) else [body]
+    if len(entries) > KEYS_MAX:
+        raise illegal_argument(f"[sort] takes at most [{KEYS_MAX}] keys")
+    keys = tuple(key for entry in entries for key in _entry(entry, context))
+    return () if keys == (ByScore(),) else keys
+
+
+def _entry(entry: Any, context: QueryContext) -> list[SortKey]:
+    if isinstance(entry, str):
+        name, _, order = entry.partition(":")
+        return [_key(name, {"order": order} if order else {}, context)]
+    if not isinstance(entry, Mapping):
+        raise illegal_argument("malformed sort format, within the sort array, an object, or an actual string are allowed")
+    return [_key(name, how, context) for name, how in entry.items()]
+
+
+def _key(name: str, how: Any, context: QueryContext) -> SortKey:
+    if name == "_geo_distance":
+        return parse_geo_distance(how, context)
+    if name == "_script":
+        raise illegal_argument("sorting by [_script] is not supported")
+    options = Options("field_sort", {"order": how} if isinstance(how, str) else how)
+    descending = _descending(options, name == "_score")
+    if name in ("_score", "_doc", "_shard_doc"):
+        options.ignore("unmapped_type", "missing", "mode", "numeric_type", "format")
+        options.done()
+        return ByScore(descending) if name == "_score" else ByDoc(descending, name)
+    return _field(name, options, descending, context)
+
+
+def _descending(options: Options, default: bool) -> bool:
+    order = options.text("order")
+    if order is None:
+        return default
+    if order.lower() not in ("asc", "desc"):
+        raise illegal_argument(f"No enum constant org.elasticsearch.search.sort.SortOrder.{order.upper()[:100]}")
+    return order.lower() == "desc"
+
+
+def _field(path: str, options: Options, descending: bool, context: QueryContext) -> SortKey:
+    mode = (options.text("mode") or ("max" if descending else "min")).lower()
+    if mode not in MODES:
+        raise illegal_argument(f"Unknown SortMode [{mode}]")
+    unmapped, shape = options.text("unmapped_type"), options.text("format")
+    missing, nesting = options.take("missing", "_last"), _nesting(options.take("nested"), context)
+    options.ignore("numeric_type")
+    options.done()
+    spec = aggregatable(context, path) or _unmapped(path, unmapped, context)
+    if spec.storage not in (Storage.TERMS, Storage.INTS, Storage.FLOATS):
+        raise illegal_argument(f"can't sort on [{spec.type}] field [{path}] without using specific sorting feature")
+    if spec.storage is Storage.TERMS and mode not in ("min", "max"):
+        raise illegal_argument("we only support min and max sort modes on string fields")
+    if missing not in ("_first", "_last"):
+        missing = term_of(spec, missing)
+    dates = spec.type in ("date", "date_nanos") and shape is not None
+    return ByField(path, spec, descending, mode, missing, nesting, date_format(str(shape)) if dates else None)
+
+
+def _unmapped(path: str, kind: str | None, context: QueryContext) -> FieldSpec:
+    """A field that no document has."""
+    if kind is None:
+        raise SearchError(
+            "query_shard_exception",
+            f"No mapping found for [{path}] in order to sort on",
+            400,
+            {"index": context.index_name},
+        )
+    return FieldSpec(path, kind, _STORAGES.get(kind, Storage.INTS))
+
+
+def _nesting(body: Any, context: QueryContext) -> Nesting | None:
+    if body is None:
+        return None
+    options = Options("nested", body)
+    path, query, inner = options.text("path"), options.take("filter"), options.take("nested")
+    options.ignore("max_children")
+    options.done()
+    if path is None:
+        raise illegal_argument("[nested] requires [path]")
+    if inner is not None:
+        # The innermost path holds the values; filters on the way there are not combined.
+        return _nesting(inner, context)
+    return Nesting(path, None if query is None else parse_query(query, context.within(path)))

@@ -1,0 +1,68 @@
+"""Whether a write may be done, given the document that is there, and which version it makes."""
+
+from dataclasses import dataclass
+
+from graphdb.search.errors import version_conflict
+from graphdb.search.segments.operations import PRIMARY_TERM, Action, Operation
+
+__all__ = ["MISSING", "Current", "next_version"]
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """The state that a write finds. found is False for a document that was never there, or was deleted:
+    a deleted one has its last version.
+    """
+
+    found: bool
+    version: int
+    seq_no: int
+    source: bytes = b""
+    routing: str | None = None
+
+
+MISSING = Current(False, 0, -1)
+
+
+def next_version(index: str, operation: Operation, current: Current) -> int:
+    """The version that the write makes. Raises a version conflict where it may not be done."""
+    conflict = (
+        _created_already(operation, current)
+        or _sequence_conflict(operation, current)
+        or _external_conflict(operation, current)
+    )
+    if conflict:
+        raise version_conflict(index, operation.doc_id, f"version conflict, {conflict}")
+    if operation.version_type != "internal" and operation.version is not None:
+        return operation.version
+    return current.version + 1
+
+
+def _created_already(operation: Operation, current: Current) -> str | None:
+    if operation.action is Action.CREATE and current.found:
+        return f"document already exists (current version [{current.version}])"
+    return None
+
+
+def _sequence_conflict(operation: Operation, current: Current) -> str | None:
+    if operation.if_seq_no is None:
+        return None
+    wanted = (operation.if_seq_no, operation.if_primary_term)
+    if current.found and wanted == (current.seq_no, PRIMARY_TERM):
+        return None
+    required = f"required seqNo [{wanted[0]}], primary term [{wanted[1]}]."
+    if not current.found:
+        return f"{required} but no document was found"
+    return f"{required} current document has seqNo [{current.seq_no}] and primary term [{PRIMARY_TERM}]"
+
+
+def _external_conflict(operation: Operation, current: Current) -> str | None:
+    """A deleted document's version counts too: an old write that comes late does not bring it back."""
+    if operation.version is None or current is MISSING:
+        return None
+    provided = f"the one provided [{operation.version}]"
+    if operation.version_type == "external" and current.version >= operation.version:
+        return f"current version [{current.version}] is higher or equal to {provided}"
+    if operation.version_type == "external_gte" and current.version > operation.version:
+        return f"current version [{current.version}] is higher than {provided}"
+    return None

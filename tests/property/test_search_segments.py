@@ -1,0 +1,198 @@
+"""Segments against plain dictionaries, merged ones against ones that are built anew."""
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphdb.log.file_system import File
+from graphdb.search.fields import ParsedDocument, TextTokens
+from graphdb.search.segment import Leaf
+from graphdb.search.segments.array_segment import ArraySegment
+from graphdb.search.segments.builder import SegmentBuilder
+from graphdb.search.segments.merging import merge
+from graphdb.search.segments.norms import encode_lengths
+from graphdb.search.segments.segment_file import read_segment, verify_segment, write_segment
+
+WORDS = st.sampled_from(["a", "b", "ab", "", "é", "\uffff", "\U0001f600", "\ud800"])
+PATHS = st.sampled_from(["f", "f.g", "h"])
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> TextTokens:
+    words = draw(st.lists(WORDS, max_size=6))
+    steps = draw(st.lists(st.integers(0, 2), min_size=len(words), max_size=len(words)))
+    positions = np.cumsum(np.array(steps, int)).tolist()
+    return TextTokens(words, positions, len(set(positions)))
+
+
+def parsed_documents(depth: int) -> st.SearchStrategy[ParsedDocument]:
+    vector = st.integers(0, 9).map(lambda number: np.full(3, number, np.float32))
+    children = (
+        st.lists(st.tuples(st.sampled_from(["n", "m"]), parsed_documents(depth - 1)), max_size=2)
+        if depth
+        else st.just([])
+    )
+    return st.builds(
+        ParsedDocument,
+        texts=st.dictionaries(PATHS, texts(), max_size=2),
+        terms=st.dictionaries(PATHS, st.lists(WORDS, max_size=3), max_size=2),
+        ints=st.dictionaries(PATHS, st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3), max_size=2),
+        floats=st.dictionaries(PATHS, st.lists(st.floats(allow_nan=False), max_size=2), max_size=1),
+        points=st.dictionaries(PATHS, st.lists(st.just((1.0, 2.0)), max_size=2), max_size=1),
+        vectors=st.dictionaries(PATHS, vector, max_size=1),
+        ignored=st.lists(PATHS, max_size=1),
+        children=children,
+    )
+
+
+DOCUMENTS = st.lists(st.tuples(parsed_documents(2), st.sampled_from([None, "x", "y"])), max_size=8)
+
+
+def built(documents: list[tuple[int, tuple[ParsedDocument, str | None]]]) -> ArraySegment:
+    builder = SegmentBuilder()
+    for number, (parsed, routing) in documents:
+        builder.add(f"id{number}", b"x" * number, number, number + 1, parsed, routing)
+    return builder.build("_1")
+
+
+def flat(parsed: ParsedDocument) -> list[ParsedDocument]:
+    return [*(inner for _, child in parsed.children for inner in flat(child)), parsed]
+
+
+def same(first: ArraySegment, second: ArraySegment) -> None:
+    assert list(first.sections) == list(second.sections) or set(first.sections) == set(second.sections)
+    for key, array in first.sections.items():
+        assert array.dtype == second.sections[key].dtype, key
+        assert array.tolist() == second.sections[key].tolist(), key
+
+
+@given(DOCUMENTS)
+@settings(deadline=None)
+def test_a_segment_has_what_the_documents_have(documents: list[tuple[ParsedDocument, str | None]]) -> None:
+    segment = built([*enumerate(documents)])
+    docs = [parsed for document, _ in documents for parsed in flat(document)]
+    assert segment.size == len(docs)
+    for path in ("f", "f.g", "h"):
+        check_text(segment, docs, path)
+        check_terms(segment, docs, path)
+        check_numbers(segment, docs, path)
+        below = path + "."
+        having = [any(p == path or p.startswith(below) for p in paths_of(doc)) for doc in docs]
+        assert segment.having(path).tolist() == having
+
+
+def paths_of(doc: ParsedDocument) -> set[str]:
+    lists: list[dict[str, Any]] = [doc.terms, doc.ints, doc.floats, doc.points]
+    return {path for each in lists for path, values in each.items() if values} | {*doc.texts, *doc.vectors}
+
+
+def check_text(segment: ArraySegment, docs: list[ParsedDocument], path: str) -> None:
+    places: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    lengths = [0] * len(docs)
+    for doc, parsed in enumerate(docs):
+        if path in parsed.texts:
+            text = parsed.texts[path]
+            lengths[doc] = text.length
+            for term, position in zip(text.terms, text.positions, strict=True):
+                places[term][doc].append(position)
+    index = segment.text(path)
+    if index is None:
+        assert not any(path in parsed.texts for parsed in docs)
+        return
+    assert [*index.dictionary.terms(0, len(index.dictionary))] == sorted(places)
+    assert index.norms.tolist() == encode_lengths(np.array(lengths, np.int64)).tolist()
+    assert index.doc_count == sum(1 for length in lengths if length)
+    assert index.total_terms == sum(len(p) for by_doc in places.values() for p in by_doc.values())
+    for term, by_doc in places.items():
+        number = index.dictionary.find(term)
+        found, freqs = index.postings(number)
+        starts, positions = index.positions(number)
+        assert found.tolist() == sorted(by_doc)
+        assert freqs.tolist() == [len(by_doc[doc]) for doc in sorted(by_doc)]
+        for i, doc in enumerate(sorted(by_doc)):
+            assert positions[starts[i] : starts[i + 1]].tolist() == by_doc[doc]
+
+
+def check_terms(segment: ArraySegment, docs: list[ParsedDocument], path: str) -> None:
+    values = [sorted(set(parsed.terms.get(path, ()))) for parsed in docs]
+    index = segment.terms(path)
+    if index is None:
+        assert not any(values)
+        return
+    assert index.doc_count == sum(map(bool, values))
+    starts, ordinals = index.ordinals.starts, index.ordinals.terms
+    found = [
+        [index.dictionary.term(number) for number in ordinals[starts[doc] : starts[doc + 1]]]
+        for doc in range(segment.size)
+    ]
+    assert found == values
+    for number, term in enumerate(index.dictionary.terms(0, len(index.dictionary))):
+        assert index.postings(number).tolist() == [doc for doc, each in enumerate(values) if term in each]
+
+
+def check_numbers(segment: ArraySegment, docs: list[ParsedDocument], path: str) -> None:
+    wanted = [sorted(parsed.ints.get(path, ())) for parsed in docs]
+    column = segment.ints(path)
+    if column is None:
+        assert not any(wanted)
+    elif column.starts is None:
+        assert [[value] for value in column.values.tolist()] == wanted
+    else:
+        starts = column.starts.tolist()
+        assert [column.values[starts[d] : starts[d + 1]].tolist() for d in range(len(docs))] == wanted
+
+
+@given(DOCUMENTS, st.lists(st.integers(0, 8), max_size=3), st.data())
+@settings(deadline=None)
+def test_merged_is_as_built_anew(
+    documents: list[tuple[ParsedDocument, str | None]], cuts: list[int], data: st.DataObject
+) -> None:
+    numbered = [*enumerate(documents)]
+    stays = data.draw(st.lists(st.booleans(), min_size=len(numbered), max_size=len(numbered)))
+    bounds = sorted({0, len(numbered), *(min(cut, len(numbered)) for cut in cuts)})
+    leaves = []
+    for start, stop in zip(bounds, [*bounds[1:], len(numbered)], strict=True):
+        segment = built(numbered[start:stop])
+        live = np.ones(segment.size, np.bool_)
+        for number in range(start, stop):
+            if not stays[number]:
+                live[segment.block(segment.find(f"id{number}"))] = False
+        leaves.append(Leaf(segment, live, 0))
+    same(merge(leaves, "_1"), built([row for row in numbered if stays[row[0]]]))
+
+
+class MemoryFile:
+    """A file that only takes what is written."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def write(self, data: bytes, offset: int) -> None:
+        end = offset + len(data)
+        self.data.extend(bytes(max(0, end - len(self.data))))
+        self.data[offset:end] = data
+
+    def size(self) -> int:
+        return len(self.data)
+
+    def sync(self) -> None: ...
+    def close(self) -> None: ...
+    def allocate(self, size: int) -> None: ...
+    def truncate(self, size: int) -> None: ...
+    def read(self, length: int, offset: int) -> bytes:
+        return bytes(self.data[offset : offset + length])
+
+
+@given(DOCUMENTS)
+@settings(deadline=None)
+def test_a_segment_comes_back_from_its_file(documents: list[tuple[ParsedDocument, str | None]]) -> None:
+    segment = built([*enumerate(documents)])
+    memory = MemoryFile()
+    file: File = memory
+    write_segment(file, segment)
+    data = memoryview(bytes(memory.data))
+    verify_segment(data, "here")
+    same(read_segment(data, "here"), segment)

@@ -1,0 +1,43 @@
+"""A mapping that needs no analysis: what the tests of segments and shards feed them with."""
+
+from typing import Any
+
+from graphdb.search.errors import SearchError
+from graphdb.search.fields import ParsedDocument, TextTokens
+
+__all__ = ["WordsMapping", "tokens"]
+
+
+def tokens(*words: str) -> TextTokens:
+    return TextTokens(list(words), list(range(len(words))), len(words))
+
+
+class WordsMapping:
+    """Strings are text and whole terms, numbers are ints, objects are nested; `fields` is what it has seen.
+    A float does not fit.
+    """
+
+    def __init__(self, fields: frozenset[str] = frozenset()) -> None:
+        self.fields = fields
+
+    def parse(self, source: dict[str, Any], /) -> "tuple[ParsedDocument, WordsMapping]":
+        seen = self.fields | set(source)
+        return self._parsed(source, ""), self if seen == self.fields else WordsMapping(seen)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"fields": sorted(self.fields)}
+
+    def _parsed(self, source: dict[str, Any], prefix: str) -> ParsedDocument:
+        parsed = ParsedDocument()
+        for name, value in source.items():
+            path = prefix + name
+            if isinstance(value, float):
+                raise SearchError("document_parsing_exception", f"failed to parse field [{path}]")
+            if isinstance(value, str):
+                parsed.texts[path] = tokens(*value.split())
+                parsed.terms[path + ".keyword"] = [value]
+            elif isinstance(value, int):
+                parsed.ints[path] = [value]
+            elif isinstance(value, dict):
+                parsed.children.append((path, self._parsed(value, path + ".")))
+        return parsed
