@@ -1,4 +1,4 @@
-"""`Analyzer`: a text through character filters, a tokenizer and token filters; `Normalizer`: a text as one term."""
+"""`Analyzer`: a text through character filters, a tokenizer and token filters."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -82,7 +82,7 @@ class Analyzer:
         return self.with_end(text)[0]
 
     def with_end(self, text: str) -> tuple[list[Token], int]:
-        """The tokens, and the position after the last that the tokenizer found, also where a filter dropped it."""
+        """The tokens, and the position after the last one, those that filters dropped at the end included."""
         steps = []
         for char_filter in self._char_filters:
             filtered = char_filter(text)

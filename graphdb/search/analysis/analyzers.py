@@ -13,7 +13,7 @@ __all__ = ["Analyzers"]
 
 
 class Analyzers:
-    """Immutable. default and default_search are the names that a text field has where its mapping names none."""
+    """Immutable. default and default_search are the names for text fields whose mappings name none."""
 
     def __init__(
         self, analyzers: Mapping[str, Analyzer], normalizers: Mapping[str, Analyzer], components: Components

@@ -10,7 +10,7 @@ from graphdb.search.analysis.parameters import Parameters
 from graphdb.search.analysis.patterns import JavaPattern
 from graphdb.search.analysis.stemming import porter, possessive
 from graphdb.search.analysis.stop_words import ENGLISH, stop_words
-from graphdb.search.analysis.token import KeywordMarker, StreamFilter, TermFilter
+from graphdb.search.analysis.token import KeywordMarker, StreamFilter, TermFilter, TokenFilter
 from graphdb.search.analysis.tokenizers import SpanTokenizer, letters, not_whitespace, pattern_spans, whole
 from graphdb.search.analysis.word_breaks import StandardTokenizer
 
@@ -56,7 +56,13 @@ def _english(parameters: Parameters) -> Analyzer:
     excluded = frozenset(parameters.words("stem_exclusion") or ())
     marker = [KeywordMarker(excluded.__contains__)] if excluded else []
     stem = TermFilter(porter, stems=True)
-    filters = [TermFilter(possessive), _LOWERCASE, *_stop(parameters, ENGLISH), *marker, stem]
+    filters: list[TokenFilter] = [
+        TermFilter(possessive),
+        _LOWERCASE,
+        *_stop(parameters, ENGLISH),
+        *marker,
+        stem,
+    ]
     return Analyzer(StandardTokenizer(), filters)
 
 

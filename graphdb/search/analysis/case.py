@@ -8,7 +8,7 @@ __all__ = ["fold", "java_lower", "java_upper", "turkish_lower"]
 
 
 def java_lower(text: str) -> str:
-    """`str.lower` also looks at neighbours (the final sigma) and makes two characters of one (the dotted I)."""
+    """`str.lower` also looks at neighbours (final sigma) and makes two characters of one (dotted I)."""
     if text.isascii():
         return text.lower()
     return text.replace("\u0130", "i").replace("\u03a3", "\u03c3").lower()

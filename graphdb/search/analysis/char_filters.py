@@ -55,10 +55,10 @@ _MARKUP = re.compile(
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 # The others end a line, so that words on both sides stay apart.
-_INLINE = frozenset(
-    "a abbr acronym b basefont bdo big cite code dfn em font i img input kbd label q s samp select small span "
-    "strike strong sub sup textarea tt u var".split()
-)
+_INLINE_TAGS = """
+    a abbr acronym b basefont bdo big cite code dfn em font i img input kbd label q s samp select small span
+    strike strong sub sup textarea tt u var"""
+_INLINE = frozenset(_INLINE_TAGS.split())
 
 
 def html_strip(escaped_tags: Iterable[str]) -> CharFilter:

@@ -1,4 +1,4 @@
-"""Tokenizers and filters by name: those that an index defines, those that every index has, those in a request."""
+"""Tokenizers and filters by name: an index's own, those that every index has, those in a request."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -114,7 +114,8 @@ class Components:
     def _definition(self, kind: str, item: Any, predefined: Any, failure: Failure) -> tuple[str, Parameters]:
         """The type of a component and its parameters: item is a name, or they themselves."""
         if isinstance(item, Mapping):
-            name, values = f"_anonymous_{kind}", item
+            name = f"_anonymous_{kind}"
+            values: Any = item
         else:
             name = str(item)
             values = (self._settings.get(kind) or {}).get(name)

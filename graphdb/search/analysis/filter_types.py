@@ -123,9 +123,9 @@ def _shingle(parameters: Parameters, scope: FilterScope) -> TokenFilter:
     diff = high - low + unigrams
     if diff > scope.max_shingle_diff:
         raise illegal_argument(
-            "In Shingle TokenFilter the difference between max_shingle_size and min_shingle_size (and +1 if "
-            f"outputting unigrams) must be less than or equal to: [{scope.max_shingle_diff}] but was [{diff}]. "
-            "This limit can be set by changing the [index.max_shingle_diff] index level setting."
+            "In Shingle TokenFilter the difference between max_shingle_size and min_shingle_size (and +1 "
+            f"if outputting unigrams) must be less than or equal to: [{scope.max_shingle_diff}] but was "
+            f"[{diff}]. This limit can be set by changing the [index.max_shingle_diff] index level setting."
         )
     return StreamFilter(
         grams.shingles(
@@ -192,7 +192,7 @@ def _reverse(parameters: Parameters, scope: FilterScope) -> TokenFilter:
     return TermFilter(lambda term: term[::-1])
 
 
-_FRENCH_ARTICLES = "l m t qu n s j d c jusqu quoiqu lorsqu puisqu".split()
+_FRENCH_ARTICLES = "l m t qu n s j d c jusqu quoiqu lorsqu puisqu"
 
 
 def _elision(parameters: Parameters, scope: FilterScope) -> TokenFilter:
@@ -200,7 +200,9 @@ def _elision(parameters: Parameters, scope: FilterScope) -> TokenFilter:
     if given is None and parameters.values:
         raise illegal_argument("elision filter requires [articles] or [articles_path] setting")
     ignore_case = given is None or parameters.flag("articles_case", False)
-    articles = frozenset(java_lower(word) if ignore_case else word for word in given or _FRENCH_ARTICLES)
+    articles = frozenset(
+        java_lower(word) if ignore_case else word for word in given or _FRENCH_ARTICLES.split()
+    )
 
     def elide(term: str) -> str:
         at = _apostrophe_at(term)

@@ -1,4 +1,4 @@
-"""Reading the parameters of a component, as Elasticsearch does: settings are text, so "2" and "true" will do."""
+"""The parameters of a component. Settings are text to Elasticsearch, so "2" and "true" will do."""
 
 from collections.abc import Mapping
 from typing import Any

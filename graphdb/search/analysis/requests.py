@@ -1,6 +1,7 @@
 """The answer of `_analyze`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Protocol
 
 from graphdb.search.analysis.analyzer import Analyzer
@@ -115,11 +116,12 @@ def _list(body: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def _shown(tokens: list[Token], text: str, position: int, offset: int) -> list[dict[str, Any]]:
+    units = _units(text)
     return [
         {
             "token": token.term,
-            "start_offset": offset + utf16_length(text, 0, token.start_offset),
-            "end_offset": offset + utf16_length(text, 0, token.end_offset),
+            "start_offset": offset + units[token.start_offset],
+            "end_offset": offset + units[token.end_offset],
             "type": token.type,
             "position": position + token.position,
             **({"positionLength": token.position_length} if token.position_length > 1 else {}),
@@ -128,10 +130,17 @@ def _shown(tokens: list[Token], text: str, position: int, offset: int) -> list[d
     ]
 
 
+def _units(text: str) -> Sequence[int]:
+    """How many UTF-16 units stand before each character, and before the end."""
+    if text.isascii():
+        return range(len(text) + 1)
+    return list(accumulate((2 if char > "\uffff" else 1 for char in text), initial=0))
+
+
 def _too_many_tokens() -> SearchError:
     return SearchError(
         "illegal_state_exception",
-        f"The number of tokens produced by calling _analyze has exceeded the allowed maximum of [{_TOKENS_MAX}]."
-        " This limit can be set by changing the [index.analyze.max_token_count] index level setting.",
+        "The number of tokens produced by calling _analyze has exceeded the allowed maximum of "
+        f"[{_TOKENS_MAX}]. This limit can be set by changing the [index.analyze.max_token_count] index level setting.",
         500,
     )

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-import Stemmer
+import Stemmer  # type: ignore[import-not-found]  # a compiled module without stubs
 
 from graphdb.search.errors import illegal_argument
 
@@ -11,14 +11,15 @@ __all__ = ["porter", "possessive", "snowball", "stemmer"]
 
 Stem = Callable[[str], str]
 
-# Lucene's light, minimal and own stemmers (german, light_french, kstem and so on) are not Snowball's and not here.
-_SNOWBALL = {
-    name: name
-    for name in (
-        "armenian basque catalan danish estonian finnish french hungarian irish italian lithuanian norwegian "
-        "portuguese romanian russian spanish swedish turkish"
-    ).split()
-} | {"dutch": "dutch_porter", "german2": "german", "porter2": "english"}
+# Lucene's light, minimal and own stemmers (german, light_french, kstem and so on) are not Snowball's.
+_SNOWBALL_LANGUAGES = """
+    armenian basque catalan danish estonian finnish french hungarian irish italian lithuanian norwegian
+    portuguese romanian russian spanish swedish turkish"""
+_SNOWBALL = {name: name for name in _SNOWBALL_LANGUAGES.split()} | {
+    "dutch": "dutch_porter",
+    "german2": "german",
+    "porter2": "english",
+}
 _POSSESSIVE = ("'s", "'S", "\u2019s", "\u2019S", "\uff07s", "\uff07S")
 
 
@@ -29,7 +30,8 @@ def _snowball(algorithm: str) -> Stem:
 
 
 _PORTER = _snowball("porter")
-# Porter's own program departs from his paper: with -bli and -logi. Lucene follows the program, Snowball the paper.
+# Porter's own program departs from his paper for -bli and -logi. Lucene follows the program,
+# Snowball the paper.
 _DEPARTURE = re.compile(r"(.*)(bl|log)(?:[yi](?:ing|ed)?s?|ies)", re.DOTALL)
 
 

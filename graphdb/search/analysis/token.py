@@ -57,7 +57,7 @@ class KeywordMarker:
 
 @dataclass(frozen=True, slots=True)
 class StreamFilter:
-    """A filter that needs the tokens around each token, or makes several of one. It may change what it gets."""
+    """A filter that needs a token's neighbours, or makes several of one. It may change what it gets."""
 
     change: Callable[[list[Token]], list[Token]]
 

@@ -75,9 +75,9 @@ def check_gram_sizes(low: int, high: int, max_diff: int | None, component: str) 
         raise illegal_argument("minGram must not be greater than maxGram")
     if max_diff is not None and high - low > max_diff:
         raise illegal_argument(
-            f"The difference between max_gram and min_gram in NGram {component} must be less than or equal to: "
-            f"[{max_diff}] but was [{high - low}]. This limit can be set by changing the [index.max_ngram_diff] "
-            "index level setting."
+            f"The difference between max_gram and min_gram in NGram {component} must be less than or equal "
+            f"to: [{max_diff}] but was [{high - low}]. This limit can be set by changing the "
+            "[index.max_ngram_diff] index level setting."
         )
 
 
@@ -86,7 +86,7 @@ def _token_chars(parameters: Parameters) -> Callable[[str], list[tuple[int, int]
     names = parameters.words("token_chars")
     if not names:
         return whole
-    parts = []
+    parts: list[str] = []
     for name in names:
         if name.lower() == "custom":
             parts += map(_escaped, parameters.text("custom_token_chars", ""))

@@ -5,7 +5,8 @@ Every character becomes a letter for what it is to the rules, and the rules are 
     a letter  G Hangul letter  H Hebrew letter  i letter and emoji  K Katakana  n digit  d ASCII digit
     : MidLetter  . MidNumLet  , MidNum  q '  Q "  _ ExtendNumLet  R regional indicator
     e emoji  b emoji that takes a skin tone  m skin tone  # keycap base  k keycap
-    x Extend or Format  z zero width joiner  v emoji style  S, s Southeast Asian (s: Extend too)  h Han  y Hiragana
+    x Extend or Format  z zero width joiner  v emoji style  h Han  y Hiragana
+    S Southeast Asian  s the same, and Extend
 
 Sources: UAX #29 section 4.1; Lucene's StandardTokenizer, which keeps Southeast Asian runs whole, makes each
 ideograph and each Hiragana character a token, and takes emoji sequences by UTS #51.
@@ -63,7 +64,7 @@ _WORD = f"(?:{_LOW}{_UNIT}?+|{_UNIT})(?:{_LOW}{_UNIT}?+)*+"
 _ELEMENT = f"(?:z*+b{_P}m{_P}|z*+[ebi]{_P}v?|m{_P})"
 _EMOJI = f"{_ELEMENT}(?:(?:(?<=z)|(?=z)){_ELEMENT})*+|[d#][xzms]*+v?k{_P}|R{_X}R{_X}"
 
-# What goes wrong without the word's own pattern: an emoji that is a letter too, or a digit, goes on as a word.
+# The word's own pattern too: an emoji that is a letter as well, or a digit, may go on as a word.
 _WORD_RE = re.compile(_WORD)
 _NEXT = re.compile(
     f"(?P<emoji>{_EMOJI})|(?P<word>{_WORD})|(?P<asian>(?:[Ss]{_X})++)|(?P<han>h{_X})|(?P<kana>y{_X})"
