@@ -80,6 +80,10 @@ def _check_block(text: str, operation: InsertData | DeleteData) -> None:
                 raise fault("DELETE DATA cannot hold a blank node", text, operation.block.start)
     except SyntaxError as error:
         raise document.fault(error) from None
+    except MemoryError as error:  # of the native parser's own making, for one long term
+        if "buffer maximal size" not in str(error):
+            raise
+        raise fault("a term or comment is too long", text, operation.block.start) from None
 
 
 def _add_labels(labels: set[str], text: str, operation: InsertData) -> None:

@@ -38,7 +38,6 @@ def shingles(
 
     def join(tokens: list[Token]) -> list[Token]:
         slots = _slots(tokens)
-        first = tokens[0].position if tokens else 0
         alone = unigrams or (unigrams_if_none and len(slots) < low)
         result = []
         for at, slot in enumerate(slots):
@@ -48,21 +47,18 @@ def shingles(
                 shingle = _shingle(slots[at : at + length], length, separator, filler)
                 if shingle is not None:
                     span = length if unigrams else length - low + 1
-                    result.append(replace(shingle, position=first + at, position_length=span))
+                    result.append(replace(shingle, position=at, position_length=span))
         return result
 
     return join
 
 
 def _slots(tokens: list[Token]) -> list[Token | None]:
-    """One for each position from the first token's on; None in a hole."""
-    if not tokens:
-        return []
-    first = tokens[0].position
-    slots: list[Token | None] = [None] * (tokens[-1].position - first + 1)
+    """One for each position up to the last token's; None in a hole."""
+    slots: list[Token | None] = [None] * (tokens[-1].position + 1 if tokens else 0)
     for token in tokens:
-        if slots[token.position - first] is None:
-            slots[token.position - first] = token
+        if slots[token.position] is None:
+            slots[token.position] = token
     return slots
 
 

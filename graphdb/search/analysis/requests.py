@@ -141,6 +141,7 @@ def _too_many_tokens() -> SearchError:
     return SearchError(
         "illegal_state_exception",
         "The number of tokens produced by calling _analyze has exceeded the allowed maximum of "
-        f"[{_TOKENS_MAX}]. This limit can be set by changing the [index.analyze.max_token_count] index level setting.",
+        f"[{_TOKENS_MAX}]. This limit can be set by changing the [index.analyze.max_token_count] index level "
+        "setting.",
         500,
     )

@@ -1,6 +1,6 @@
 """IP addresses as terms that sort as the addresses do.
 
-The term is the 32 hexadecimal digits of the IPv6 address; an IPv4 address is its mapped IPv6 address
+The term is the IPv6 address with all its digits; an IPv4 address is its mapped IPv6 address
 (`::ffff:1.2.3.4`), as in Lucene's InetAddressPoint. So a range, and a network, is a range of terms.
 """
 
@@ -25,7 +25,7 @@ def address_term(text: str) -> str:
 
 
 def network_terms(text: str) -> tuple[str, str]:
-    """The first and the last term of `10.0.0.0/8`, or of a single address. Errors: illegal_argument_exception."""
+    """The first and the last term of `10.0.0.0/8`, or of one address. Errors: illegal_argument_exception."""
     if "/" not in text:
         return address_term(text), address_term(text)
     try:
@@ -39,11 +39,10 @@ def network_terms(text: str) -> tuple[str, str]:
 
 def address_of(term: str) -> str:
     """The address as it is shown: `1.2.3.4`, `2001:db8::1`."""
-    number = int(term, 16)
-    mapped = number >> 32 == 0xFFFF
-    return str(IPv4Address(number & 0xFFFFFFFF) if mapped else IPv6Address(number))
+    address = IPv6Address(term)
+    return str(address.ipv4_mapped or address)
 
 
 def _term(address: IPv4Address | IPv6Address) -> str:
     number = int(address)
-    return f"{number | _MAPPED if address.version == 4 else number:032x}"
+    return IPv6Address(number | _MAPPED if address.version == 4 else number).exploded

@@ -121,8 +121,8 @@ class _Build:
         for path, target in self.aliases.items():
             if target in self.aliases or self.specs.get(target, _OBJECT_SPEC).type in OBJECT_TYPES:
                 raise mapper_parsing(
-                    f"Invalid [path] value [{target}] for field alias [{path}]: an alias must refer to an existing "
-                    "field in the mappings."
+                    f"Invalid [path] value [{target}] for field alias [{path}]: an alias must refer to an "
+                    "existing field in the mappings."
                 )
 
     def children(self, parent: ObjectNode, properties: dict[str, Definition], depth: int) -> None:
@@ -144,7 +144,8 @@ class _Build:
             raise limits.exceeded("mapping depth", limits.depth, f" due to object field [{path[:200]}]")
         if len(name.encode("utf-16-le", "surrogatepass")) // 2 > limits.field_name_length:
             raise illegal_argument(
-                f"Field name [{name[:200]}] is longer than the limit of [{limits.field_name_length}] characters"
+                f"Field name [{name[:200]}] is longer than the limit of [{limits.field_name_length}] "
+                "characters"
             )
 
     def _object(self, definition: Definition, path: str, parent: ObjectNode, depth: int) -> ObjectNode:
@@ -212,8 +213,9 @@ class _Build:
             if name in definition:
                 self._check_analyzer(definition[name])
         if "analyzer" not in definition:
-            return self._default, definition.get("search_analyzer", self._default_search)
-        return definition["analyzer"], definition.get("search_analyzer", definition["analyzer"])
+            return self._default, self._default_search
+        analyzer = str(definition["analyzer"])
+        return analyzer, str(definition.get("search_analyzer", analyzer))
 
     def _check_analyzer(self, name: str) -> None:
         try:
@@ -238,5 +240,5 @@ def _column(spec: FieldSpec) -> str | None:
     if spec.storage is Storage.NONE:
         return None
     if spec.storage is Storage.VECTORS or spec.indexed or spec.doc_values:
-        return {Storage.TEXT: "texts"}.get(spec.storage, spec.storage.value)
+        return "texts" if spec.storage is Storage.TEXT else str(spec.storage.value)
     return None

@@ -71,8 +71,8 @@ class _Alternative(Protocol):
 
 
 class _OptionalTime:
-    """`strict_date_optional_time`, `date_optional_time` and `iso8601`: the shape that nearly all dates have, so
-    it has a path of its own.
+    """`strict_date_optional_time`, `date_optional_time` and `iso8601`: the shape of nearly all dates, and so
+    with a fast path of its own.
     """
 
     def __init__(self, lenient: bool, nanos: bool = False) -> None:

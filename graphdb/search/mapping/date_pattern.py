@@ -1,7 +1,7 @@
 """One date pattern in the letters of java.time's DateTimeFormatter: parsing and writing.
 
-A pattern becomes a regular expression without backtracking (possessive, as Java's own parser is greedy) and a list
-of pieces that write. English names, ISO weeks.
+A pattern becomes a regular expression without backtracking (possessive, as Java's own parser is greedy)
+and a list of pieces that write. English names, ISO weeks.
 """
 
 import re
@@ -242,11 +242,7 @@ def _write_number(letter: str, count: int, at: Resolved) -> str:
 
 def _write_zone(letter: str, count: int, at: Resolved) -> str:
     if letter in "zVv":
-        return (
-            str(getattr(at.zone, "key", "")) or ("Z" if letter == "V" else "UTC")
-            if not at.offset_s
-            else (str(getattr(at.zone, "key", "")) or _offset_text(at.offset_s, 3))
-        )
+        return str(getattr(at.zone, "key", "")) or (_offset_text(at.offset_s, 3) if at.offset_s else "Z")
     if letter == "O" or (letter == "Z" and count == 4):
         return "GMT" + (_offset_text(at.offset_s, 3) if at.offset_s else "")
     if at.offset_s == 0 and (letter == "X" or (letter == "Z" and count == 5)):

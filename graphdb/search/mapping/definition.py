@@ -1,7 +1,9 @@
 """A mapping's JSON in its normal form: checked, names with dots expanded, nothing that only says a default.
 
-A field is `{"type": t, parameter: value ..., "fields": {...}}`, an object `{"type": "object" or "nested", "properties":
-{...}, ...}`; everything else in this package reads this form. Errors: mapper_parsing_exception.
+A field is `{"type": t, parameter: value ..., "fields": {...}}`, an object `{"type": "object" or "nested",
+"properties": {...}, ...}`; everything else in this package reads this form.
+
+Errors: mapper_parsing_exception, illegal_argument_exception.
 """
 
 from collections.abc import Mapping
@@ -99,8 +101,9 @@ def _node(given: Mapping[str, Any], path: str, depth: int, multi: bool = False) 
     kind = FIELD_TYPES.get(type_name) if isinstance(type_name, str) else None
     if kind is None:
         raise mapper_parsing(
-            f"The mapper type [{str(type_name)[:100]}] declared on field [{path}] does not exist. It might have been "
-            "created within a future version or requires a plugin to be installed. Check the documentation."
+            f"The mapper type [{str(type_name)[:100]}] declared on field [{path}] does not exist. It might have "
+            "been created within a future version or requires a plugin to be installed. Check the "
+            "documentation."
         )
     return _field(given, kind, path, multi)
 
@@ -207,7 +210,8 @@ def _multi_field(given: Any, path: str) -> Definition:
 def _copy_to(value: Any, path: str, multi: bool) -> list[str]:
     if multi:
         raise mapper_parsing(
-            f"copy_to in multi fields is not allowed. Found the copy_to in field [{path}] which is within a multi field."
+            f"copy_to in multi fields is not allowed. Found the copy_to in field [{path}] which is within a "
+            "multi field."
         )
     targets = value if isinstance(value, list) else [value]
     if not all(isinstance(target, str) and target for target in targets):

@@ -15,7 +15,19 @@ from graphdb.search.mapping.wildcards import flat
 __all__ = ["METADATA_FIELDS", "read_document"]
 
 METADATA_FIELDS = frozenset(
-    ["_id", "_index", "_source", "_routing", "_field_names", "_ignored", "_seq_no", "_version", "_doc_count", "_tier", "_nested_path"]
+    [
+        "_id",
+        "_index",
+        "_source",
+        "_routing",
+        "_field_names",
+        "_ignored",
+        "_seq_no",
+        "_version",
+        "_doc_count",
+        "_tier",
+        "_nested_path",
+    ]
 )
 _PREVIEW_LENGTH_MAX = 1000
 

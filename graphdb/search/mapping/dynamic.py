@@ -106,7 +106,8 @@ class _Walk:
         """The definition of a field that is not known; None where nothing can be told, or is to be indexed."""
         if len(name.encode("utf-16-le")) // 2 > self._limits.field_name_length:
             raise illegal_argument(
-                f"Field name [{name[:200]}] is longer than the limit of [{self._limits.field_name_length}] characters"
+                f"Field name [{name[:200]}] is longer than the limit of [{self._limits.field_name_length}] "
+                "characters"
             )
         if depth > self._limits.depth:
             raise self._limits.exceeded(

@@ -49,7 +49,10 @@ def month_length(year: int, month: int) -> int:
 
 @lru_cache(maxsize=1024)
 def zone_of(name: str) -> tzinfo:
-    """`Z`, an offset (`+01:00`, `-5`, `UTC+2`) or a region (`Europe/Paris`). Errors: illegal_argument_exception."""
+    """`Z`, an offset (`+01:00`, `-5`, `UTC+2`) or a region (`Europe/Paris`).
+
+    Errors: illegal_argument_exception.
+    """
     if name in ("Z", "z", "UTC", "GMT", "UT"):
         return UTC
     if offset := _OFFSET.fullmatch(name):

@@ -4,7 +4,7 @@ from collections.abc import Mapping as JsonObject
 from dataclasses import replace
 from typing import Any
 
-from graphdb.search.errors import SearchError, mapper_parsing
+from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
 from graphdb.search.fields import FieldSpec, ParsedDocument
 from graphdb.search.mapping.compiled import Analyzers, Compiled, compiled
 from graphdb.search.mapping.definition import Definition, normalised
@@ -35,15 +35,18 @@ class Mapping:
     def of(
         cls, body: JsonObject[str, Any], analyzers: Analyzers, limits: MappingLimits | None = None
     ) -> "Mapping":
-        """From the `mappings` of an index. Errors: mapper_parsing_exception, illegal_argument_exception (limits)."""
+        """From the `mappings` of an index.
+
+        Errors: mapper_parsing_exception, illegal_argument_exception (limits).
+        """
         return cls(_read(body), analyzers, limits or MappingLimits())._checked()
 
     def merged(self, body: JsonObject[str, Any]) -> "Mapping":
-        """With an update (PUT _mapping) put in. Errors as of `of`; illegal_argument_exception for conflicts."""
+        """With an update (PUT _mapping) put in. Errors: as of `of`, illegal_argument_exception (conflicts)."""
         return self._with(_read(body))
 
     def field(self, path: str) -> FieldSpec | None:
-        """A field or an object; of an alias what it stands for, of a flattened field's key a field of its own."""
+        """A field or an object; of an alias what it stands for; a flattened field's key is a field, too."""
         specs = self._compiled.specs
         spec = specs.get(self._compiled.aliases.get(path, path))
         return spec if spec is not None or "." not in path else self._flattened_key(path)
@@ -90,7 +93,7 @@ class Mapping:
         return shown
 
     def field_mappings(self, pattern: str) -> dict[str, Any]:
-        """As `GET _mapping/field/{pattern}` shows them: `{"a.b": {"full_name": "a.b", "mapping": {"b": {...}}}}`."""
+        """As `GET _mapping/field/{pattern}` shows them: `{"a.b": {"full_name": "a.b", "mapping": {"b": ..}}}`."""
         found = {}
         for path in sorted(self._compiled.nodes):
             definition = self._definition_at(path)
@@ -126,7 +129,7 @@ class Mapping:
                 if found is not None and found.type in OBJECT_TYPES:
                     raise mapper_parsing(f"Cannot copy to field [{target}] since it is mapped as an object")
                 if found is not None and not _reaches(spec.nested, found.nested):
-                    raise _illegal_copy(path, target)
+                    raise _illegal_copy(spec.nested, found.nested)
         return self
 
     def _definition_at(self, path: str) -> Definition:
@@ -146,14 +149,13 @@ class Mapping:
         return None
 
 
-def _illegal_copy(path: str, target: str) -> SearchError:
-    """A copy out of, or into, nested objects that the field is not in."""
-    reason = (
-        f"Illegal combination of [copy_to] and [nested] mappings: [copy_to] may only copy data to the current "
-        f"nested document or any of its parents, however one [copy_to] directive is trying to copy data from "
-        f"[{path}] to [{target}]"
+def _illegal_copy(nested: str | None, target_nested: str | None) -> SearchError:
+    """A copy into nested objects that the field is not in."""
+    return illegal_argument(
+        "Illegal combination of [copy_to] and [nested] mappings: [copy_to] may only copy data to the current "
+        "nested document or any of its parents, however one [copy_to] directive is trying to copy data from "
+        f"nested object [{nested}] to [{target_nested}]"
     )
-    return SearchError("illegal_argument_exception", reason)
 
 
 def _reaches(nested: str | None, target_nested: str | None) -> bool:

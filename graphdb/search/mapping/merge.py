@@ -1,7 +1,7 @@
 """Two mappings in normal form into one, or the error that says why not.
 
-An update that names a field replaces all its parameters: those that it leaves out go back to their default, and
-where that default cannot be set any more, it is a conflict. Errors: illegal_argument_exception.
+An update that names a field replaces all its parameters: those that it leaves out go back to their default,
+and where that default cannot be set any more, it is a conflict. Errors: illegal_argument_exception.
 """
 
 from typing import Any

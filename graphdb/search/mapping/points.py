@@ -1,6 +1,5 @@
 """Points on earth in all forms that a document or a query may give them in."""
 
-import math
 import re
 from typing import Any
 
@@ -16,6 +15,7 @@ _WKT = re.compile(r"\s*POINT\s*Z?\s*\(\s*(\S+)\s+([^\s)]+)(?:\s+([^\s)]+))?\s*\)
 _GEOHASH_DIGITS = "0123456789bcdefghjkmnpqrstuvwxyz"
 _GEOHASH_LENGTH_MAX = 12
 _TEXT_LENGTH_MAX = 200
+_NUMBER_MAX = 1e9  # far beyond any coordinate, and no NaN is below it
 
 
 def points_of(value: Any, name: str = "", ignore_z: bool = True) -> list[Point]:
@@ -29,7 +29,7 @@ def points_of(value: Any, name: str = "", ignore_z: bool = True) -> list[Point]:
 
 
 def point_of(value: Any, name: str = "", ignore_z: bool = True) -> Point:
-    """One point: an object with lat and lon or GeoJSON's, "lat,lon", `POINT (lon lat)`, a geohash, [lon, lat]."""
+    """An object with lat and lon or GeoJSON's, "lat,lon", `POINT (lon lat)`, a geohash, or [lon, lat]."""
     if isinstance(value, dict):
         point = _from_object(value, ignore_z)
     elif isinstance(value, list):
@@ -98,7 +98,7 @@ def _is_number(value: Any) -> bool:
 
 def _coordinate(value: Any, name: str) -> float:
     number = parse_number(value) if isinstance(value, str) else value
-    if not _is_number(number) or not math.isfinite(number):
+    if not isinstance(number, int | float) or isinstance(number, bool) or not abs(number) < _NUMBER_MAX:
         raise _parse_error(f"[{name}] must be a valid double value")
     return float(number)
 

@@ -44,7 +44,7 @@ def checked_templates(value: Any) -> list[dict[str, Any]]:
 def template_mapping(
     templates: list[dict[str, Any]], name: str, path: str, match_type: str
 ) -> dict[str, Any] | None:
-    """The mapping that the first fitting template gives a field; name is the last part of path. None where none
+    """The mapping that the first fitting template gives a field; name is the last part of path. None: none
     fits. `{"runtime": ...}` is the answer of a template that maps to a runtime field, which is not indexed.
     """
     for entry in templates:

@@ -26,8 +26,8 @@ _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 def term_of(spec: FieldSpec, value: Any, now_ms: int = 0) -> Stored:
     """The stored value that a term in a query asks for.
 
-    A number that a field of integers cannot hold (a fraction, or beyond its range) stays a double that none of its
-    values equals. A date stands for its first millisecond, see interval_of for all of them.
+    A number that a field of integers cannot hold (a fraction, or beyond its range) stays a double that none of
+    its values equals. A date stands for its first millisecond, see interval_of for all of them.
     Errors: illegal_argument_exception, number_format_exception, parse_exception.
     """
     if spec.type in _DATES:
@@ -62,8 +62,8 @@ def range_of(
     format: str | None = None,
     now_ms: int = 0,
 ) -> Stored:
-    """A bound of a range as a stored value. round_up is for `gt` and `lte`: of a date that is not exact the end
-    is meant, of a fraction between two integers the one below (else the one above).
+    """A bound of a range as a stored value. round_up is for `gt` and `lte`: of a date that is not exact the
+    end is meant, of a fraction between two integers the one below (else the one above).
 
     Errors as of term_of.
     """

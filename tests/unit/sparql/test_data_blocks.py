@@ -221,3 +221,9 @@ def test_large_blocks_among_other_operations() -> None:
     first = update.operations[0]
     assert isinstance(first, InsertData)
     assert update.text[first.block.start : first.block.end] == large[len("INSERT DATA ") :]
+
+
+def test_a_term_that_the_native_parser_has_no_room_for_is_refused() -> None:
+    text = f'INSERT DATA {{ <urn:a> <urn:b> "{"x" * (17 << 20)}" }}'
+    with pytest.raises(QuerySyntaxError, match="a term or comment is too long"):
+        parse_update(text)
