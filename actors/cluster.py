@@ -238,7 +238,7 @@ async def update_log_endpoint(namespace: str) -> str:
         return await _endpoint(_UPDATE_LOG, namespace)
     except (ray.exceptions.RayError, ValueError) as error:
         if "raised in its creation task" in str(error):
-            reason = str(error).strip().rpartition("\n")[2]
+            reason = str(error).strip().rpartition("\n")[2].partition(": ")[2]  # without the error's class
             raise ConfigError(f"the update log cannot start: {reason}") from error
         raise LogUnavailable("the update log is starting") from error
 

@@ -22,7 +22,7 @@ from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
 from graphdb.raft.membership import Members, PeerId
 from graphdb.raft.messages import SnapshotMark
-from graphdb.raft.state_file import STATE_FILE, DurableState, write_state
+from graphdb.raft.state_file import STATE_FILE, DurableState, read_state, write_state
 from graphdb.store.engine_errors import storage_failures
 from graphdb.store.quad_store import QuadStore
 
@@ -101,11 +101,15 @@ def refuse_member(data_dir: Path) -> None:
 def enter_cluster(data_dir: Path, node_id: int) -> None:
     """Where a node has stood alone so far, let its journal in a cluster begin behind what it has.
 
-    The caller holds the service's lock. May be interrupted, and called again. Raises UnavailableError,
-    CorruptionError.
+    The caller holds the service's lock. May be interrupted, and called again. Raises UnavailableError, where
+    the directory is another node's too; CorruptionError.
     """
     raft = raft_directory(data_dir)
-    if (raft / STATE_FILE).exists() or not (data_dir / "applied").exists():
+    state = read_state(RealFileSystem(), str(raft))
+    if state is not None and state.peer.node_id != node_id:
+        owner = state.peer.node_id
+        raise UnavailableError(f"{data_dir} belongs to node {owner} of its cluster, not to node {node_id}")
+    if state is not None or not (data_dir / "applied").exists():
         return
     with _disk_failures("entering the cluster"):
         present, index, requests = _recovered(data_dir)
@@ -116,9 +120,8 @@ def enter_cluster(data_dir: Path, node_id: int) -> None:
         with closing(FileLog(RealFileSystem(), str(directory.log))) as log:
             log.restart_at(index + 1)
         RealFileSystem().make_directory(str(raft))
-        peer = PeerId(node_id, fresh_life())
-        state = DurableState(peer, base=SnapshotMark(index, 0, Members()))
-        write_state(RealFileSystem(), str(raft), state)
+        begun = DurableState(PeerId(node_id, fresh_life()), base=SnapshotMark(index, 0, Members()))
+        write_state(RealFileSystem(), str(raft), begun)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 
 from actors.processes import end_processes
+from actors.raft.raft_log import ELECTION_TIMEOUT_S
 from actors.service_files import ServiceFiles
 from benchmarks.durable_update import CLIENTS, REQUEST, SECONDS
 from benchmarks.generator import Load, generate
@@ -24,7 +25,6 @@ from benchmarks.service import BenchmarkError, RunningService, free_port, runnin
 __all__ = ["run"]
 
 NODES = 3
-ELECTION_TIMEOUT_S = 0.6  # `graphdb.raft.replica.RaftConfig`: a follower waits so long, up to twice that
 FAILOVER_LIMIT_S = 30
 WRITE_AGAIN_S = 0.01
 

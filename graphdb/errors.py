@@ -15,6 +15,7 @@ GraphDBError
     HostNotAllowed            SERVICE or LOAD to a host that is not allowed
     KeyReused                 an Idempotency-Key that stands for another request already
     NotClustered              a change of the cluster, asked of a node that stands alone
+    MembershipRefused         a change of the cluster that its members do not allow
     EvaluationFailed          the engine refused a request that parses
   UnavailableError          try again later
     Overloaded                too much is waiting
@@ -48,6 +49,7 @@ __all__ = [
     "LimitExceeded",
     "LogCompacted",
     "LogUnavailable",
+    "MembershipRefused",
     "NotAcceptable",
     "NotClustered",
     "NotLeader",
@@ -218,6 +220,17 @@ class NotClustered(RequestError):
 
     def __str__(self) -> str:
         return "this node stands alone: [cluster] enabled is false"
+
+
+class MembershipRefused(RequestError):
+    """A change of the cluster that its members do not allow, however often it is asked for."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 class UnavailableError(GraphDBError):

@@ -167,8 +167,11 @@ class Backend(Protocol):
     async def remove_member(self, node_id: int) -> None:
         """Take a node out of the cluster; no error where it is not in it.
 
-        Raises NotClustered, UnavailableError (the last voter stays).
+        Raises NotClustered, MembershipRefused (the last voter stays), UnavailableError.
         """
 
     async def hand_over(self, node_id: int) -> None:
-        """Have another member lead. Raises NotClustered, UnavailableError (it cannot take over now)."""
+        """Have this member lead, if it does not yet.
+
+        Raises NotClustered, MembershipRefused (it has no vote), UnavailableError (it cannot take over now).
+        """

@@ -50,6 +50,7 @@ _READY_S = 600.0  # replaying a long log may take minutes; /health says "startin
 _SILENCE_S = 60.0  # without an answer from the port, or an actor of Serve's, until the service gives up
 _LOOK_S = 1.0
 _STOP_S = 15.0
+_PREPARE_S = 5.0  # of that, for handing the lead over
 _SWITCH_S = 0.0005  # at most so long a thread that parses or plans keeps the event loop waiting for its turn
 
 
@@ -120,9 +121,8 @@ class GraphPort:
 
     async def stop(self) -> None:
         """Finish the running requests, close the store; the replica is of no use afterwards."""
-        if self._node is not None:
-            await self._on_port(self._node.prepare_close())
-        await asyncio.to_thread(self._server.stop, _STOP_S)
+        prepare = self._node.prepare_close if self._node is not None else None
+        await self._server.prepare_and_stop(prepare, _PREPARE_S, _STOP_S)
 
     async def answer(self, text: str, form: str) -> bytes:
         """See `serve.notebook_answers.answer`."""
@@ -148,7 +148,7 @@ class GraphPort:
         return self._node
 
     async def _on_port(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._server.loop))
+        return await self._server.perform(coroutine)
 
 
 def run_service(settings: Settings) -> int:

@@ -12,6 +12,7 @@ from graphdb.errors import (
     GraphDBError,
     HostNotAllowed,
     KeyReused,
+    MembershipRefused,
     NotAcceptable,
     NotClustered,
     RequestError,
@@ -37,6 +38,7 @@ STATUS: dict[type[GraphDBError], int] = {
     HostNotAllowed: 403,
     KeyReused: 422,
     NotClustered: 409,
+    MembershipRefused: 409,
     UnavailableError: 503,
 }
 

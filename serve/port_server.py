@@ -13,19 +13,23 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import uvicorn
 import uvloop
 from starlette.types import ASGIApp
 
+from graphdb.errors import UnavailableError
 from serve.answers import AnswerBroken
 from serve.port_protocol import PortProtocol
 
 __all__ = ["Hosted", "Listen", "PortServer", "answers", "bind"]
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 _BIND_PATIENCE_S = 20.0  # a killed predecessor may hold the port for a moment
 _BIND_RETRY_S = 0.1
@@ -117,6 +121,29 @@ class PortServer:
     @property
     def is_alive(self) -> bool:
         return self._thread.is_alive()
+
+    async def perform(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the port's loop, from another. Raises UnavailableError once it is over."""
+        if not self.is_alive:
+            coroutine.close()
+            raise UnavailableError("the port has ended")
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
+
+    async def prepare_and_stop(
+        self, prepare: Callable[[], Coroutine[Any, Any, None]] | None, prepare_s: float, timeout_s: float
+    ) -> None:
+        """Perform prepare while the port still serves, for prepare_s at most, then stop it whatever came of
+        that. All of it takes timeout_s at most. Called from another loop than the port's.
+        """
+        deadline = time.monotonic() + timeout_s
+        try:
+            if prepare is not None:
+                async with asyncio.timeout(prepare_s):
+                    await self.perform(prepare())
+        except Exception as error:  # noqa: BLE001 the port is to stop
+            logger.warning("the port stops unprepared: %r", error)
+        finally:
+            await asyncio.to_thread(self.stop, deadline - time.monotonic())
 
     def stop(self, timeout_s: float) -> None:
         """Stop accepting, finish what runs within a bound, let the state go."""

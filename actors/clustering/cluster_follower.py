@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 from actors.raft.log_requests import ClusterView
 from actors.raft.raft_log_client import RaftLogClient
-from graphdb.errors import NotLeader, UnavailableError
+from graphdb.errors import GraphDBError, NotLeader, UnavailableError
 
 __all__ = ["ClusterFollower"]
 
 logger = logging.getLogger(__name__)
 _LEADERLESS_S = 3.0  # so long an election may take; who asks then is refused at once
 _AGAIN_S = 0.1
+_SILENT_S = 2.0  # the log promises an answer every half second
 
 
 class ClusterFollower:
@@ -21,6 +22,7 @@ class ClusterFollower:
 
     def __init__(self, node_id: int, log: RaftLogClient, on_view: Callable[[ClusterView], None]) -> None:
         """on_view hears of each new view."""
+        # None while the log is silent; one with a failure and nothing else where it cannot start
         self.view: ClusterView | None = None
         self._node_id = node_id
         self._log = log
@@ -45,13 +47,18 @@ class ClusterFollower:
         version = committed = 0
         while True:
             try:
-                view = await self._log.watch(version, committed)
-            except UnavailableError:
-                self._lose()  # the log is being started again
-                await asyncio.sleep(_AGAIN_S)
+                async with asyncio.timeout(_SILENT_S):
+                    view = await self._log.watch(version, committed)
+            except (UnavailableError, TimeoutError):
+                self._lose(None)  # the log is being started again, or hangs
+            except GraphDBError as error:
+                self._lose(_failed(str(error)))
+            else:
+                version, committed = view.version, view.committed_index
+                self._take(view)
                 continue
-            version, committed = view.version, view.committed_index
-            self._take(view)
+            version = committed = 0  # the next answer comes at once
+            await asyncio.sleep(_AGAIN_S)
 
     def _take(self, view: ClusterView) -> None:
         self.view = view
@@ -60,8 +67,10 @@ class ClusterFollower:
         self._on_view(view)
         self._tell()
 
-    def _lose(self) -> None:
-        self.view = None
+    def _lose(self, view: ClusterView | None) -> None:
+        if view is not None and view != self.view:
+            logger.error("this node has no part in its cluster: %s", view.failure)
+        self.view = view
         self._tell()
 
     def _tell(self) -> None:
@@ -87,3 +96,21 @@ class ClusterFollower:
                 raise NotLeader("the cluster has no leader: no majority of its nodes is in reach")
             await self.change(_LEADERLESS_S - waited_s)
         return view.leader_id
+
+
+def _failed(reason: str) -> ClusterView:
+    """What is known of a cluster while the log of this node cannot start."""
+    return ClusterView(
+        version=0,
+        role="follower",
+        term=0,
+        leader_id=None,
+        committed_index=0,
+        last_index=0,
+        elections=0,
+        messages_dropped=0,
+        snapshot_wanted=False,
+        received=None,
+        failure=reason,
+        members=(),
+    )

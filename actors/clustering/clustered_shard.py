@@ -6,7 +6,6 @@ Reads are answered here, as new as they ask to be; writes go to the node that le
 import asyncio
 import contextlib
 import logging
-import secrets
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import IO, TypedDict
 
 from pyoxigraph import NamedNode
 
+from actors.clustering.chores import Chores
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import cluster_report, node_status
 from actors.clustering.forwarded_work import APPLIED_INDEX, ForwardedWork
@@ -27,7 +27,14 @@ from actors.shard.store_directory import StoreDirectory
 from actors.shard.store_shard import OpenShard, ShardConfig, StoreShard, let_go
 from actors.shard.update_runner import is_quick
 from graphdb.config import Settings
-from graphdb.errors import GraphDBError, LogCompacted, NotLeader, OutcomeUnknown, UnavailableError
+from graphdb.errors import (
+    GraphDBError,
+    LogCompacted,
+    LogUnavailable,
+    NotLeader,
+    OutcomeUnknown,
+    UnavailableError,
+)
 from graphdb.model import Confirmation
 from graphdb.node import ClusterReport, Consistency, NodeStatus
 from graphdb.rdf.formats import RdfSyntax
@@ -74,12 +81,13 @@ class ClusteredShard(StoreShard):
             self._node_id,
             log,
             self._cluster,
-            lambda: self._open.writer.applied_index if self._open is not None else 0,
+            lambda: self._cluster.view.committed_index if self._cluster.view is not None else 0,
             self.wait_for_index,
             settings.server.query_timeout_seconds + _WRITE_GRACE_S,
         )
+        self._is_following = False
         self._work = ForwardedWork(log, self._cluster, self, settings.security)
-        self._snapshot_task: asyncio.Task[None] | None = None
+        self._chores = Chores(log, self._has_trouble, self.hand_over_lead)
 
     # from start to close
 
@@ -88,8 +96,10 @@ class ClusteredShard(StoreShard):
 
         That takes as long as it takes: without a majority of the nodes it does not end.
         """
-        self._cluster.start()
-        self._work.start()
+        if not self._is_following:
+            self._is_following = True
+            self._cluster.start()
+            self._work.start()
         while True:
             try:
                 return await super().start(progress)
@@ -101,9 +111,7 @@ class ClusteredShard(StoreShard):
         """Take no more requests of others, then as `StoreShard.close`."""
         await self._work.close()
         await self._cluster.close()
-        if self._snapshot_task is not None:
-            self._snapshot_task.cancel()
-            await asyncio.gather(self._snapshot_task, return_exceptions=True)
+        await self._chores.close()
         await super().close()
 
     async def hand_over_lead(self) -> None:
@@ -142,11 +150,12 @@ class ClusteredShard(StoreShard):
         """
         needed = await self._raft.last_effect_index()
         while True:
-            await writer.catch_up(progress)
-            # what no majority has may be taken back meanwhile
-            needed = min(needed, await self._raft.last_effect_index())
-            if writer.applied_index >= needed and self._has_vote():
-                return
+            with contextlib.suppress(LogUnavailable):  # the log is being started again
+                await writer.catch_up(progress)
+                # what no majority has may be taken back meanwhile
+                needed = min(needed, await self._raft.last_effect_index())
+                if writer.applied_index >= needed and self._has_vote():
+                    return
             await self._cluster.change(_LOOK_S)
 
     def _has_vote(self) -> bool:
@@ -159,22 +168,13 @@ class ClusteredShard(StoreShard):
         return isinstance(trouble, LogCompacted) or super()._must_reopen(trouble)
 
     def _hear(self, view: ClusterView) -> None:
-        if self._open is None:
-            return
-        self._open.writer.hear(view.committed_index)
-        if view.snapshot_wanted and (self._snapshot_task is None or self._snapshot_task.done()):
-            self._snapshot_task = asyncio.get_running_loop().create_task(self._offer_snapshot())
+        if self._open is not None:
+            self._open.writer.hear(view.committed_index)
+            self._chores.see_to(view, self._open)
 
-    async def _offer_snapshot(self) -> None:
-        """Some peer needs what the log no longer has."""
-        try:
-            shard = self._opened()
-            tree = shard.directory.scratch / f"snapshot-{secrets.token_hex(6)}"
-            index = await shard.make_snapshot(tree)
-            await self._raft.offer(index, str(tree))
-        except GraphDBError as error:
-            logger.warning("no snapshot for a peer that needs one: %s", error)
-            await asyncio.sleep(1)
+    def _has_trouble(self) -> bool:
+        """Whether this node could not take a write."""
+        return self._open is None or self._open.writer.trouble is not None or not self._has_room()
 
     # reads
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from actors.error_codec import decode_error
+from actors.raft.failures import error_of_peer
 from actors.raft.log_requests import ForwardedRequest, decode_requests, encode_requests
 from actors.raft.raft_log_client import RaftLogClient
 from graphdb.errors import GraphDBError, OutcomeUnknown
@@ -57,6 +57,8 @@ class ForwardBatches:
 
     async def _call(self) -> None:
         batch = self._take()
+        if not batch:  # another call has them, or nobody waits any more
+            return
         body = encode_requests(replace(each.request, number=i) for i, each in enumerate(batch))
         request = ForwardedRequest(0, BATCH, "", body)
         try:
@@ -99,19 +101,15 @@ def encode_outcomes(outcomes: Iterable[tuple[bool, bytes]]) -> bytes:
 
 
 def _decode_outcomes(body: bytes) -> list[bytes | GraphDBError]:
+    """Raises OutcomeUnknown where the body ends within an outcome."""
     outcomes: list[bytes | GraphDBError] = []
     offset = 0
-    while offset < len(body):
+    while offset + _OUTCOME.size <= len(body):
         succeeded, length = _OUTCOME.unpack_from(body, offset)
         offset += _OUTCOME.size
         data = body[offset : offset + length]
-        outcomes.append(data if succeeded else _error_of(data))
+        outcomes.append(data if succeeded else error_of_peer(data))
         offset += length
+    if offset != len(body):
+        raise OutcomeUnknown("an answer that is cut short")
     return outcomes
-
-
-def _error_of(data: bytes) -> GraphDBError:
-    try:
-        return decode_error(data)
-    except ValueError:
-        return OutcomeUnknown(f"an answer that cannot be understood: {data[:100]!r}")

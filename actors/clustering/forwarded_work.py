@@ -14,7 +14,7 @@ from actors.error_codec import encode_error
 from actors.raft.log_requests import ForwardedRequest
 from actors.raft.raft_log_client import RaftLogClient
 from graphdb.config.limits import GateLimits
-from graphdb.errors import NotLeader, OutcomeUnknown, UnavailableError
+from graphdb.errors import GraphDBError, NotLeader, OutcomeUnknown
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
@@ -25,6 +25,7 @@ __all__ = ["APPLIED_INDEX", "ForwardedWork"]
 
 APPLIED_INDEX = "applied_index"  # the operation that asks a leader how far its store is
 _AGAIN_S = 0.2
+_LEAVE_S = 2.0  # so long a log may take to hear that this port takes no more
 _SHORT_TEXT_CHARACTERS = 4_000  # a longer one is parsed on a thread, so that the event loop goes on meanwhile
 
 
@@ -64,6 +65,7 @@ class ForwardedWork:
         self._limits = limits
         self._taking: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = False
 
     def start(self) -> None:
         """Begin to take requests."""
@@ -71,8 +73,18 @@ class ForwardedWork:
             self._taking = asyncio.get_running_loop().create_task(self._take())
 
     async def close(self) -> None:
-        """Finish what was taken, and take no more."""
+        """Finish what was taken, refusing what comes meanwhile; then take no more.
+
+        The log knows of that: a request that it gave to a port which has gone would be neither performed nor
+        refused.
+        """
+        self._closing = True
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._taking is not None:
+            with contextlib.suppress(GraphDBError, TimeoutError):
+                async with asyncio.timeout(_LEAVE_S):
+                    await self._log.leave()
+                    await self._taking  # it was answered before
             self._taking.cancel()
             await asyncio.gather(self._taking, return_exceptions=True)
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -81,9 +93,11 @@ class ForwardedWork:
         while True:
             try:
                 requests = await self._log.take()
-            except UnavailableError:
-                await asyncio.sleep(_AGAIN_S)  # the log is being started again
+            except GraphDBError:
+                await asyncio.sleep(_AGAIN_S)  # the log is being started again, or cannot be
                 continue
+            if not requests:
+                return  # the last answer, after `leave`
             for request in requests:
                 task = asyncio.get_running_loop().create_task(self._perform(request))
                 self._tasks.add(task)
@@ -91,7 +105,7 @@ class ForwardedWork:
 
     async def _perform(self, request: ForwardedRequest) -> None:
         succeeded, outcome = await self._outcome(request)
-        with contextlib.suppress(UnavailableError):  # then who asked learns that the outcome is unknown
+        with contextlib.suppress(GraphDBError):  # then who asked learns that the outcome is unknown
             await self._log.finish(request.number, succeeded, outcome)
 
     async def _outcome(self, request: ForwardedRequest) -> tuple[bool, bytes]:
@@ -101,6 +115,8 @@ class ForwardedWork:
             return False, encode_error(error, OutcomeUnknown)
 
     async def _answer(self, request: ForwardedRequest) -> bytes:
+        if self._closing:
+            raise NotLeader("this node is stopping")
         if not self._cluster.leads:
             view = self._cluster.view
             raise NotLeader("another node leads", 1, view.leader_id if view is not None else None)

@@ -10,7 +10,7 @@ from actors.clustering.forward_batches import ForwardBatches
 from actors.clustering.forwarded_writes import ForwardedWrite, decode_confirmation
 from actors.raft.log_requests import ForwardedRequest
 from actors.raft.raft_log_client import RaftLogClient
-from graphdb.errors import IndexNotReached, LogUnavailable, NotLeader, OutcomeUnknown, UnavailableError
+from graphdb.errors import BodyTooLarge, LogUnavailable, NotLeader, OutcomeUnknown, UnavailableError
 from graphdb.log import request_ids
 from graphdb.model import Confirmation
 
@@ -73,6 +73,8 @@ class WriteRouter:
                 failure = unknown = error
             except (NotLeader, LogUnavailable) as error:
                 failure = unknown or error  # an earlier try may have been taken
+            except (UnavailableError, BodyTooLarge) as error:  # neither says what an earlier try has come to
+                raise unknown or error from None
             if asyncio.get_running_loop().time() > give_up_at:
                 raise failure
             await self._cluster.change(_PAUSE_S)
@@ -92,7 +94,7 @@ class WriteRouter:
         else:
             answer = await self._log.forward(leader_id, request, self._write_timeout_s)
         confirmation = decode_confirmation(answer)
-        with contextlib.suppress(IndexNotReached):  # who writes here can read it here
+        with contextlib.suppress(UnavailableError):  # who writes here can read it here, if it is soon
             await self._wait_for_index(confirmation.snapshot_index, _SEEN_HERE_S)
         return confirmation
 

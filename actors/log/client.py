@@ -23,6 +23,9 @@ from graphdb.model import LogEntry
 
 __all__ = ["LogAccess", "LogClient"]
 
+_APPEND_S = 20.0  # a log that syncs for longer hangs; what it was given may still be stored
+_ANSWER_S = 10.0
+
 
 class LogAccess(Protocol):
     """The update log from its users' side; `LogClient` is the one of a node that stands alone."""
@@ -44,7 +47,7 @@ class LogClient:
 
     It connects when first used, and again after the connection was lost; then it asks `endpoint` anew where
     the log is, for a restarted log may listen elsewhere. LogUnavailable means that nothing was sent, or that
-    the log has refused; OutcomeUnknown that the answer to an append was lost.
+    the log has refused; OutcomeUnknown that the answer to an append was lost, or has not come in time.
     """
 
     settles_at_once = True
@@ -57,7 +60,8 @@ class LogClient:
 
     async def append(self, entries: Sequence[LogEntry], expected_index: int = 0) -> int:
         """See `UpdateLog.append`. Raises StorageFull, LogUnavailable, OutcomeUnknown."""
-        return decode_index(await self._request(Request.APPEND, encode_append(entries, expected_index)))
+        body = encode_append(entries, expected_index)
+        return decode_index(await self._request(Request.APPEND, body, timeout_s=_APPEND_S))
 
     async def read(self, from_index: int, max_bytes: int = 4 << 20) -> list[LogEntry]:
         """See `UpdateLog.read`. Raises CorruptionError, LogUnavailable."""
@@ -81,18 +85,23 @@ class LogClient:
             self._connection.close()
             self._connection = None
 
-    async def _ask(self, request: IntEnum, body: bytes) -> bytes:
+    async def _ask(self, request: IntEnum, body: bytes, *, timeout_s: float | None = _ANSWER_S) -> bytes:
         """A request that may be repeated, so that a lost answer means no more than an unavailable log."""
         try:
-            return await self._request(request, body)
+            return await self._request(request, body, timeout_s=timeout_s)
         except OutcomeUnknown as error:
             raise LogUnavailable(error.reason) from error
 
-    async def _request(self, request: IntEnum, body: bytes) -> bytes:
+    async def _request(self, request: IntEnum, body: bytes, *, timeout_s: float | None) -> bytes:
+        """timeout_s: None where whoever asks waits as long as it takes. Raises OutcomeUnknown after it."""
         connection = self._connection
         if connection is None or connection.lost:
             connection = await self._connect()
-        frame = await connection.request(request, body)
+        try:
+            async with asyncio.timeout(timeout_s):
+                frame = await connection.request(request, body)
+        except TimeoutError:
+            raise OutcomeUnknown(f"the update log has not answered for {timeout_s:g} s") from None
         if frame.code != Status.OK:
             raise decode_error(frame.body)
         return frame.body

@@ -41,7 +41,7 @@ class ServedLog(Protocol):
 
 
 def log_handlers(log: ServedLog) -> dict[int, Handler]:
-    """How a log answers the requests of `log_protocol`."""
+    """How a log answers the requests of `actors.log.protocol`."""
     return {
         Request.APPEND: lambda body: (log.submit_append(*decode_append(body)), encode_index),
         Request.READ: lambda body: (log.submit_read(*decode_read(body)), encode_entries),

@@ -1,16 +1,20 @@
 """`ClusterWatch`: tells a node's port what has become of the log and the cluster, as soon as it changes."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from actors.futures import answer
 from actors.raft.log_requests import ClusterView, ReceivedSnapshot, ViewedMember
+from actors.raft.rare_log import RareLog
+from graphdb.errors import UnavailableError
 from graphdb.raft.node import RaftStatus
 
 __all__ = ["ClusterFacts", "ClusterWatch"]
 
+logger = logging.getLogger(__name__)
 _LOOK_S = 0.02
 _ANSWER_AT_LEAST_S = 0.5  # indices of a node whose cluster stands still are seen to be so old at most
 
@@ -33,8 +37,9 @@ class ClusterWatch:
     def __init__(self, node_id: int, facts: ClusterFacts) -> None:
         self._node_id = node_id
         self._facts = facts
+        self._log = RareLog(logger)
         self._committed_index = 0
-        self._view = self._look(0)
+        self._view = self._look(1)  # who knows nothing has seen version 0
         self._waiting: list[tuple[int, int, float, Future[ClusterView]]] = []
 
     @property
@@ -43,10 +48,13 @@ class ClusterWatch:
         return self._view
 
     async def run(self) -> None:
-        """Look again and again."""
+        """Look again and again, whatever a look meets."""
         while True:
             await asyncio.sleep(_LOOK_S)
-            self.look()
+            try:
+                self.look()
+            except (UnavailableError, OSError) as error:
+                self._log.warn("look", "the view of the cluster is an old one: %s", error)
 
     def look(self) -> None:
         """See what is new, and tell whoever waits for it."""
@@ -86,7 +94,9 @@ class ClusterWatch:
         self._waiting = waiting
 
     def _look(self, version: int) -> ClusterView:
-        facts, status = self._facts, self._facts.status()
+        facts = self._facts
+        failure = facts.failure()
+        status = facts.status() if failure is None else _retired(facts.status())
         return ClusterView(
             version=version,
             role=status.role,
@@ -98,23 +108,31 @@ class ClusterWatch:
             messages_dropped=facts.dropped(),
             snapshot_wanted=facts.snapshot_wanted(),
             received=facts.received(),
-            failure=facts.failure(),
-            members=self._look_at_members(status),
+            failure=failure,
+            members=self._look_at_members(status, failure is None),
         )
 
-    def _look_at_members(self, status: RaftStatus) -> tuple[ViewedMember, ...]:
+    def _look_at_members(self, status: RaftStatus, takes_part: bool) -> tuple[ViewedMember, ...]:
         """Whom the leader has heard of lately; elsewhere, to whom a connection is open."""
-        reached = status.reachable | (frozenset() if status.role == "leader" else self._facts.open_links())
+        reached: frozenset[int] = frozenset()
+        if takes_part:
+            reached = status.reachable | {self._node_id}
+            reached |= frozenset() if status.role == "leader" else self._facts.open_links()
         return tuple(
             ViewedMember(
                 member.peer.node_id,
                 member.address,
                 member.voting,
-                member.peer.node_id == self._node_id or member.peer.node_id in reached,
+                member.peer.node_id in reached,
                 status.matched.get(member.peer.node_id),
             )
             for member in sorted(status.members, key=lambda member: member.peer.node_id)
         )
+
+
+def _retired(status: RaftStatus) -> RaftStatus:
+    """The last status of a node that takes no part any more: whatever it was, it is that no longer."""
+    return replace(status, role="follower", leader=None, reachable=frozenset(), matched={})
 
 
 def _is_same(one: ClusterView, other: ClusterView) -> bool:

@@ -4,7 +4,7 @@ from actors.error_codec import decode_error, encode_error
 from actors.raft.raft_pb2 import Failure
 from graphdb.errors import CorruptionError, GraphDBError, OutcomeUnknown
 
-__all__ = ["decode_failure", "encode_failure"]
+__all__ = ["decode_failure", "encode_failure", "error_of_peer"]
 
 
 def encode_failure(error: GraphDBError) -> Failure:
@@ -15,9 +15,16 @@ def encode_failure(error: GraphDBError) -> Failure:
 
 
 def decode_failure(failure: Failure) -> GraphDBError:
-    """The error that was encoded; OutcomeUnknown where another version sent what this one does not know."""
+    """As `error_of_peer`."""
+    return error_of_peer(failure.error)
+
+
+def error_of_peer(data: bytes) -> GraphDBError:
+    """What an error (`actors.error_codec`) of another node means here: damage there is an outcome unknown
+    here, and so is what another version sent and this one does not know.
+    """
     try:
-        error = decode_error(failure.error)
+        error = decode_error(data)
     except ValueError:
-        return OutcomeUnknown(f"an answer that cannot be understood: {failure.error[:100]!r}")
+        return OutcomeUnknown(f"an answer that cannot be understood: {data[:100]!r}")
     return OutcomeUnknown(str(error)) if isinstance(error, CorruptionError) else error

@@ -4,7 +4,8 @@
     WATCH          version (8), committed_index (8)              a ClusterView, as JSON; once it is another
     READ_INDEX     timeout in ms (4)                             index (8)
     FORWARD        timeout in ms (4), node_id (4), a request     what the other node answered
-    TAKE           port (8)                                      requests, at least one: once there are any
+    TAKE           port (8)                                      requests once there are any; none after LEAVE
+    LEAVE          port (8)                                      none; the port takes nothing more
     FINISH         number (8), 1 or 0 (1), answer or error       none
     CHANGE         a MemberChange, as JSON                       none; once it is committed
     OFFER          index (8), path of a tree                     none
@@ -56,7 +57,7 @@ _REQUEST = struct.Struct("<QII")  # number, length of the head, length of the bo
 
 
 class RaftLogRequest(IntEnum):
-    """What a port asks for: the code of its frame. Those below 16 are `log_protocol.Request`."""
+    """What a port asks for: the code of its frame. Those below 16 are `actors.log.protocol.Request`."""
 
     WATCH = 16
     READ_INDEX = 17
@@ -67,6 +68,7 @@ class RaftLogRequest(IntEnum):
     OFFER = 22
     ADOPTED = 23
     LAST_EFFECT = 24
+    LEAVE = 25
 
 
 @dataclass(frozen=True, slots=True)

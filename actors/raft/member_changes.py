@@ -1,6 +1,7 @@
 """`MemberChanges`: what operators ask of the cluster, at any node; the leader does it."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -8,7 +9,7 @@ from actors.raft.incoming_links import Forwarded
 from actors.raft.log_requests import ClusterView, MemberChange, decode_change, encode_change
 from actors.raft.peer_transport import PeerTransport
 from actors.raft.raft_driver import RaftDriver
-from graphdb.errors import LogUnavailable, NotLeader, OutcomeUnknown, UnavailableError
+from graphdb.errors import LogUnavailable, MembershipRefused, NotLeader, OutcomeUnknown, UnavailableError
 from graphdb.raft.node import RaftNode
 
 __all__ = ["OPERATION", "MemberChanges"]
@@ -32,7 +33,8 @@ class MemberChanges:
     async def perform(self, change: MemberChange) -> None:
         """Have a change made, by whichever node leads; return when it is committed.
 
-        Raises UnavailableError: NotLeader where none leads, OutcomeUnknown where it may still be made.
+        Raises MembershipRefused where it never can be, UnavailableError: NotLeader where none leads,
+        OutcomeUnknown where it may still be made.
         """
         await self._retried(lambda: self._perform_anywhere(change))
 
@@ -56,7 +58,8 @@ class MemberChanges:
                 if not successors:
                     raise UnavailableError("no other member can lead now")
                 transfer = partial(RaftNode.transfer_leadership, node_id=max(successors)[1])
-                await asyncio.wrap_future(self._driver.call(transfer))
+                with contextlib.suppress(MembershipRefused):  # the view was old
+                    await asyncio.wrap_future(self._driver.call(transfer))
                 await self._wait_for(lambda: self._view().role != "leader", 2.0)
         await self._wait_for(lambda: self._view().leader_id not in (None, self._node_id), 2.0)
 
@@ -113,5 +116,5 @@ def _apply(node: RaftNode, change: MemberChange) -> int:
         case "lead":
             node.transfer_leadership(change.node_id)
         case other:
-            raise UnavailableError(f"no change of the members: {other}")
+            raise MembershipRefused(f"no change of the members: {other}")
     return node.status().last_index

@@ -16,7 +16,7 @@ from actors.raft.raft_pb2 import Request
 from actors.raft.raft_service import make_server
 from actors.raft.rare_log import RareLog
 from actors.raft.visitors import VISIT_S, Visitors
-from graphdb.errors import ConfigError, LogUnavailable
+from graphdb.errors import BodyTooLarge, ConfigError, LogUnavailable
 from graphdb.raft.membership import ANY_LIFE, PeerId
 from graphdb.raft.message_codec import MESSAGE_BYTES_MAX, encode_envelope
 from graphdb.raft.messages import Envelope
@@ -115,8 +115,8 @@ class PeerTransport:
     ) -> "Future[bytes]":
         """Have another node perform a request, at most once: the answer, or the error that it raised.
 
-        LogUnavailable: it was not given to that node. OutcomeUnknown: it may have been; a client that retries
-        needs its idempotency key.
+        LogUnavailable, BodyTooLarge: it was not given to that node. OutcomeUnknown: it may have been; a
+        client that retries needs its idempotency key.
         """
         request = Request(operation=operation, idempotency_key=idempotency_key, body=body)
         return asyncio.run_coroutine_threadsafe(self._forward(node_id, request, timeout_s), self._thread.loop)
@@ -127,7 +127,7 @@ class PeerTransport:
             raise LogUnavailable(f"node {node_id} is no peer")
         link = next((link for link in links if link.is_open), links[0])
         if request.ByteSize() > MESSAGE_BYTES_MAX:
-            raise LogUnavailable(f"a request of {request.ByteSize()} bytes cannot be forwarded")
+            raise BodyTooLarge(MESSAGE_BYTES_MAX)
         answer = await link.forward(request, timeout_s)
         if answer.HasField("failure"):
             raise decode_failure(answer.failure)

@@ -9,29 +9,16 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import TypeVar
 
+from actors.futures import answer, fail
 from graphdb.errors import LogUnavailable, NotLeader, OutcomeUnknown, UnavailableError
 from graphdb.raft.node import Outcome, Proposal, RaftNode
 from graphdb.raft.replica import ReadOutcome
 
-__all__ = ["PendingProposals", "PendingReads", "PendingRefusals", "answer", "fail"]
+__all__ = ["PendingProposals", "PendingReads", "PendingRefusals"]
 
-T = TypeVar("T")
 _EXPIRE_EVERY_S = 0.1
 _ASK_AGAIN_S = 0.5  # a question or its answer was lost, or the leader has changed
-
-
-def answer(future: "Future[T]", value: T) -> None:
-    """Give a result to whoever still waits."""
-    if future.set_running_or_notify_cancel():
-        future.set_result(value)
-
-
-def fail(future: "Future[T]", error: BaseException) -> None:
-    """Give an error to whoever still waits."""
-    if future.set_running_or_notify_cancel():
-        future.set_exception(error)
 
 
 @dataclass(frozen=True, slots=True)

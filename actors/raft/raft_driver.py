@@ -17,9 +17,10 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
+from actors.futures import answer, fail
 from actors.loop_thread import LoopThread
 from actors.raft.inbox import Inbox, Job
-from actors.raft.pending import PendingProposals, PendingReads, PendingRefusals, answer, fail
+from actors.raft.pending import PendingProposals, PendingReads, PendingRefusals
 from actors.raft.rare_log import RareLog
 from graphdb.errors import GraphDBError, LogUnavailable, OutcomeUnknown, UnavailableError
 from graphdb.model import LogEntry

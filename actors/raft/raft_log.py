@@ -52,10 +52,12 @@ from graphdb.raft.node import RaftNode
 from graphdb.raft.replica import RaftConfig
 from graphdb.raft.wire import Malformed
 
-__all__ = ["RaftLog"]
+__all__ = ["ELECTION_TIMEOUT_S", "RaftLog"]
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
+# a node that takes 50 MB from a client, on a busy machine, may be silent for half a second
+ELECTION_TIMEOUT_S = 1.0
 _APPEND_S = 10.0  # until an append that no majority has answered is given up
 _DROP_EVERY_S = 10.0
 
@@ -67,16 +69,22 @@ class RaftLog:
     """
 
     def __init__(
-        self, settings: Settings, *, config: RaftConfig | None = None, socket_directory: str | None = None
+        self,
+        settings: Settings,
+        *,
+        config: RaftConfig | None = None,
+        socket_directory: str | None = None,
+        loop_thread: LoopThread | None = None,
     ) -> None:
         """Open the journal and begin to take part.
 
+        The last two are for tests: nodes in one process share its only loop that gRPC can use.
         Raises ConfigError, LogUnavailable where another process has the log open, CorruptionError.
         """
         cluster, data_dir = settings.cluster, settings.server.data_dir
         self._node_id = cluster.node_id
 
-        self._thread = LoopThread("raft")
+        self._thread = loop_thread or LoopThread("raft")
         self._journal = _open_journal(data_dir, cluster.node_id)
         snapshots = raft_directory(data_dir) / "snapshots"
         self._snapshots = Snapshots(snapshots, lambda: self._journal.base.log_index)
@@ -85,7 +93,7 @@ class RaftLog:
         founders = _founders_of(cluster)
         self._node = RaftNode(
             self._journal,
-            config or RaftConfig(),
+            config or RaftConfig(election_timeout_s=ELECTION_TIMEOUT_S),
             founders,
             clock=time.monotonic,
             dice=random.SystemRandom().random,
@@ -147,6 +155,10 @@ class RaftLog:
             ),
             RaftLogRequest.FORWARD: lambda body: (self._forward(*decode_forward(body)), bytes),
             RaftLogRequest.TAKE: lambda body: (self._desk.take(decode_index(body)), encode_requests),
+            RaftLogRequest.LEAVE: lambda body: (
+                _performed(lambda: self._desk.leave(decode_index(body))),
+                encode_nothing,
+            ),
             RaftLogRequest.FINISH: lambda body: (
                 _performed(lambda: self._desk.finish(*decode_finish(body))),
                 encode_nothing,
@@ -257,7 +269,10 @@ class RaftLog:
     async def _drop_snapshots(self) -> None:
         while True:
             await asyncio.sleep(_DROP_EVERY_S)
-            self._snapshots.drop_unused()
+            try:
+                self._snapshots.drop_unused()
+            except (UnavailableError, OSError) as error:
+                logger.warning("snapshots that nobody needs stay for now: %s", error)
 
     def _received(self) -> ReceivedSnapshot | None:
         """Once the journal goes on behind it: before that, the store and the log would not meet."""

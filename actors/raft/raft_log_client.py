@@ -23,6 +23,8 @@ from actors.raft.log_requests import (
 __all__ = ["RaftLogClient"]
 
 _CONFIRM_S = 3.0
+_SLACK_S = 2.0  # beyond the time that the log itself takes care of
+_CHANGE_S = 20.0  # the log gives a change up after 10 s, and so does the leader's
 
 
 class RaftLogClient(LogClient):
@@ -45,7 +47,7 @@ class RaftLogClient(LogClient):
     async def watch(self, version: int, committed_index: int) -> ClusterView:
         """The view of the cluster as soon as it is another one, or more is committed; else after a while."""
         body = encode_watch(version, committed_index)
-        return decode_view(await self._ask(RaftLogRequest.WATCH, body))
+        return decode_view(await self._ask(RaftLogRequest.WATCH, body, timeout_s=None))
 
     async def last_effect_index(self) -> int:
         """The last entry of this node's log that changes anything, committed or not."""
@@ -53,26 +55,32 @@ class RaftLogClient(LogClient):
 
     async def read_index(self, timeout_s: float) -> int:
         """An index that a linearizable read has to see; the log can be read so far. Raises NotLeader."""
-        return decode_index(await self._ask(RaftLogRequest.READ_INDEX, encode_timeout(timeout_s)))
+        body = encode_timeout(timeout_s)
+        return decode_index(await self._ask(RaftLogRequest.READ_INDEX, body, timeout_s=timeout_s + _SLACK_S))
 
     async def forward(self, node_id: int, request: ForwardedRequest, timeout_s: float) -> bytes:
         """Have another node perform a request, at most once: its answer.
 
         Raises what that node raises, LogUnavailable (it was not given to that node), OutcomeUnknown.
         """
-        return await self._request(RaftLogRequest.FORWARD, encode_forward(node_id, request, timeout_s))
+        body = encode_forward(node_id, request, timeout_s)
+        return await self._request(RaftLogRequest.FORWARD, body, timeout_s=timeout_s + _SLACK_S)
 
     async def take(self) -> list[ForwardedRequest]:
-        """Requests of other nodes' clients, once there are any. Each must be finished."""
-        return decode_requests(await self._ask(RaftLogRequest.TAKE, encode_index(self._port)))
+        """Requests of other nodes' clients, once there are any; none after `leave`. Each must be finished."""
+        return decode_requests(await self._ask(RaftLogRequest.TAKE, encode_index(self._port), timeout_s=None))
+
+    async def leave(self) -> None:
+        """Take no more requests: one that waits is answered, with nothing; those of others are refused."""
+        await self._ask(RaftLogRequest.LEAVE, encode_index(self._port))
 
     async def finish(self, number: int, succeeded: bool, outcome: bytes) -> None:
         """Answer a request that was taken."""
         await self._ask(RaftLogRequest.FINISH, encode_finish(number, succeeded, outcome))
 
     async def change(self, change: MemberChange) -> None:
-        """Have the cluster changed. Raises UnavailableError."""
-        await self._request(RaftLogRequest.CHANGE, encode_change(change))
+        """Have the cluster changed. Raises MembershipRefused, UnavailableError."""
+        await self._request(RaftLogRequest.CHANGE, encode_change(change), timeout_s=_CHANGE_S)
 
     async def offer(self, index: int, tree: str) -> None:
         """Give a snapshot of the state at index for peers that need one; the tree is the log's from then on.

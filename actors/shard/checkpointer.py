@@ -62,8 +62,12 @@ class Checkpointer:
         self._directory.write_requests(self._replayer.requests.to_bytes())
         self._directory.write_applied(index)
 
-    async def close(self) -> None:
-        """Wait for a checkpoint that is under way, then make a last one."""
+    async def finish(self) -> None:
+        """Wait for a checkpoint that is under way."""
         if self._task is not None:
             await self._task
+
+    async def close(self) -> None:
+        """Make a last checkpoint, after one that is under way."""
+        await self.finish()
         await self._try()

@@ -7,6 +7,7 @@ from typing import Any
 from actors.log.client import LogAccess
 from actors.shard.applied_index import AppliedIndex
 from graphdb.errors import CorruptionError, LogUnavailable
+from graphdb.log.codec import entry_bytes
 from graphdb.log.replay import Replayer
 
 __all__ = ["LogFollower"]
@@ -23,12 +24,16 @@ class LogFollower:
         *,
         wait_s: float,
         poll_s: float,
+        on_logged: Callable[[int], None],
     ) -> None:
-        """on_thread calls a function on the thread that may use the store."""
+        """on_thread calls a function on the thread that may use the store; on_logged is told how many bytes
+        of log have been applied.
+        """
         self._log = log
         self._replayer = replayer
         self._on_thread = on_thread
         self._wait_s, self._poll_s = wait_s, poll_s
+        self._on_logged = on_logged
         self._heard_index = 0
         self.applied = AppliedIndex(lambda: replayer.applied_index)
 
@@ -57,6 +62,7 @@ class LogFollower:
                 raise CorruptionError(f"the entry {expected} is missing", "update log")
             with self.applied.changing():
                 await self._on_thread(self._replayer.replay, entries)
+            self._on_logged(sum(entry_bytes(len(entry.payload)) for entry in entries))
             progress(self._replayer.applied_index)
 
     async def follow(self, is_settled: Callable[[], bool], *, pause: bool) -> bool:

@@ -22,6 +22,7 @@ from actors.shard.log_follower import LogFollower
 from actors.shard.write_batch import Batch, LargeWrite, Plan, WriteJob, plan_batch
 from actors.shard.write_queue import TurnJob, WriteQueue
 from graphdb.errors import (
+    ConfigError,
     CorruptionError,
     GraphDBError,
     LogCompacted,
@@ -75,7 +76,7 @@ class ShardWriter:
         has_room: Callable[[], bool] = lambda: True,
         on_logged: Callable[[int], None] = lambda logged_bytes: None,
     ) -> None:
-        """replayer feeds quads; on_logged is told how many bytes the log has grown by.
+        """replayer feeds quads; on_logged is told how many bytes of log were written or followed.
 
         While has_room says no, writes are refused before they are logged: the log might take them still, and
         then the store not.
@@ -94,7 +95,12 @@ class ShardWriter:
         self._task: asyncio.Task[None] | None = None
         self._closing = False
         self._follower = LogFollower(
-            log, replayer, self._on_thread, wait_s=config.log_wait_s, poll_s=config.log_poll_s
+            log,
+            replayer,
+            self._on_thread,
+            wait_s=config.log_wait_s,
+            poll_s=config.log_poll_s,
+            on_logged=on_logged,
         )
         self._appender = LogAppender(
             log,
@@ -207,7 +213,7 @@ class ShardWriter:
     async def _follow(self) -> None:
         try:
             await self._follower.follow(lambda: True, pause=False)
-        except (UnavailableError, CorruptionError) as error:
+        except GraphDBError as error:
             self._fall_behind(error)
 
     async def _guarded_turn(self) -> None:
@@ -334,7 +340,7 @@ class ShardWriter:
         if not isinstance(self.trouble, CorruptionError | LogCompacted):
             try:
                 await self._follower.catch_up()
-            except (UnavailableError, CorruptionError) as still:
+            except GraphDBError as still:
                 self.trouble = _bare(still)
             else:
                 self.trouble = None
@@ -347,5 +353,10 @@ class ShardWriter:
 
 
 def _bare(error: GraphDBError) -> GraphDBError:
-    """The error without its traceback, whose frames would hold the engine open for as long as it is kept."""
+    """The error without its traceback, whose frames would hold the engine open for as long as it is kept.
+
+    A log that cannot start (ConfigError) is one that is away to those who want to write.
+    """
+    if isinstance(error, ConfigError):
+        return LogUnavailable(str(error), 5)
     return type(error)(*error.args)

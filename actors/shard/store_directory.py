@@ -104,6 +104,17 @@ class StoreDirectory:
         """Keep a list of recent requests, durably. Raises StorageFull, LogUnavailable."""
         self._write("requests", requests)
 
+    def _check_unused(self) -> None:
+        """Raises LogUnavailable while the engine has the store open: when it closes, it tidies up its
+        directory, whatever files are there by then.
+        """
+        if (self.store / "CURRENT").exists():
+            try:
+                Store(self.store)
+            except (OSError, RuntimeError) as error:
+                if isinstance(failure := _opening_error(error), LogUnavailable):
+                    raise failure from error
+
     def _write(self, name: str, data: bytes) -> None:
         try:
             replace_file(self._files, str(self.path), name, data)
@@ -151,25 +162,26 @@ class StoreDirectory:
         backup.write_applied(index)
 
     def make_snapshot(self, quads: QuadStore, requests: bytes, target: Path) -> None:
-        """Write what another node needs to be where this one is to target, which does not exist yet; synced.
+        """Write what another node needs to be where this one is to target, which does not exist yet.
 
-        Raises StorageFull, CorruptionError, LogUnavailable.
+        It is not synced: after a crash nobody asks for it. Raises StorageFull, CorruptionError,
+        LogUnavailable.
         """
         try:
             target.mkdir()
             quads.checkpoint(target / "store")
             (target / "requests").write_bytes(requests)
-            sync_tree(target)
         except OSError as error:
             raise storage_error(error, "making a snapshot") from error
 
     def adopt_snapshot(self, source: Path, index: int) -> None:
         """Make a tree of make_snapshot the state of this directory, at that log index. The log stays.
 
-        The store is closed. A crash leaves the old state or the new; where that is not known, call it again.
-        source stays as it is. Raises StorageFull, LogUnavailable; what was begun then may be finished when
-        the directory is opened.
+        A crash leaves the old state or the new; where that is not known, call it again. source stays as it
+        is. Raises LogUnavailable while anybody has the store open, StorageFull; then nothing has changed, or
+        what was begun is finished when the directory is opened.
         """
+        self._check_unused()
         try:
             with incoming_state(self.path) as draft:
                 new = StoreDirectory(draft, self._files)

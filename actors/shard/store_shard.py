@@ -418,6 +418,7 @@ class OpenShard:
         return await self.writer.in_turn(make)
 
     async def close(self) -> None:
-        """Finish the writes that are waiting; let the readers go."""
+        """Finish the writes that are waiting, and a checkpoint that is under way; let the readers go."""
         await self.writer.close()
         await self.checkpoints.close()
+        await self.checkpointer.finish()

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Sequence
 
-from graphdb.errors import NotLeader, Overloaded, UnavailableError
+from graphdb.errors import MembershipRefused, NotLeader, Overloaded, UnavailableError
 from graphdb.log.codec import entry_bytes
 from graphdb.model import EntryKind, LogEntry
 from graphdb.raft.admission import Admission
@@ -141,10 +141,10 @@ class Leader:
     def transfer(self, successor: PeerId) -> None:
         """Hand leadership to a voter as soon as it has all entries; no proposals until then.
 
-        Given up after an election timeout. Raises UnavailableError.
+        Given up after an election timeout. Raises MembershipRefused.
         """
         if successor not in self.progress or successor not in self._replica.journal.members.voters:
-            raise UnavailableError(f"node {successor.node_id} has no vote")
+            raise MembershipRefused(f"node {successor.node_id} has no vote")
         self._successor, self._successor_asked = successor, False
         self._transfer_until = self._replica.clock() + self._replica.config.election_timeout_s
         self._hand_over()

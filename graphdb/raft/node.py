@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from graphdb.errors import LogUnavailable, NotLeader, UnavailableError
+from graphdb.errors import LogUnavailable, MembershipRefused, NotLeader, UnavailableError
 from graphdb.model import LogEntry
 from graphdb.raft.candidate import Candidate, answer_vote_request
 from graphdb.raft.follower import Follower
@@ -198,12 +198,16 @@ class RaftNode:
             raise NotLeader("no node leads the cluster")
 
     def transfer_leadership(self, node_id: int) -> None:
-        """Hand leadership to another node, if it can take it soon. Raises NotLeader, UnavailableError."""
+        """Hand leadership to another node, if it can take it soon; to this one: it leads already.
+
+        Raises NotLeader, MembershipRefused.
+        """
         leader = self._require_leader()
         member = self._journal.members.find(node_id)
         if member is None:
-            raise UnavailableError(f"node {node_id} is no member")
-        leader.transfer(member.peer)
+            raise MembershipRefused(f"node {node_id} is no member")
+        if member.peer != self._journal.peer:
+            leader.transfer(member.peer)
 
     def add_member(self, node_id: int, address: str) -> None:
         """Expect a new node; it gets a vote when it has reported and caught up. Or know a member's new
@@ -218,11 +222,14 @@ class RaftNode:
             leader.change(self._journal.members.with_member(replace(member, address=address)))
 
     def remove_member(self, node_id: int) -> None:
-        """Remove a node; a leader that removes itself steps down then. Raises NotLeader, UnavailableError."""
+        """Remove a node; a leader that removes itself steps down then.
+
+        Raises NotLeader, MembershipRefused, UnavailableError.
+        """
         leader = self._require_leader()
         remaining = self._journal.members.without(node_id)
         if not remaining.voters:
-            raise UnavailableError("the last voter stays")
+            raise MembershipRefused("the last voter stays")
         if remaining != self._journal.members:
             leader.change(remaining)
 

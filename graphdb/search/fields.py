@@ -28,7 +28,7 @@ class FieldSpec:
     """One mapped field. path is its full name, with dots; that of a multi-field ends with its own name.
 
     analyzer and search_analyzer are names that the index's `Analyzers` know. options are the parameters of
-    its type, with their defaults: ignore_above, null_value, format, dims, similarity, scaling_factor and so on.
+    its type, with their defaults: ignore_above, null_value, format, dims, similarity, scaling_factor, ...
     """
 
     path: str

@@ -16,7 +16,7 @@ from graphdb.errors import UnavailableError
 from graphdb.log.file_log import FileLogConfig
 from tests.support.readers import answering
 
-__all__ = ["no_readers", "open_shard"]
+__all__ = ["SMALL_LOG", "no_readers", "open_shard", "stand_alone"]
 
 SMALL_LOG = FileLogConfig(segment_bytes=65_536, reserve_bytes=65_536)
 
@@ -46,4 +46,19 @@ async def open_shard(directory: Path, **sections: dict[str, Any]) -> AsyncIterat
     finally:
         await shard.close()
         await asyncio.to_thread(reader.close)
+        log.close()
+
+
+@asynccontextmanager
+async def stand_alone(directory: Path) -> AsyncIterator[StoreShard]:
+    """A started node on a directory, without readers."""
+    log = UpdateLog(str(directory / "log"), SMALL_LOG)
+    shard = StoreShard(
+        Settings(server={"data_dir": directory}), LogClient(answering(log.endpoint())), no_readers()
+    )
+    try:
+        await shard.start()
+        yield shard
+    finally:
+        await shard.close()
         log.close()

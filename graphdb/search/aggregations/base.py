@@ -61,8 +61,8 @@ class Aggregation(ABC):
         raise SearchError(
             "aggregation_execution_exception",
             f"Invalid aggregation order path [{'>'.join([*path, metric])}]. Buckets can only be sorted on a "
-            "sub-aggregator path that is built out of zero or more single-bucket aggregations within the path "
-            "and a final single-bucket or a metrics aggregation at the path end.",
+            "sub-aggregator path that is built out of zero or more single-bucket aggregations within the "
+            "path and a final single-bucket or a metrics aggregation at the path end.",
         )
 
 

@@ -15,7 +15,7 @@ __all__ = ["all_cells", "bucket_lists", "members_of"]
 def bucket_lists(
     scope: Scope, common: Common, cells: Cells, count: int, head: Callable[[int], Answer]
 ) -> list[list[Answer]]:
-    """For each of count owners its buckets, in the order of the cells. head makes a bucket's key, from its number."""
+    """For each of count owners its buckets, in the order of the cells. head shows the key of a number."""
     lists: list[list[Answer]] = [[] for _ in range(count)]
     below = answers_below(scope, common, cells.rows())
     columns = cells.owners.tolist(), cells.keys.tolist(), cells.counts.tolist()
@@ -36,7 +36,7 @@ def members_of(masks: list[Bools]) -> tuple[Longs, Longs]:
 
 
 def all_cells(scope: Scope, rows: Rows, masks: list[Bools]) -> Cells:
-    """A cell for each owner and each mask, empty ones too; a mask says which of the rows are in its bucket."""
+    """A cell for each owner and each mask, empty ones too; a mask says which rows are in its bucket."""
     scope.count_buckets(rows.count * len(masks))
     cells = cells_of(rows, *members_of(masks))
     owners = np.repeat(np.arange(rows.count), len(masks))

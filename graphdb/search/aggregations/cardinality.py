@@ -1,5 +1,6 @@
-"""`cardinality`: how many distinct values there are. Counted exactly, whatever `precision_threshold` allows."""
+"""`cardinality`: how many distinct values there are. Exact, whatever `precision_threshold` allows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,7 +27,7 @@ class Cardinality(Aggregation):
     def typed(self) -> str:
         return "cardinality"
 
-    def measure(self, scope: Scope, rows: Rows, path: "tuple[str, ...] | list[str]", metric: str) -> Doubles:
+    def measure(self, scope: Scope, rows: Rows, path: Sequence[str], metric: str) -> Doubles:
         if path or metric not in ("", "value"):
             return super().measure(scope, rows, path, metric)
         members, numbers, _ = self.source.keyed(scope, rows.docs)

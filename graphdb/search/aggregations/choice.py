@@ -6,12 +6,12 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from graphdb.search.mapping.values import term_of
-from graphdb.search.query.regexp import Regexp
 
 from graphdb.search.aggregations.sources import Source
 from graphdb.search.aggregations.vocabulary import Vocabulary
 from graphdb.search.errors import illegal_argument
+from graphdb.search.mapping.values import term_of
+from graphdb.search.query.regexp import Regexp
 from graphdb.search.segment import Bools
 
 __all__ = ["Choice"]
@@ -57,8 +57,8 @@ def _test(name: str, source: Source, wanted: Any) -> Test:
     if source.spec is not None and not source.textual:
         raise illegal_argument(
             f"Aggregation [{name}] cannot support regular expression style include/exclude settings as they "
-            "can only be applied to string fields. Use an array of numeric values for include/exclude clauses "
-            "used to filter numeric fields"
+            "can only be applied to string fields. Use an array of numeric values for include/exclude "
+            "clauses used to filter numeric fields"
         )
     return Regexp(str(wanted)).matches
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from graphdb.search.segment import Bools, Doubles, Leaf, Longs, NumberColumn, Se
 
 __all__ = ["Columns", "Numbers", "Points", "Values", "spread"]
 
-Numbers = NDArray[np.int64] | NDArray[np.float64]
+Numbers = NDArray[Any]  # int64 or float64, and float32 for scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,8 @@ class Columns:
         """All the terms of a field, in the order of their code points."""
         if spec.path not in self._terms:
             indexes = [leaf.segment.terms(spec.path) for leaf in self.leaves]
-            self._terms[spec.path] = GlobalTerms([index and index.dictionary for index in indexes])
+            dictionaries = [None if index is None else index.dictionary for index in indexes]
+            self._terms[spec.path] = GlobalTerms(dictionaries)
         return self._terms[spec.path]
 
     def having(self, path: str) -> Bools:
@@ -163,8 +165,10 @@ class Columns:
         masks = [np.zeros(0, np.bool_)]
         for leaf in self.leaves:
             paths, numbers = list(leaf.segment.nested_paths), leaf.segment.nested_path
-            known = numbers is not None and path in paths
-            masks.append(numbers == paths.index(path) if known else np.zeros(leaf.segment.size, np.bool_))
+            if numbers is not None and path in paths:
+                masks.append(np.asarray(numbers == paths.index(path)))
+            else:
+                masks.append(np.zeros(leaf.segment.size, np.bool_))
         return np.concatenate(masks)
 
 
@@ -175,6 +179,6 @@ def _gather(column: NumberColumn, docs: Longs) -> tuple[Longs, Numbers]:
     return rows, column.values[positions]
 
 
-def _joined(parts: list[NDArray]) -> NDArray:  # type: ignore[type-arg]
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
     """The first part is empty and only gives the type."""
     return parts[1] if len(parts) == 2 else np.concatenate(parts)

@@ -34,7 +34,7 @@ class DecimalPattern:
         """Errors: illegal_argument_exception for a pattern beyond that."""
         match = _DECIMAL.fullmatch(pattern) if 0 < len(pattern) <= 100 else None
         if match is None or not re.search("[#0]", pattern):
-            raise illegal_argument(f"Malformed pattern \"{pattern[:100]}\"")
+            raise illegal_argument(f'Malformed pattern "{pattern[:100]}"')
         prefix, hashes, zeros, least, more, percent, suffix = match.groups()
         fraction_min = len(least or "")
         return DecimalPattern(

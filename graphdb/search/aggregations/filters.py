@@ -62,7 +62,9 @@ class Filters(Aggregation):
             return [{"buckets": buckets} for buckets in lists]
         if self.keyed:
             return [{"buckets": dict(zip(names, buckets, strict=True))} for buckets in lists]
-        named = [[{"key": name, **one} for name, one in zip(names, buckets, strict=True)] for buckets in lists]
+        named = [
+            [{"key": name, **one} for name, one in zip(names, buckets, strict=True)] for buckets in lists
+        ]
         return [{"buckets": buckets} for buckets in named]
 
 

@@ -14,7 +14,7 @@ __all__ = ["GlobalTerms"]
 class GlobalTerms:
     """The terms of all leaves, merged; None stands for a leaf that lacks the field.
 
-    With one dictionary nothing is copied. With several their terms are held once more, for as long as this is.
+    With one dictionary nothing is copied. With several their terms are held once more.
     """
 
     def __init__(self, dictionaries: Sequence[TermDictionary | None]) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,13 @@ from graphdb.search.aggregations.definition import Definition
 from graphdb.search.aggregations.display import DATE_TYPES, Display
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.order import ByKey, Order, parse_order, sorted_cells
-from graphdb.search.aggregations.rounding import CALENDAR_UNITS, CalendarRounding, FixedRounding, Rounding, ZoneTable
+from graphdb.search.aggregations.rounding import (
+    CALENDAR_UNITS,
+    CalendarRounding,
+    FixedRounding,
+    Rounding,
+    ZoneTable,
+)
 from graphdb.search.aggregations.rows import Cells, Rows, cells_of
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.sources import NUMERIC, Source
@@ -80,7 +86,7 @@ class Histogram(Aggregation):
         return [{"buckets": self._named(buckets) if self.keyed else buckets} for buckets in lists]
 
     def _cells(self, scope: Scope, rows: Rows) -> tuple[Cells, int]:
-        """The intervals that have documents; the key of a cell is its interval's number less the second of both."""
+        """(cells, base): intervals that have documents; a cell's key is an interval's number less base."""
         members, values = self.source.numbers(scope, rows.docs)
         numbers = self.steps.number(values.astype(np.int64) if self.dates else values)
         low, high = self.hard
@@ -137,7 +143,9 @@ def parse_date_histogram(definition: Definition) -> Aggregation:
     offset = duration_ms(options.text("offset", "0ms") or "0ms", "offset")
     calendar, fixed = options.text("calendar_interval"), options.text("fixed_interval")
     if "interval" in options:
-        raise illegal_argument("[interval] on [date_histogram] is removed: use [fixed_interval] or [calendar_interval]")
+        raise illegal_argument(
+            "[interval] on [date_histogram] is removed: use [fixed_interval] or [calendar_interval]"
+        )
     source = Source.parse(definition, NUMERIC)
     if source.spec is not None and source.spec.type not in (*DATE_TYPES, "boolean", "long", "integer"):
         raise illegal_argument(
@@ -146,7 +154,8 @@ def parse_date_histogram(definition: Definition) -> Aggregation:
         )
     zone = ZoneTable.of(source.display.zone)
     if not isinstance(source.display.pattern, DateFormat):
-        source = Source(source.spec, Display(source.spec, Display.of(None, None, None, True).pattern, source.display.zone), source.missing)  # noqa: E501
+        dates = Display.of(None, None, None, dates=True)
+        source = replace(source, display=replace(dates, spec=source.spec, zone=source.display.zone))
     rounding = _rounding(calendar, fixed, zone, offset)
     pattern = source.display.pattern
     assert isinstance(pattern, DateFormat)
@@ -169,9 +178,7 @@ def _rounding(calendar: str | None, fixed: str | None, zone: ZoneTable, offset: 
             )
         return CalendarRounding.of(CALENDAR_UNITS[calendar], zone, offset)
     if fixed is None:
-        raise illegal_argument(
-            "Invalid interval specified, must be non-null and non-empty"
-        )
+        raise illegal_argument("Invalid interval specified, must be non-null and non-empty")
     interval = duration_ms(fixed, "fixed_interval")
     if interval < 1:
         raise illegal_argument("Zero or negative time interval not supported")
@@ -183,8 +190,8 @@ def duration_ms(text: str, setting: str) -> int:
     match = _DURATION.fullmatch(text)
     if match is None:
         raise illegal_argument(
-            f"failed to parse setting [{setting}] with value [{text[:100]}] as a time value: unit is missing or "
-            "unrecognized"
+            f"failed to parse setting [{setting}] with value [{text[:100]}] as a time value: unit is missing "
+            "or unrecognized"
         )
     sign, amount, unit = match.groups()
     length = min(int(amount) * _UNITS_MS[unit], 2**62)

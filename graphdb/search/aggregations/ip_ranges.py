@@ -1,6 +1,7 @@
 """`ip_range`: ranges of addresses, by their ends or by a mask in CIDR notation."""
 
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class IpRanges(Aggregation):
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         members, numbers, vocabulary = self.source.keyed(scope, rows.docs)
         used, inverse = np.unique(numbers, return_inverse=True)
-        addresses = [int(vocabulary.value(number), 16) for number in used.tolist()]
+        addresses = [_number(vocabulary.value(number)) for number in used.tolist()]
         masks = []
         for one in self.ranges:
             fits = np.array([one.low <= address < one.high for address in addresses], np.bool_)
@@ -52,7 +53,9 @@ class IpRanges(Aggregation):
             mask[members[fits[inverse]]] = True
             masks.append(mask)
         cells = all_cells(scope, rows, masks)
-        lists = bucket_lists(scope, self.common, cells, rows.count, lambda number: dict(self.ranges[number].head))
+        lists = bucket_lists(
+            scope, self.common, cells, rows.count, lambda number: dict(self.ranges[number].head)
+        )
         return [{"buckets": keyed_buckets(buckets) if self.keyed else buckets} for buckets in lists]
 
 
@@ -62,7 +65,9 @@ def parse_ip_range(definition: Definition) -> Aggregation:
     ranges = [_range(body) for body in parse_ranges(definition)]
     keyed = options.flag("keyed")
     options.done()
-    return IpRanges(definition.common, source, tuple(sorted(ranges, key=lambda one: (one.low, one.high))), keyed)
+    return IpRanges(
+        definition.common, source, tuple(sorted(ranges, key=lambda one: (one.low, one.high))), keyed
+    )
 
 
 def _range(body: Options) -> IpRange:
@@ -70,14 +75,18 @@ def _range(body: Options) -> IpRange:
     start, end = body.text("from"), body.text("to")
     body.done()
     if mask is not None:
-        first, last = (int(term, 16) for term in network_terms(mask))
+        first, last = (_number(term) for term in network_terms(mask))
         sides = {"from": _shown(first), **({"to": _shown(last + 1)} if last + 1 < _END else {})}
         return IpRange(first, last + 1, {"key": key or mask, **sides})
-    low = 0 if start is None else int(address_term(start), 16)
-    high = _END if end is None else int(address_term(end), 16)
+    low = 0 if start is None else _number(address_term(start))
+    high = _END if end is None else _number(address_term(end))
     sides = {side: text for side, text in (("from", start), ("to", end)) if text is not None}
     return IpRange(low, high, {"key": key or f"{start or '*'}-{end or '*'}", **sides})
 
 
+def _number(term: str) -> int:
+    return int(IPv6Address(term))
+
+
 def _shown(address: int) -> str:
-    return address_of(f"{address:032x}")
+    return address_of(IPv6Address(address).exploded)

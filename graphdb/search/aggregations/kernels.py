@@ -15,7 +15,7 @@ def grouped_sums(values: Doubles, owners: Longs, count: int) -> Doubles:
     return np.where(np.isfinite(totals), totals + lost, totals)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _add(values: Doubles, owners: Longs, totals: Doubles, lost: Doubles) -> None:
     for i in range(len(values)):
         owner = owners[i]

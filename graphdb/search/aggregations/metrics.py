@@ -21,7 +21,7 @@ __all__ = ["Moments", "NumberMetric", "parse_metric", "parse_weighted_avg"]
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """By bucket: how many values, their sum, least and greatest (infinite where there are none), and squares."""
+    """By bucket: the number of values, their sum, extremes (infinite where there are none), squares."""
 
     count: Longs
     sum: Doubles

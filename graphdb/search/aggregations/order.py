@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 from graphdb.search.aggregations.base import Common, measure_below
+from graphdb.search.aggregations.columns import Numbers
 from graphdb.search.aggregations.rows import Cells
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.errors import illegal_argument, parsing
-from graphdb.search.segment import Doubles, Longs
+from graphdb.search.segment import Longs
 
 __all__ = ["ByCount", "ByKey", "ByMetric", "Order", "parse_order", "parse_path", "sorted_cells"]
 
-Places = Callable[[Longs], Doubles]
+Places = Callable[[Longs], Numbers]
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,8 +78,8 @@ def _level(parent: Common, body: Any, context: QueryContext, depth: int) -> Comm
     for name, definition in body.items():
         if not _NAME.fullmatch(name):
             raise parsing(
-                f"Invalid aggregation name [{name[:100]}]. Aggregation names can contain any character except "
-                "'[', ']', and '>'"
+                f"Invalid aggregation name [{name[:100]}]. Aggregation names can contain any character "
+                "except '[', ']', and '>'"
             )
         made = _one(name, definition, context, depth)
         if isinstance(made, Pipeline):
@@ -134,7 +134,7 @@ def _inside(kind: str, body: Any, context: QueryContext) -> QueryContext:
 
 
 def _unknown(kind: str) -> SearchError:
-    near = difflib.get_close_matches(kind[:100], [*KINDS, *PIPELINES], n=3, cutoff=0.6)
+    near = difflib.get_close_matches(kind[:100], [*KINDS, *PIPELINES], n=3, cutoff=0.7)
     if not near:
         return parsing(f"Unknown aggregation type [{kind[:100]}]")
     hint = f"[{near[0]}]" if len(near) == 1 else f"any of [{', '.join(near)}]"

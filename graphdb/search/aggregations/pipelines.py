@@ -18,7 +18,7 @@ Meta = Mapping[str, Any] | None
 
 
 def value_at(answer: Answer, path: str) -> float | None:
-    """The number that `buckets_path` names in a bucket: `_count`, `a`, `a.avg`, `a>b.value`; None for a gap."""
+    """What `buckets_path` names in a bucket: `_count`, `a`, `a.avg`, `a>b.value`; None for a gap."""
     found: Any = answer
     for name in path.split(">"):
         if name == "_count":
@@ -150,7 +150,9 @@ def _path(options: Options) -> str:
     return path
 
 
-def _sibling(summary: Callable[[list[tuple[Any, float]]], Answer]) -> Callable[[str, Meta, Options], Pipeline]:
+def _sibling(
+    summary: Callable[[list[tuple[Any, float]]], Answer],
+) -> Callable[[str, Meta, Options], Pipeline]:
     return lambda name, meta, options: Sibling(name, meta, _path(options), summary)
 
 
@@ -171,7 +173,9 @@ def _bucket_sort(name: str, meta: Meta, options: Options) -> Pipeline:
     options.ignore("gap_policy")
     options.done()
     if not keys and size < 0 and not start:
-        raise illegal_argument(f"[{name}] is configured to perform nothing. Please set either of [sort, size, from]")
+        raise illegal_argument(
+            f"[{name}] is configured to perform nothing. Please set either of [sort, size, from]"
+        )
     return BucketSort(name, meta, tuple(keys), start, None if size < 0 else size)
 
 

@@ -1,7 +1,7 @@
 """`percentiles`, `percentile_ranks` and `median_absolute_deviation`.
 
-Exact, with linear interpolation between neighbours, as Elasticsearch's digests answer as long as they hold all values;
-for many values theirs are approximate. A rank counts half of the values that are equal.
+Exact, with linear interpolation between neighbours, as Elasticsearch's digests answer as long as they hold
+all values; for many values theirs are approximate. A rank counts half of the values that are equal.
 """
 
 from dataclasses import dataclass
@@ -94,7 +94,7 @@ class Quantiles(Aggregation):
 
     def _answer(self, numbers: tuple[float, ...]) -> Answer:
         named: dict[str, Any] = {}
-        listed = []
+        listed: list[Answer] = []
         for point, number in zip(self.points, numbers, strict=True):
             value = None if number != number else number
             text = None if value is None or self.ranks else self.source.text(value)

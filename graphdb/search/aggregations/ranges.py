@@ -19,7 +19,7 @@ from graphdb.search.mapping.date_formats import DateFormat
 from graphdb.search.mapping.date_math import date_math
 from graphdb.search.segment import Bools
 
-__all__ = ["Range", "Ranges", "parse_date_range", "parse_range", "parse_ranges"]
+__all__ = ["Range", "Ranges", "keyed_buckets", "parse_date_range", "parse_range", "parse_ranges"]
 
 RANGES_MAX = 1_000
 
@@ -62,7 +62,11 @@ class Ranges(Aggregation):
             masks.append(_any(members[inside], len(rows.docs)))
         cells = all_cells(scope, rows, masks)
         lists = bucket_lists(
-            scope, self.common, cells, rows.count, lambda number: {"key": self.ranges[number].key, **self.ranges[number].head}
+            scope,
+            self.common,
+            cells,
+            rows.count,
+            lambda number: {"key": self.ranges[number].key, **self.ranges[number].head},
         )
         return [{"buckets": keyed_buckets(buckets) if self.keyed else buckets} for buckets in lists]
 
@@ -127,7 +131,9 @@ def _parsed(
         body.done()
         low, high = (None if end is None else read(end) for end in ends)
         found.append(_range(low, high, key, text or source.text))
-    return Ranges(definition.common, source, tuple(sorted(found, key=lambda one: one.place)), keyed, definition.kind)
+    return Ranges(
+        definition.common, source, tuple(sorted(found, key=lambda one: one.place)), keyed, definition.kind
+    )
 
 
 def parse_ranges(definition: Definition) -> list[Options]:

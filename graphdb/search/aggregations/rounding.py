@@ -59,16 +59,17 @@ class ZoneTable:
 
     def local(self, instants: Longs) -> Longs:
         """What clocks show."""
-        return instants + self.offsets[np.searchsorted(self.changes, instants, side="right")]
+        local: Longs = instants + self.offsets[np.searchsorted(self.changes, instants, side="right")]
+        return local
 
     def first_instant(self, local: Longs) -> Longs:
         """The first instant at which clocks show this or, where they skip it, later."""
         if not len(self.changes):
-            return local - self.offsets[0]
+            return np.asarray(local - self.offsets[0])
         reached = np.maximum.accumulate(self.changes + self.offsets[:-1])
         period = np.searchsorted(reached, local, side="right")
         begin = np.concatenate([[np.iinfo(np.int64).min], self.changes])[period]
-        return np.maximum(local - self.offsets[period], begin)
+        return np.asarray(np.maximum(local - self.offsets[period], begin))
 
 
 def _offset(zone: tzinfo, at: datetime) -> int:
@@ -82,7 +83,9 @@ def _change(zone: tzinfo, before: datetime, after: datetime) -> datetime:
     low, high = 0, span
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _offset(zone, before + timedelta(seconds=middle)) == old else (low, middle)
+        low, high = (
+            (middle, high) if _offset(zone, before + timedelta(seconds=middle)) == old else (low, middle)
+        )
     return before + timedelta(seconds=high)
 
 

@@ -1,7 +1,7 @@
 """Documents in buckets: what every aggregation collects, and how one makes buckets of buckets.
 
-Buckets are numbered through all their owners, so that a tree of any depth costs one pass of arrays a level and no
-loop over buckets.
+Buckets are numbered through all their owners, so that a tree of any depth costs one pass of arrays a level
+and no loop over buckets.
 """
 
 from dataclasses import dataclass

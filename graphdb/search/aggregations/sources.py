@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from graphdb.search.aggregations.display import Display
-from graphdb.search.mapping.values import term_of
 
 from graphdb.search.aggregations.columns import Numbers
 from graphdb.search.aggregations.definition import Definition
+from graphdb.search.aggregations.display import Display
 from graphdb.search.aggregations.options import required
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.vocabulary import NumberVocabulary, TermVocabulary, Vocabulary
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.mapping.values import term_of
 from graphdb.search.query import QueryContext
 from graphdb.search.segment import Longs
 
@@ -34,7 +34,7 @@ class Source:
 
     @staticmethod
     def parse(definition: Definition, accepts: Collection[Storage] | None) -> "Source":
-        """From `field`, `missing`, `format` and `time_zone`; accepts None takes every kind that has columns."""
+        """From `field`, `missing`, `format` and `time_zone`; accepts None: all that have columns."""
         options = definition.options
         if "script" in options:
             raise illegal_argument("script aggregations are not supported: name a [field] instead")

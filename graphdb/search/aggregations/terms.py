@@ -85,7 +85,7 @@ class Terms(Aggregation):
 
 
 def parse_terms(definition: Definition) -> Aggregation:
-    """The parameters that only steer shards (`shard_size`, `execution_hint`, `collect_mode`) change nothing."""
+    """The parameters that only steer shards (`shard_size`, `collect_mode` and so on) change nothing."""
     options = definition.options
     size = options.integer("size", 10)
     if size < 1:

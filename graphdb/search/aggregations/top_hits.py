@@ -37,8 +37,8 @@ def parse_top_hits(definition: Definition) -> Aggregation:
     if window > SIZE_MAX:
         raise illegal_argument(
             f"Top hits result window is too large, the top hits aggregator [{definition.name}]'s from + size "
-            f"must be less than or equal to: [{SIZE_MAX}] but was [{window}]. This limit can be set by changing "
-            "the [index.max_inner_result_window] index level setting."
+            f"must be less than or equal to: [{SIZE_MAX}] but was [{window}]. This limit can be set by "
+            "changing the [index.max_inner_result_window] index level setting."
         )
     return TopHits(definition.common, body)
 

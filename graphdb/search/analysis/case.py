@@ -45,7 +45,19 @@ _SPECIAL = {
     **{"ß": "ss", "ẞ": "SS", "Æ": "AE", "æ": "ae", "Œ": "OE", "œ": "oe", "Þ": "TH", "þ": "th", "Ð": "D"},
     **{"ð": "d", "Ø": "O", "ø": "o", "Ł": "L", "ł": "l", "ı": "i", "ȷ": "j", "ĸ": "q", "ŉ": "'n", "Ŋ": "N"},
     **{"ŋ": "n", "Ə": "A", "ə": "a", "Ǝ": "E", "ǝ": "e", "Ɛ": "E", "ɛ": "e", "ſ": "s", "ƒ": "f", "Ƒ": "F"},
-    **{"Ɔ": "O", "ɔ": "o", "‸": "^", "⁅": "[", "❲": "[", "⁆": "]", "❳": "]", "‼": "!!", "⁇": "??", "⁈": "?!"},
+    **{
+        "Ɖ": "D",
+        "Ɔ": "O",
+        "ɔ": "o",
+        "‸": "^",
+        "⁅": "[",
+        "❲": "[",
+        "⁆": "]",
+        "❳": "]",
+        "‼": "!!",
+        "⁇": "??",
+        "⁈": "?!",
+    },
     **{"⁉": "!?", "⁄": "/", "⁎": "*", "⁏": ";", "⁒": "%", "⁓": "~", "❨": "(", "❪": "(", "❩": ")", "❫": ")"},
     **{
         "❬": "<",
@@ -71,7 +83,9 @@ _FOLDED_NAMES = (
     "DIGIT",
     "NUMBER",
 )
-_LETTER_WITH = re.compile(r"LATIN (SMALL|CAPITAL) LETTER ([A-Z]{1,2})(?: WITH .*)?$")
+_LETTER_WITH = re.compile(
+    r"LATIN (SMALL LETTER|CAPITAL LETTER|LETTER SMALL CAPITAL) ([A-Z]{1,2})(?: WITH .*)?$"
+)
 
 
 @lru_cache(maxsize=4096)
@@ -99,4 +113,4 @@ def _by_name(char: str) -> str:
     if found is None:
         return ""
     size, letter = found.groups()
-    return letter if size == "CAPITAL" else letter.lower()
+    return letter.lower() if size == "SMALL LETTER" else letter

@@ -12,6 +12,7 @@ from graphdb.search.errors import illegal_argument
 __all__ = ["CharFilter", "FilteredText", "html_strip", "mapping_filter", "pattern_replace"]
 
 _MAPPINGS_MAX = 10_000
+_RULE_LENGTH_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ def mapping_filter(rules: Iterable[str]) -> CharFilter:
 
 def _rule(rule: str) -> tuple[str, str]:
     source, arrow, target = rule.rpartition("=>")
-    if not arrow or not source.strip():
+    if not arrow or not source.strip() or len(rule) > _RULE_LENGTH_MAX:
         raise illegal_argument(f"Invalid Mapping Rule : [{rule}]")
     return _unescaped(source.strip()), _unescaped(target.strip())
 

@@ -12,10 +12,13 @@ from graphdb.search.analysis.stemming import porter, snowball, stemmer
 from graphdb.search.analysis.stop_words import ENGLISH, stop_words
 from graphdb.search.analysis.synonyms import Phrase, flat_synonyms, graph_synonyms, synonym_map
 from graphdb.search.analysis.token import KeywordMarker, StreamFilter, TermFilter, Token, TokenFilter
-from graphdb.search.analysis.tokenizer_types import check_gram_sizes
+from graphdb.search.analysis.tokenizer_types import check_gram_sizes, gram_sizes
 from graphdb.search.errors import illegal_argument
 
 __all__ = ["FILTERS", "PREDEFINED_FILTERS", "FilterScope", "stop_filter"]
+
+
+_SHINGLE_MAX = 100  # tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +98,13 @@ def _keyword_repeat(parameters: Parameters, scope: FilterScope) -> TokenFilter:
 
 
 def _ngram(parameters: Parameters, scope: FilterScope) -> TokenFilter:
-    low, high = parameters.number("min_gram", 1, 1), parameters.number("max_gram", 2, 1)
+    low, high = gram_sizes(parameters, 2)
     check_gram_sizes(low, high, scope.max_ngram_diff, "Token Filter")
     return StreamFilter(grams.gram_filter(low, high, False, parameters.flag("preserve_original", False)))
 
 
 def _edge_ngram(parameters: Parameters, scope: FilterScope) -> TokenFilter:
-    low = parameters.number("min_gram", 1, 1)
-    high = parameters.number("max_gram", 2 if parameters.values else 1, 1)
+    low, high = gram_sizes(parameters, 2 if parameters.values else 1)
     check_gram_sizes(low, high, None, "Token Filter")
     side = parameters.text("side", "front")
     if side not in ("front", "back"):
@@ -116,7 +118,8 @@ def _turned(tokens: list[Token]) -> list[Token]:
 
 
 def _shingle(parameters: Parameters, scope: FilterScope) -> TokenFilter:
-    low, high = parameters.number("min_shingle_size", 2, 2), parameters.number("max_shingle_size", 2, 2)
+    low = parameters.number("min_shingle_size", 2, 2, _SHINGLE_MAX)
+    high = parameters.number("max_shingle_size", 2, 2, _SHINGLE_MAX)
     unigrams = parameters.flag("output_unigrams", True)
     if low > high:
         raise illegal_argument("Max shingle size must be >= min shingle size")

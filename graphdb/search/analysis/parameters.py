@@ -7,7 +7,7 @@ from graphdb.search.errors import illegal_argument
 
 __all__ = ["Parameters"]
 
-_LENGTH_MAX = 1_000_000  # no parameter of a component needs a larger number
+_NUMBER_MAX = 1_000_000  # no parameter of a component needs a larger number
 
 
 class Parameters:
@@ -33,7 +33,7 @@ class Parameters:
             raise illegal_argument(message)
         return self.text(key, "")
 
-    def number(self, key: str, default: int, low: int = 0) -> int:
+    def number(self, key: str, default: int, low: int = 0, high: int = _NUMBER_MAX) -> int:
         text = self.text(key, str(default))
         try:
             number = int(text)
@@ -41,10 +41,8 @@ class Parameters:
             raise illegal_argument(f"Failed to parse value [{text}] for setting [{key}]") from None
         if number < low:
             raise illegal_argument(f"Failed to parse value [{number}] for setting [{key}] must be >= {low}")
-        if number > _LENGTH_MAX:
-            raise illegal_argument(
-                f"Failed to parse value [{number}] for setting [{key}] must be <= {_LENGTH_MAX}"
-            )
+        if number > high:
+            raise illegal_argument(f"Failed to parse value [{number}] for setting [{key}] must be <= {high}")
         return number
 
     def flag(self, key: str, default: bool) -> bool:

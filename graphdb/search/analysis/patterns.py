@@ -10,6 +10,7 @@ from graphdb.search.errors import illegal_argument
 __all__ = ["JavaPattern", "java_replacement"]
 
 _PATTERN_LENGTH_MAX = 1000
+_REPETITIONS_MAX = 100_000  # compiling may unroll them
 _TIMEOUT_S = 1.0
 _FLAGS = {
     "CASE_INSENSITIVE": regex.IGNORECASE,
@@ -22,6 +23,7 @@ _FLAGS = {
     "UNICODE_CHARACTER_CLASS": 0,
     "LITERAL": 0,
 }
+_REPEAT = re.compile(r"(\)?)\{(\d{0,9}),?(\d{0,9})\}")
 _REFERENCE = re.compile(r"\\(.)|\$(\d)|\$\{(\w+)\}|([^\\$]+)", re.DOTALL)
 
 
@@ -33,6 +35,8 @@ class JavaPattern:
             raise illegal_argument(
                 f"pattern of {len(pattern)} characters is longer than {_PATTERN_LENGTH_MAX}"
             )
+        if _repetitions(pattern) > _REPETITIONS_MAX:
+            raise illegal_argument(f"pattern [{pattern}] repeats its parts too often")
         names = [name.strip() for name in flags.split("|") if name.strip()]
         unknown = [name for name in names if name not in _FLAGS]
         if unknown:
@@ -69,8 +73,22 @@ class JavaPattern:
             raise illegal_argument(f"pattern [{self._pattern.pattern}] takes too long") from None
 
 
+def _repetitions(pattern: str) -> int:
+    """At most how often one part is repeated by counts, as if all the groups that have one were nested."""
+    groups = longest = 1
+    for closing, low, high in _REPEAT.findall(pattern):
+        count = max(int(low or 1), int(high or 1), 1)
+        if closing:
+            groups *= count
+        else:
+            longest = max(longest, count)
+    return groups * longest
+
+
 def java_replacement(template: str, pattern: JavaPattern) -> Callable[["regex.Match[str]"], str]:
     """What stands for a match: `$1` and `${name}` are its groups, a backslash takes the next as it stands."""
+    if len(template) > _PATTERN_LENGTH_MAX:
+        raise illegal_argument(f"replacement is longer than {_PATTERN_LENGTH_MAX} characters")
     parts: list[tuple[str, int | str | None]] = []
     for found in _REFERENCE.finditer(template):
         escaped, number, name, literal = found.groups()

@@ -48,8 +48,8 @@ def porter(term: str) -> str:
 def _has_measure(stem: str) -> bool:
     """Whether a vowel, or y after a consonant, stands somewhere before a consonant: Porter's m > 0."""
     vowel = False
-    for char in stem:
-        before, vowel = vowel, char in "aeiou" or (char == "y" and not vowel and char is not stem[0])
+    for number, char in enumerate(stem):
+        before, vowel = vowel, char in "aeiou" or (char == "y" and number > 0 and not vowel)
         if before and not vowel:
             return True
     return False

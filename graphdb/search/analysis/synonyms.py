@@ -1,18 +1,19 @@
 """Synonyms in Solr's format, of one word or several, laid over the tokens or woven into a graph."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from graphdb.search.analysis.grams import Stream
 from graphdb.search.analysis.token import Token
 from graphdb.search.errors import SearchError, illegal_argument
 
-__all__ = ["SynonymMap", "flat_synonyms", "graph_synonyms", "synonym_map"]
+__all__ = ["Phrase", "SynonymMap", "flat_synonyms", "graph_synonyms", "synonym_map"]
 
 Phrase = tuple[str, ...]
 _RULES_MAX = 10_000
-_SIDES_MAX = 1000  # expanding a rule of n phrases makes n * (n - 1)
+_SIDES_MAX = 1000  # in one rule; expanding n of them makes n * (n - 1) pairs
+_PAIRS_MAX = 1_000_000
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _ARROW = re.compile(r"(?<!\\)=>")
 _COMMA = re.compile(r"(?<!\\),")
@@ -20,7 +21,7 @@ _COMMA = re.compile(r"(?<!\\),")
 
 @dataclass(slots=True)
 class _Entry:
-    outputs: list[Phrase] = field(default_factory=list)
+    outputs: dict[Phrase, None] = field(default_factory=dict)  # in order
     keep: bool = False  # the phrase itself stays
 
 
@@ -30,12 +31,15 @@ class SynonymMap:
 
     entries: dict[Phrase, _Entry] = field(default_factory=dict)
     length_max: int = 0  # tokens of the longest phrase
+    pairs: int = 0
 
     def add(self, phrase: Phrase, output: Phrase, keep: bool) -> None:
         entry = self.entries.setdefault(phrase, _Entry())
         entry.keep |= keep
-        if output not in entry.outputs:
-            entry.outputs.append(output)
+        entry.outputs[output] = None
+        self.pairs += 1
+        if self.pairs > _PAIRS_MAX:
+            raise illegal_argument(f"Too many synonyms, at most [{_PAIRS_MAX}] pairs")
         self.length_max = max(self.length_max, len(phrase))
 
     def longest(self, tokens: Sequence[Token], at: int) -> tuple[int, _Entry] | None:
@@ -129,7 +133,7 @@ def flat_synonyms(synonyms: SynonymMap) -> Stream:
     return lay
 
 
-def _overlaid(given: list[Token], outputs: list[Phrase]) -> list[Token]:
+def _overlaid(given: list[Token], outputs: Iterable[Phrase]) -> list[Token]:
     """Each word beside the given one at its place; those beyond have the offsets of the last."""
     return [
         _synonym(word, given[min(number, len(given) - 1)], given[0].position + number)

@@ -22,9 +22,10 @@ from graphdb.search.analysis.tokenizers import (
 from graphdb.search.analysis.word_breaks import StandardTokenizer
 from graphdb.search.errors import illegal_argument
 
-__all__ = ["PREDEFINED_TOKENIZERS", "TOKENIZERS", "check_gram_sizes"]
+__all__ = ["PREDEFINED_TOKENIZERS", "TOKENIZERS", "check_gram_sizes", "gram_sizes"]
 
 _LENGTH_MAX = 255
+_GRAM_MAX = 1024  # characters
 
 
 def _standard(parameters: Parameters, max_diff: int) -> Tokenizer:
@@ -49,7 +50,7 @@ def _keyword(parameters: Parameters, max_diff: int) -> Tokenizer:
 
 def _pattern(parameters: Parameters, max_diff: int) -> Tokenizer:
     pattern = JavaPattern(parameters.text("pattern", r"\W+"), parameters.text("flags", ""))
-    group = int(parameters.text("group", "-1"))
+    group = parameters.number("group", -1, -1)
     if group > pattern.groups:
         raise illegal_argument(
             f"invalid group specified: pattern only has: {pattern.groups} capturing groups"
@@ -58,15 +59,21 @@ def _pattern(parameters: Parameters, max_diff: int) -> Tokenizer:
 
 
 def _ngram(parameters: Parameters, max_diff: int) -> Tokenizer:
-    low, high = parameters.number("min_gram", 1, 1), parameters.number("max_gram", 2, 1)
+    low, high = gram_sizes(parameters, 2)
     check_gram_sizes(low, high, max_diff, "Tokenizer")
     return SpanTokenizer(grams(_token_chars(parameters), low, high, edges_only=False))
 
 
 def _edge_ngram(parameters: Parameters, max_diff: int) -> Tokenizer:
-    low, high = parameters.number("min_gram", 1, 1), parameters.number("max_gram", 2, 1)
+    low, high = gram_sizes(parameters, 2)
     check_gram_sizes(low, high, None, "Tokenizer")
     return SpanTokenizer(grams(_token_chars(parameters), low, high, edges_only=True))
+
+
+def gram_sizes(parameters: Parameters, high_default: int) -> tuple[int, int]:
+    """The shortest and the longest gram, bounded so that a long text cannot make terms without end."""
+    low = parameters.number("min_gram", 1, 1, _GRAM_MAX)
+    return low, parameters.number("max_gram", high_default, 1, _GRAM_MAX)
 
 
 def check_gram_sizes(low: int, high: int, max_diff: int | None, component: str) -> None:

@@ -73,6 +73,7 @@ _ASCII = re.compile(
     r"[A-Za-z0-9_]++(?:(?:(?<=[A-Za-z])[':.](?=[A-Za-z])|(?<=[0-9])['.,;](?=[0-9]))[A-Za-z0-9_]++)*+"
 )
 _LOW_ONLY = re.compile(r"[_xzvkms]++")
+_Span = tuple[int, int, str]  # start, end, group of _NEXT
 _TYPES = {"emoji": "<EMOJI>", "asian": "<SOUTHEAST_ASIAN>", "han": "<IDEOGRAPHIC>", "kana": "<HIRAGANA>"}
 _WORD_TYPES = [  # the first that the whole word fits
     (re.compile(r"[nd_,.qxzvkms]+"), "<NUM>"),
@@ -88,44 +89,57 @@ class StandardTokenizer:
 
     def __init__(self, max_token_length: int = _TOKEN_LENGTH_MAX) -> None:
         self._length_max = max_token_length
+        # A pattern sees no more at a time, so that a long run is not read again from each cut in it.
+        self._window = 4 * max_token_length + 1024
 
     def terms(self, text: str) -> list[str]:
         if not text.isascii():
-            return [text[start:end] for start, end, _ in self._spans(text)]
-        terms = _ASCII.findall(text)
+            return [text[start:end] for start, end, _ in self._spans(text, text.translate(_CLASSES))]
+        terms: list[str] = _ASCII.findall(text)
         if "_" in text:
             terms = [term for term in terms if term.strip("_")]
         if len(text) > self._length_max and any(len(term) > self._length_max for term in terms):
-            return [text[start:end] for start, end, _ in self._spans(text)]
+            return [text[start:end] for start, end, _ in self._spans(text, text.translate(_CLASSES))]
         return terms
 
     def tokens(self, text: str) -> list[Token]:
+        classes = text.translate(_CLASSES)
         return [
-            Token(text[start:end], start, end, kind, position)
-            for position, (start, end, kind) in enumerate(self._spans(text))
+            Token(text[start:end], start, end, _type(classes, start, end, group), position)
+            for position, (start, end, group) in enumerate(self._spans(text, classes))
         ]
 
-    def _spans(self, text: str) -> list[tuple[int, int, str]]:
-        classes = text.translate(_CLASSES)
-        spans, place = [], 0
-        while found := _NEXT.search(classes, place):
+    def _spans(self, text: str, classes: str) -> list[_Span]:
+        spans: list[_Span] = []
+        place = 0
+        while place < len(text):
+            place = self._scan(text, classes, place, spans)
+        return [span for span in spans if not _is_low_line(classes, span)]
+
+    def _scan(self, text: str, classes: str, place: int, spans: list[_Span]) -> int:
+        """Adds the tokens from place on, up to what the pattern alone cannot settle; where to go on."""
+        stop = min(place + self._window, len(text))
+        last_start = stop if stop == len(text) else stop - self._window // 2
+        for found in _NEXT.finditer(classes, place, stop):
             start, end = found.span()
-            if utf16_length(text, start, end) > self._length_max:
+            if start > last_start:
+                return start
+            if end - start > self._length_max // 2 and utf16_length(text, start, end) > self._length_max:
                 found = _NEXT.match(classes, start, self._cut(text, start)) or found
-            end, kind = _longest(classes, found)
-            if kind:
-                spans.append((start, end, kind))
-            place = end
-        return spans
+            longest, group = _longest(classes, found)
+            spans.append((start, longest, group))
+            if longest != end:
+                return longest
+        return stop if stop == len(text) else max(last_start, spans[-1][1] if spans else 0)
 
     def _cut(self, text: str, start: int) -> int:
         """Where the longest token that may begin at start has to end; one character always fits."""
-        end = units = 0
+        units = 0
         for end in range(start, min(start + self._length_max, len(text))):
             units += 2 if text[end] > "\uffff" else 1
             if units > self._length_max:
                 return max(end, start + 1)
-        return end + 1
+        return min(start + self._length_max, len(text))
 
 
 def utf16_length(text: str, start: int, end: int) -> int:
@@ -135,18 +149,23 @@ def utf16_length(text: str, start: int, end: int) -> int:
 
 
 def _longest(classes: str, found: "re.Match[str]") -> tuple[int, str]:
-    """End and type of what begins where found does; no type for a run of low lines, which is no token."""
-    end, group = found.end(), found.lastgroup
+    """End and kind of what begins where found does: the longer of an emoji and a word."""
+    end, group = found.end(), str(found.lastgroup)
     if group == "emoji":
         word = _WORD_RE.match(classes, found.start(), found.endpos)
-        if word is None or word.end() <= end:
-            return end, _TYPES[group]
-        end, group = word.end(), "word"
+        if word is not None and word.end() > end:
+            return word.end(), "word"
+    return end, group
+
+
+def _is_low_line(classes: str, span: _Span) -> bool:
+    """A run of low lines alone is no token."""
+    start, end, _ = span
+    return classes[start] == "_" and _LOW_ONLY.fullmatch(classes, start, end) is not None
+
+
+def _type(classes: str, start: int, end: int, group: str) -> str:
     if group != "word":
-        return end, _TYPES[str(group)]
-    if _LOW_ONLY.fullmatch(classes, found.start(), end):
-        return end, ""
-    for pattern, kind in _WORD_TYPES:
-        if pattern.fullmatch(classes, found.start(), end):
-            return end, kind
-    return end, "<ALPHANUM>"
+        return _TYPES[group]
+    fitting = (kind for pattern, kind in _WORD_TYPES if pattern.fullmatch(classes, start, end))
+    return next(fitting, "<ALPHANUM>")

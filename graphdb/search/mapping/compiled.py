@@ -6,7 +6,7 @@ from typing import Protocol
 
 from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.mapping.definition import Definition
+from graphdb.search.mapping.definition import Definition, unparsable
 from graphdb.search.mapping.limits import MappingLimits
 from graphdb.search.mapping.readers import Read, reader_of
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES
@@ -171,6 +171,7 @@ class _Build:
         node = FieldNode(spec, _column(spec), reader_of(spec.type, path, spec.options))
         node.ignore_above = spec.options.get("ignore_above")
         node.copy_to = tuple(definition.get("copy_to", ()))
+        _check_null_value(node)
         if spec.storage is Storage.TEXT:
             analyzer = self._analyzers.analyzer(spec.analyzer)
             gap = spec.options.get("position_increment_gap")
@@ -221,15 +222,27 @@ class _Build:
         try:
             self._analyzers.analyzer(name)
         except SearchError:
-            raise illegal_argument(f"analyzer [{name}] has not been configured in mappings") from None
+            missing = illegal_argument(f"analyzer [{name}] has not been configured in mappings")
+            raise unparsable(missing) from None
 
     def _normalizer(self, name: str, path: str) -> Callable[[str], str]:
         try:
             return self._analyzers.normalizer(name).normalize
         except SearchError:
-            raise mapper_parsing(
-                f"normalizer [{name}] not found for field [{path.rpartition('.')[2]}]"
-            ) from None
+            missing = mapper_parsing(f"normalizer [{name}] not found for field [{path.rpartition('.')[2]}]")
+            raise unparsable(missing) from None
+
+
+def _check_null_value(node: FieldNode) -> None:
+    """A null_value that is none fails here, and not with the first document that lacks the field."""
+    value = node.spec.options.get("null_value")
+    try:
+        if value is not None:
+            node.read(value)
+    except SearchError as error:
+        raise unparsable(
+            mapper_parsing(f"Error parsing [null_value] on field [{node.spec.path}]: {error.reason}", error)
+        ) from None
 
 
 _OBJECT_SPEC = FieldSpec("", "object", Storage.NONE)

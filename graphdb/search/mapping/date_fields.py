@@ -18,7 +18,7 @@ from graphdb.search.mapping.instants import (
 __all__ = ["DateFields", "Resolved", "resolve"]
 
 DateFields = dict[str, int | str]
-"""By java.time's letter (y M d D Y w e H h k K m s A Q); `nanos`, `half` (1 is PM), `before_christ`, `zone`."""
+"""By java.time's letter (y M d D Y w e H h K k m s A Q); nanos, half (1: PM), before_christ, zone."""
 
 _RANGES = {
     "M": (1, 12), "d": (1, 31), "D": (1, 366), "w": (1, 53), "e": (1, 7), "H": (0, 23), "h": (1, 12),

@@ -14,7 +14,7 @@ from graphdb.search.mapping.date_formats import date_format
 from graphdb.search.mapping.templates import checked_templates
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, FieldType, boolean
 
-__all__ = ["Definition", "normalised"]
+__all__ = ["Definition", "normalised", "unparsable"]
 
 Definition = dict[str, Any]
 
@@ -38,6 +38,11 @@ def normalised(body: Mapping[str, Any]) -> Definition:
             root[name] = read(value)
     root.setdefault("properties", {})
     return root
+
+
+def unparsable(error: SearchError) -> SearchError:
+    """What a request is told whose mapping cannot be read."""
+    return mapper_parsing(f"Failed to parse mapping: {error.reason}", error)
 
 
 def _properties(value: Any, path: str = "", depth: int = 1) -> dict[str, Definition]:
@@ -101,8 +106,8 @@ def _node(given: Mapping[str, Any], path: str, depth: int, multi: bool = False) 
     kind = FIELD_TYPES.get(type_name) if isinstance(type_name, str) else None
     if kind is None:
         raise mapper_parsing(
-            f"The mapper type [{str(type_name)[:100]}] declared on field [{path}] does not exist. It might have "
-            "been created within a future version or requires a plugin to be installed. Check the "
+            f"The mapper type [{str(type_name)[:100]}] declared on field [{path}] does not exist. It might "
+            "have been created within a future version or requires a plugin to be installed. Check the "
             "documentation."
         )
     return _field(given, kind, path, multi)
@@ -193,6 +198,11 @@ def _multi_fields(value: Any, kind: FieldType, path: str, multi: bool) -> dict[s
         )
     if kind.name == "dense_vector":
         raise mapper_parsing("Field [fields] is not allowed for a field of type [dense_vector]")
+    for name in value:
+        if "." in name:
+            raise mapper_parsing(
+                f"Field name [{name[:100]}] which is a multi field of [{path}] cannot contain '.'"
+            )
     return {name: _multi_field(given, f"{path}.{name}") for name, given in sorted(value.items())}
 
 

@@ -1,6 +1,6 @@
 """One JSON document through a compiled mapping: its values by path, and its nested objects."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_argument
@@ -14,22 +14,10 @@ from graphdb.search.mapping.wildcards import flat
 
 __all__ = ["METADATA_FIELDS", "read_document"]
 
-METADATA_FIELDS = frozenset(
-    [
-        "_id",
-        "_index",
-        "_source",
-        "_routing",
-        "_field_names",
-        "_ignored",
-        "_seq_no",
-        "_version",
-        "_doc_count",
-        "_tier",
-        "_nested_path",
-    ]
-)
+_METADATA = "_id _index _source _routing _field_names _ignored _seq_no _version _nested_path"
+METADATA_FIELDS = frozenset(_METADATA.split(" "))
 _PREVIEW_LENGTH_MAX = 1000
+_PREVIEW_DEPTH_MAX = 20
 
 
 def read_document(
@@ -99,8 +87,8 @@ class _Reading:
         limit = self._limits.nested_objects
         if self._nested_objects > limit:
             raise _document_error(
-                f"The number of nested documents has exceeded the allowed limit of [{limit}]. This limit can be "
-                "set by changing the [index.mapping.nested_objects.limit] index level setting."
+                f"The number of nested documents has exceeded the allowed limit of [{limit}]. This limit can "
+                "be set by changing the [index.mapping.nested_objects.limit] index level setting."
             )
         child = ParsedDocument()
         out.children.append((node.path, child))
@@ -118,7 +106,7 @@ class _Reading:
             assert isinstance(node, FieldNode)
             first = tokens.positions[0] if tokens.positions else 0
             shifted = [position - first for position in tokens.positions]
-            _append(out, path, tokens.terms, shifted, tokens.length, node.gap)
+            _append(out, path, list(tokens.terms), shifted, tokens.length, node.gap)
         for column in ("terms", "ints", "floats", "points"):
             for path, values in getattr(child, column).items():
                 getattr(out, column).setdefault(path, []).extend(values)
@@ -250,10 +238,9 @@ class _Reading:
                     out.terms.setdefault(f"{path}.{key}", []).append(text)
 
     def _field_error(self, node: FieldNode, value: Any, cause: SearchError) -> SearchError:
-        preview = _java_text(value)
         return _document_error(
             f"failed to parse field [{node.spec.path}] of type [{node.spec.type}] in {self._name}. "
-            f"Preview of field's value: '{preview}'",
+            f"Preview of field's value: '{_preview(value)}'",
             cause,
         )
 
@@ -288,15 +275,33 @@ def _length(positions: list[int]) -> int:
     return len(set(positions))
 
 
-def _java_text(value: Any) -> str:
-    """How Java shows what JSON holds: `{a=1, b=[x, y]}`; its beginning."""
-    if isinstance(value, dict):
-        text = "{" + ", ".join(f"{key}={_java_text(item)}" for key, item in list(value.items())[:100]) + "}"
+def _preview(value: Any) -> str:
+    """How Java shows what JSON holds, `{a=1, b=[x, y]}`; no more than its beginning is ever made."""
+    text = ""
+    for piece in _preview_pieces(value, 0):
+        text += piece
+        if len(text) > _PREVIEW_LENGTH_MAX:
+            return text[:_PREVIEW_LENGTH_MAX]
+    return text
+
+
+def _preview_pieces(value: Any, depth: int) -> Iterator[str]:
+    if depth > _PREVIEW_DEPTH_MAX:
+        yield "..."
+    elif isinstance(value, dict):
+        yield "{"
+        for number, (key, item) in enumerate(value.items()):
+            yield f"{', ' if number else ''}{key}="
+            yield from _preview_pieces(item, depth + 1)
+        yield "}"
     elif isinstance(value, list):
-        text = "[" + ", ".join(_java_text(item) for item in value[:100]) + "]"
+        yield "["
+        for number, item in enumerate(value):
+            yield ", " if number else ""
+            yield from _preview_pieces(item, depth + 1)
+        yield "]"
     else:
-        text = "null" if value is None else text_of(value)
-    return text[:_PREVIEW_LENGTH_MAX]
+        yield "null" if value is None else text_of(value)
 
 
 def _document_error(reason: str, cause: SearchError | None = None) -> SearchError:

@@ -4,7 +4,7 @@ A document is walked beside the mapping's normal form; what is not there yet get
 templates, or by the kind of its JSON value. The result is merged like any other update.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_argument
@@ -43,6 +43,7 @@ class _Walk:
     def __init__(self, root: Definition, limits: MappingLimits) -> None:
         self.update: Definition = {"type": "object", "properties": {}}
         self._root, self._limits = root, limits
+        self._copying = False  # copies are not copied on
         self._templates = root.get("dynamic_templates", [])
 
     def members(
@@ -96,14 +97,20 @@ class _Walk:
         """What a field that is known may still need: its dimensions, and the targets of copy_to."""
         if definition["type"] == "dense_vector" and "dims" not in definition and isinstance(value, list):
             new["properties"][name] = definition | {"dims": len(value)}
-        for target in definition.get("copy_to", ()):
+        if not self._copying:
+            self._copying = True
+            self._copies(definition.get("copy_to", ()), value)
+            self._copying = False
+
+    def _copies(self, targets: Iterable[str], value: Any) -> None:
+        for target in targets:
             nested: Any = value
             for part in reversed(target.split(".")):
                 nested = {part: nested}
             self.members(self._root, self.update, nested, "", self._root.get("dynamic", "true"), 1)
 
     def _new(self, name: str, path: str, value: Any, depth: int) -> Definition | None:
-        """The definition of a field that is not known; None where nothing can be told, or is to be indexed."""
+        """The definition of a new field; None where nothing can be told, or nothing is to be indexed."""
         if len(name.encode("utf-16-le")) // 2 > self._limits.field_name_length:
             raise illegal_argument(
                 f"Field name [{name[:200]}] is longer than the limit of [{self._limits.field_name_length}] "

@@ -7,7 +7,7 @@ from typing import Any
 from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
 from graphdb.search.fields import FieldSpec, ParsedDocument
 from graphdb.search.mapping.compiled import Analyzers, Compiled, compiled
-from graphdb.search.mapping.definition import Definition, normalised
+from graphdb.search.mapping.definition import Definition, normalised, unparsable
 from graphdb.search.mapping.document import read_document
 from graphdb.search.mapping.dynamic import dynamic_update
 from graphdb.search.mapping.limits import MappingLimits
@@ -42,7 +42,7 @@ class Mapping:
         return cls(_read(body), analyzers, limits or MappingLimits())._checked()
 
     def merged(self, body: JsonObject[str, Any]) -> "Mapping":
-        """With an update (PUT _mapping) put in. Errors: as of `of`, illegal_argument_exception (conflicts)."""
+        """With an update (PUT _mapping) put in. Errors: as of `of`, illegal_argument_exception."""
         return self._with(_read(body))
 
     def field(self, path: str) -> FieldSpec | None:
@@ -93,7 +93,7 @@ class Mapping:
         return shown
 
     def field_mappings(self, pattern: str) -> dict[str, Any]:
-        """As `GET _mapping/field/{pattern}` shows them: `{"a.b": {"full_name": "a.b", "mapping": {"b": ..}}}`."""
+        """As `GET _mapping/field/{pattern}` shows: `{"a.b": {"full_name": "a.b", "mapping": {"b": ...}}}`."""
         found = {}
         for path in sorted(self._compiled.nodes):
             definition = self._definition_at(path)
@@ -166,7 +166,7 @@ def _read(body: JsonObject[str, Any]) -> Definition:
     try:
         return normalised(body)
     except SearchError as error:
-        raise mapper_parsing(f"Failed to parse mapping: {error.reason}", error) from None
+        raise unparsable(error) from None
 
 
 def _shown_properties(properties: Definition) -> dict[str, Any]:

@@ -17,8 +17,7 @@ INTEGER_RANGES = {
     "long": (-(2**63), 2**63 - 1),
     "unsigned_long": (0, 2**63 - 1),
 }
-"""The smallest and largest value by type. A column has 64 bits with a sign: so unsigned_long ends as long does.
-"""
+"""The smallest and largest value by type; unsigned_long ends where a column of signed 64 bits does."""
 
 FLOAT_TYPES = ("double", "float", "half_float", "scaled_float")
 

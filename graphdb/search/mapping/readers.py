@@ -15,7 +15,7 @@ from graphdb.search.mapping.points import point_of
 __all__ = ["Read", "reader_of", "text_of"]
 
 Read = Callable[[Any], Any]
-"""None is the answer for a value that counts as none. Errors: SearchError, the cause of the document's error."""
+"""None is the answer for a value that counts as none. Errors: SearchError, the cause of the document's."""
 
 _TERM_BYTES_MAX = 32_766
 
@@ -52,9 +52,9 @@ def _keyword_reader(path: str, normalize: Callable[[str], str] | None) -> Read:
         term = text if normalize is None else normalize(text)
         if len(term) * 4 > _TERM_BYTES_MAX and len(term.encode()) > _TERM_BYTES_MAX:
             raise illegal_argument(
-                f'Document contains at least one immense term in field="{path}" (whose UTF8 encoding is longer '
-                f"than the max length {_TERM_BYTES_MAX}), all of which were skipped. Please correct the analyzer "
-                "to not produce such terms. The prefix of the first immense term is: "
+                f'Document contains at least one immense term in field="{path}" (whose UTF8 encoding is '
+                f"longer than the max length {_TERM_BYTES_MAX}), all of which were skipped. Please correct "
+                "the analyzer to not produce such terms. The prefix of the first immense term is: "
                 f"'{list(term[:30].encode())}...'"
             )
         return term

@@ -26,8 +26,8 @@ _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 def term_of(spec: FieldSpec, value: Any, now_ms: int = 0) -> Stored:
     """The stored value that a term in a query asks for.
 
-    A number that a field of integers cannot hold (a fraction, or beyond its range) stays a double that none of
-    its values equals. A date stands for its first millisecond, see interval_of for all of them.
+    A number that a field of integers cannot hold (a fraction, or beyond its range) stays a double that none
+    of its values equals. A date stands for its first millisecond, see interval_of for all of them.
     Errors: illegal_argument_exception, number_format_exception, parse_exception.
     """
     if spec.type in _DATES:

@@ -1,7 +1,8 @@
 """A term looked for in several fields as though they were one, as `cross_fields` does.
 
-Every field counts the documents of the field where the term is most frequent, and one more for each field where
-it is rarer, so that where a word happens to be rare does not decide. Source: Elasticsearch's BlendedTermQuery.
+Every field counts the documents of the field where the term is most frequent, and one more for each field
+where it is rarer, so that where a word happens to be rare does not decide.
+Source: Elasticsearch's BlendedTermQuery.
 """
 
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ class BlendedQuery(Query):
     term: str
     tie_breaker: float = 0.0
 
+    def boost_max(self) -> float:
+        return self.boost * max(boost for _, boost in self.fields)
+
     def rewritten(self, searcher: Searcher) -> Query:
         """The terms with their blended numbers of documents, in this searcher."""
         return searcher.keep(("blended", self), lambda: self._blend(searcher))
@@ -41,7 +45,8 @@ class BlendedQuery(Query):
             blended[path] = min(statistics[path].doc_count, limit, shared)
             previous = own[path]
         terms = tuple(
-            TermQuery(path=path, term=self.term, boost=boost, doc_freq=blended[path]) for path, boost in self.fields
+            TermQuery(path=path, term=self.term, boost=boost, doc_freq=blended[path])
+            for path, boost in self.fields
         )
         return DisMaxQuery(queries=terms, tie_breaker=self.tie_breaker) if len(terms) > 1 else terms[0]
 

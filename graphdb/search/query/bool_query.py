@@ -12,7 +12,7 @@ from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.minimum import minimum_should_match
 from graphdb.search.query.parsers import ClauseParser, Parse
 from graphdb.search.query.searcher import Searcher
-from graphdb.search.query.tree import MatchAllQuery, Matches, Query
+from graphdb.search.query.tree import MatchAllQuery, Matches, MatchNoneQuery, Query
 from graphdb.search.segment import Bools, Floats, Leaf
 
 __all__ = ["PARSERS", "BoolQuery"]
@@ -147,7 +147,9 @@ def parse_bool(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> 
     clause.done()
     if not (must or filters or should or must_not):
         return MatchAllQuery(boost=clause.boost, name=clause.name)
-    if not (must or filters or should) and pure_negative:
+    if not (must or filters or should):
+        if not pure_negative:
+            return MatchNoneQuery(reason="only prohibited clauses", boost=clause.boost, name=clause.name)
         filters = (MatchAllQuery(),)
     return BoolQuery(
         must=must,

@@ -1,4 +1,4 @@
-"""Queries that choose terms of a dictionary: prefix, wildcard, regexp, a range. Every match scores the boost."""
+"""Queries that choose terms of a dictionary by prefix, pattern or range; every match scores the boost."""
 
 import itertools
 from abc import abstractmethod
@@ -9,7 +9,7 @@ import numpy as np
 from graphdb.search.query import kernels
 from graphdb.search.query.regexp import Regexp
 from graphdb.search.query.searcher import Searcher
-from graphdb.search.query.term_codes import ANY, ANY_STRING, Codes
+from graphdb.search.query.term_codes import ANY, ANY_STRING, Codes, TermCodes
 from graphdb.search.query.tree import Matches, Query
 from graphdb.search.segment import Bools, Leaf, Longs, TermDictionary
 
@@ -130,6 +130,11 @@ class WildcardQuery(DictionaryQuery):
             start, stop = prefix_range(dictionary, "".join(map(chr, literal)))
         return start + np.flatnonzero(codes.glob(self._pattern(), start, stop))
 
+    def accepts(self, term: str) -> bool:
+        """Whether one term matches."""
+        codes = TermCodes.one(term.lower() if self.case_insensitive else term)
+        return bool(codes.glob(self._pattern(), 0, 1)[0])
+
     def text(self) -> str:
         return f"{self.path}:{self.shown}"
 
@@ -176,6 +181,12 @@ class TermRangeQuery(DictionaryQuery):
             stop = dictionary.lower_bound(self.high)
             stop += self.with_high and dictionary.find(self.high) >= 0
         return np.arange(start, max(start, stop), dtype=np.int64)
+
+    def accepts(self, term: str) -> bool:
+        """Whether one term is between the bounds."""
+        low = self.low is None or self.low < term or (self.with_low and self.low == term)
+        high = self.high is None or term < self.high or (self.with_high and self.high == term)
+        return low and high
 
     def text(self) -> str:
         if self.shown is not None:

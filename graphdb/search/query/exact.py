@@ -4,10 +4,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from graphdb.search.fields import Storage
+from graphdb.search.errors import SearchError
+from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.mapping.addresses import address_term, network_terms
+from graphdb.search.mapping.values import range_of, term_of
+from graphdb.search.query.bool_query import BoolQuery
+from graphdb.search.query.compound import ConstantScoreQuery
 from graphdb.search.query.context import QueryContext
+from graphdb.search.query.dictionary_queries import TermRangeQuery, WildcardQuery
 from graphdb.search.query.number_queries import IdsQuery, NumberRangeQuery, NumbersQuery
-from graphdb.search.query.term_queries import BooleanQuery, TermQuery, TermsQuery
+from graphdb.search.query.term_queries import BooleanQuery, KeywordQuery, TermQuery, TermsQuery
 from graphdb.search.query.tree import MatchAllQuery, MatchNoneQuery, Query
 
 __all__ = ["any_of", "exact", "metadata_query", "unmapped"]
@@ -36,6 +42,7 @@ def exact(path: str, value: Any, context: QueryContext, case_insensitive: bool =
     if spec is None:
         return unmapped(path)
     _searchable(spec, context)
+    path = spec.path  # another one where it was an alias
     if spec.storage in (Storage.TEXT, Storage.TERMS):
         return _term(spec, value, context, case_insensitive)
     if spec.type.startswith("date"):
@@ -51,7 +58,7 @@ def exact(path: str, value: Any, context: QueryContext, case_insensitive: bool =
 def _term(spec: FieldSpec, value: Any, context: QueryContext, case_insensitive: bool) -> Query:
     if spec.type == "ip":
         return _address(spec, value, context)
-    term = _text(value) if spec.storage is Storage.TEXT else str(_converted(spec, value, context))
+    term = str(_converted(spec, value, context))
     if case_insensitive:
         return WildcardQuery.literal(spec.path, term)
     if spec.storage is Storage.TEXT:
@@ -67,9 +74,9 @@ def any_of(path: str, values: Sequence[Any], context: QueryContext) -> Query:
     if spec is None:
         return unmapped(path)
     _searchable(spec, context)
-    if spec.storage is Storage.TEXT:
-        return TermsQuery(path=path, terms=tuple(sorted({_text(value) for value in values})))
-    if spec.storage is Storage.TERMS and (spec.type != "ip" or not any("/" in str(v) for v in values)):
+    path = spec.path
+    networks = spec.type == "ip" and any("/" in str(value) for value in values)
+    if spec.storage in (Storage.TEXT, Storage.TERMS) and not networks:
         terms = {str(_converted(spec, value, context)) for value in values}
         return TermsQuery(path=path, terms=tuple(sorted(terms)))
     if spec.storage in (Storage.INTS, Storage.FLOATS) and not spec.type.startswith("date"):
@@ -96,10 +103,6 @@ def _searchable(spec: FieldSpec, context: QueryContext) -> None:
         )
 
 
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _converted(spec: FieldSpec, value: Any, context: QueryContext) -> Any:
     try:
         return term_of(spec, value)
@@ -116,8 +119,7 @@ def _representable(spec: FieldSpec, number: Any) -> bool:
 def _moment(spec: FieldSpec, value: Any, context: QueryContext) -> Query:
     """A date that is not exact to the millisecond stands for all of its time."""
     try:
-        low = range_of(spec, value, False, None, None, context.now_ms)
-        high = range_of(spec, value, True, None, None, context.now_ms)
+        low, high = (int(range_of(spec, value, up, now_ms=context.now_ms)) for up in (False, True))
     except SearchError as error:
         raise context.failed(error.reason, error) from None
     return NumberRangeQuery(path=spec.path, low=low, high=high)

@@ -1,4 +1,4 @@
-"""The clauses for analyzed text on one field: `match`, `match_phrase`, `match_phrase_prefix`, `match_bool_prefix`."""
+"""The clauses for analyzed text on one field: `match`, `match_bool_prefix`, and those for phrases."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -56,6 +56,7 @@ def match_field(path: str, value: Any, options: MatchOptions, context: QueryCont
     spec = context.mapping.field(path)
     if spec is None:
         return exact(path, value, context) if path in ("_id", "_index") else unmapped(path)
+    path = spec.path
     if spec.storage is not Storage.TEXT:
         return _match_exact(spec, value, options, context)
     text = str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,7 +1,7 @@
 """`fuzzy`: terms within so many edits of one.
 
-The best of them by likeness are scored as terms, each with the boost 1 - edits / length of the shorter, all with
-the number of documents of the most frequent one, so that a rare misspelling does not win: Lucene's
+The best of them by likeness are scored as terms, each with the boost 1 - edits / length of the shorter, all
+with the number of documents of the most frequent one, so that a rare misspelling does not win: Lucene's
 `top_terms_blended_freqs`, the default of Elasticsearch. Candidates are taken over all segments at once.
 """
 
@@ -41,7 +41,7 @@ def edits_of(fuzziness: str, term: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class FuzzyQuery(Query):
-    """One term of a text or keyword field with up to 2 edits; swapping two neighbours is one edit, if allowed."""
+    """One term of a text or keyword field with up to 2 edits; swapping neighbours is one, if allowed."""
 
     path: str
     term: str
@@ -65,9 +65,7 @@ class FuzzyQuery(Query):
             return MatchNoneQuery(reason=f"no term like {self.term}")
         doc_freq = max(searcher.doc_freq(self.path, term) for term in best)
         kind = TermQuery if is_text else KeywordQuery
-        terms = [
-            kind(path=self.path, term=term, doc_freq=doc_freq, boost=likeness[term]) for term in best
-        ]
+        terms = [kind(path=self.path, term=term, doc_freq=doc_freq, boost=likeness[term]) for term in best]
         return BoolQuery(should=tuple(terms)) if len(terms) > 1 else terms[0]
 
     def _near(self, leaf: Leaf, dictionary: TermDictionary, searcher: Searcher) -> dict[str, float]:

@@ -75,7 +75,7 @@ class DistanceQuery(Query):
 
 @dataclass(frozen=True, kw_only=True)
 class BoundingBoxQuery(Query):
-    """A point in a box, which crosses the date line where left is more than right; every match scores the boost."""
+    """A point in a box; every match scores the boost. With left > right it crosses the date line."""
 
     path: str
     top: float
@@ -105,7 +105,9 @@ def _read(
     if not fields:
         raise malformed(f"[{kind}] failed to parse: no field name")
     if len(fields) > 1:
-        raise malformed(f"[{kind}] query doesn't support multiple fields, found [{fields[0]}] and [{fields[1]}]")
+        raise malformed(
+            f"[{kind}] query doesn't support multiple fields, found [{fields[0]}] and [{fields[1]}]"
+        )
     clause = Clause(kind, {key: value for key, value in body.items() if key != fields[0]})
     ignore = clause.flag("ignore_unmapped", False)
     spec = context.mapping.field(fields[0])

@@ -1,4 +1,4 @@
-"""The loops that Numba compiles. Plain arrays in, plain arrays out; what they mean stands with their callers."""
+"""The loops that Numba compiles: plain arrays in and out; what they mean stands with their callers."""
 
 from typing import Any
 
@@ -17,6 +17,7 @@ __all__ = [
     "find_sorted",
     "glob_matches",
     "top_k",
+    "top_of_any",
 ]
 
 
@@ -58,6 +59,55 @@ def top_k(scores: NDArray[Any], allowed: Bools, floor: float, k: int) -> tuple[L
 
 
 @numba.njit(cache=True, nogil=True)
+def top_of_any(
+    docs: Ints,
+    freqs: NDArray[Any],
+    starts: Longs,
+    weights: Floats,
+    norms: NDArray[np.uint8],
+    inverse: Floats,
+    allowed: Bools,
+    k: int,
+) -> tuple[Longs, Floats, int]:
+    """`top_k` of the sum of several terms' scores; term t has docs[starts[t]:starts[t + 1]].
+
+    Documents are summed up a window at a time, so that the sums stay in the processor's nearest cache (as in
+    Lucene's BooleanScorer).
+    """
+    window = 4096
+    at = starts[:-1].copy()
+    sums = np.zeros(window)
+    best_docs, best = np.full(k, -1, np.int64), np.full(k, -np.inf, np.float32)
+    count = 0
+    for base in range(0, len(allowed), window):
+        end, met = min(base + window, len(allowed)), False
+        for term in range(len(weights)):
+            i, stop, weight = at[term], starts[term + 1], weights[term]
+            while i < stop and docs[i] < end:
+                saturation = np.float32(1) + np.float32(freqs[i]) * inverse[norms[docs[i]]]
+                sums[docs[i] - base] += weight - weight / saturation
+                i += 1
+            met |= i > at[term]
+            at[term] = i
+        if not met:
+            continue
+        for doc in range(base, end):
+            score = np.float32(sums[doc - base])
+            if score > 0:
+                sums[doc - base] = 0
+                if allowed[doc]:
+                    count += 1
+                    if k > 0 and score > best[k - 1]:
+                        place = k - 1
+                        while place > 0 and best[place - 1] < score:
+                            best[place], best_docs[place] = best[place - 1], best_docs[place - 1]
+                            place -= 1
+                        best[place], best_docs[place] = score, doc
+    kept = min(k, count)
+    return best_docs[:kept], best[:kept], count
+
+
+@numba.njit(cache=True, nogil=True)
 def find_sorted(wanted: Ints, docs: Ints) -> Longs:
     """Where each of wanted stands in docs, -1 where it does not. Both ascend; galloping, so that few wanted
     ones do not pay for many docs.
@@ -79,7 +129,7 @@ def find_sorted(wanted: Ints, docs: Ints) -> Longs:
 
 @numba.njit(cache=True, nogil=True)
 def any_between(values: NDArray[Any], starts: Ints, low: Any, high: Any) -> Bools:
-    """Which documents have a value in [low, high]; document d has values[starts[d]:starts[d + 1]], ascending."""
+    """Which documents have a value in [low, high]; document d has values[starts[d]:starts[d + 1]]."""
     mask = np.zeros(len(starts) - 1, np.bool_)
     for doc in range(len(starts) - 1):
         for i in range(starts[doc], starts[doc + 1]):
@@ -144,7 +194,10 @@ def glob_matches(
 
 @numba.njit(cache=True, nogil=True)
 def _distance(part: NDArray[np.uint32], term: NDArray[np.uint32], most: int, swaps: bool, rows: Ints) -> int:
-    """Optimal string alignment, given up as soon as a row has nothing within `most`. rows: (3, len(term) + 1)."""
+    """Optimal string alignment, given up as soon as a row has nothing within `most`.
+
+    rows is room for (3, len(term) + 1) numbers.
+    """
     for j in range(len(term) + 1):
         rows[0, j] = j
     for i in range(1, len(part) + 1):
@@ -159,7 +212,7 @@ def _distance(part: NDArray[np.uint32], term: NDArray[np.uint32], most: int, swa
             least = min(least, cost)
         if least > most:
             return most + 1
-    return min(rows[len(part) % 3, len(term)], most + 1)
+    return int(min(rows[len(part) % 3, len(term)], most + 1))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -173,7 +226,7 @@ def edit_distances(
     start: int,
     stop: int,
 ) -> NDArray[np.int8]:
-    """How far each term in [start, stop) is from one, most + 1 where farther; all share its first characters."""
+    """How far each term in [start, stop) is from one, most + 1 where farther; all share its prefix."""
     result = np.full(stop - start, most + 1, np.int8)
     wanted = term[prefix:]
     rows = np.zeros((3, len(wanted) + 1), np.int32)

@@ -13,7 +13,7 @@ __all__ = ["minimum_should_match"]
 
 
 def minimum_should_match(optional: int, text: str) -> int:
-    """The number that a specification such as 3, -2, 75%, -25%, 2<75% or 2<-25% 9<-3 means for so many clauses.
+    """What a specification such as 3, -2, 75%, -25%, 2<75% or 2<-25% 9<-3 means for so many clauses.
 
     May be more than there are; nothing matches then.
     """

@@ -12,9 +12,9 @@ from graphdb.search.query.compound import DisMaxQuery
 from graphdb.search.query.context import QueryContext
 from graphdb.search.query.full_text import MatchOptions, combined, match_field, places_of, read_options
 from graphdb.search.query.parsers import ClauseParser, Parse
-from graphdb.search.query.tree import MatchNoneQuery, Query, boosted
+from graphdb.search.query.tree import SCORE_MAX, MatchNoneQuery, Query, boosted
 
-__all__ = ["PARSERS", "expand_fields", "multi_match"]
+__all__ = ["PARSERS", "Boosts", "expand_fields", "multi_match"]
 
 TYPES = ("best_fields", "most_fields", "cross_fields", "phrase", "phrase_prefix", "bool_prefix")
 KINDS = {"phrase": "phrase", "phrase_prefix": "phrase_prefix", "bool_prefix": "bool_prefix"}
@@ -26,7 +26,7 @@ Boosts = dict[str, float]
 
 
 def expand_fields(fields: Iterable[str], context: QueryContext) -> tuple[Boosts, bool]:
-    """Fields such as `title^2` or `*_name`, and whether they name all (`*`), where what cannot be asked is left out.
+    """Fields such as `title^2` or `*_name` less those that cannot be asked, and whether they name all (`*`).
 
     A field that no mapping has stays: it matches nothing.
     """
@@ -38,6 +38,10 @@ def expand_fields(fields: Iterable[str], context: QueryContext) -> tuple[Boosts,
             boost = float(text) if caret else 1.0
         except ValueError:
             raise number_format(text) from None
+        if not 0 <= boost <= SCORE_MAX:
+            raise illegal_argument(
+                f"negative [boost] are not allowed in [{given}], use a value between 0 and 1 to deboost"
+            )
         everything |= pattern == "*"
         paths = [pattern]
         if "*" in pattern:
@@ -45,7 +49,9 @@ def expand_fields(fields: Iterable[str], context: QueryContext) -> tuple[Boosts,
         for path in paths:
             boosts[path] = boosts.get(path, 1.0) * boost
     if len(boosts) > FIELDS_MAX:
-        raise illegal_argument(f"field expansion matches too many fields, got: {len(boosts)}. Limit: {FIELDS_MAX}")
+        raise illegal_argument(
+            f"field expansion matches too many fields, got: {len(boosts)}. Limit: {FIELDS_MAX}"
+        )
     return boosts, everything
 
 
@@ -54,7 +60,12 @@ def _may_be_asked(spec: FieldSpec) -> bool:
 
 
 def multi_match(
-    boosts: Boosts, value: Any, type_name: str, options: MatchOptions, tie_breaker: float | None, context: QueryContext
+    boosts: Boosts,
+    value: Any,
+    type_name: str,
+    options: MatchOptions,
+    tie_breaker: float | None,
+    context: QueryContext,
 ) -> Query:
     """The query for a value on several fields."""
     tie = TIE_BREAKERS.get(type_name, 0.0) if tie_breaker is None else tie_breaker
@@ -62,7 +73,9 @@ def multi_match(
         queries = _cross_fields(boosts, value, options, context, tie)
     else:
         options = replace(options, kind=KINDS.get(type_name, "boolean"))
-        queries = [boosted(match_field(path, value, options, context), boost) for path, boost in boosts.items()]
+        queries = [
+            boosted(match_field(path, value, options, context), boost) for path, boost in boosts.items()
+        ]
     if not queries:
         return MatchNoneQuery(reason="No fields to match")
     return queries[0] if len(queries) == 1 else DisMaxQuery(queries=tuple(queries), tie_breaker=tie)
@@ -72,20 +85,20 @@ def _cross_fields(
     boosts: Boosts, value: Any, options: MatchOptions, context: QueryContext, tie: float
 ) -> list[Query]:
     """One query for each group of fields with the same analyzer, whose terms are those of one large field."""
-    groups: dict[str, list[FieldSpec]] = {}
+    groups: dict[str, list[tuple[str, float]]] = {}
     queries: list[Query] = []
     for path, boost in boosts.items():
         spec = context.mapping.field(path)
         if spec is None or spec.storage is not Storage.TEXT:
             queries.append(boosted(match_field(path, value, options, context), boost))
         else:
-            groups.setdefault(options.analyzer or spec.search_analyzer, []).append(spec)
-    for specs in groups.values():
+            groups.setdefault(options.analyzer or spec.search_analyzer, []).append((spec.path, boost))
+    for fields in groups.values():
+        spec = context.mapping.field(fields[0][0])
+        assert spec is not None
         words: list[Query] = [
-            BlendedQuery(
-                fields=tuple((spec.path, boosts[spec.path]) for spec in specs), term=term, tie_breaker=tie
-            )
-            for _, terms in places_of(str(value), specs[0], context, options.analyzer)
+            BlendedQuery(fields=tuple(fields), term=term, tie_breaker=tie)
+            for _, terms in places_of(str(value), spec, context, options.analyzer)
             for term in terms
         ]
         if words:

@@ -5,6 +5,7 @@ from typing import Any
 
 from graphdb.search.errors import illegal_argument
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.mapping.values import term_of
 from graphdb.search.query.clause import Clause, field_clause
 from graphdb.search.query.context import QueryContext
 from graphdb.search.query.dictionary_queries import PrefixQuery, RegexpQuery, WildcardQuery
@@ -27,10 +28,9 @@ def _texts_only(spec: FieldSpec, kind: str, context: QueryContext) -> None:
         )
 
 
-def _normalized(spec: FieldSpec, value: str, context: QueryContext) -> str:
+def _normalized(spec: FieldSpec, value: str) -> str:
     """As a keyword's normalizer writes it."""
-    normalizer = spec.options.get("normalizer")
-    return value if normalizer is None else context.analyzers.normalizer(str(normalizer)).normalize(value)
+    return value if spec.storage is Storage.TEXT else str(term_of(spec, value))
 
 
 def prefix_on(path: str, value: str, context: QueryContext, case_insensitive: bool = False) -> Query:
@@ -39,7 +39,8 @@ def prefix_on(path: str, value: str, context: QueryContext, case_insensitive: bo
     if spec is None:
         return unmapped(path)
     _texts_only(spec, "prefix", context)
-    value = _normalized(spec, value, context)
+    path = spec.path
+    value = _normalized(spec, value)
     if case_insensitive:
         return WildcardQuery.literal(path, value, then_any=True)
     return PrefixQuery(path=path, prefix=value)
@@ -51,9 +52,10 @@ def wildcard_on(path: str, value: str, context: QueryContext, case_insensitive: 
     if spec is None:
         return unmapped(path)
     _texts_only(spec, "wildcard", context)
+    path = spec.path
     if value and not value.strip("*"):
         return ExistsQuery(paths=(path,))
-    return WildcardQuery.of(path, _normalized(spec, value, context), case_insensitive)
+    return WildcardQuery.of(path, _normalized(spec, value), case_insensitive)
 
 
 def regexp_on(
@@ -72,7 +74,7 @@ def regexp_on(
     _texts_only(spec, "regexp", context)
     Regexp(value, case_insensitive, all_syntax)
     return RegexpQuery(
-        path=path, pattern=value, case_insensitive=case_insensitive, all_syntax=all_syntax
+        path=spec.path, pattern=value, case_insensitive=case_insensitive, all_syntax=all_syntax
     )
 
 
@@ -127,6 +129,7 @@ def _fuzzy(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Quer
     if spec is None:
         return boosted(unmapped(path), clause.boost, clause.name)
     _texts_only(spec, "fuzzy", context)
+    path = spec.path
     query: Query
     edits = edits_of(fuzziness, value)
     if edits:

@@ -12,7 +12,7 @@ from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.parsers import ClauseParser, Parse
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
-from graphdb.search.segment import Bools, Leaf, Longs
+from graphdb.search.segment import Bools, Doubles, Leaf, Longs
 
 __all__ = ["PARSERS", "NestedQuery", "objects_at"]
 
@@ -46,10 +46,8 @@ class NestedQuery(Query):
         """What each of them is in."""
         segment = leaf.segment
         assert segment.parents is not None
-        if self.above is not None:
-            there = objects_at(leaf, self.above)
-        else:
-            there = np.asarray(segment.parents < 0)
+        roots = np.asarray(segment.parents < 0)
+        there = roots if self.above is None else objects_at(leaf, self.above)
         result = segment.parents[objects].astype(np.int64)
         while not (arrived := there[result]).all():
             result[~arrived] = segment.parents[result[~arrived]]
@@ -65,14 +63,14 @@ class NestedQuery(Query):
         if self.score_mode == "none":
             return Matches(counts > 0, None, 0.0)
         scores = self.query.matches(leaf, searcher, boost * self.boost).dense()[objects]
-        joined = np.zeros(size, dtype=np.float64)
+        joined: Doubles = np.zeros(size, dtype=np.float64)
         if self.score_mode == "max":
             np.maximum.at(joined, parents, scores)
         elif self.score_mode == "min":
             joined[parents] = np.inf
             np.minimum.at(joined, parents, scores)
         else:
-            joined = np.bincount(parents, weights=scores, minlength=size)
+            joined = np.bincount(parents, weights=scores, minlength=size).astype(np.float64)
             if self.score_mode == "avg":
                 joined /= np.maximum(counts, 1)
         return Matches(counts > 0, joined.astype(np.float32))

@@ -3,41 +3,39 @@
 import difflib
 from collections.abc import Mapping
 
-from graphdb.search.errors import SearchError
-from graphdb.search.query import (
-    bool_query,
-    compound,
-    full_text,
-    function_score,
-    geo,
-    multi_match,
-    multi_terms,
-    nested,
-    query_string,
-    ranges,
-    simple_query_string,
-    term_level,
-)
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.query.bool_query import PARSERS as BOOL_QUERY
 from graphdb.search.query.clause import malformed
+from graphdb.search.query.compound import PARSERS as COMPOUND
 from graphdb.search.query.context import QueryContext
+from graphdb.search.query.full_text import PARSERS as FULL_TEXT
+from graphdb.search.query.function_score import PARSERS as FUNCTION_SCORE
+from graphdb.search.query.geo import PARSERS as GEO
+from graphdb.search.query.multi_match import PARSERS as MULTI_MATCH
+from graphdb.search.query.multi_terms import PARSERS as MULTI_TERMS
+from graphdb.search.query.nested import PARSERS as NESTED
 from graphdb.search.query.parsers import ClauseParser
-from graphdb.search.query.tree import Query, walk
+from graphdb.search.query.query_string import PARSERS as QUERY_STRING
+from graphdb.search.query.ranges import PARSERS as RANGES
+from graphdb.search.query.simple_query_string import PARSERS as SIMPLE_QUERY_STRING
+from graphdb.search.query.term_level import PARSERS as TERM_LEVEL
+from graphdb.search.query.tree import SCORE_MAX, Query, largest_boost, walk
 
 __all__ = ["PARSERS", "parse_query"]
 
 PARSERS: dict[str, ClauseParser] = {
-    **bool_query.PARSERS,
-    **compound.PARSERS,
-    **full_text.PARSERS,
-    **function_score.PARSERS,
-    **geo.PARSERS,
-    **multi_match.PARSERS,
-    **multi_terms.PARSERS,
-    **nested.PARSERS,
-    **query_string.PARSERS,
-    **ranges.PARSERS,
-    **simple_query_string.PARSERS,
-    **term_level.PARSERS,
+    **BOOL_QUERY,
+    **COMPOUND,
+    **FULL_TEXT,
+    **FUNCTION_SCORE,
+    **GEO,
+    **MULTI_MATCH,
+    **MULTI_TERMS,
+    **NESTED,
+    **QUERY_STRING,
+    **RANGES,
+    **SIMPLE_QUERY_STRING,
+    **TERM_LEVEL,
 }
 """By the name of a clause. Scripts, percolation, span queries and joins are not among them."""
 
@@ -51,6 +49,8 @@ def parse_query(body: object, context: QueryContext) -> Query:
             "too_many_nested_clauses",
             f"Query contains too many nested clauses; maxClauseCount is set to {context.max_clause_count}",
         )
+    if largest_boost(query) > SCORE_MAX:
+        raise illegal_argument(f"[boost] must not make more of a score than {SCORE_MAX}")
     return query
 
 

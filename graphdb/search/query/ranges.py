@@ -24,7 +24,9 @@ LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 class Bounds:
     """(low, with_low, high, with_high); None is no bound."""
 
-    def __init__(self, low: Any = None, with_low: bool = True, high: Any = None, with_high: bool = True) -> None:
+    def __init__(
+        self, low: Any = None, with_low: bool = True, high: Any = None, with_high: bool = True
+    ) -> None:
         self.low, self.with_low, self.high, self.with_high = low, with_low, high, with_high
 
 
@@ -44,7 +46,7 @@ def range_on(
     if spec.storage in (Storage.TEXT, Storage.TERMS):
         low, high = (None if bound is None else str(bound) for bound in (bounds.low, bounds.high))
         return TermRangeQuery(
-            path=path, low=low, high=high, with_low=bounds.with_low, with_high=bounds.with_high
+            path=spec.path, low=low, high=high, with_low=bounds.with_low, with_high=bounds.with_high
         )
     if spec.storage in (Storage.INTS, Storage.FLOATS):
         return _numbers(spec, bounds, context, time_zone, format)
@@ -69,31 +71,19 @@ def _numbers(
 ) -> Query:
     """A bound of a date rounds up where what it names is to be left behind (`gt`) or to be in (`lte`)."""
     whole = spec.storage is Storage.INTS
-    low: float = LONG_MIN if whole else -math.inf
-    high: float = LONG_MAX if whole else math.inf
-    zone, now = time_zone, context.now_ms
+    low: Any = LONG_MIN if whole else -math.inf
+    high: Any = LONG_MAX if whole else math.inf
     if bounds.low is not None:
-        low = range_of(spec, bounds.low, not bounds.with_low, zone, format, now)
+        low = range_of(spec, bounds.low, not bounds.with_low, time_zone, format, context.now_ms)
         if not bounds.with_low:
-            low = low + 1 if whole and low == int(low) else _beyond(spec, low, math.inf)
-        low = math.ceil(low) if whole and math.isfinite(low) else low
+            low = low + 1 if whole else math.nextafter(low, math.inf)
     if bounds.high is not None:
-        high = range_of(spec, bounds.high, bounds.with_high, zone, format, now)
+        high = range_of(spec, bounds.high, bounds.with_high, time_zone, format, context.now_ms)
         if not bounds.with_high:
-            high = high - 1 if whole and high == int(high) else _beyond(spec, high, -math.inf)
-        high = math.floor(high) if whole and math.isfinite(high) else high
+            high = high - 1 if whole else math.nextafter(high, -math.inf)
     if low > high or (whole and (low > LONG_MAX or high < LONG_MIN)):
         return MatchNoneQuery(reason="empty range")
-    if whole:
-        low, high = max(low, LONG_MIN), min(high, LONG_MAX)
     return NumberRangeQuery(path=spec.path, low=low, high=high)
-
-
-def _beyond(spec: FieldSpec, bound: float, towards: float) -> float:
-    """The next number of a field of fractions after a bound; a bound between whole numbers stays."""
-    if spec.storage is Storage.INTS:
-        return bound
-    return math.nextafter(bound, towards)
 
 
 BOUNDS = {"gt": ("low", False), "gte": ("low", True), "lt": ("high", False), "lte": ("high", True)}

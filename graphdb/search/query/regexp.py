@@ -1,8 +1,8 @@
-"""Lucene's regular expressions, matched by Brzozowski's derivatives: no backtracking, and a bound on the work.
+"""Lucene's regular expressions, matched by Brzozowski's derivatives: no backtracking, and bounded work.
 
-An expression is a number in an arena where equal expressions have equal numbers; its derivative by a character
-is what is left to match after it. They are made as characters come and then kept, so that a term costs a look-up
-for each character. Complement and intersection cost nothing more, which is why it is derivatives.
+An expression is a number in an arena where equal expressions have equal numbers; its derivative by a
+character is what is left to match after it. They are made as characters come and then kept, so that a term
+costs a look-up for each character. Complement and intersection cost nothing more, hence derivatives.
 
 Source: J. A. Brzozowski, "Derivatives of Regular Expressions" (1964); Lucene's RegExp for the syntax.
 """

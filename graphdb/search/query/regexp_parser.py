@@ -1,7 +1,7 @@
 """The syntax of Lucene's regular expressions, and the arena that keeps the expressions.
 
-    e|f  ef  e?  e*  e+  e{n} e{n,} e{n,m}  (e)  .  [abc] [^a-z]  "quoted"  \\x  \\d \\w \\s (and in capitals)
-    and where all syntax is on:  e&f  ~e  <1-99>  @ (any string)  # (nothing)
+e|f  ef  e?  e*  e+  e{n} e{n,} e{n,m}  (e)  .  [abc] [^a-z]  "quoted"  \\x  \\d \\w \\s (and in capitals)
+and where all syntax is on:  e&f  ~e  <1-99>  @ (any string)  # (nothing)
 """
 
 from dataclasses import dataclass
@@ -123,7 +123,7 @@ class Arena:
             single = first[1].single() if first[0] == "chars" else None
             if single is None:
                 return prefix
-            prefix += single
+            prefix += str(single)
             if node[0] != "join":
                 return prefix
             number = node[2]

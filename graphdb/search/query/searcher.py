@@ -64,7 +64,7 @@ class Searcher:
         return self.memory[key]
 
     def statistics(self, path: str) -> FieldStatistics:
-        """Of a text or keyword field. A keyword counts once in each document, however often it stands there."""
+        """Of a text or keyword field. A keyword counts once in each document that has it."""
         return self.keep(("statistics", path), lambda: self._statistics(path))
 
     def _statistics(self, path: str) -> FieldStatistics:

@@ -1,4 +1,4 @@
-"""All terms of a dictionary as one array of code points, so that a pattern meets each of them in linear time."""
+"""All terms of a dictionary as one array of code points, for patterns to be held against them."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from graphdb.search.query.kernels import edit_distances, glob_matches
 from graphdb.search.segment import Bools, Longs, TermDictionary
 
-__all__ = ["ANY", "ANY_STRING", "TermCodes", "code_points"]
+__all__ = ["ANY", "ANY_STRING", "Codes", "TermCodes", "code_points"]
 
 Codes = NDArray[np.uint32]
 # Beyond all code points: what `?` and `*` become in a pattern.
@@ -34,6 +34,11 @@ class TermCodes:
         starts = np.zeros(len(terms) + 1, dtype=np.int64)
         np.cumsum([len(term) for term in terms], out=starts[1:])
         return cls(code_points("".join(terms)), starts)
+
+    @classmethod
+    def one(cls, term: str) -> "TermCodes":
+        """Of a single term."""
+        return cls(code_points(term), np.array([0, len(term)], dtype=np.int64))
 
     def lowered(self) -> "TermCodes":
         """The same in lower case, where that is one code point for one."""

@@ -81,7 +81,7 @@ def _exists(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Que
         raise malformed("[exists] must be provided with a [field]")
     if pattern in EVERYWHERE:
         return MatchAllQuery(boost=clause.boost, name=clause.name)
-    paths = (pattern,)
+    paths: tuple[str, ...] = (pattern,)
     if "*" in pattern:
         paths = tuple(spec.path for spec in context.mapping.match(pattern))
     return ConstantScoreQuery(query=ExistsQuery(paths=paths), boost=clause.boost, name=clause.name)

@@ -1,4 +1,4 @@
-"""What every query is: a node of an immutable tree that matches the documents of one segment and scores them."""
+"""What every query is: a node of an immutable tree that matches and scores the documents of a segment."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -13,7 +13,19 @@ from graphdb.search.segment import Bools, Doubles, Floats, Ints, Leaf
 if TYPE_CHECKING:
     from graphdb.search.query.searcher import Searcher
 
-__all__ = ["MatchAllQuery", "MatchNoneQuery", "Matches", "Query", "boosted", "walk"]
+__all__ = [
+    "SCORE_MAX",
+    "MatchAllQuery",
+    "MatchNoneQuery",
+    "Matches",
+    "Query",
+    "boosted",
+    "largest_boost",
+    "walk",
+]
+
+SCORE_MAX = 1e30
+"""No boost or function may make more of a score, so that their sums stay numbers in 32 bits."""
 
 AnyQuery = TypeVar("AnyQuery", bound="Query")
 
@@ -66,6 +78,10 @@ class Query(ABC):
             scores += found.scores
         counts += found.mask
 
+    def boost_max(self) -> float:
+        """The largest of the boosts that it multiplies scores by itself."""
+        return self.boost
+
     def children(self) -> "tuple[Query, ...]":
         """The queries right below."""
         return ()
@@ -97,6 +113,11 @@ def walk(query: Query) -> Iterator[Query]:
     yield query
     for child in query.children():
         yield from walk(child)
+
+
+def largest_boost(query: Query) -> float:
+    """The largest product of the boosts from a query down to any below it."""
+    return query.boost_max() * max(1.0, *(largest_boost(child) for child in query.children()), 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,7 +32,7 @@ def distances(latitudes: Doubles, longitudes: Doubles, latitude: float, longitud
     there, here = np.radians(latitudes), np.radians(latitude)
     half = np.sin((there - here) / 2) ** 2
     half += np.cos(there) * np.cos(here) * np.sin(np.radians(longitudes - longitude) / 2) ** 2
-    return 2 * EARTH_RADIUS_M * np.arcsin(np.minimum(1.0, np.sqrt(half)))
+    return np.asarray(2 * EARTH_RADIUS_M * np.arcsin(np.minimum(1.0, np.sqrt(half))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,18 @@ class ByDistance(SortKey):
         if self.spec is not None:
             found = scope.columns.points(self.spec, docs)
             all_rows = np.tile(found.rows, len(self.points))
-            data = np.concatenate([distances(found.latitudes, found.longitudes, *point) for point in self.points])
+            data = np.concatenate(
+                [distances(found.latitudes, found.longitudes, *point) for point in self.points]
+            )
             order = np.lexsort((data, all_rows))
             rows, metres = combined(Values(all_rows[order], data[order]), self.mode)
             values[rows] = metres / self.unit
         sign = -1.0 if self.descending else 1.0
         # Documents without a point come last either way.
         place = np.where(np.isinf(values), np.inf, values * sign)
-        return SortColumn(place, lambda row: json_number(float(values[row])), lambda value: _place(value, sign))
+        return SortColumn(
+            place, lambda row: json_number(float(values[row])), lambda value: _place(value, sign)
+        )
 
 
 def _place(value: Any, sign: float) -> float:

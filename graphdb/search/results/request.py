@@ -8,12 +8,21 @@ from graphdb.search.aggregations import parse as parse_aggregations
 from graphdb.search.aggregations.base import Common
 from graphdb.search.aggregations.options import Options
 from graphdb.search.errors import SearchError, illegal_argument, parsing
-from graphdb.search.query import MatchAllQuery, Query, QueryContext, parse_query
+from graphdb.search.query import Query, QueryContext, parse_query
+from graphdb.search.query.tree import MatchAllQuery
 from graphdb.search.results.fetching import Fetching, parse_fetching
 from graphdb.search.results.sort_keys import SortKey
 from graphdb.search.results.sort_parsing import parse_sort
 
-__all__ = ["RESULT_WINDOW", "Collapse", "InnerHits", "Rescore", "SearchRequest", "parse_inner_hits", "parse_request"]
+__all__ = [
+    "RESULT_WINDOW",
+    "Collapse",
+    "InnerHits",
+    "Rescore",
+    "SearchRequest",
+    "parse_inner_hits",
+    "parse_request",
+]
 
 RESULT_WINDOW = 10_000  # index.max_result_window
 RESCORE_WINDOW = 10_000  # index.max_rescore_window
@@ -74,8 +83,18 @@ class SearchRequest:
     terminate_after: int = 0
     profile: bool = False
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the best documents by score and their number are all that is asked for."""
+        narrowed = self.post_filter or self.min_score is not None or self.terminate_after
+        return not (
+            self.sort or self.aggregations or self.collapse or self.rescore or narrowed or not self.size
+        )
 
-def parse_request(body: Mapping[str, Any], context: QueryContext, window: int = RESULT_WINDOW) -> SearchRequest:
+
+def parse_request(
+    body: Mapping[str, Any], context: QueryContext, window: int = RESULT_WINDOW
+) -> SearchRequest:
     """Errors: SearchError for an unknown key, a value of the wrong type, a page beyond `window`."""
     options = Options("search", body)
     query = _optional(options, "query", lambda value: parse_query(value, context))
@@ -118,7 +137,12 @@ def _finish(options: Options) -> None:
 
 
 def _token(value: Any) -> str:
-    for kind, name in ((dict, "START_OBJECT"), (list, "START_ARRAY"), (str, "VALUE_STRING"), (bool, "VALUE_BOOLEAN")):
+    for kind, name in (
+        (dict, "START_OBJECT"),
+        (list, "START_ARRAY"),
+        (str, "VALUE_STRING"),
+        (bool, "VALUE_BOOLEAN"),
+    ):
         if isinstance(value, kind):
             return name
     return "VALUE_NULL" if value is None else "VALUE_NUMBER"
@@ -133,8 +157,8 @@ def _page(options: Options, window: int) -> tuple[int, int]:
     if start + size > window:
         raise illegal_argument(
             f"Result window is too large, from + size must be less than or equal to: [{window}] but was "
-            f"[{start + size}]. See the scroll api for a more efficient way to request large data sets. This limit "
-            "can be set by changing the [index.max_result_window] index level setting."
+            f"[{start + size}]. See the scroll api for a more efficient way to request large data sets. This "
+            "limit can be set by changing the [index.max_result_window] index level setting."
         )
     return start, size
 
@@ -165,9 +189,7 @@ def _track_total(value: Any) -> int | None:
         return 0
     if isinstance(value, int) and value >= 0:
         return value
-    raise illegal_argument(
-        f"[track_total_hits] parameter must be positive or equals to -1, got {value}"
-    )
+    raise illegal_argument(f"[track_total_hits] parameter must be positive or equals to -1, got {value}")
 
 
 def _collapse(body: Any, context: QueryContext) -> Collapse:
@@ -190,11 +212,13 @@ def parse_inner_hits(body: Any, context: QueryContext, name: str) -> InnerHits:
     start, size = options.integer("from", 0, 0), options.integer("size", 3, 0)
     if start + size > INNER_WINDOW:
         raise illegal_argument(
-            f"Inner result window is too large, the inner hit definition's [{name}]'s from + size must be less "
-            f"than or equal to: [{INNER_WINDOW}] but was [{start + size}]. This limit can be set by changing the "
-            "[index.max_inner_result_window] index level setting."
+            f"Inner result window is too large, the inner hit definition's [{name}]'s from + size must be "
+            f"less than or equal to: [{INNER_WINDOW}] but was [{start + size}]. This limit can be set by "
+            "changing the [index.max_inner_result_window] index level setting."
         )
-    inner = InnerHits(name, start, size, parse_sort(options.take("sort"), context), parse_fetching(options, context))
+    inner = InnerHits(
+        name, start, size, parse_sort(options.take("sort"), context), parse_fetching(options, context)
+    )
     options.ignore("ignore_unmapped", "track_scores", "collapse")
     options.done()
     return inner
@@ -206,8 +230,8 @@ def _rescore(body: Any, context: QueryContext) -> Rescore:
     if window > RESCORE_WINDOW:
         raise illegal_argument(
             f"Rescore window [{window}] is too large. It must be less than [{RESCORE_WINDOW}]. This prevents "
-            "allocating massive heaps for storing the results to be rescored. This limit can be set by changing "
-            "the [index.max_rescore_window] index level setting."
+            "allocating massive heaps for storing the results to be rescored. This limit can be set by "
+            "changing the [index.max_rescore_window] index level setting."
         )
     inner = Options("query", options.take("query"))
     options.done()

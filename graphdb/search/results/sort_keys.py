@@ -89,7 +89,9 @@ class ByDoc(SortKey):
 
     def column(self, scope: Scope, docs: Longs, scores: Floats | None) -> SortColumn:
         sign = -1 if self.descending else 1
-        return SortColumn(docs * sign, lambda row: int(docs[row]), lambda value: _number(value, self.path) * sign)
+        return SortColumn(
+            docs * sign, lambda row: int(docs[row]), lambda value: _number(value, self.path) * sign
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ class ByField(SortKey):
     @property
     def _last(self) -> bool:
         """Whether what is missing gets the greatest number (which comes last only if ascending)."""
-        return (self.missing == "_last") != self.descending
+        return bool((self.missing == "_last") != self.descending)
 
     def _numbers(self, rows: Longs, data: Numbers, size: int) -> SortColumn:
         whole = self.spec.storage is Storage.INTS
@@ -149,7 +151,7 @@ class ByField(SortKey):
         absent = ends[self._last] if self.missing in ("_first", "_last") else self.missing
         values = np.full(size, absent, np.int64 if whole else np.float64)
         values[rows] = data
-        order = values if not self.descending else (~values if whole else -values)
+        order = values if not self.descending else (-1 - values if whole else -values)
         return SortColumn(order, lambda row: self._shown(values[row].item()), self._place)
 
     def _shown(self, value: float) -> Any:
@@ -162,10 +164,16 @@ class ByField(SortKey):
     def _place(self, value: Any) -> float:
         whole = self.spec.storage is Storage.INTS
         if value is None:
-            number: float = (_GREATEST if self._last else _LEAST) if whole else (np.inf if self._last else -np.inf)
+            number: float = (
+                (_GREATEST if self._last else _LEAST) if whole else (np.inf if self._last else -np.inf)
+            )
         elif isinstance(value, bool):
             number = int(value)
-        elif self.spec.type in ("date", "date_nanos") and isinstance(value, str) and not value.lstrip("-").isdigit():
+        elif (
+            self.spec.type in ("date", "date_nanos")
+            and isinstance(value, str)
+            and not value.lstrip("-").isdigit()
+        ):
             number = self._date(value)
         else:
             number = _number(value, self.path)
@@ -186,7 +194,11 @@ class ByField(SortKey):
         sign = -1 if self.descending else 1
         end = 2 * len(dictionary) + 1
         given = self.missing if self.missing not in ("_first", "_last") else None
-        absent = _between(dictionary, given) * sign if given is not None else (end if self.missing == "_last" else -end)
+        absent = (
+            _between(dictionary, given) * sign
+            if given is not None
+            else (end if self.missing == "_last" else -end)
+        )
         order, numbers = np.full(size, absent, np.int64), np.full(size, -1, np.int64)
         order[rows], numbers[rows] = data * 2 * sign, data
 

@@ -19,7 +19,8 @@ __all__ = ["parse_sort"]
 KEYS_MAX = 100
 _STORAGES = {
     "keyword": Storage.TERMS, "ip": Storage.TERMS, "text": Storage.TERMS,
-    "double": Storage.FLOATS, "float": Storage.FLOATS, "half_float": Storage.FLOATS, "scaled_float": Storage.FLOATS,
+    "double": Storage.FLOATS, "float": Storage.FLOATS, "half_float": Storage.FLOATS,
+    "scaled_float": Storage.FLOATS,
 }  # fmt: skip
 
 
@@ -37,7 +38,9 @@ def _entry(entry: Any, context: QueryContext) -> list[SortKey]:
         name, _, order = entry.partition(":")
         return [_key(name, {"order": order} if order else {}, context)]
     if not isinstance(entry, Mapping):
-        raise illegal_argument("malformed sort format, within the sort array, an object, or an actual string are allowed")
+        raise illegal_argument(
+            "malformed sort format, within the sort array, an object, or an actual string are allowed"
+        )
     return [_key(name, how, context) for name, how in entry.items()]
 
 
@@ -60,7 +63,9 @@ def _descending(options: Options, default: bool) -> bool:
     if order is None:
         return default
     if order.lower() not in ("asc", "desc"):
-        raise illegal_argument(f"No enum constant org.elasticsearch.search.sort.SortOrder.{order.upper()[:100]}")
+        raise illegal_argument(
+            f"No enum constant org.elasticsearch.search.sort.SortOrder.{order.upper()[:100]}"
+        )
     return order.lower() == "desc"
 
 
@@ -74,7 +79,9 @@ def _field(path: str, options: Options, descending: bool, context: QueryContext)
     options.done()
     spec = aggregatable(context, path) or _unmapped(path, unmapped, context)
     if spec.storage not in (Storage.TERMS, Storage.INTS, Storage.FLOATS):
-        raise illegal_argument(f"can't sort on [{spec.type}] field [{path}] without using specific sorting feature")
+        raise illegal_argument(
+            f"can't sort on [{spec.type}] field [{path}] without using specific sorting feature"
+        )
     if spec.storage is Storage.TERMS and mode not in ("min", "max"):
         raise illegal_argument("we only support min and max sort modes on string fields")
     if missing not in ("_first", "_last"):

@@ -7,8 +7,8 @@ whatever is refreshed, flushed and merged in between.
 **Threads.** One thread at a time writes: `apply`, `put_mapping`, `refresh`, `flush`, `plan_merge`,
 `adopt_merge`, `maybe_merge`. Any thread reads at any time, without a lock: `leaves`, `get`, `mapping`,
 `stats`. A reader sees the state before or after a refresh, never between, for leaves and buffer are swapped
-as one; leaves that it holds stay as they are. A merge (`merge(plan.leaves, plan.name)`) may be computed on any
-thread between `plan_merge` and `adopt_merge`, while writes go on.
+as one; leaves that it holds stay as they are. A merge (`merge(plan.leaves, plan.name)`) may be computed on
+any thread between `plan_merge` and `adopt_merge`, while writes go on.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,9 @@ __all__ = ["Document", "DocumentMapping", "IndexShard", "MergePlan", "ShardStats
 class DocumentMapping(Protocol):
     """What the shard needs of `graphdb.search.mapping.Mapping`."""
 
-    def parse(self, source: dict[str, Any], /) -> "tuple[ParsedDocument, Any]": ...
+    def parse(self, source: dict[str, Any], doc_id: str, /) -> "tuple[ParsedDocument, Any]":
+        """Raises SearchError for a document that does not fit."""
+
     def as_json(self) -> dict[str, Any]: ...
 
 
@@ -221,7 +223,7 @@ class IndexShard(Generic[M]):
 
     def _index(self, operation: Operation, current: Current, source: bytes) -> OperationResult:
         version = next_version(self.name, operation, current)
-        parsed, mapping = self.mapping.parse(read_object(source))
+        parsed, mapping = self.mapping.parse(read_object(source), operation.doc_id)
         routing = operation.routing
         if operation.action is Action.UPDATE and routing is None:
             routing = current.routing

@@ -39,9 +39,11 @@ class TieredMergePolicy:
         """Which of the segments, in their order, to merge into one; None where all is well."""
         small = [one.live_bytes for one in candidates if self._may_grow(one)]
         if len(small) > self._allowed(small):
-            runs = {self._score(candidates[run.start : run.stop]): run for run in self._runs(candidates)}
-            if runs:
-                return runs[min(runs)]
+            scored = [
+                (self._score(candidates[start:stop]), start, stop) for start, stop in self._runs(candidates)
+            ]
+            if scored:
+                return slice(*min(scored)[1:])
         worst = max(range(len(candidates)), key=lambda place: candidates[place].deleted, default=None)
         if worst is not None and candidates[worst].deleted > self.deleted_max:
             return slice(worst, worst + 1)
@@ -61,8 +63,8 @@ class TieredMergePolicy:
             level = min(level * self.segments_per_merge, self.merged_bytes_max)
         return max(allowed + ceil(left / level), self.segments_per_tier)
 
-    def _runs(self, candidates: Sequence[Candidate]) -> Iterator[slice]:
-        """Neighbours, from each on as many as fit into one merge."""
+    def _runs(self, candidates: Sequence[Candidate]) -> Iterator[tuple[int, int]]:
+        """[start, stop) of neighbours: from each on, as many as fit into one merge."""
         for start in range(len(candidates)):
             total, stop = 0.0, start
             for one in candidates[start : start + self.segments_per_merge]:
@@ -71,7 +73,7 @@ class TieredMergePolicy:
                     break
                 stop += 1
             if stop - start > 1:
-                yield slice(start, stop)
+                yield start, stop
 
     def _score(self, run: Sequence[Candidate]) -> float:
         """Lower is better: skew, a little of the size, and the share that is still live, squared."""

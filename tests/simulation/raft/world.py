@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from graphdb.errors import UnavailableError
+from graphdb.errors import MembershipRefused, UnavailableError
 from graphdb.model import EntryKind, LogEntry
 from graphdb.raft.membership import decode_members
 from graphdb.raft.message_codec import decode_envelope
@@ -125,7 +125,7 @@ class World:
         """Have a node do something, and work soon. A disk that refuses does not end it; a crash does."""
         try:
             do()
-        except UnavailableError:
+        except (UnavailableError, MembershipRefused):
             pass
         except Crash:
             self._restart(peer)

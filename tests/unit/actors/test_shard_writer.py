@@ -10,6 +10,7 @@ from pyoxigraph import NamedNode, Quad, Store
 from actors.log.protocol import LogStatus
 from actors.shard.shard_writer import ShardWriter, WriterConfig
 from graphdb.errors import (
+    ConfigError,
     GraphDBError,
     KeyReused,
     LogCompacted,
@@ -333,5 +334,25 @@ def test_a_change_that_did_not_fit_leaves_no_parts_behind() -> None:
             assert replayer.resume_index == writer.applied_index == 2
             room[0] = True
             assert (await writer.write(adding("a", 9))).affected_triples == 10
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("is_idle", [True, False])
+def test_a_log_that_cannot_start_refuses_writes_and_does_not_end_the_writer(is_idle: bool) -> None:
+    async def go() -> None:
+        log = ToldLog()
+        async with writing(log) as (writer, _):
+            log.on_read = [ConfigError("the update log cannot start")] * 2
+            if is_idle:
+                writer.hear(1)
+            else:
+                log.on_append = [raising(ConfigError("the update log cannot start"))]
+                with pytest.raises(LogUnavailable, match="cannot start"):
+                    await writer.write(adding("a"))
+            async with asyncio.timeout(5):
+                while log.on_read or writer.trouble is not None:  # noqa: ASYNC110 nobody tells
+                    await asyncio.sleep(0.01)
+            assert (await writer.write(adding("b"))).snapshot_index == 1
 
     asyncio.run(go())

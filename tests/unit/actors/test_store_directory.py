@@ -86,6 +86,20 @@ def test_a_snapshot_becomes_the_store(tmp_path: Path, tree: Path) -> None:
     assert holds(mine.path) == ({quad(2)}, 9, 9), "the source stays as it was while the store is used"
 
 
+def test_nothing_takes_the_place_of_a_store_that_somebody_reads(tmp_path: Path, tree: Path) -> None:
+    """The engine tidies up its directory when the last reader lets go, whatever lies there by then."""
+    mine = fill(tmp_path / "mine", 1, 4)
+    quads = mine.open_store(4, union_default_graph=False)
+    reading = quads.dataset_quads()
+    del quads
+    with pytest.raises(LogUnavailable, match="in use"):
+        mine.adopt_snapshot(tree, 9)
+    assert list(reading) == [quad(1)]
+    del reading
+    mine.adopt_snapshot(tree, 9)
+    assert holds(mine.path) == ({quad(2)}, 9, 9)
+
+
 def test_a_crash_at_any_step_leaves_the_old_state_or_the_new(
     tmp_path: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,15 @@ from typing import NoReturn
 
 import pytest
 
-from graphdb.errors import ConfigError, LogUnavailable, NotLeader, Overloaded, StorageFull, UnavailableError
+from graphdb.errors import (
+    ConfigError,
+    LogUnavailable,
+    MembershipRefused,
+    NotLeader,
+    Overloaded,
+    StorageFull,
+    UnavailableError,
+)
 from graphdb.model import EntryKind
 from graphdb.raft.journal import Journal
 from graphdb.raft.membership import Members, PeerId
@@ -277,8 +285,19 @@ def test_members_come_and_go_one_at_a_time(cluster: Cluster) -> None:
 def test_the_last_voter_stays() -> None:
     cluster = Cluster(1)
     cluster.run(1)
-    with pytest.raises(UnavailableError, match="last voter"):
+    with pytest.raises(MembershipRefused, match="last voter"):
         cluster.nodes[1].remove_member(1)
+
+
+def test_only_a_voter_can_be_given_the_lead(cluster: Cluster) -> None:
+    leader_id, leader = cluster.leader()
+    with pytest.raises(MembershipRefused, match="node 4 is no member"):
+        leader.transfer_leadership(4)
+    leader.add_member(4, "host4:7002")
+    with pytest.raises(MembershipRefused, match="node 4 has no vote"):
+        leader.transfer_leadership(4)
+    leader.transfer_leadership(leader_id)  # it has the lead
+    assert leader.propose([entry()]) is not None
 
 
 def test_a_wiped_node_comes_back_as_another_peer(cluster: Cluster) -> None:

@@ -21,6 +21,7 @@ EXPECTED = {
     "LimitExceeded": 400,
     "LogCompacted": 503,
     "LogUnavailable": 503,
+    "MembershipRefused": 409,
     "NotAcceptable": 406,
     "NotClustered": 409,
     "NotLeader": 503,

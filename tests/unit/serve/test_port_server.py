@@ -4,7 +4,7 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from http.client import HTTPConnection
 from typing import Any
 
@@ -14,6 +14,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from benchmarks.service import free_port
+from graphdb.errors import ConfigError, NotLeader, UnavailableError
 from serve.port_server import Listen, PortServer
 
 
@@ -99,3 +100,61 @@ def test_a_silent_connection_does_not_hold_the_end_up(port: PortServer, connecti
     port.stop(10)
     assert not port.is_alive
     assert time.monotonic() - began < 3
+
+
+def refusing(error: BaseException) -> Callable[[], Coroutine[Any, Any, None]]:
+    async def prepare() -> None:
+        raise error
+
+    return prepare
+
+
+async def hang() -> None:
+    await asyncio.sleep(60)
+
+
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        None,
+        refusing(NotLeader("none leads")),
+        refusing(ConfigError("no log")),
+        refusing(ValueError("odd")),
+        hang,
+    ],
+)
+def test_it_stops_whatever_its_preparation_comes_to(
+    port: PortServer, prepare: Callable[[], Coroutine[Any, Any, None]] | None
+) -> None:
+    began = time.monotonic()
+    asyncio.run(port.prepare_and_stop(prepare, 0.3, 10))
+    assert not port.is_alive
+    assert time.monotonic() - began < 5
+
+
+def test_it_is_prepared_while_it_still_serves(port: PortServer, connection: HTTPConnection) -> None:
+    answers: list[bytes] = []
+
+    async def prepare() -> None:
+        assert asyncio.get_running_loop() is port.loop
+        answers.append((await asyncio.to_thread(ask, connection, 0))[0])
+
+    asyncio.run(port.prepare_and_stop(prepare, 5, 10))
+    assert answers == [b"done"]
+
+
+def test_one_whose_loop_is_over_is_not_waited_for(port: PortServer) -> None:
+    port.stop(10)
+    with pytest.raises(UnavailableError, match="ended"):
+        asyncio.run(port.perform(hang()))
+    asyncio.run(port.prepare_and_stop(hang, 5, 10))
+
+
+def test_preparing_and_stopping_share_their_time(port: PortServer, connection: HTTPConnection) -> None:
+    """A request that takes longer than all of it does not keep the caller."""
+    connection.request("GET", "/3")
+    time.sleep(0.2)
+    began = time.monotonic()
+    asyncio.run(port.prepare_and_stop(hang, 0.5, 1.5))
+    assert 1.3 < time.monotonic() - began < 2.5
+    assert port.is_alive

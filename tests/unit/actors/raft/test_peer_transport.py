@@ -25,7 +25,7 @@ from actors.raft.raft_pb2 import Frame, Greeting, Opening, Piece, Proof, Request
 from actors.raft.raft_service import FrameCall, make_channel, open_call
 from actors.raft.visitors import Visitors
 from benchmarks.service import free_port
-from graphdb.errors import ConfigError, LogUnavailable, NotLeader, OutcomeUnknown
+from graphdb.errors import BodyTooLarge, ConfigError, LogUnavailable, NotLeader, OutcomeUnknown
 from graphdb.model import EntryKind, LogEntry
 from graphdb.raft.membership import PeerId
 from graphdb.raft.message_codec import encode_envelope
@@ -563,6 +563,17 @@ def test_a_fault_of_the_other_node_leaves_the_outcome_unknown(
     with pytest.raises(OutcomeUnknown, match=r"^the node that was asked has failed: "):
         one.forward(2).result(5)
     assert "its own business" in caplog.text
+
+
+def test_a_request_that_is_too_large_is_refused_at_once(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peer_transport, "MESSAGE_BYTES_MAX", 1000)
+    one, _ = connected(network)
+    with pytest.raises(BodyTooLarge) as caught:
+        one.forward(2, bytes(1000)).result(5)
+    assert caught.value.limit_bytes == 1000
+    assert one.forward(2, bytes(900)).result(5) == bytes(900)
 
 
 def test_a_request_to_nobody_is_not_sent(network: Network) -> None:

@@ -136,7 +136,7 @@ def test_having(segment: ArraySegment, path: str, docs: list[int]) -> None:
 
 def test_fields_are_those_with_values(segment: ArraySegment) -> None:
     assert segment.fields() == {"t", "k", "n", "c.x", "c.d.n", "f", "p", "v"}
-    assert segment.text("k") is segment.terms("t") is segment.ints("f") is None
+    assert (segment.text("k"), segment.terms("t"), segment.ints("f")) == (None, None, None)
 
 
 def test_arrays_cannot_be_written_to(segment: ArraySegment) -> None:

@@ -1,0 +1,235 @@
+"""`highlight`: the parts of a hit's texts that say why it is one, as the unified highlighter shows them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from graphdb.search.analysis import Token
+from graphdb.search.errors import illegal_argument
+from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.mapping.values import term_of
+from graphdb.search.query.clause import Clause, malformed
+from graphdb.search.query.context import QueryContext
+from graphdb.search.query.parse import parse_query
+from graphdb.search.query.passages import (
+    SEPARATOR,
+    Breaks,
+    Match,
+    Passage,
+    best_passages,
+    marked,
+    whole_passages,
+)
+from graphdb.search.query.searcher import Searcher
+from graphdb.search.query.sought import Sought
+from graphdb.search.query.tree import Query
+
+__all__ = ["Highlighter"]
+
+TYPES = ("unified", "plain", "fvh")
+ANALYZED_MAX = 1_000_000  # index.highlight.max_analyzed_offset
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How one field is shown. Sizes are in characters; number_of_fragments 0: whole values."""
+
+    pre_tag: str
+    post_tag: str
+    fragment_size: int
+    number_of_fragments: int
+    no_match_size: int
+    require_field_match: bool
+    by_score: bool
+    by_word: bool
+    escape: bool
+    analyzed_max: int | None
+    matched_fields: tuple[str, ...]
+    query: Query | None
+
+
+class Highlighter:
+    """Made once for a search; fields are (pattern, options) in the order in which they are asked for."""
+
+    def __init__(
+        self, fields: list[tuple[str, Options]], query: Query, context: QueryContext, searcher: Searcher
+    ) -> None:
+        self._fields = [
+            (spec, options, self._sought(spec, options, query, searcher))
+            for pattern, options in fields
+            for spec in _specs(pattern, context)
+        ]
+        self._context = context
+
+    @classmethod
+    def of(cls, body: object, query: Query, context: QueryContext, searcher: Searcher) -> "Highlighter":
+        """From the `highlight` of a search; query is what was searched for. Fails where the body is wrong."""
+        if not isinstance(body, Mapping):
+            raise malformed("[highlight] must be an object")
+        given = body.get("fields", {})
+        whole = {key: value for key, value in body.items() if key != "fields"}
+        listed = given if isinstance(given, list) else [{name: value} for name, value in given.items()]
+        fields = []
+        for one in listed:
+            if not isinstance(one, Mapping) or not all(isinstance(own, Mapping) for own in one.values()):
+                raise malformed("[highlight] [fields] must be an object of objects, or an array of them")
+            fields += [(name, _options({**whole, **own}, context)) for name, own in one.items()]
+        return cls(fields, query, context, searcher)
+
+    @staticmethod
+    def _sought(spec: FieldSpec, options: Options, query: Query, searcher: Searcher) -> Sought:
+        paths = (spec.path, *options.matched_fields) if options.require_field_match else None
+        return Sought.by(options.query or query, paths, searcher)
+
+    def fragments(self, source: Mapping[str, Any], doc_id: str = "") -> dict[str, list[str]]:
+        """The fragments of a document by field, those without any left out."""
+        shown = {}
+        for spec, options, sought in self._fields:
+            texts = [_text(value) for value in _values(spec.path, source, self._context)]
+            found = self._of_field(spec, options, sought, texts, doc_id)
+            if found:
+                shown[spec.path] = found
+        return shown
+
+    def _of_field(
+        self, spec: FieldSpec, options: Options, sought: Sought, texts: list[str], doc_id: str
+    ) -> list[str]:
+        text = SEPARATOR.join(texts)
+        if len(text) > ANALYZED_MAX and options.analyzed_max is None:
+            raise illegal_argument(
+                f"The length [{len(text)}] of field [{spec.path}] in doc[{doc_id}]/index"
+                f"[{self._context.index_name}] exceeds the [index.highlight.max_analyzed_offset] limit "
+                f"[{ANALYZED_MAX}]. To avoid this error, set the query parameter [max_analyzed_offset] to a "
+                f"value less than index setting [{ANALYZED_MAX}] and this will tolerate long field values by "
+                "truncating them."
+            )
+        matches = sought.matches(self._tokens(spec, texts, options.analyzed_max or ANALYZED_MAX))
+        passages = _passages(text, matches, options)
+        return [marked(text, one, options.pre_tag, options.post_tag, options.escape) for one in passages]
+
+    def _tokens(self, spec: FieldSpec, texts: list[str], limit: int) -> list[Token]:
+        """The tokens of all values, as they stand in the whole text."""
+        tokens: list[Token] = []
+        offset = position = 0
+        for text in texts:
+            if spec.storage is Storage.TEXT:
+                own = self._context.analyzers.analyzer(spec.analyzer).detailed(text[: max(0, limit - offset)])
+            else:
+                own = [Token(str(term_of(spec, text)), 0, len(text), "word", 0, 1)]
+            tokens += [
+                Token(
+                    token.term,
+                    token.start_offset + offset,
+                    token.end_offset + offset,
+                    token.type,
+                    token.position + position,
+                    token.position_length,
+                )
+                for token in own
+            ]
+            offset += len(text) + 1
+            position = (tokens[-1].position if tokens else 0) + 101
+        return tokens
+
+
+def _passages(text: str, matches: list[Match], options: Options) -> list[Passage]:
+    if not matches:
+        return _nothing_matched(text, options)
+    if options.number_of_fragments == 0:
+        return whole_passages(text, matches)
+    breaks = Breaks(text, options.fragment_size or len(text) + 1, options.by_word)
+    return best_passages(text, matches, breaks, options.number_of_fragments, options.by_score)
+
+
+def _nothing_matched(text: str, options: Options) -> list[Passage]:
+    """The beginning of the first value, up to the end of a word."""
+    if not options.no_match_size or not text:
+        return []
+    first = text.split(SEPARATOR, 1)[0]
+    end = len(first)
+    if options.no_match_size < end:
+        end = Breaks(first, 1).word_after(options.no_match_size)
+    return [Passage(0, end)]
+
+
+def _specs(pattern: str, context: QueryContext) -> list[FieldSpec]:
+    specs = context.mapping.match(pattern)
+    return [spec for spec in specs if spec.storage in (Storage.TEXT, Storage.TERMS) and spec.type != "ip"]
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _values(path: str, source: Any, context: QueryContext) -> Iterator[Any]:
+    """The values in a document's JSON; a multi-field has those of the field that it belongs to."""
+    found = list(_at(path, source))
+    above = path.rpartition(".")[0]
+    if not found and above and (spec := context.mapping.field(above)) is not None:
+        found = [] if spec.storage is Storage.NONE else list(_values(above, source, context))
+    yield from found
+
+
+def _at(path: str, value: Any) -> Iterator[Any]:
+    """The values at a path, whose dots may be in the names of members too."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _at(path, item)
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            if name == path:
+                yield from _scalars(inner)
+            elif path.startswith(name + "."):
+                yield from _at(path[len(name) + 1 :], inner)
+
+
+def _scalars(value: Any) -> Iterator[Any]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _scalars(item)
+    elif value is not None and not isinstance(value, Mapping):
+        yield value
+
+
+def _options(members: Mapping[str, Any], context: QueryContext) -> Options:
+    clause = Clause("highlight", members, "[{}] unknown field [{}]")
+    inner = clause.take("highlight_query")
+    kind = clause.word("type", "unified")
+    if kind not in TYPES:
+        raise illegal_argument(f"unknown highlighter type [{kind}] for the field [{clause.kind}]")
+    schema = clause.string("tags_schema")
+    default = '<em class="hlt1">' if schema == "styled" else "<em>"
+    options = Options(
+        pre_tag=_first(clause.take("pre_tags"), default),
+        post_tag=_first(clause.take("post_tags"), "</em>"),
+        fragment_size=clause.integer("fragment_size", 100),
+        number_of_fragments=clause.integer("number_of_fragments", 5),
+        no_match_size=clause.integer("no_match_size", 0),
+        require_field_match=clause.flag("require_field_match", True),
+        by_score=clause.word("order", "none").lower() == "score",
+        by_word=clause.word("boundary_scanner", "sentence").lower() == "word",
+        escape=clause.word("encoder", "default") == "html",
+        analyzed_max=clause.integer("max_analyzed_offset", ANALYZED_MAX)
+        if "max_analyzed_offset" in clause
+        else None,
+        matched_fields=_names(clause.take("matched_fields", [])),
+        query=None if inner is None else parse_query(inner, context),
+    )
+    clause.ignore(
+        "boundary_chars", "boundary_max_scan", "boundary_scanner_locale", "force_source", "fragment_offset",
+        "fragmenter", "max_fragment_length", "options", "phrase_limit",
+    )  # fmt: skip
+    clause.done()
+    if min(options.fragment_size, options.number_of_fragments, options.no_match_size) < 0:
+        raise illegal_argument("[highlight] sizes must not be negative")
+    return options
+
+
+def _names(given: Any) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(str(name) for name in given)
+
+
+def _first(tags: Any, default: str) -> str:
+    if isinstance(tags, list):
+        return str(tags[0]) if tags else default
+    return default if tags is None else str(tags)

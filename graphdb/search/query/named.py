@@ -1,0 +1,37 @@
+"""What a request remembers of the queries in a tree: their names, and the inner hits of nested ones."""
+
+from graphdb.search.errors import illegal_argument
+from graphdb.search.query.nested import NestedQuery
+from graphdb.search.query.searcher import Searcher
+from graphdb.search.query.tree import Query, walk
+from graphdb.search.segment import Leaf, Longs
+
+__all__ = ["matched_queries", "named_queries", "nested_with_inner_hits"]
+
+
+def named_queries(query: Query) -> list[tuple[str, Query]]:
+    """The queries that have a `_name`, in the order in which they stand."""
+    return [(node.name, node) for node in walk(query) if node.name is not None]
+
+
+def matched_queries(query: Query, leaf: Leaf, searcher: Searcher, docs: Longs) -> list[dict[str, float]]:
+    """For each of some documents of a leaf the names of the queries that match it, with their scores."""
+    found: list[dict[str, float]] = [{} for _ in docs]
+    for name, node in named_queries(query):
+        matches = node.matches(leaf, searcher)
+        mask, scores = matches.mask[docs], matches.dense()[docs]
+        for place in mask.nonzero()[0].tolist():
+            found[place][name] = float(scores[place])
+    return found
+
+
+def nested_with_inner_hits(query: Query) -> dict[str, NestedQuery]:
+    """The nested queries whose objects a request wants to see, by the name of their inner hits."""
+    found: dict[str, NestedQuery] = {}
+    for node in walk(query):
+        if isinstance(node, NestedQuery) and node.inner_hits is not None:
+            name = node.inner_hits.name
+            if name in found:
+                raise illegal_argument(f"[inner_hits] already contains an entry for key [{name}]")
+            found[name] = node
+    return found

@@ -1,0 +1,146 @@
+"""Cutting a text into passages around its matches, choosing the best, and marking the matches in them.
+
+Source: Lucene's UnifiedHighlighter and PassageScorer, Elasticsearch's BoundedBreakIteratorScanner.
+"""
+
+import bisect
+import html
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+__all__ = ["SEPARATOR", "Breaks", "Match", "Passage", "best_passages", "marked", "whole_passages"]
+
+SEPARATOR = "\u2029"  # between two values of a field
+PIVOT = 87.0  # characters of a passage of middling length
+K1, B = 1.2, 0.75
+
+SENTENCE_END = re.compile(r"[.?!]+[\"')\]]*\s+(?![a-z])|[\n\r\u2029]+")
+WORD = re.compile(r"\w+(?:['.]\w+)*|\s+|.", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Match:
+    """Characters [start, end) of the text; term is what they stand for."""
+
+    start: int
+    end: int
+    term: str
+
+
+@dataclass(slots=True)
+class Passage:
+    """Characters [start, end) of the text with the matches in them."""
+
+    start: int
+    end: int
+    matches: list[Match] = field(default_factory=list)
+
+    def score(self, totals: Counter[str], length: int) -> float:
+        """Rare words count more, repeated ones less, and earlier passages a little more."""
+        documents = 1 + length / PIVOT
+        norm = K1 * ((1 - B) + B * ((self.end - self.start) / PIVOT))
+        score = 0.0
+        for term, freq in Counter(match.term for match in self.matches).items():
+            weight = (K1 + 1) * math.log(1 + (documents + 0.5) / (totals[term] + 0.5))
+            score += weight * freq / (freq + norm)
+        return score * (1 + 1 / math.log(PIVOT + self.start))
+
+
+class Breaks:
+    """Where passages of about size characters may begin and end: at sentences, at words in long ones."""
+
+    def __init__(self, text: str, size: int, by_word: bool = False) -> None:
+        self._text, self._size = text, size
+        self._words = [0, *(found.end() for found in WORD.finditer(text))]
+        ends = [found.end() for found in SENTENCE_END.finditer(text)]
+        self._sentences = self._words if by_word else sorted({0, *ends, len(text)})
+        self._window = (-1, -1)
+        self._end = -1
+
+    def around(self, offset: int) -> tuple[int, int]:
+        """The passage around the character at offset; offsets ascend from call to call."""
+        after = offset + 1
+        if self._window[0] < after < self._window[1]:
+            start, end = self._end, self._window[1]
+        else:
+            start, end = self._sentence(offset)
+            self._window = (start, end)
+        if end - start > self._size:
+            if after - self._size > start:
+                start = max(start, _before(self._words, after - self._size))
+            remaining = max(0, self._size - (after - start))
+            if after + remaining < self._window[1]:
+                end = min(self._window[1], _after(self._words, after + remaining))
+        self._end = end
+        return start, end
+
+    def _sentence(self, offset: int) -> tuple[int, int]:
+        """The sentence, and as many after it as fit."""
+        start, end = _before(self._sentences, offset + 1), _after(self._sentences, offset)
+        while end - start < self._size and end < len(self._text) and self._text[end - 1] != SEPARATOR:
+            following = _after(self._sentences, end)
+            if following - start > self._size:
+                break
+            end = following
+        return start, end
+
+    def word_after(self, offset: int) -> int:
+        """The next boundary of a word."""
+        return _after(self._words, offset)
+
+
+def _before(breaks: Sequence[int], offset: int) -> int:
+    return breaks[max(0, bisect.bisect_left(breaks, offset) - 1)]
+
+
+def _after(breaks: Sequence[int], offset: int) -> int:
+    return breaks[min(len(breaks) - 1, bisect.bisect_right(breaks, offset))]
+
+
+def best_passages(
+    text: str, matches: Sequence[Match], breaks: Breaks, count: int, by_score: bool
+) -> list[Passage]:
+    """The count best passages, in the order of the text, or the best first."""
+    passages: list[Passage] = []
+    for match in sorted(matches):
+        if not passages or match.start >= passages[-1].end:
+            start, end = breaks.around(match.start)
+            start = max(start, passages[-1].end if passages else 0)
+            passages.append(Passage(start, max(end, match.end)))
+        passages[-1].end = max(passages[-1].end, match.end)
+        passages[-1].matches.append(match)
+    totals = Counter(match.term for match in matches)
+    best = sorted(passages, key=lambda passage: -passage.score(totals, len(text)))[:count]
+    return best if by_score else sorted(best, key=lambda passage: passage.start)
+
+
+def whole_passages(text: str, matches: Sequence[Match]) -> list[Passage]:
+    """Each value that has a match, whole."""
+    passages, start = [], 0
+    for value in text.split(SEPARATOR):
+        end = start + len(value)
+        inside = [match for match in sorted(matches) if start <= match.start < end]
+        if inside:
+            passages.append(Passage(start, end, inside))
+        start = end + 1
+    return passages
+
+
+def marked(text: str, passage: Passage, before: str, after: str, escape: bool) -> str:
+    """A passage with its matches between before and after; matches that overlap are one."""
+    shown = html.escape if escape else str
+    parts, place = [], passage.start
+    matches = passage.matches
+    index = 0
+    while index < len(matches):
+        start, end = matches[index].start, matches[index].end
+        while index + 1 < len(matches) and matches[index + 1].start < end:
+            index += 1
+            end = max(end, matches[index].end)
+        parts += [shown(text[place:start]), before, shown(text[start:end]), after]
+        place, index = end, index + 1
+    parts.append(shown(text[place : passage.end]))
+    return "".join(parts).strip(" \t\n\r" + SEPARATOR)

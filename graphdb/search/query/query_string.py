@@ -1,0 +1,193 @@
+"""`query_string`: a text with operators becomes a query; see query_syntax.py for what may stand in it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from graphdb.search.errors import SearchError
+from graphdb.search.fields import Storage
+from graphdb.search.query.bool_query import BoolQuery
+from graphdb.search.query.clause import Clause, malformed
+from graphdb.search.query.compound import DisMaxQuery
+from graphdb.search.query.context import QueryContext
+from graphdb.search.query.full_text import MatchOptions
+from graphdb.search.query.minimum import minimum_should_match
+from graphdb.search.query.multi_match import Boosts, expand_fields, multi_match
+from graphdb.search.query.multi_terms import prefix_on, regexp_on, wildcard_on
+from graphdb.search.query.number_queries import ExistsQuery
+from graphdb.search.query.parsers import ClauseParser, Parse
+from graphdb.search.query.query_syntax import Group, Leafs, Span, Text, parse_query_string, unescaped
+from graphdb.search.query.ranges import Bounds, range_on
+from graphdb.search.query.tree import MatchAllQuery, MatchNoneQuery, Query, boosted
+
+__all__ = ["PARSERS", "Settings", "read_fields", "text_query"]
+
+PARTS = re.compile(r"([*?])")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the texts in a query string are looked for. options tells of words and phrases."""
+
+    boosts: Boosts
+    context: QueryContext
+    options: MatchOptions
+    type_name: str = "best_fields"
+    tie_breaker: float | None = None
+    fuzziness: str = "AUTO"
+    phrase_slop: int = 0
+    time_zone: str | None = None
+    leading_wildcard: bool = True
+
+
+def _build(node: Leafs, settings: Settings) -> Query | None:
+    """None where a stop word is all there is."""
+    match node:
+        case Group():
+            built = _build_group(node, settings)
+        case Span():
+            built = _on_fields(node.field, settings, lambda path: _span(path, node, settings))
+        case Text():
+            built = text_query(node, settings)
+    return None if built is None else boosted(built, node.boost)
+
+
+def _build_group(group: Group, settings: Settings) -> Query | None:
+    parts: dict[str, list[Query]] = {"+": [], "-": [], "": []}
+    for sign, inner in group.clauses:
+        query = _build(inner, settings)
+        if query is not None:
+            parts[sign].append(query)
+    must, must_not, should = parts["+"], parts["-"], parts[""]
+    if not (must or must_not or should):
+        return None
+    if len(must) + len(should) == 1 and not must_not:
+        return (must + should)[0]
+    if not must and not should:
+        return BoolQuery(filter=(MatchAllQuery(),), must_not=tuple(must_not))
+    text = settings.options.minimum
+    minimum = 0 if text is None or not should else minimum_should_match(len(should), text)
+    return BoolQuery(must=tuple(must), should=tuple(should), must_not=tuple(must_not), minimum=minimum)
+
+
+def _on_fields(field: str | None, settings: Settings, make: Any) -> Query | None:
+    """The best of a query on each field; a field that cannot have it is left out where that is allowed."""
+    boosts = settings.boosts
+    if field is not None:
+        boosts, _ = expand_fields([field], settings.context)
+    queries = []
+    for path, boost in boosts.items():
+        try:
+            queries.append(boosted(make(path), boost))
+        except SearchError:
+            if not settings.options.lenient:
+                raise
+    if not queries:
+        return MatchNoneQuery(reason="No fields to match")
+    return queries[0] if len(queries) == 1 else DisMaxQuery(queries=tuple(queries))
+
+
+def _span(path: str, node: Span, settings: Settings) -> Query:
+    bounds = Bounds(node.low, node.with_low, node.high, node.with_high)
+    return range_on(path, bounds, settings.context, settings.time_zone)
+
+
+def text_query(node: Text, settings: Settings) -> Query | None:
+    """The query for a word, phrase, pattern or regular expression."""
+    if node.kind == "all":
+        return MatchAllQuery()
+    if node.field == "_exists_":
+        return ExistsQuery(paths=(node.text,))
+    if node.kind == "pattern":
+        return _pattern(node, settings)
+    if node.kind == "regexp":
+        return _on_fields(node.field, settings, lambda path: regexp_on(path, node.text, settings.context))
+    boosts = settings.boosts
+    if node.field is not None:
+        boosts, _ = expand_fields([node.field], settings.context)
+    options, type_name = settings.options, settings.type_name
+    if node.kind == "phrase":
+        slop = settings.phrase_slop if not node.suffix else int(float(node.suffix))
+        options, type_name = replace(options, slop=slop, fuzziness=None), "phrase"
+    elif node.suffix is not None:
+        options, type_name = replace(options, fuzziness=node.suffix or settings.fuzziness), "best_fields"
+    options = replace(options, minimum=None)
+    return multi_match(boosts, node.text, type_name, options, settings.tie_breaker, settings.context)
+
+
+def _pattern(node: Text, settings: Settings) -> Query | None:
+    if node.text == "*" and node.field is None:
+        return MatchAllQuery()
+    if node.text[:1] in "*?" and not settings.leading_wildcard and node.text != "*":
+        raise settings.context.failed(f"Failed to parse query [{node.text}]")
+    context = settings.context
+
+    def on(path: str) -> Query:
+        spec = context.mapping.field(path)
+        text = node.text
+        if spec is not None and spec.storage is Storage.TEXT:
+            normalize = context.analyzers.analyzer(spec.search_analyzer).normalize
+            text = "".join(part if part in ("*", "?") else normalize(part) for part in PARTS.split(text))
+        stem = text[:-1]
+        if text.endswith("*") and stem and not set(stem) & set("*?\\"):
+            return prefix_on(path, unescaped(stem), context)
+        if spec is not None and node.text == "*":
+            return ExistsQuery(paths=(spec.path,))
+        return wildcard_on(path, text, context)
+
+    return _on_fields(node.field, settings, on)
+
+
+def read_fields(clause: Clause, context: QueryContext) -> tuple[Boosts, bool]:
+    """The fields that a query string names, else the index's; and whether those are all."""
+    given = clause.take("fields")
+    single = clause.string("default_field") if clause.kind == "query_string" else None
+    if given is not None and not (isinstance(given, list) and all(isinstance(one, str) for one in given)):
+        raise malformed(f"[{clause.kind}] query does not support [fields]")
+    fields = given or ([single] if single else context.default_fields)
+    return expand_fields(fields, context)
+
+
+def _query_string(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
+    clause = Clause("query_string", body)
+    text = clause.needed("query") if "query" in clause else None
+    if text is None:
+        raise malformed("[query_string] must be provided with a [query]")
+    boosts, everything = read_fields(clause, context)
+    operator = clause.choice("default_operator", "or", ("or", "and"))
+    options = MatchOptions(
+        operator=operator,
+        minimum=clause.string("minimum_should_match"),
+        analyzer=clause.string("analyzer"),
+        prefix_length=clause.integer("fuzzy_prefix_length", 0),
+        max_expansions=clause.integer("fuzzy_max_expansions", 50),
+        transpositions=clause.flag("fuzzy_transpositions", True),
+        lenient=clause.flag("lenient", everything),
+    )
+    settings = Settings(
+        boosts,
+        context,
+        options,
+        clause.word("type", "best_fields").lower(),
+        clause.number("tie_breaker", 0.0) if "tie_breaker" in clause else None,
+        clause.word("fuzziness", "AUTO"),
+        clause.integer("phrase_slop", 0),
+        clause.string("time_zone"),
+        clause.flag("allow_leading_wildcard", True),
+    )
+    clause.ignore(
+        "analyze_wildcard", "auto_generate_synonyms_phrase_query", "enable_position_increments", "escape",
+        "max_determinized_states", "quote_analyzer", "quote_field_suffix", "rewrite", "fuzzy_rewrite",
+    )  # fmt: skip
+    clause.done()
+    try:
+        query = _build(parse_query_string(str(text), operator == "and"), settings)
+    except SearchError as error:
+        if error.kind != "parse_exception":
+            raise
+        raise context.failed(f"Failed to parse query [{text}]", error) from None
+    return boosted(query or MatchNoneQuery(reason="empty query string"), clause.boost, clause.name)
+
+
+PARSERS: dict[str, ClauseParser] = {"query_string": _query_string}

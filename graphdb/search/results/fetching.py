@@ -1,0 +1,51 @@
+"""What a hit shows beside its id and score, as the request says it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from graphdb.search.aggregations.options import Options
+from graphdb.search.errors import illegal_argument
+from graphdb.search.query import QueryContext
+from graphdb.search.results.field_values import FieldPattern, parse_field_patterns
+from graphdb.search.results.source_filter import EVERYTHING, SourceFilter, parse_source_filter
+
+__all__ = ["Fetching", "parse_fetching"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fetching:
+    """highlight is the request's own JSON."""
+
+    source: SourceFilter = EVERYTHING
+    fields: tuple[FieldPattern, ...] = ()
+    docvalues: tuple[FieldPattern, ...] = ()
+    highlight: Mapping[str, Any] | None = None
+    explain: bool = False
+    version: bool = False
+    seq_no: bool = False
+    hidden: bool = False  # stored_fields: _none_
+
+
+def parse_fetching(options: Options, context: QueryContext) -> Fetching:
+    """Takes its keys out of a search, of inner_hits or top_hits."""
+    stored = options.take("stored_fields")
+    hidden = stored in ("_none_", ["_none_"])
+    source = options.take("_source")
+    if source is None and stored is not None:
+        source = "_source" in (stored if isinstance(stored, list) else [stored])
+    if hidden and source not in (None, False):
+        raise illegal_argument("[stored_fields] cannot be disabled if [_source] is requested")
+    highlight = options.take("highlight")
+    if highlight is not None and not isinstance(highlight, Mapping):
+        raise options.unreadable("highlight")
+    return Fetching(
+        parse_source_filter(source),
+        parse_field_patterns(options.items("fields"), "fields"),
+        parse_field_patterns(options.items("docvalue_fields"), "docvalue_fields"),
+        highlight,
+        options.flag("explain"),
+        options.flag("version"),
+        options.flag("seq_no_primary_term"),
+        hidden,
+    )

@@ -1,0 +1,77 @@
+"""The documents that a search has found, with their scores: query, minimum score, filters, rescoring."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from graphdb.search.aggregations.scope import Scope
+from graphdb.search.query import Matches, Query
+from graphdb.search.results.request import Rescore
+from graphdb.search.results.selection import Found, first_of
+from graphdb.search.segment import Floats
+
+__all__ = ["collected", "matches_of", "rescored"]
+
+
+def matches_of(scope: Scope, query: Query) -> list[Matches]:
+    """What a query matches in each leaf."""
+    return [query.matches(leaf, scope.searcher) for leaf in scope.columns.leaves]
+
+
+def collected(scope: Scope, matches: Sequence[Matches], min_score: float | None) -> Found:
+    """The live documents of the top level that match, ascending."""
+    docs, scores = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
+    for leaf, found in zip(scope.columns.leaves, matches, strict=True):
+        local = np.flatnonzero(found.mask & leaf.roots)
+        own = np.full(len(local), found.constant, np.float32) if found.scores is None else found.scores[local]
+        if min_score is not None:
+            kept = own >= min_score
+            local, own = local[kept], own[kept]
+        docs.append(local + leaf.base)
+        scores.append(own)
+    return Found(np.concatenate(docs), np.concatenate(scores))
+
+
+def rescored(scope: Scope, found: Found, rescores: Sequence[Rescore], wanted: int) -> Found:
+    """The first of the documents with new scores; those beyond each window keep theirs, and come after it.
+
+    Of all others only as many are kept as a page may want.
+    """
+    assert found.scores is not None
+    for rescore in rescores:
+        order = first_of([-found.scores], max(rescore.window, wanted))
+        window = order[: rescore.window]
+        second = np.concatenate(
+            [np.zeros(0, np.float32), *(one.dense() for one in matches_of(scope, rescore.query))]
+        )
+        hit = scope.matching(rescore.query)[found.docs[window]]
+        scores = found.scores.copy()
+        scores[window] = _mixed(found.scores[window], second[found.docs[window]], hit, rescore)
+        found = _in_order(Found(found.docs, scores), window, order)
+    return found
+
+
+def _in_order(
+    found: Found, window: "np.typing.NDArray[np.int64]", order: "np.typing.NDArray[np.int64]"
+) -> Found:
+    """Scores of what is outside the window are pushed below those inside."""
+    assert found.scores is not None
+    rest = order[len(window) :]
+    if len(window) and len(rest):
+        lowest = found.scores[window].min()
+        found.scores[rest] = np.minimum(found.scores[rest], lowest)
+    kept = np.sort(order)
+    return found.kept(kept)
+
+
+def _mixed(first: Floats, second: Floats, hit: "np.typing.NDArray[np.bool_]", rescore: Rescore) -> Floats:
+    """What the second query does not match keeps its first score, weighed."""
+    one, two = first * np.float32(rescore.query_weight), second * np.float32(rescore.rescore_weight)
+    mixes = {
+        "total": one + two,
+        "multiply": one * two,
+        "avg": (one + two) / np.float32(2),
+        "max": np.maximum(one, two),
+        "min": np.minimum(one, two),
+    }
+    return np.where(hit, mixes[rescore.mode], one)

@@ -1,0 +1,166 @@
+"""A whole search on one index: from the JSON of a request to that of its answer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from graphdb.search.aggregations import MAX_BUCKETS, Columns, Scope, run
+from graphdb.search.query import Matches, QueryContext, Searcher, collect
+from graphdb.search.results.collapsing import Groups
+from graphdb.search.results.hits import Fetcher
+from graphdb.search.results.inner_hits import NestedHits, page, top_hits
+from graphdb.search.results.matching import collected, matches_of, rescored
+from graphdb.search.results.request import RESULT_WINDOW, SearchRequest, parse_request
+from graphdb.search.results.selection import Found, Hit, Sorting
+from graphdb.search.results.sort_keys import ByScore, short_float
+
+__all__ = ["SearchOptions", "columns_of", "execute", "search"]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """What a search is told beside its body. window: how far from and size may reach together."""
+
+    window: int = RESULT_WINDOW
+    typed_keys: bool = False
+    max_buckets: int = MAX_BUCKETS
+
+
+def search(
+    body: Mapping[str, Any],
+    searcher: Searcher,
+    context: QueryContext,
+    matches: Sequence[Matches] | None = None,
+    options: SearchOptions = SearchOptions(),
+) -> dict[str, Any]:
+    """The answer of `_search`, without `took` and `_shards`, which are the caller's to know.
+
+    matches, one for each leaf, stand for what the query would match (vector and hybrid search); the query
+    then only explains and highlights. For a scroll hold on to the searcher and ask for what comes
+    after the last hit's sort values, `_doc` or `_shard_doc` among them.
+    """
+    return execute(parse_request(body, context, options.window), searcher, context, matches, options)
+
+
+def columns_of(searcher: Searcher) -> Columns:
+    """The columns of a searcher; made once, as their merged dictionaries are dear."""
+    return searcher.keep("columns", lambda: Columns(searcher.leaves))
+
+
+def execute(
+    request: SearchRequest,
+    searcher: Searcher,
+    context: QueryContext,
+    matches: Sequence[Matches] | None = None,
+    options: SearchOptions = SearchOptions(),
+) -> dict[str, Any]:
+    """As search, for a request that is parsed already."""
+    scope = Scope(
+        searcher, columns_of(searcher), context, None, None, options.typed_keys, options.max_buckets
+    )
+    found = collected(
+        scope, matches_of(scope, request.query) if matches is None else matches, request.min_score
+    )
+    answer: dict[str, Any] = {"timed_out": False}
+    if request.terminate_after:
+        answer["terminated_early"] = len(found.docs) > request.terminate_after
+        found = found.kept(np.arange(min(len(found.docs), request.terminate_after)))
+    answer["hits"] = _hits(request, scope, found)
+    if request.aggregations is not None:
+        answer["aggregations"] = _aggregations(request, scope, found)
+    if request.profile:
+        answer["profile"] = {"shards": []}
+    return answer
+
+
+def _best_hits(request: SearchRequest, scope: Scope) -> dict[str, Any]:
+    """The short way: only the best documents are ever gathered."""
+    best = collect(request.query, scope.searcher, request.start + request.size)
+    out = _total(best.total, request.track_total)
+    out["max_score"] = short_float(best.scores[0]) if len(best.docs) else None
+    pairs = zip(best.docs.tolist(), best.scores.tolist(), strict=True)
+    hits = [Hit(doc, score) for doc, score in pairs][request.start :]
+    fetcher, nested = Fetcher(scope, request.query), NestedHits(scope, request.query)
+    out["hits"] = [_with_inner(fetcher.shown(hit, request.fetching), nested.of(hit.doc)) for hit in hits]
+    return out
+
+
+def _with_inner(shown: dict[str, Any], inner: dict[str, Any]) -> dict[str, Any]:
+    return {**shown, "inner_hits": inner} if inner else shown
+
+
+def _aggregations(request: SearchRequest, scope: Scope, found: Found) -> dict[str, Any]:
+    assert request.aggregations is not None
+    assert found.scores is not None
+    scope.scores = np.zeros(scope.columns.size, np.float32)
+    scope.scores[found.docs] = found.scores
+    scope.top_hits = partial(top_hits, query=request.query)
+    return run(request.aggregations, scope, found.docs)
+
+
+def _hits(request: SearchRequest, scope: Scope, found: Found) -> dict[str, Any]:
+    if request.post_filter is not None:
+        found = found.kept(scope.matching(request.post_filter)[found.docs])
+    out: dict[str, Any] = _total(len(found.docs), request.track_total)
+    scored = not request.sort or request.track_scores or any(isinstance(key, ByScore) for key in request.sort)
+    best = None
+    if request.rescore and request.size:
+        found = rescored(scope, found, request.rescore, request.start + request.size)
+    if scored and request.size and len(found.docs) and found.scores is not None:
+        best = short_float(found.scores.max())
+    out["max_score"] = best
+    out["hits"] = _page(request, scope, found, scored) if request.size else []
+    return out
+
+
+def _total(count: int, tracked: int | None) -> dict[str, Any]:
+    if tracked == 0:
+        return {}
+    if tracked is not None and count > tracked:
+        return {"total": {"value": tracked, "relation": "gte"}}
+    return {"total": {"value": count, "relation": "eq"}}
+
+
+def _page(request: SearchRequest, scope: Scope, found: Found, scored: bool) -> list[dict[str, Any]]:
+    sorting = Sorting(scope, found, request.sort)
+    among = None if request.after is None else np.flatnonzero(sorting.after(request.after))
+    count = request.start + request.size
+    groups = None
+    if request.collapse is None:
+        rows = sorting.first(count, among)
+    else:
+        groups = Groups(scope, request.collapse.path, found.docs)
+        rows = groups.leaders(sorting, sorting.first(len(found.docs), among))
+    rows = rows[request.start : count]
+    fetcher = Fetcher(scope, request.query)
+    nested = NestedHits(scope, request.query)
+    shown = []
+    for row, hit in zip(rows.tolist(), sorting.hits(rows, scored), strict=True):
+        one = fetcher.shown(hit, request.fetching)
+        inner = nested.of(hit.doc)
+        if groups is not None:
+            inner |= _collapsed(request, scope, fetcher, found, groups, row, one)
+        shown.append(_with_inner(one, inner))
+    return shown
+
+
+def _collapsed(
+    request: SearchRequest,
+    scope: Scope,
+    fetcher: Fetcher,
+    found: Found,
+    groups: Groups,
+    row: int,
+    shown: dict[str, Any],
+) -> dict[str, Any]:
+    """The hits of a group, by the names of `inner_hits`; the hit itself is given the group's value."""
+    assert request.collapse is not None
+    value = groups.value(row)
+    shown.setdefault("fields", {})[request.collapse.path] = [value]
+    members = found.kept(groups.members(row))
+    return {
+        inner.name: {"hits": page(scope, fetcher, members, inner)} for inner in request.collapse.inner_hits
+    }

@@ -1,0 +1,200 @@
+"""Nodes' quads in a cluster: real logs, real stores, in one process."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from pyoxigraph import Literal, NamedNode
+
+from actors.clustering.clustered_shard import ClusteredShard
+from actors.offline import enter_cluster
+from graphdb.errors import LogUnavailable, UnknownGraph
+from graphdb.log import request_ids
+from graphdb.model import Confirmation
+from graphdb.node import Consistency
+from graphdb.rdf.formats import RdfSyntax
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.parser import parse_update
+from tests.support.clustered_shards import alone, nodes
+from tests.support.shards import stand_alone
+
+pytestmark = pytest.mark.anyio
+
+G = NamedNode("urn:g")
+
+
+async def insert(shard: ClusteredShard, value: int, request_id: bytes | None = None) -> Confirmation:
+    text = f"INSERT DATA {{ <urn:s> <urn:p> {value} }}"
+    return await asyncio.wait_for(shard.update(parse_update(text), Dataset(), request_id), 15)
+
+
+async def put(shard: ClusteredShard, count: int) -> Confirmation:
+    """Replace the graph G by so many quads."""
+
+    async def body() -> AsyncIterator[bytes]:
+        for number in range(count):
+            yield b"<urn:s> <urn:p> <urn:o%d> .\n" % number
+
+    return await shard.write_graph(
+        body(), RdfSyntax.N_TRIPLES, graph=G, whole_dataset=False, replace=True, base_iri=None
+    )
+
+
+def values(shard: ClusteredShard) -> list[int]:
+    """What was inserted."""
+    objects = [quad.object for quad in shard.graph_quads(None)]
+    return sorted(int(each.value) for each in objects if isinstance(each, Literal))
+
+
+async def test_one_alone_writes_and_reads_at_every_level(tmp_path: Path) -> None:
+    async with alone(tmp_path) as node:
+        first = await insert(node, 1)
+        assert (first.affected_triples, first.message) == (1, "update applied")
+        assert await insert(node, 2) == Confirmation(first.snapshot_index + 1, 1)
+        for consistency in Consistency:
+            await node.reach(consistency, 5)
+            assert values(node) == [1, 2]
+        assert (await put(node, 3)).affected_triples == 3
+        assert len([*node.graph_quads(G)]) == 3
+        await node.delete_graph(G)
+        with pytest.raises(UnknownGraph):
+            await node.delete_graph(G)
+
+
+async def test_one_alone_says_how_it_is(tmp_path: Path) -> None:
+    async with alone(tmp_path) as node:
+        index = (await insert(node, 1)).snapshot_index
+        status, report = node.status(), node.cluster()
+        assert (status.status, status.role, status.snapshot_index) == ("healthy", "leader", index)
+        assert report is not None
+        assert (report.role, report.leader_id, report.commit_index, report.applied_index) == (
+            "leader",
+            1,
+            index,
+            index,
+        )
+        assert [(member.node_id, member.role, member.reachable) for member in report.members] == [
+            (1, "leader", True)
+        ]
+
+
+async def test_a_request_takes_effect_once_after_a_restart_too(tmp_path: Path) -> None:
+    key = request_ids.keyed("key", "POST", b"/sparql", [b"1"])
+    async with alone(tmp_path) as node:
+        first = await insert(node, 1, key)
+        assert await insert(node, 1, key) == Confirmation(first.snapshot_index, 1, "applied before")
+    async with alone(tmp_path) as node:
+        assert values(node) == [1]
+        assert await insert(node, 1, key) == Confirmation(first.snapshot_index, 1, "applied before")
+        await insert(node, 2)
+    async with alone(tmp_path) as node:
+        assert values(node) == [1, 2]
+
+
+async def test_before_it_has_started_nothing_can_be_asked(tmp_path: Path) -> None:
+    async with nodes(tmp_path, 1, 2, 3) as cluster:
+        await cluster.logs.start(1)  # without the others there is no cluster
+        starting = cluster.make(1)
+        task = asyncio.create_task(starting.start())
+        await asyncio.sleep(0.2)
+        assert starting.status().status == "starting"
+        with pytest.raises(LogUnavailable, match="starting"):
+            starting.snapshot_index()
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def test_writes_at_any_node_are_seen_there_at_once_and_everywhere_when_asked(tmp_path: Path) -> None:
+    async with nodes(tmp_path, 1, 2, 3) as cluster:
+        await cluster.start(1, 2, 3)
+        for number, (node_id, node) in enumerate(cluster.shards.items()):
+            await insert(node, number)
+            assert values(node) == list(range(number + 1)), node_id
+            for other in cluster.shards.values():
+                await other.reach(Consistency.LINEARIZABLE, 5)
+                assert values(other) == list(range(number + 1))
+        assert (await put(cluster.shards[1], 2_000)).affected_triples == 2_000
+        assert (await put(cluster.shards[2], 10)).affected_triples == 1_990
+        for node in cluster.shards.values():
+            await node.reach(Consistency.LEADER, 5)
+            assert len([*node.graph_quads(G)]) == 10
+        with pytest.raises(UnknownGraph):
+            await asyncio.gather(
+                *(node.delete_graph(NamedNode("urn:none")) for node in cluster.shards.values())
+            )
+
+
+async def test_many_writes_at_all_nodes_each_take_effect_once(tmp_path: Path) -> None:
+    async with nodes(tmp_path, 1, 2, 3) as cluster:
+        await cluster.start(1, 2, 3)
+        writes = [insert(cluster.shards[1 + number % 3], number) for number in range(150)]
+        confirmations = await asyncio.gather(*writes)
+        assert len({each.snapshot_index for each in confirmations}) == 150
+        assert {each.affected_triples for each in confirmations} == {1}
+        for node in cluster.shards.values():
+            await node.reach(Consistency.LINEARIZABLE, 5)
+            assert values(node) == list(range(150))
+
+
+async def test_writes_go_on_while_the_lead_is_handed_over(tmp_path: Path) -> None:
+    async with nodes(tmp_path, 1, 2, 3) as cluster:
+        await cluster.start(1, 2, 3)
+
+        async def write_at(node_id: int) -> None:
+            for number in range(30):
+                await insert(cluster.shards[node_id], 100 * node_id + number)
+
+        writing = [asyncio.create_task(write_at(node_id)) for node_id in (1, 2, 3)]
+        for _ in range(3):
+            await asyncio.sleep(0.1)
+            await cluster.shards[await cluster.logs.leader()].hand_over_lead()
+        await asyncio.gather(*writing)
+        for node in cluster.shards.values():
+            await node.reach(Consistency.LINEARIZABLE, 5)
+            assert values(node) == [100 * node_id + number for node_id in (1, 2, 3) for number in range(30)]
+
+
+async def test_a_cluster_is_founded_with_what_a_node_had_alone(tmp_path: Path) -> None:
+    """The others have nothing of it in their logs: they are given snapshots, which become their stores."""
+    key = request_ids.keyed("key", "POST", b"/sparql", [b"7"])
+    async with nodes(tmp_path, 1, 2, 3) as cluster:
+        data_dir = cluster.logs.data_dir(1)
+        async with stand_alone(data_dir) as node:
+            for value in (1, 2, 3):
+                await node.update(parse_update(f"INSERT DATA {{ <urn:s> <urn:p> {value} }}"), Dataset())
+            await node.update(parse_update("INSERT DATA { <urn:s> <urn:p> 7 }"), Dataset(), key)
+        enter_cluster(data_dir, 1)
+        await cluster.start(1, 2, 3)
+        for node_id, shard in cluster.shards.items():
+            assert values(shard) == [1, 2, 3, 7], node_id
+            assert await insert(shard, 7, key) == Confirmation(4, 1, "applied before")
+        await insert(cluster.shards[2], 4)
+        await cluster.shards[3].reach(Consistency.LINEARIZABLE, 5)
+        assert values(cluster.shards[3]) == [1, 2, 3, 4, 7]
+
+
+async def test_a_snapshot_that_is_offered_is_the_state_of_its_index(tmp_path: Path) -> None:
+    async with alone(tmp_path) as node:
+        index = (await insert(node, 1)).snapshot_index
+        tree = node._opened().directory.scratch / "snapshot"
+        assert await node._opened().make_snapshot(tree) == index
+        await insert(node, 2)
+        await node._raft.offer(index, str(tree))
+        assert not tree.exists()  # it is the log's now
+    async with alone(tmp_path) as node:
+        assert values(node) == [1, 2]
+
+
+async def test_a_node_that_is_stopped_comes_back_with_what_the_others_wrote(tmp_path: Path) -> None:
+    async with nodes(tmp_path, 1, 2, 3) as cluster:
+        await cluster.start(1, 2, 3)
+        await insert(cluster.shards[1], 1)
+        away = await cluster.logs.leader()
+        await cluster.stop(away)
+        others = [*cluster.shards.values()]
+        await insert(others[0], 2)
+        await insert(others[1], 3)
+        await cluster.start(away)
+        await cluster.shards[away].reach(Consistency.LINEARIZABLE, 5)
+        assert values(cluster.shards[away]) == [1, 2, 3]

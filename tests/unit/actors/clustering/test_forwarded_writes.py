@@ -1,0 +1,97 @@
+"""Writes as bytes: what goes in comes out, and what is none is refused with what callers expect."""
+
+import struct
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyoxigraph import NamedNode
+
+from actors.clustering.forwarded_writes import (
+    ForwardedWrite,
+    GraphDeletion,
+    GraphWrite,
+    SparqlUpdate,
+    decode_confirmation,
+    decode_write,
+    encode_confirmation,
+)
+from graphdb.model import Confirmation
+from graphdb.rdf.formats import RdfSyntax
+from graphdb.sparql.dataset import Dataset
+
+TEXTS = st.text(st.characters(codec="utf-8"))
+IRIS = st.sampled_from(["urn:a", "http://example/é", "urn:" + "x" * 300]) | st.none()
+GRAPHS = IRIS.map(lambda iri: None if iri is None else NamedNode(iri))
+NAMED = st.lists(st.sampled_from([NamedNode("urn:a"), NamedNode("urn:ü")])).map(tuple)
+INDEXES = st.integers(0, 2**63 - 1)
+DATASETS = st.builds(Dataset, NAMED, NAMED)
+
+WRITES: st.SearchStrategy[ForwardedWrite] = st.one_of(
+    st.builds(SparqlUpdate, TEXTS, IRIS, DATASETS, INDEXES),
+    st.builds(
+        GraphWrite,
+        st.binary(),
+        st.sampled_from(RdfSyntax),
+        GRAPHS,
+        st.booleans(),
+        st.booleans(),
+        IRIS,
+        INDEXES,
+    ),
+    st.builds(GraphDeletion, GRAPHS, INDEXES),
+)
+
+
+@given(WRITES)
+def test_writes_round_trip(write: ForwardedWrite) -> None:
+    assert decode_write(write.operation, write.encode()) == write
+
+
+@given(INDEXES, INDEXES, TEXTS)
+def test_confirmations_round_trip(index: int, affected: int, message: str) -> None:
+    confirmation = Confirmation(index, affected, message)
+    assert decode_confirmation(encode_confirmation(confirmation)) == confirmation
+
+
+def test_kinds_are_told_apart() -> None:
+    assert (SparqlUpdate.operation, GraphWrite.operation, GraphDeletion.operation) == (
+        "update",
+        "write_graph",
+        "delete_graph",
+    )
+    deletion = GraphDeletion(None, 3).encode()
+    with pytest.raises(KeyError):
+        decode_write("update", deletion)
+    with pytest.raises(KeyError):
+        decode_write("applied_index", deletion)
+
+
+@given(st.sampled_from(["update", "write_graph", "delete_graph", "nothing"]), st.binary())
+def test_garbage_is_refused_in_the_ways_that_are_told(operation: str, body: bytes) -> None:
+    with suppress(KeyError, ValueError, TypeError, StopIteration, struct.error):
+        decode_write(operation, body)
+        raise AssertionError("it was taken")
+
+
+@given(WRITES, st.data())
+def test_a_body_that_is_cut_within_its_head_is_refused(write: ForwardedWrite, data: st.DataObject) -> None:
+    body = write.encode()
+    head_end = 4 + struct.unpack_from("<I", body)[0]
+    end = data.draw(st.integers(0, head_end - 1))
+    with pytest.raises((ValueError, struct.error)):
+        decode_write(write.operation, body[:end])
+
+
+def test_a_syntax_that_is_not_known_is_refused() -> None:
+    body = GraphWrite(b"", RdfSyntax.TURTLE, None, False, False, None, 0).encode()
+    name = RdfSyntax.TURTLE.value.encode()
+    with pytest.raises(StopIteration):
+        decode_write("write_graph", body.replace(name, b"x" * len(name)))
+
+
+def test_what_is_logged_of_a_write_does_not_show_its_content() -> None:
+    update = SparqlUpdate("INSERT DATA { <urn:secret> <urn:p> 1 }", None, Dataset(), 0)
+    document = GraphWrite(b"<urn:secret>", RdfSyntax.TURTLE, None, False, False, None, 0)
+    assert "secret" not in repr((update, document))

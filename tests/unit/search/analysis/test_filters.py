@@ -1,0 +1,251 @@
+"""Token filters, tokenizers and character filters, each through `_analyze`."""
+
+from typing import Any
+
+import pytest
+
+from graphdb.search.analysis import Analyzers, analyze
+from graphdb.search.errors import SearchError
+
+
+def terms(text: str, tokenizer: Any = "whitespace", filters: Any = (), char_filters: Any = ()) -> list[str]:
+    body = {"tokenizer": tokenizer, "filter": list(filters), "char_filter": list(char_filters), "text": text}
+    return [token["token"] for token in analyze(body, None)["tokens"]]
+
+
+FILTERS: dict[str, tuple[Any, str, list[str]]] = {
+    "uppercase": ("uppercase", "straße ŉ", ["STRASSE"[:4] + "ßE", "ŉ"]),
+    "lowercase": ("lowercase", "ΣΑΣ İx", ["σασ", "ix"]),
+    "turkish": ({"type": "lowercase", "language": "turkish"}, "IĞDIR İZ", ["ığdır", "iz"]),
+    "asciifolding": ("asciifolding", "açaí Łódź “x” ﬁ Ⓐ², ø", ["acai", "Lodz", '"x"', "fi", "A2,", "o"]),
+    "asciifolding kept": ({"type": "asciifolding", "preserve_original": True}, "é a", ["e", "é", "a"]),
+    "stop": ("stop", "The the fox", ["The", "fox"]),
+    "stop, case ignored": ({"type": "stop", "ignore_case": True}, "The the fox", ["fox"]),
+    "stemmer": ({"type": "stemmer", "language": "english"}, "foxes jumping", ["fox", "jump"]),
+    "possessive": ({"type": "stemmer", "language": "possessive_english"}, "dog's dogs'", ["dog", "dogs'"]),
+    "snowball": ({"type": "snowball", "language": "English"}, "foxes quickly", ["fox", "quick"]),
+    "ngram": ("ngram", "fox", ["f", "fo", "o", "ox", "x"]),
+    "edge_ngram": ("edge_ngram", "fox", ["f"]),
+    "edge_ngram of type": ({"type": "edge_ngram"}, "fox", ["f", "fo"]),
+    "edge_ngram, original kept": (
+        {"type": "edge_ngram", "min_gram": 2, "max_gram": 2, "preserve_original": True},
+        "fox ab a",
+        ["fo", "fox", "ab", "a"],
+    ),
+    "edge_ngram from behind": ({"type": "edge_ngram", "max_gram": 2, "side": "back"}, "fox", ["x", "ox"]),
+    "shingle": ("shingle", "a b c", ["a", "a b", "b", "b c", "c"]),
+    "shingle alone": (
+        {"type": "shingle", "max_shingle_size": 3, "output_unigrams": False, "token_separator": "+"},
+        "a b c",
+        ["a+b", "a+b+c", "b+c"],
+    ),
+    "unique": ("unique", "the fox the", ["the", "fox"]),
+    "trim": ("trim", "fox", ["fox"]),
+    "truncate": ({"type": "truncate", "length": 3}, "jumping fox", ["jum", "fox"]),
+    "length": ({"type": "length", "min": 2, "max": 3}, "a fox jumps to", ["fox", "to"]),
+    "reverse": ("reverse", "fox", ["xof"]),
+    "elision": ("elision", "j'examine l\u2019avion d x'y", ["examine", "avion", "d", "x'y"]),
+    "elision of others": (
+        {"type": "elision", "articles": ["x"], "articles_case": True},
+        "X'y l'a",
+        ["y", "l'a"],
+    ),
+    "apostrophe": ("apostrophe", "Istanbul'a x", ["Istanbul", "x"]),
+    "limit": ({"type": "limit", "max_token_count": 2}, "a b c", ["a", "b"]),
+    "pattern_replace": (
+        {"type": "pattern_replace", "pattern": r"(\w+)-(\w+)", "replacement": "$2_$1"},
+        "a-b c",
+        ["b_a", "c"],
+    ),
+    "pattern_replace once": (
+        {"type": "pattern_replace", "pattern": "o", "replacement": "\\$", "all": False},
+        "foo",
+        ["f$o"],
+    ),
+    "decimal_digit": ("decimal_digit", "٣x", ["3x"]),
+    "fingerprint": ("fingerprint", "b a b", ["a b"]),
+}
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_filter(name: str) -> None:
+    definition, text, expected = FILTERS[name]
+    assert terms(text, filters=[definition]) == expected
+
+
+def test_keywords_are_not_stemmed() -> None:
+    marker = {"type": "keyword_marker", "keywords": ["jumping"]}
+    by_pattern = {"type": "keyword_marker", "keywords_pattern": "j.*"}
+    for definition in (marker, by_pattern):
+        assert terms("running jumping", filters=[definition, "porter_stem"]) == ["run", "jumping"]
+    repeated = ["keyword_repeat", "porter_stem", "remove_duplicates"]
+    assert terms("running fox", filters=repeated) == ["running", "run", "fox"]
+
+
+def test_shingles_fill_holes() -> None:
+    tokens = analyze(
+        {"tokenizer": "standard", "filter": ["stop", "shingle"], "text": "fox jumps a lazy dog"}, None
+    )["tokens"]
+    shingles = [(t["token"], t["position"], t["positionLength"]) for t in tokens if t["type"] == "shingle"]
+    assert shingles == [
+        *[("fox jumps", 0, 2), ("jumps _", 1, 2), ("_ lazy", 2, 2), ("lazy dog", 3, 2)],
+    ]
+
+
+def test_unique_closes_holes() -> None:
+    tokens = analyze({"tokenizer": "whitespace", "filter": ["unique"], "text": "this test with test x"}, None)
+    assert [token["position"] for token in tokens["tokens"]] == [0, 1, 2, 3]
+
+
+TOKENIZERS: dict[str, tuple[Any, str, list[str]]] = {
+    "letter": ("letter", "You're 2nd-best", ["You", "re", "nd", "best"]),
+    "lowercase": ("lowercase", "You're É2", ["you", "re", "é"]),
+    "whitespace": ("whitespace", "a\u00a0b c\u2003d\n", ["a\u00a0b", "c", "d"]),
+    "keyword": ("keyword", "New York", ["New York"]),
+    "pattern": ("pattern", "The foo_bar_size's default", ["The", "foo_bar_size", "s", "default"]),
+    "pattern, group": (
+        {"type": "pattern", "pattern": r'"((?:\\"|[^"]|\\")+)"', "group": 1},
+        '"value", "value with embedded \\" quote"',
+        ["value", 'value with embedded \\" quote'],
+    ),
+    "ngram": ("ngram", "Fox", ["F", "Fo", "o", "ox", "x"]),
+    "ngram of letters": (
+        {"type": "ngram", "min_gram": 3, "max_gram": 3, "token_chars": ["letter", "digit"]},
+        "2 Quick Foxes.",
+        ["Qui", "uic", "ick", "Fox", "oxe", "xes"],
+    ),
+    "edge_ngram": ("edge_ngram", "Quick Fox", ["Q", "Qu"]),
+    "edge_ngram of words": (
+        {"type": "edge_ngram", "min_gram": 2, "max_gram": 10, "token_chars": ["letter", "digit"]},
+        "2 Quick Fox",
+        ["Qu", "Qui", "Quic", "Quick", "Fo", "Fox"],
+    ),
+    "custom characters": (
+        {"type": "ngram", "token_chars": ["letter", "custom"], "custom_token_chars": "-]"},
+        "a- b]",
+        ["a", "a-", "-", "b", "b]", "]"],
+    ),
+    "char_group": (
+        {"type": "char_group", "tokenize_on_chars": ["whitespace", "-", "\\n"]},
+        "The QUICK brown-fox\nx",
+        ["The", "QUICK", "brown", "fox", "x"],
+    ),
+    "path_hierarchy": ("path_hierarchy", "/one/two/three", ["/one", "/one/two", "/one/two/three"]),
+    "path_hierarchy changed": (
+        {"type": "path_hierarchy", "delimiter": "-", "replacement": "/", "skip": 2},
+        "one-two-three-four-five",
+        ["/three", "/three/four", "/three/four/five"],
+    ),
+    "path_hierarchy reversed": (
+        {"type": "path_hierarchy", "delimiter": "-", "replacement": "/", "skip": 2, "reverse": True},
+        "one-two-three-four-five",
+        ["one/two/three/", "two/three/", "three/"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_tokenizer(name: str) -> None:
+    definition, text, expected = TOKENIZERS[name]
+    assert terms(text, definition) == expected
+
+
+CHAR_FILTERS: dict[str, tuple[Any, str, str]] = {
+    "html_strip": ("html_strip", "<p>I&apos;m so <b>happy</b>!</p>", "\nI'm so happy!\n"),
+    "html comments": ("html_strip", "a<!-- <b> -->b<script>var x;</script>c<br/>d", "ab\nc\nd"),
+    "html left open": ("html_strip", "1 < 2 &amp; &nope; x <!-- y", "1 < 2 & &nope; x "),
+    "html, tags kept": ({"type": "html_strip", "escaped_tags": ["b"]}, "<b>x</b><i>y</i>", "<b>x</b>y"),
+    "mapping": (
+        {"type": "mapping", "mappings": ["a => x", "ab => yy", "\\u0020 => _", "c =>"]},
+        "abac b",
+        "yyx_b",
+    ),
+    "pattern_replace": (
+        {"type": "pattern_replace", "pattern": r"(\d+)-(?=\d)", "replacement": "$1_"},
+        "123-456-789",
+        "123_456_789",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHAR_FILTERS)
+def test_char_filter(name: str) -> None:
+    definition, text, expected = CHAR_FILTERS[name]
+    assert terms(text, "keyword", char_filters=[definition]) == [expected]
+
+
+def test_a_malformed_mapping() -> None:
+    with pytest.raises(SearchError, match=r"Invalid Mapping Rule : \[ab\]"):
+        terms("x", char_filters=[{"type": "mapping", "mappings": ["ab"]}])
+
+
+def graph(
+    rules: list[str], text: str, kind: str = "synonym_graph", **more: Any
+) -> list[tuple[str, int, int]]:
+    definition = {"type": kind, "synonyms": rules, **more}
+    tokens = analyze({"tokenizer": "whitespace", "filter": [definition], "text": text}, None)["tokens"]
+    return [(token["token"], token["position"], token.get("positionLength", 1)) for token in tokens]
+
+
+def test_synonym_graph() -> None:
+    assert graph(["wi fi, wifi, hot spot"], "a wi fi b") == [
+        *[
+            ("a", 0, 1),
+            ("wifi", 1, 3),
+            ("hot", 1, 1),
+            ("wi", 1, 2),
+            ("spot", 2, 2),
+            ("fi", 3, 1),
+            ("b", 4, 1),
+        ],
+    ]
+    assert graph(["dns => domain name system"], "dns is") == [
+        *[("domain", 0, 1), ("name", 1, 1), ("system", 2, 1), ("is", 3, 1)],
+    ]
+
+
+def test_flat_synonyms() -> None:
+    assert graph(["fast, quick"], "fast fox", "synonym") == [("fast", 0, 1), ("quick", 0, 1), ("fox", 1, 1)]
+    assert graph(["dns => domain name"], "dns is", "synonym") == [
+        ("domain", 0, 1),
+        ("name", 1, 1),
+        ("is", 1, 1),
+    ]
+    assert graph(["wi fi => wifi"], "wi fi x", "synonym") == [("wifi", 0, 1), ("x", 1, 1)]
+
+
+def test_synonym_rules() -> None:
+    assert graph(["a, b"], "b", "synonym", expand=False) == [("a", 0, 1)]
+    assert graph(["# no rule", "", "x\\,y => z"], "x,y", "synonym") == [("z", 0, 1)]
+    assert graph(["new york => ny", "new => n"], "new new york", "synonym") == [("n", 0, 1), ("ny", 1, 1)]
+    with pytest.raises(SearchError, match="failed to build synonyms"):
+        graph(["a => b => c"], "a")
+    assert graph(["a => b => c"], "a", lenient=True) == [("a", 0, 1)]
+
+
+def test_synonyms_are_analyzed_by_what_comes_before() -> None:
+    settings = {
+        "analyzer": {"x": {"tokenizer": "standard", "filter": ["lowercase", "porter_stem", "s"]}},
+        "filter": {"s": {"type": "synonym", "synonyms": ["Foxes => Jumping"]}},
+    }
+    assert Analyzers.of(settings).analyzer("x").tokens("a FOX") == (["a", "jump"], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("definition", "reason"),
+    [
+        ({"type": "edge_ngram", "max_gram": 100_000}, r"\[max_gram\] must be <= 1024"),
+        ({"type": "shingle", "max_shingle_size": 1000}, r"\[max_shingle_size\] must be <= 100"),
+        ({"type": "synonym", "synonyms": ["a, " * 2000]}, "failed to build synonyms"),
+        ({"type": "pattern_replace", "pattern": "a", "replacement": "b" * 2000}, "replacement is longer"),
+        (
+            {"type": "pattern_replace", "pattern": "a" * 2000},
+            "pattern of 2000 characters is longer than 1000",
+        ),
+        ({"type": "pattern_replace", "pattern": "(((a{99}){99}){99}){99}"}, "repeats its parts too often"),
+        ({"type": "pattern_replace", "pattern": "(a)", "replacement": "$2"}, "No group 2"),
+    ],
+)
+def test_what_would_be_too_much_is_an_error(definition: dict[str, Any], reason: str) -> None:
+    with pytest.raises(SearchError, match=reason):
+        terms("a", filters=[definition])

@@ -1,0 +1,62 @@
+"""Stemmers, and Porter's against a twin that follows his paper."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphdb.search.analysis.stemming import porter, possessive, snowball, stemmer
+from graphdb.search.errors import SearchError
+from tests.unit.search.analysis.porter_twin import stem
+
+ENDINGS = ["", "s", "ies", "sses", "eed", "ed", "ing", "y", "bly", "bli", "blies", "logy", "logies", "logi"]
+ENDINGS += ["ational", "ization", "fulness", "icate", "ement", "ion", "tion", "e", "ll", "blying", "logied"]
+words = st.builds(str.__add__, st.text("yaeibgst", max_size=7), st.sampled_from(ENDINGS))
+
+
+departing = st.builds(
+    str.__add__, st.text("yaelt", max_size=6), st.sampled_from(["bly", "blies", "logy", "logi"])
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(words | departing)
+def test_porter_is_that_of_the_paper_with_the_departures(word: str) -> None:
+    assert porter(word) == stem(word)
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        *[("is", "is"), ("as", "as"), ("ponies", "poni"), ("relational", "relat"), ("running", "run")],
+        *[("possibly", "possibl"), ("archaeology", "archaeolog"), ("geology", "geologi"), ("sky", "sky")],
+    ],
+)
+def test_porter(word: str, expected: str) -> None:
+    assert porter(word) == expected
+
+
+def test_possessive() -> None:
+    assert [possessive(word) for word in ("dog's", "DOG'S", "dog\u2019s", "dogs'", "s", "'s")] == [
+        *["dog", "DOG", "dog", "dogs'", "s", ""],
+    ]
+
+
+def test_minimal_english() -> None:
+    minimal = stemmer("minimal_english")
+    given_words = ["foxes", "ponies", "dogs", "bus", "glass", "shoes", "ties", "is", "genes"]
+    assert [minimal(word) for word in given_words] == [
+        *["foxe", "pony", "dog", "bus", "glass", "shoes", "ty", "is", "gene"],
+    ]
+
+
+def test_languages() -> None:
+    assert snowball("English")("generously") == "generous"
+    assert stemmer("porter2")("generously") == "generous"
+    assert stemmer("english")("generously") == "gener"
+    assert stemmer("russian")("важные") == "важн"
+
+
+@pytest.mark.parametrize("language", ["light_french", "german", "kstem", "klingon"])
+def test_what_snowball_does_not_have_is_an_error(language: str) -> None:
+    with pytest.raises(SearchError, match="Invalid stemmer class specified"):
+        stemmer(language)

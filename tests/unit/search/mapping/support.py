@@ -1,0 +1,35 @@
+"""A stand-in for the index's analyzers: words at spaces, lower case."""
+
+from graphdb.search.errors import illegal_argument
+
+__all__ = ["SPACES", "SpaceAnalyzers"]
+
+
+class SpaceAnalyzer:
+    position_gap = 100
+
+    def tokens(self, text: str) -> tuple[list[str], list[int]]:
+        words = text.lower().split()
+        return words, list(range(len(words)))
+
+
+class Lower:
+    def normalize(self, text: str) -> str:
+        return text.lower()
+
+
+class SpaceAnalyzers:
+    """Knows the analyzers standard and whitespace, the normalizer lower."""
+
+    def analyzer(self, name: str) -> SpaceAnalyzer:
+        if name not in ("standard", "whitespace"):
+            raise illegal_argument(f"analyzer [{name}] not found")
+        return SpaceAnalyzer()
+
+    def normalizer(self, name: str) -> Lower:
+        if name != "lower":
+            raise illegal_argument(f"normalizer [{name}] not found")
+        return Lower()
+
+
+SPACES = SpaceAnalyzers()

@@ -1,0 +1,52 @@
+"""A small index in two segments, for tests of whole searches."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import orjson
+
+from graphdb.search.analysis import Analyzers
+from graphdb.search.mapping import Mapping
+from graphdb.search.query import QueryContext, Searcher
+from graphdb.search.results import SearchOptions, search
+from graphdb.search.segment import Leaf
+from graphdb.search.segments import SegmentBuilder
+
+__all__ = ["Index"]
+
+JsonObject = dict[str, Any]
+
+
+class Index:
+    """Its documents have the ids 0, 1, 2 and so on; the second half of them is a segment of its own."""
+
+    def __init__(self, properties: JsonObject, documents: Sequence[JsonObject]) -> None:
+        analyzers = Analyzers.of({})
+        mapping = Mapping.of({"properties": properties}, analyzers)
+        leaves, base = [], 0
+        middle = (len(documents) + 1) // 2
+        for low, high in ((0, middle), (middle, len(documents))):
+            builder = SegmentBuilder()
+            for number in range(low, high):
+                parsed, mapping = mapping.parse(documents[number])
+                builder.add(str(number), orjson.dumps(documents[number]), number, 1, parsed)
+            segment = builder.build(f"s{low}")
+            leaves.append(Leaf(segment, np.ones(segment.size, np.bool_), base))
+            base += segment.size
+        self.searcher = Searcher(leaves, mapping, analyzers)
+        self.context = QueryContext(mapping, analyzers, now_ms=1_600_000_000_000, index_name="books")
+
+    def search(self, body: JsonObject, options: SearchOptions | None = None) -> JsonObject:
+        return search(body, self.searcher, self.context, None, options or SearchOptions())
+
+    def hits(self, **body: Any) -> list[JsonObject]:
+        hits: list[JsonObject] = self.search(body)["hits"]["hits"]
+        return hits
+
+    def ids(self, **body: Any) -> list[str]:
+        return [hit["_id"] for hit in self.hits(**body)]
+
+    def aggregations(self, aggs: JsonObject, **body: Any) -> JsonObject:
+        answer: JsonObject = self.search({"size": 0, "aggs": aggs, **body})["aggregations"]
+        return answer
