@@ -86,7 +86,10 @@ class Chores:
 
     async def _let_another_lead(self) -> None:
         logger.warning("this node leads and cannot write: letting another one lead")
-        await self._hand_over()
+        try:
+            await self._hand_over()
+        except GraphDBError as error:
+            logger.warning("nobody else can lead: %s", error)
         await asyncio.sleep(_HAND_OVER_EVERY_S)
 
 
