@@ -20,7 +20,7 @@ from tests.support.network import Network, why_unavailable
 from tests.support.rolling_clients import RollingClients
 from tests.support.service import COMMAND, Service
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.ray, pytest.mark.long, pytest.mark.timeout(600)]
 
 FAILOVER_S = 5.0  # with two cores for everything; about 1 s where nodes have machines of their own
 MINORITY_S = 5.0  # until a node that was cut off says so

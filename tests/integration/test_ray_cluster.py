@@ -14,7 +14,7 @@ import yaml  # type: ignore[import-untyped]
 from tests.support.ray_cluster import RayCluster
 from tests.support.service import Service, free_port
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.long]
 
 PROJECT = Path(__file__).resolve().parents[2]
 NAMES = ("one", "two", "three")  # of Ray nodes, and of what runs on each; the first is Ray's head
