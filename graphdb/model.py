@@ -44,6 +44,12 @@ class EntryKind(IntEnum):
     CLOSE = 3  # makes the PART entries of the same request visible, all at once
     NOTHING = 4  # no effect on any view: a Raft leader's first entry of its term
     MEMBERS = 5  # who is in the cluster from here on (`graphdb.raft.membership`); no effect on any view
+    SEARCH = 6  # a command to the catalogue of search indexes (`graphdb.search.catalog`); none on the quads
+
+    @property
+    def concerns_quads(self) -> bool:
+        """Whether what is planned upon the quads before such an entry may not hold behind it any more."""
+        return self is not EntryKind.SEARCH
 
 
 @dataclass(frozen=True, slots=True)

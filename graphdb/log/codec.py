@@ -48,6 +48,7 @@ __all__ = [
     "encode_changes",
     "encode_close",
     "encode_entry",
+    "entries_bytes",
     "entry_bytes",
 ]
 
@@ -73,6 +74,11 @@ class Record:
 def entry_bytes(payload_bytes: int) -> int:
     """The size of a whole entry with that much payload."""
     return ENTRY_OVERHEAD_BYTES + payload_bytes
+
+
+def entries_bytes(entries: Iterable[LogEntry]) -> int:
+    """The size of these entries, one behind the other."""
+    return sum(entry_bytes(len(entry.payload)) for entry in entries)
 
 
 def encode_entry(entry: LogEntry, durable_bytes: int = 0) -> bytes:

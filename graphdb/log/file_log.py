@@ -82,6 +82,11 @@ class FileLog:
         """The newest entry's log_index, 0 in a log that never had one."""
         return self._segments[-1].last_index
 
+    @property
+    def held_bytes(self) -> int:
+        """How much of its files is in use."""
+        return sum(segment.end for segment in self._segments)
+
     def append(self, entries: Sequence[LogEntry]) -> None:
         """Store entries, all with one sync, and return when they are on disk.
 

@@ -69,7 +69,13 @@ class FileSystem(Protocol):
     def rename(self, source: str, target: str) -> None:
         """Give source the name target, in place of whatever had it."""
 
+    def link(self, source: str, target: str) -> None:
+        """Give a file a second name, which nothing has."""
+
     def unlink(self, path: str) -> None: ...
+
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty directory."""
 
     def sync_directory(self, path: str) -> None: ...
 
@@ -166,8 +172,14 @@ class RealFileSystem:
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)
 
+    def link(self, source: str, target: str) -> None:
+        os.link(source, target)
+
     def unlink(self, path: str) -> None:
         os.unlink(path)
+
+    def remove_directory(self, path: str) -> None:
+        os.rmdir(path)
 
     def sync_directory(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

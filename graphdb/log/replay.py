@@ -31,17 +31,41 @@ class _OpenParts:
 
     request_id: bytes
     spool: IO[bytes]
+    last_index: int = 0  # of the last one, in the log
     starts: list[int] = field(default_factory=list)  # where each begins in the spool
+
+
+@dataclass(slots=True)
+class _Merged:
+    """CHANGES that are applied together, and other writers' entries behind the first of them."""
+
+    changes: list[ChangeSet] = field(default_factory=list)
+    requests: list[tuple[bytes, int, int]] = field(default_factory=list)  # id, log index, affected triples
+    quads: int = 0
+    last_index: int = 0
+
+    def takes(self, entry: LogEntry) -> bool:
+        """Whether it can be one of these."""
+        return entry.kind is EntryKind.CHANGES or bool(self.changes and not entry.kind.concerns_quads)
+
+    def add(self, entry: LogEntry) -> None:
+        """Take the next entry. Raises CorruptionError."""
+        self.last_index = entry.log_index
+        if entry.kind is EntryKind.CHANGES:
+            change = decode_changes(entry.payload)
+            self.changes.append(change)
+            self.requests.append((entry.request_id, entry.log_index, change.affected_triples))
+            self.quads += change.affected_triples
 
 
 class Replayer:
     """Feeds entries, in order, to a store. After a call that raised, feed the same entry again.
 
     applied_index is the last entry whose effect is in the store; requests remembers whose entries they were.
-    PART entries wait in a temporary file until their CLOSE. They and their CLOSE stand side by side in the
-    log, for each is stored only right behind the last one; so any other entry that follows them tells that
-    they will never be closed. A request that began anew may have left parts right in front of its later ones:
-    a CLOSE closes as many as it says, the last ones.
+    PART entries wait in a temporary file until their CLOSE. Between them and their CLOSE stand only entries
+    that do not concern quads (`EntryKind`), for each is stored only where nothing else has been since the
+    last one; so any other entry that follows them tells that they will never be closed. A request that began
+    anew may have left parts in front of its later ones: a CLOSE closes as many as it says, the last ones.
     """
 
     def __init__(
@@ -59,6 +83,7 @@ class Replayer:
         self._spool_directory = spool_directory
         self._parts: _OpenParts | None = None
         self.applied_index = applied_index
+        self.quad_entries = 0  # how many entries that concern quads were fed so far
         # the last index that need not be replayed for a store that holds what this one does; for any thread
         self.resume_index = applied_index
         self.requests = RecentRequests(applied_index) if requests is None else requests
@@ -66,39 +91,52 @@ class Replayer:
 
     def replay(self, entries: Iterable[LogEntry]) -> None:
         """Apply many entries, several at once. Raises CorruptionError, and what apply raises."""
-        merged: list[ChangeSet] = []
-        requests: list[tuple[bytes, int]] = []
-        quads = 0
+        merged = _Merged()
         for entry in entries:
-            if entry.kind is EntryKind.CHANGES:
-                merged.append(decode_changes(entry.payload))
-                requests.append((entry.request_id, merged[-1].affected_triples))
-                quads += merged[-1].affected_triples
-                if quads < _MERGED_QUADS_MAX:
-                    continue
-            self._apply_merged(merged, requests)
-            merged, requests, quads = [], [], 0
-            if entry.kind is not EntryKind.CHANGES:
+            if merged.takes(entry) and merged.quads < _MERGED_QUADS_MAX:
+                merged.add(entry)
+                continue
+            self._apply_merged(merged)
+            merged = _Merged()
+            if merged.takes(entry):
+                merged.add(entry)
+            else:
                 self._take(entry)
-        self._apply_merged(merged, requests)
+        self._apply_merged(merged)
 
-    def _apply_merged(self, changes: list[ChangeSet], requests: list[tuple[bytes, int]]) -> None:
-        if changes:
-            self._apply((last_words(changes),))
-            self.note_applied(requests)
+    def _apply_merged(self, merged: "_Merged") -> None:
+        if not merged.changes:
+            return
+        self._apply((last_words(merged.changes),))
+        for request_id, index, affected_triples in merged.requests:
+            self.requests.remember(request_id, index, affected_triples)
+        self.requests.pass_over(merged.last_index)
+        self.quad_entries += len(merged.requests)
+        self._advance(merged.last_index)
 
-    def note_applied(self, requests: Iterable[tuple[bytes, int]]) -> None:
-        """The next entries, all CHANGES, are applied to the store: their request ids and affected triples."""
-        index = self.applied_index
+    def note_applied(self, first_index: int, requests: Iterable[tuple[bytes, int]]) -> None:
+        """The entries from first_index on, all CHANGES, are applied to the store: their request ids and
+        affected triples. Those before them that were not fed do not concern quads.
+        """
+        index = first_index - 1
         for request_id, affected_triples in requests:
             index += 1
             self.requests.remember(request_id, index, affected_triples)
+        self.quad_entries += index + 1 - first_index
         self._advance(index)
 
-    def forget_open_parts(self) -> None:
-        """The writer of the open PART entries, this node's own, will not close them."""
-        self._forget_parts()
-        self.resume_index = self.applied_index
+    @property
+    def has_open_parts(self) -> bool:
+        """Whether there are parts that may be closed still."""
+        return self._parts is not None
+
+    def forget_open_parts(self, last_part: int) -> None:
+        """The writer of the PART entry at last_part, this node's own, will not close it: where no other parts
+        are open, let go of them.
+        """
+        if self._parts is not None and self._parts.last_index == last_part:
+            self._forget_parts()
+            self.resume_index = self.applied_index
 
     def close(self) -> None:
         """Let go of the temporary file; resume_index stays. Nothing can be replayed any more."""
@@ -117,17 +155,24 @@ class Replayer:
 
     def _take(self, entry: LogEntry) -> None:
         """One entry that is no CHANGES."""
-        if entry.kind is EntryKind.PART:
-            self._add_part(entry)
-            self.requests.pass_over(entry.log_index)
-            self.applied_index = entry.log_index
-            return
         if entry.kind is EntryKind.CLOSE:
             affected_triples = self._close_parts(entry)
             self.requests.remember(entry.request_id, entry.log_index, affected_triples)
-        else:
+            self._advance(entry.log_index)
+        elif entry.kind is EntryKind.PART:
+            self._add_part(entry)
+            self._pass_over(entry.log_index)
+        elif entry.kind.concerns_quads or self._parts is None:
             self.requests.pass_over(entry.log_index)
-        self._advance(entry.log_index)
+            self._advance(entry.log_index)
+        else:
+            self._pass_over(entry.log_index)
+        self.quad_entries += entry.kind.concerns_quads
+
+    def _pass_over(self, index: int) -> None:
+        """The entry at index has no effect so far, and ends no open parts."""
+        self.requests.pass_over(index)
+        self.applied_index = index
 
     def _add_part(self, entry: LogEntry) -> None:
         parts = self._parts
@@ -145,6 +190,7 @@ class Replayer:
             parts.spool.seek(start)
             raise storage_error(error, "keeping a part of a large change") from error
         parts.starts.append(start)
+        parts.last_index = entry.log_index
 
     def _close_parts(self, entry: LogEntry) -> int:
         """Apply the parts that a CLOSE closes; how many triples they affect."""

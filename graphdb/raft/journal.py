@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from graphdb.errors import CorruptionError
-from graphdb.log.codec import entry_bytes
+from graphdb.log.codec import entries_bytes, entry_bytes
 from graphdb.log.file_log import FileLog, FileLogConfig
 from graphdb.log.file_system import FileSystem, storage_error
+from graphdb.log.log_end import LogEnd
 from graphdb.model import EntryKind, LogEntry
 from graphdb.raft.membership import Members, PeerId, decode_members
 from graphdb.raft.messages import SnapshotMark
@@ -83,6 +84,7 @@ class Journal:
         self._recent: list[LogEntry] = []
         self._recent_first = self._log.last_index + 1
         self._recent_bytes = 0
+        self.end = LogEnd.of_opened(self._log.last_index)
         self._kept = self._log.last_index  # up to here the file log's entries count
         self._runs = list(self._find_runs(self.base.log_index + 1, self._log.last_index))
         self._changes = [change for change in self._saved.changes if self._stands(*change)]
@@ -154,6 +156,11 @@ class Journal:
     @property
     def last_term(self) -> int:
         return self._runs[-1][1] if self._runs else self.base.raft_term
+
+    @property
+    def held_bytes(self) -> int:
+        """How much the entries on disk take."""
+        return self._log.held_bytes
 
     @property
     def synced_index(self) -> int:
@@ -247,6 +254,7 @@ class Journal:
                 self._changes.append((index, decode_members(entry.payload)))
                 self._state = replace(self._state, changes=tuple(self._changes))
         self._recent += entries
+        self.end = self.end.extended(entries)
 
     def truncate_after(self, index: int) -> None:
         """Take back the entries behind index, which is at least base."""
@@ -255,9 +263,10 @@ class Journal:
             self._recent, self._recent_first, self._recent_bytes = [], index + 1, 0
         else:
             dropped = self._recent[index + 1 - self._recent_first :]
-            self._recent_bytes -= sum(entry_bytes(len(entry.payload)) for entry in dropped)
+            self._recent_bytes -= entries_bytes(dropped)
             del self._recent[index + 1 - self._recent_first :]
         self._kept = min(self._kept, index)
+        self.end = self.end.cut(index)
         while self._runs and self._runs[-1][0] > index:
             self._runs.pop()
         while self._changes and self._changes[-1][0] > index:

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from graphdb.errors import MembershipRefused, NotLeader, Overloaded, UnavailableError
-from graphdb.log.codec import entry_bytes
+from graphdb.log.codec import entries_bytes
 from graphdb.model import EntryKind, LogEntry
 from graphdb.raft.admission import Admission
 from graphdb.raft.feeding import Feeder
@@ -116,7 +116,7 @@ class Leader:
         journal = self._replica.journal
         if self._successor is not None:
             raise NotLeader("leadership is being handed over", 1, self._successor.node_id)
-        size = sum(entry_bytes(len(entry.payload)) for entry in entries)
+        size = entries_bytes(entries)
         if self._uncommitted and self._uncommitted_bytes + size > self._replica.config.uncommitted_bytes_max:
             raise Overloaded("too many entries wait for a majority")
         first = journal.last_index + 1

@@ -167,14 +167,18 @@ class RaftNode:
     def propose(self, entries: Sequence[LogEntry], expected_index: int = 0) -> Proposal | None:
         """Append entries; their own log_index and raft_term do not count.
 
-        None where expected_index is given and is not the next index: somebody else has written meanwhile.
+        None where expected_index is given and not admitted: somebody else has written meanwhile (`LogEnd`).
         Raises NotLeader, Overloaded: nothing was appended.
         """
         leader = self._require_leader()
-        if expected_index not in (0, self._journal.last_index + 1):
+        if not self._journal.end.admits(expected_index):
             return None
         first = leader.propose(entries)
         return Proposal(first, self._journal.last_index, self._journal.term)
+
+    def is_newest(self, index: int) -> bool:
+        """Whether no entry of the journal behind index, committed or not, concerns quads."""
+        return self._journal.end.quads_index <= index
 
     def outcome(self, proposal: Proposal) -> Outcome:
         """What became of a proposal, as far as this peer knows."""

@@ -11,6 +11,7 @@ __all__ = [
     "index_not_found",
     "mapper_parsing",
     "parsing",
+    "unexpected",
     "version_conflict",
 ]
 
@@ -71,4 +72,10 @@ def index_not_found(name: str) -> SearchError:
 
 def version_conflict(index: str, doc_id: str, reason: str) -> SearchError:
     """A document that is not in the state that the request supposes."""
-    return SearchError("version_conflict_engine_exception", f"[{doc_id}]: {reason}", 409, {"index": index})
+    metadata = {"shard": "0", "index": index}
+    return SearchError("version_conflict_engine_exception", f"[{doc_id}]: {reason}", 409, metadata)
+
+
+def unexpected(error: Exception) -> SearchError:
+    """A mistake of ours in one operation: an error of that operation alone."""
+    return SearchError("exception", f"{type(error).__name__}: {error}"[:1000], 500)

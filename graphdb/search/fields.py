@@ -1,14 +1,14 @@
 """What an index knows of one field, and what a document gives it: the nouns that all of search shares."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FieldSpec", "ParsedDocument", "Storage", "TextTokens"]
+__all__ = ["FieldSpec", "ParsedDocument", "Storage", "TextTokens", "UncutText"]
 
 
 class Storage(Enum):
@@ -55,11 +55,26 @@ class TextTokens:
     length: int
 
 
+class UncutText(NamedTuple):
+    """The one value of a text field, ASCII, whose tokens are its words in lower case, without holes.
+
+    A segment cuts many of these at once; whoever wants the tokens before, cuts it for himself.
+    """
+
+    text: str
+    cut: Callable[[str], tuple[list[str], list[int]]]  # the field's analyzer
+
+    def tokens(self) -> TextTokens:
+        terms, positions = self.cut(self.text)
+        return TextTokens(terms, positions, len(positions))
+
+
 @dataclass(slots=True)
 class ParsedDocument:
     """What one document, or one nested object in it, gives the index, by path. Values keep their order."""
 
     texts: dict[str, TextTokens] = field(default_factory=dict)
+    uncut: dict[str, UncutText] = field(default_factory=dict)  # other text fields than those in texts
     terms: dict[str, list[str]] = field(default_factory=dict)
     ints: dict[str, list[int]] = field(default_factory=dict)
     floats: dict[str, list[float]] = field(default_factory=dict)

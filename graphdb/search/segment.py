@@ -6,7 +6,7 @@ right before the document that they are in (Lucene's block join). All arrays are
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,9 @@ class TextIndex(Protocol):
 
     def postings(self, number: int) -> tuple[Ints, Ints]:
         """Documents, ascending, and how often the term is in each."""
+
+    def all_postings(self) -> tuple[Longs, Ints, Ints]:
+        """(starts, docs, freqs): the postings of term t are docs[starts[t]:starts[t + 1]]."""
 
     def positions(self, number: int) -> tuple[Ints, Ints]:
         """(starts, positions): the i-th document of the postings has positions[starts[i]:starts[i + 1]]."""
@@ -122,6 +125,7 @@ class Segment(Protocol):
     nested_path: Ints | None  # which path each is at, -1 for none
     seq_nos: Longs
     versions: Longs
+    derived: dict[tuple[str, str], Any]  # what others made of it and keep with it, by kind and path
 
     def doc_id(self, doc: int) -> str:
         """The `_id` of a document, or of the one that a nested one is in."""

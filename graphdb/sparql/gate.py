@@ -16,7 +16,10 @@ from graphdb.sparql.parse_cache import ParseCache
 from graphdb.sparql.parser import LARGE_BLOCK_CHARS, parse_query, parse_update
 from graphdb.sparql.syntax import Query, Update, Variable
 
-__all__ = ["GateLimits", "check", "check_services", "read_query", "read_update"]
+__all__ = ["SHORT_TEXT_CHARACTERS", "GateLimits", "check", "check_services", "read_query", "read_update"]
+
+SHORT_TEXT_CHARACTERS = 4_000
+"""A longer text is for a thread, so that an event loop goes on meanwhile."""
 
 _FIGURES = tuple(Complexity.__slots__)
 _figures_of = attrgetter(*_FIGURES)

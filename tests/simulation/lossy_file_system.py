@@ -151,6 +151,15 @@ class LossyFileSystem:
         self.fault("rename")
         self._change(_DirectoryChange(target, self._names[source], before=source))
 
+    def link(self, source: str, target: str) -> None:
+        self.fault("link")
+        if source not in self._names:
+            raise FileNotFoundError(errno.ENOENT, "no such file", source)
+        self._change(_DirectoryChange(target, self._names[source]))
+
+    def remove_directory(self, path: str) -> None:
+        self.fault("remove_directory")
+
     def unlink(self, path: str) -> None:
         self.fault("unlink")
         if path not in self._names:

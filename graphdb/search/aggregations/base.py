@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from graphdb.search.aggregations.rows import Rows
 from graphdb.search.aggregations.scope import Scope
+from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.segment import Doubles
 
@@ -95,6 +96,7 @@ def answers_below(scope: Scope, common: Common, rows: Rows) -> list[Answer]:
     if not common.children and not common.pipelines:
         return found
     for child in common.children:
+        checkpoint()
         key = f"{child.typed}#{child.common.name}" if scope.typed_keys else child.common.name
         meta = {} if child.common.meta is None else {"meta": child.common.meta}
         for target, answer in zip(found, child.answers(scope, rows), strict=True):

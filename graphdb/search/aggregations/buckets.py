@@ -9,7 +9,7 @@ from graphdb.search.aggregations.rows import Cells, Rows, cells_of
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.segment import Bools, Longs
 
-__all__ = ["all_cells", "bucket_lists", "members_of"]
+__all__ = ["all_cells", "bucket_lists", "keyed_buckets", "members_of"]
 
 
 def bucket_lists(
@@ -20,10 +20,17 @@ def bucket_lists(
     below = answers_below(scope, common, cells.rows())
     columns = cells.owners.tolist(), cells.keys.tolist(), cells.counts.tolist()
     for owner, key, size, sub in zip(*columns, below, strict=True):
-        lists[owner].append({**head(key), "doc_count": size, **sub})
+        shown = head(key)
+        # An aggregation below may be called `key`: the bucket's own name stays.
+        lists[owner].append({**shown, "doc_count": size, **sub, **shown})
     for pipeline in common.pipelines:
         lists = [pipeline.among(buckets) for buckets in lists]
     return lists
+
+
+def keyed_buckets(buckets: list[Answer]) -> dict[str, Answer]:
+    """`keyed`: an object by the buckets' keys, which they then lack themselves."""
+    return {bucket.pop("key"): bucket for bucket in buckets}
 
 
 def members_of(masks: list[Bools]) -> tuple[Longs, Longs]:

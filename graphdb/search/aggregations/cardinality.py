@@ -11,6 +11,7 @@ from graphdb.search.aggregations.definition import Definition
 from graphdb.search.aggregations.rows import Rows, cells_of
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.sources import COMPARABLE, Source
+from graphdb.search.errors import illegal_argument
 from graphdb.search.segment import Doubles
 
 __all__ = ["Cardinality", "parse_cardinality"]
@@ -40,7 +41,12 @@ class Cardinality(Aggregation):
 
 def parse_cardinality(definition: Definition) -> Aggregation:
     options = definition.options
-    options.integer("precision_threshold", 3000, 0)
+    threshold = options.integer("precision_threshold", 3000)
+    if threshold < 0:
+        raise illegal_argument(
+            f"[precisionThreshold] must be greater than or equal to 0. Found [{threshold}] in "
+            f"[{definition.name}]"
+        )
     options.ignore("execution_hint", "rehash")
     source = Source.parse(definition, COMPARABLE)
     options.done()

@@ -54,7 +54,7 @@ def _test(name: str, source: Source, wanted: Any) -> Test:
         spec = source.spec
         values = {value if spec is None else term_of(spec, value) for value in wanted}
         return values.__contains__
-    if source.spec is not None and not source.textual:
+    if source.spec is not None and (not source.textual or source.spec.type == "ip"):
         raise illegal_argument(
             f"Aggregation [{name}] cannot support regular expression style include/exclude settings as they "
             "can only be applied to string fields. Use an array of numeric values for include/exclude "

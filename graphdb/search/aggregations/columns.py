@@ -81,10 +81,12 @@ class Columns:
         rows, data = [np.empty(0, np.int64)], [np.empty(0, kind)]
         for segment, number, part in self.parts(docs):
             column = segment.ints(spec.path) if kind is np.int64 else segment.floats(spec.path)
+            if column is None and kind is np.float64:
+                column = segment.ints(spec.path)  # several indexes, whole numbers in one of them
             if column is not None:
                 own_rows, own_data = _gather(column, docs[part] - self.leaves[number].base)
                 rows.append(own_rows + part.start)
-                data.append(own_data)
+                data.append(own_data.astype(kind, copy=False))
         return Values(_joined(rows), _joined(data))
 
     def ordinals(self, spec: FieldSpec, docs: Longs) -> Values:

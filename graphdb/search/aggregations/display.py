@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
+from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 from graphdb.search.errors import illegal_argument
@@ -11,7 +13,7 @@ from graphdb.search.mapping.date_formats import DEFAULT_FORMAT, DateFormat, date
 from graphdb.search.mapping.instants import zone_of
 from graphdb.search.mapping.values import shown
 
-__all__ = ["DATE_TYPES", "DecimalPattern", "Display"]
+__all__ = ["DATE_TYPES", "DecimalPattern", "Display", "number_text"]
 
 DATE_TYPES = ("date", "date_nanos")
 _DECIMAL = re.compile(r"([^#0.,;'%]{0,20})([#,]*)(0*)(?:\.(0*)(#*))?(%?)([^#0.,;'%]{0,20})")
@@ -90,3 +92,16 @@ class Display:
         if self.spec is not None and self.spec.type == "boolean":
             return "true" if value else "false"
         return None
+
+
+def number_text(number: float) -> str:
+    """A number in a key, as Java writes it: 1.0E7 from ten millions on, 1.0E-4 below a thousandth."""
+    if isinstance(number, int) or number == 0 or not isfinite(number):
+        return str(number)
+    if 1e-3 <= abs(number) < 1e7:
+        return format(Decimal(repr(number)), "f")
+    sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    first, *rest = digits
+    fraction = "".join(map(str, rest)) or "0"
+    return f"{'-' if sign else ''}{first}.{fraction}E{exponent + len(rest)}"

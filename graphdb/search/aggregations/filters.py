@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphdb.search.aggregations.base import Aggregation, Answer, SingleBucket
-from graphdb.search.aggregations.buckets import all_cells, bucket_lists
+from graphdb.search.aggregations.buckets import all_cells, bucket_lists, keyed_buckets
 from graphdb.search.aggregations.definition import Definition
-from graphdb.search.aggregations.options import required
 from graphdb.search.aggregations.rows import Rows
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.errors import illegal_argument, parsing
@@ -57,20 +56,18 @@ class Filters(Aggregation):
         if self.other is not None:
             masks.append(~np.logical_or.reduce(masks, axis=0))
             names = None if names is None else (*names, self.other)
-        lists = bucket_lists(scope, self.common, all_cells(scope, rows, masks), rows.count, lambda _: {})
-        if names is None:
-            return [{"buckets": buckets} for buckets in lists]
-        if self.keyed:
-            return [{"buckets": dict(zip(names, buckets, strict=True))} for buckets in lists]
-        named = [
-            [{"key": name, **one} for name, one in zip(names, buckets, strict=True)] for buckets in lists
-        ]
-        return [{"buckets": buckets} for buckets in named]
+
+        def head(number: int) -> Answer:
+            return {} if names is None else {"key": names[number]}
+
+        lists = bucket_lists(scope, self.common, all_cells(scope, rows, masks), rows.count, head)
+        keyed = self.keyed and names is not None
+        return [{"buckets": keyed_buckets(buckets) if keyed else buckets} for buckets in lists]
 
 
 def parse_filters(definition: Definition) -> Aggregation:
     options = definition.options
-    given = required(options.take("filters"), "filters")
+    given = options.take("filters", {})
     other_key = options.text("other_bucket_key")
     other = options.flag("other_bucket", other_key is not None)
     keyed = options.flag("keyed", True)

@@ -11,7 +11,7 @@ from graphdb.search.aggregations.base import Aggregation, Answer
 from graphdb.search.aggregations.buckets import bucket_lists
 from graphdb.search.aggregations.columns import Numbers
 from graphdb.search.aggregations.definition import Definition
-from graphdb.search.aggregations.display import DATE_TYPES, Display
+from graphdb.search.aggregations.display import DATE_TYPES, Display, number_text
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.order import ByKey, Order, parse_order, sorted_cells
 from graphdb.search.aggregations.rounding import (
@@ -29,7 +29,15 @@ from graphdb.search.mapping.date_formats import DateFormat
 from graphdb.search.mapping.date_math import date_math
 from graphdb.search.segment import Longs
 
-__all__ = ["Histogram", "duration_ms", "parse_date_histogram", "parse_histogram"]
+__all__ = [
+    "Histogram",
+    "Steps",
+    "date_source",
+    "duration_ms",
+    "interval_rounding",
+    "parse_date_histogram",
+    "parse_histogram",
+]
 
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"([+-]?)(\d{1,15})(ms|s|m|h|d)", re.ASCII)
@@ -123,7 +131,7 @@ class Histogram(Aggregation):
         return {"key": key} if text is None else {"key_as_string": text, "key": key}
 
     def _named(self, buckets: list[Answer]) -> dict[str, Answer]:
-        return {bucket.get("key_as_string", str(bucket["key"])): bucket for bucket in buckets}
+        return {bucket.get("key_as_string", number_text(bucket["key"])): bucket for bucket in buckets}
 
 
 def parse_histogram(definition: Definition) -> Aggregation:
@@ -139,24 +147,7 @@ def parse_histogram(definition: Definition) -> Aggregation:
 
 def parse_date_histogram(definition: Definition) -> Aggregation:
     """date_histogram: `calendar_interval` or `fixed_interval`, in `time_zone`."""
-    options = definition.options
-    offset = duration_ms(options.text("offset", "0ms") or "0ms", "offset")
-    calendar, fixed = options.text("calendar_interval"), options.text("fixed_interval")
-    if "interval" in options:
-        raise illegal_argument(
-            "[interval] on [date_histogram] is removed: use [fixed_interval] or [calendar_interval]"
-        )
-    source = Source.parse(definition, NUMERIC)
-    if source.spec is not None and source.spec.type not in (*DATE_TYPES, "boolean", "long", "integer"):
-        raise illegal_argument(
-            f"Field [{source.spec.path}] of type [{source.spec.type}] is not supported for aggregation "
-            "[date_histogram]"
-        )
-    zone = ZoneTable.of(source.display.zone)
-    if not isinstance(source.display.pattern, DateFormat):
-        dates = Display.of(None, None, None, dates=True)
-        source = replace(source, display=replace(dates, spec=source.spec, zone=source.display.zone))
-    rounding = _rounding(calendar, fixed, zone, offset)
+    source, rounding = interval_rounding(definition)
     pattern = source.display.pattern
     assert isinstance(pattern, DateFormat)
 
@@ -166,6 +157,33 @@ def parse_date_histogram(definition: Definition) -> Aggregation:
         return int(value)
 
     return _finished(definition, source, True, rounding, bound)
+
+
+def interval_rounding(definition: Definition) -> tuple[Source, Rounding]:
+    """What `field`, `offset`, `time_zone` and one of the intervals say."""
+    options = definition.options
+    offset = duration_ms(options.text("offset", "0ms") or "0ms", "offset")
+    calendar, fixed = options.text("calendar_interval"), options.text("fixed_interval")
+    if "interval" in options:
+        raise illegal_argument(
+            "[interval] on [date_histogram] is removed: use [fixed_interval] or [calendar_interval]"
+        )
+    source = date_source(definition)
+    return source, _rounding(calendar, fixed, ZoneTable.of(source.display.zone), offset)
+
+
+def date_source(definition: Definition) -> Source:
+    """A field whose numbers are instants, and are shown so."""
+    source = Source.parse(definition, NUMERIC)
+    if source.spec is not None and source.spec.type not in (*DATE_TYPES, "boolean", "long", "integer"):
+        raise illegal_argument(
+            f"Field [{source.spec.path}] of type [{source.spec.type}] is not supported for aggregation "
+            f"[{definition.kind}]"
+        )
+    if not isinstance(source.display.pattern, DateFormat):
+        dates = Display.of(None, None, None, dates=True)
+        source = replace(source, display=replace(dates, spec=source.spec, zone=source.display.zone))
+    return source
 
 
 def _rounding(calendar: str | None, fixed: str | None, zone: ZoneTable, offset: int) -> Rounding:

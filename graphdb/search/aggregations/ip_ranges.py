@@ -6,10 +6,10 @@ from ipaddress import IPv6Address
 import numpy as np
 
 from graphdb.search.aggregations.base import Aggregation, Answer
-from graphdb.search.aggregations.buckets import all_cells, bucket_lists
+from graphdb.search.aggregations.buckets import all_cells, bucket_lists, keyed_buckets
 from graphdb.search.aggregations.definition import Definition
 from graphdb.search.aggregations.options import Options
-from graphdb.search.aggregations.ranges import keyed_buckets, parse_ranges
+from graphdb.search.aggregations.ranges import parse_ranges
 from graphdb.search.aggregations.rows import Rows
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.sources import Source

@@ -6,10 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from graphdb.search.aggregations.auto_histogram import parse_auto_date_histogram
 from graphdb.search.aggregations.base import Aggregation, Common, Pipeline
 from graphdb.search.aggregations.cardinality import parse_cardinality
+from graphdb.search.aggregations.composite import parse_composite
 from graphdb.search.aggregations.definition import Definition
 from graphdb.search.aggregations.filters import parse_filter, parse_filters
+from graphdb.search.aggregations.geo_grids import parse_geo_grid
+from graphdb.search.aggregations.geo_metrics import parse_geo_bounds, parse_geo_centroid
 from graphdb.search.aggregations.histogram import parse_date_histogram, parse_histogram
 from graphdb.search.aggregations.ip_ranges import parse_ip_range
 from graphdb.search.aggregations.metrics import parse_metric, parse_weighted_avg
@@ -35,13 +39,19 @@ COUNT_MAX = 1_000  # of the aggregations of one level
 _NAME = re.compile(r"[^\[\]>]{1,1000}")
 
 KINDS: dict[str, Callable[[Definition], Aggregation]] = {
+    "auto_date_histogram": parse_auto_date_histogram,
     "avg": parse_metric,
     "cardinality": parse_cardinality,
+    "composite": parse_composite,
     "date_histogram": parse_date_histogram,
     "date_range": parse_date_range,
     "extended_stats": parse_metric,
     "filter": parse_filter,
     "filters": parse_filters,
+    "geo_bounds": parse_geo_bounds,
+    "geo_centroid": parse_geo_centroid,
+    "geohash_grid": parse_geo_grid,
+    "geotile_grid": parse_geo_grid,
     "global": parse_global,
     "histogram": parse_histogram,
     "ip_range": parse_ip_range,
@@ -93,7 +103,7 @@ def _one(name: str, definition: Any, context: QueryContext, depth: int) -> Aggre
     if not isinstance(definition, Mapping):
         raise parsing(f"Aggregation definition for [{name}] starts with a value, expected a [START_OBJECT].")
     parts = dict(definition)
-    meta = parts.pop("meta", None)
+    meta = _meta(name, parts)
     below = [parts.pop(key) for key in ("aggs", "aggregations") if key in parts]
     if len(below) > 1:
         raise parsing(f"Found two sub aggregation definitions under [{name}]")
@@ -123,6 +133,16 @@ def _one(name: str, definition: Any, context: QueryContext, depth: int) -> Aggre
             500,
         )
     return made
+
+
+def _meta(name: str, parts: dict[str, Any]) -> Mapping[str, Any] | None:
+    if "meta" not in parts:
+        return None
+    meta = parts.pop("meta")
+    if not isinstance(meta, Mapping):
+        found = "VALUE_NULL" if meta is None else "a value"
+        raise parsing(f"Expected [START_OBJECT] under [meta], but got a [{found}] in [{name}]")
+    return meta
 
 
 def _inside(kind: str, body: Any, context: QueryContext) -> QueryContext:

@@ -34,6 +34,13 @@ def value_at(answer: Answer, path: str) -> float | None:
     return number if isinstance(number, (int, float)) else None
 
 
+def in_bucket(bucket: Answer, path: str, zeros: bool = False) -> float | None:
+    """As value_at, but in a bucket without documents there is only their count. zeros: gaps are 0."""
+    empty = bucket.get("doc_count") == 0 and path != "_count"
+    value = None if empty else value_at(bucket, path)
+    return 0.0 if value is None and zeros else value
+
+
 @dataclass(frozen=True)
 class Sibling(Pipeline):
     """One number, or several, of the buckets of an aggregation beside it."""
@@ -42,9 +49,12 @@ class Sibling(Pipeline):
     meta: Meta
     path: str
     summary: Callable[[list[tuple[Any, float]]], Answer]
+    zeros: bool = False  # in the place of gaps
 
     def beside(self, answers: Answer) -> None:
         first, _, rest = self.path.partition(">")
+        if first not in answers and ">" not in self.path:
+            first, _, rest = self.path.partition(".")
         buckets = answers.get(first, {}).get("buckets")
         if buckets is None:
             raise SearchError(
@@ -52,7 +62,8 @@ class Sibling(Pipeline):
                 f"Validation Failed: 1: No aggregation found for path [{self.path}];",
             )
         keyed = buckets.items() if isinstance(buckets, dict) else ((None, bucket) for bucket in buckets)
-        found = [(_name(bucket, key), value_at(bucket, rest or "_count")) for key, bucket in keyed]
+        path = rest or "_count"
+        found = [(_name(bucket, key), in_bucket(bucket, path, self.zeros)) for key, bucket in keyed]
         summary = self.summary([(key, value) for key, value in found if value is not None])
         answers[self.name] = summary if self.meta is None else {"meta": self.meta, **summary}
 
@@ -98,6 +109,7 @@ class Running(Pipeline):
     meta: Meta
     path: str
     difference: bool
+    zeros: bool = False  # in the place of gaps
 
     def beside(self, answers: Answer) -> None:
         """Nothing: it works among buckets."""
@@ -105,7 +117,7 @@ class Running(Pipeline):
     def among(self, buckets: list[Answer]) -> list[Answer]:
         total, before = 0.0, None
         for bucket in buckets:
-            value = value_at(bucket, self.path)
+            value = in_bucket(bucket, self.path, self.zeros)
             if not self.difference:
                 total += value or 0.0
                 self._put(bucket, total)
@@ -127,6 +139,7 @@ class BucketSort(Pipeline):
     keys: tuple[tuple[str, bool], ...]  # path, descending
     start: int
     size: int | None
+    zeros: bool = False  # in the place of gaps
 
     def beside(self, answers: Answer) -> None:
         """Nothing: it works among buckets."""
@@ -140,24 +153,42 @@ class BucketSort(Pipeline):
         return buckets[self.start :][: self.size]
 
     def _value(self, bucket: Answer, path: str) -> Any:
-        return bucket.get("key") if path == "_key" else value_at(bucket, path)
+        return bucket.get("key") if path == "_key" else in_bucket(bucket, path, self.zeros)
 
 
-def _path(options: Options) -> str:
+def _path(options: Options) -> tuple[str, bool]:
+    """(`buckets_path`, whether gaps are 0)."""
     path = required(options.text("buckets_path"), "buckets_path")
-    options.ignore("gap_policy", "format", "unit")
+    zeros = _zeros(options)
+    options.ignore("format", "unit")
     options.done()
-    return path
+    return path, zeros
+
+
+def _zeros(options: Options) -> bool:
+    policy = options.text("gap_policy", "skip")
+    if policy not in ("skip", "insert_zeros", "keep_values"):
+        known = "accepted values: [insert_zeros, skip]"
+        raise illegal_argument(f"Invalid gap policy: [{str(policy)[:100]}], {known}")
+    return policy == "insert_zeros"
 
 
 def _sibling(
     summary: Callable[[list[tuple[Any, float]]], Answer],
 ) -> Callable[[str, Meta, Options], Pipeline]:
-    return lambda name, meta, options: Sibling(name, meta, _path(options), summary)
+    def made(name: str, meta: Meta, options: Options) -> Pipeline:
+        path, zeros = _path(options)
+        return Sibling(name, meta, path, summary, zeros)
+
+    return made
 
 
 def _running(difference: bool) -> Callable[[str, Meta, Options], Pipeline]:
-    return lambda name, meta, options: Running(name, meta, _path(options), difference)
+    def made(name: str, meta: Meta, options: Options) -> Pipeline:
+        path, zeros = _path(options)
+        return Running(name, meta, path, difference, zeros)
+
+    return made
 
 
 def _bucket_sort(name: str, meta: Meta, options: Options) -> Pipeline:
@@ -170,13 +201,13 @@ def _bucket_sort(name: str, meta: Meta, options: Options) -> Pipeline:
         ((path, how),) = entry.items()
         keys.append((path, (how.get("order") if isinstance(how, Mapping) else how) == "desc"))
     start, size = options.integer("from", 0, 0), options.integer("size", -1)
-    options.ignore("gap_policy")
+    zeros = _zeros(options)
     options.done()
     if not keys and size < 0 and not start:
         raise illegal_argument(
             f"[{name}] is configured to perform nothing. Please set either of [sort, size, from]"
         )
-    return BucketSort(name, meta, tuple(keys), start, None if size < 0 else size)
+    return BucketSort(name, meta, tuple(keys), start, None if size < 0 else size, zeros)
 
 
 PIPELINES: dict[str, Callable[[str, Meta, Options], Pipeline]] = {

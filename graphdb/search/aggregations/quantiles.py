@@ -11,7 +11,7 @@ import numpy as np
 
 from graphdb.search.aggregations.base import Aggregation, Answer
 from graphdb.search.aggregations.definition import Definition
-from graphdb.search.aggregations.options import required
+from graphdb.search.aggregations.options import Options, required
 from graphdb.search.aggregations.rows import Rows
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.sources import NUMERIC, Source
@@ -109,7 +109,8 @@ def parse_percentiles(definition: Definition) -> Aggregation:
     """percentiles (`percents`) and percentile_ranks (`values`)."""
     options, ranks = definition.options, definition.kind == "percentile_ranks"
     key = "values" if ranks else "percents"
-    given = required(options.take(key), key) if ranks else options.take(key, list(_DEFAULT))
+    given = options.take(key) if ranks or key in options else list(_DEFAULT)
+    given = required(given, key)
     if not isinstance(given, list) or not given or len(given) > _COUNT_MAX:
         raise illegal_argument(f"[{key}] must not be empty: [{definition.name}]")
     try:
@@ -119,10 +120,22 @@ def parse_percentiles(definition: Definition) -> Aggregation:
     if not ranks and not all(0 <= point <= 100 for point in points):
         raise illegal_argument(f"percent must be in [0,100], got [{points}]: [{definition.name}]")
     keyed = options.flag("keyed", True)
-    options.ignore("tdigest", "hdr")
+    _check_digests(options)
     source = Source.parse(definition, NUMERIC)
     options.done()
     return Quantiles(definition.common, source, points, ranks, keyed)
+
+
+def _check_digests(options: Options) -> None:
+    """The answer is exact, whatever they ask for; but what they say must make sense."""
+    if "tdigest" in options:
+        compression = Options("tdigest", options.take("tdigest", {})).number("compression", 100.0)
+        if compression is not None and not compression >= 0:
+            raise illegal_argument(f"[compression] must be greater than or equal to 0. Found [{compression}]")
+    if "hdr" in options:
+        digits = Options("hdr", options.take("hdr", {})).integer("number_of_significant_value_digits", 3)
+        if not 0 <= digits <= 5:
+            raise illegal_argument("[numberOfSignificantValueDigits] must be between 0 and 5")
 
 
 @dataclass(frozen=True)

@@ -7,26 +7,31 @@ from typing import Any
 import numpy as np
 
 from graphdb.search.aggregations.base import Aggregation, Answer
-from graphdb.search.aggregations.buckets import all_cells, bucket_lists
+from graphdb.search.aggregations.buckets import all_cells, bucket_lists, keyed_buckets
 from graphdb.search.aggregations.definition import Definition
-from graphdb.search.aggregations.display import Display
+from graphdb.search.aggregations.display import Display, number_text
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.rows import Rows
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.sources import NUMERIC, Source
 from graphdb.search.errors import illegal_argument
+from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.date_formats import DateFormat
 from graphdb.search.mapping.date_math import date_math
+from graphdb.search.mapping.numbers import rounder
 from graphdb.search.segment import Bools
 
-__all__ = ["Range", "Ranges", "keyed_buckets", "parse_date_range", "parse_range", "parse_ranges"]
+__all__ = ["Range", "Ranges", "parse_date_range", "parse_range", "parse_ranges"]
 
 RANGES_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """[low, high), either end None where it is open. head is what its bucket shows beside the count."""
+    """[low, high), either end None where it is open, in the precision of the field.
+
+    head is what its bucket shows beside the count.
+    """
 
     low: float | None
     high: float | None
@@ -77,18 +82,16 @@ def _any(rows: "np.typing.NDArray[np.int64]", size: int) -> Bools:
     return mask
 
 
-def keyed_buckets(buckets: list[Answer]) -> dict[str, Answer]:
-    """`keyed`: an object by the buckets' keys, which they then lack themselves."""
-    return {bucket.pop("key"): bucket for bucket in buckets}
-
-
 def parse_range(definition: Definition) -> Aggregation:
-    """range, over numbers."""
+    """range, over numbers, dates among them: a text is in the format of the request or the field."""
     source = Source.parse(definition, NUMERIC)
+    pattern = source.display.pattern
 
     def read(end: Any) -> float:
         if isinstance(end, (bool, list, dict)):
             raise definition.options.unreadable("ranges")
+        if isinstance(end, str) and isinstance(pattern, DateFormat):
+            return _instant(end, source, pattern, definition)
         try:
             return float(end)
         except (TypeError, ValueError) as error:
@@ -98,7 +101,9 @@ def parse_range(definition: Definition) -> Aggregation:
 
 
 def parse_date_range(definition: Definition) -> Aggregation:
-    """date_range: ends are dates, date math among them, in the format of the request or the field."""
+    """date_range: ends are dates, date math among them, in the format of the request or the field. A number
+    is read as the text that it is written as.
+    """
     source = Source.parse(definition, NUMERIC)
     pattern = source.display.pattern
     if not isinstance(pattern, DateFormat):
@@ -107,11 +112,14 @@ def parse_date_range(definition: Definition) -> Aggregation:
     assert isinstance(pattern, DateFormat)
 
     def read(end: Any) -> float:
-        if isinstance(end, (int, float)) and not isinstance(end, bool):
-            return float(end)
-        return float(date_math(str(end), pattern, definition.context.now_ms, zone=source.display.zone))
+        text = str(int(end)) if isinstance(end, float) and np.isfinite(end) else str(end)
+        return _instant(text, source, pattern, definition)
 
     return _parsed(definition, source, read, source.text)
+
+
+def _instant(text: str, source: Source, pattern: DateFormat, definition: Definition) -> float:
+    return float(date_math(text, pattern, definition.context.now_ms, zone=source.display.zone))
 
 
 def _parsed(
@@ -130,7 +138,7 @@ def _parsed(
         ends = [body.take(side) for side in ("from", "to")]
         body.done()
         low, high = (None if end is None else read(end) for end in ends)
-        found.append(_range(low, high, key, text or source.text))
+        found.append(_range(low, high, key, text or source.text, source.spec))
     return Ranges(
         definition.common, source, tuple(sorted(found, key=lambda one: one.place)), keyed, definition.kind
     )
@@ -147,7 +155,11 @@ def parse_ranges(definition: Definition) -> list[Options]:
 
 
 def _range(
-    low: float | None, high: float | None, key: str | None, text: Callable[[float], str | None]
+    low: float | None,
+    high: float | None,
+    key: str | None,
+    text: Callable[[float], str | None],
+    spec: FieldSpec | None,
 ) -> Range:
     head: Answer = {}
     names = []
@@ -157,5 +169,13 @@ def _range(
             head[side] = end
         if shown is not None:
             head[f"{side}_as_string"] = shown
-        names.append("*" if end is None else shown or str(end))
+        names.append("*" if end is None else shown or number_text(end))
+    low, high = (None if end is None else _rounded(end, spec) for end in (low, high))
     return Range(low, high, "-".join(names) if key is None else key, head)
+
+
+def _rounded(end: float, spec: FieldSpec | None) -> float:
+    """An end as the field would keep it: 0.04 is not greater than the float 0.04."""
+    if spec is None or spec.storage is not Storage.FLOATS:
+        return end
+    return rounder(spec.type, spec.options.get("scaling_factor") or 1.0)(end)

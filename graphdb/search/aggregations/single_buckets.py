@@ -50,14 +50,17 @@ def parse_missing(definition: Definition) -> Aggregation:
 
 @dataclass(frozen=True)
 class Global(SingleBucket):
-    """All documents of the index, whatever the query."""
+    """All documents that the request's names show, whatever the query."""
 
     @property
     def typed(self) -> str:
         return "global"
 
     def narrowed(self, scope: Scope, rows: Rows) -> Rows:
-        docs = np.flatnonzero(scope.live() & scope.columns.at_path(None))
+        mask = scope.live() & scope.columns.at_path(None)
+        if scope.visible is not None:
+            mask &= scope.matching(scope.visible)
+        docs = np.flatnonzero(mask)
         return Rows(docs, np.zeros(len(docs), np.int64), rows.count)
 
 

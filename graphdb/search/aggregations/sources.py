@@ -14,6 +14,7 @@ from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.vocabulary import NumberVocabulary, TermVocabulary, Vocabulary
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.mapping.date_formats import DEFAULT_FORMAT
 from graphdb.search.mapping.values import term_of
 from graphdb.search.query import QueryContext
 from graphdb.search.segment import Longs
@@ -23,10 +24,21 @@ __all__ = ["COMPARABLE", "NUMERIC", "Source", "aggregatable", "json_number"]
 NUMERIC = frozenset({Storage.INTS, Storage.FLOATS})
 COMPARABLE = frozenset({Storage.INTS, Storage.FLOATS, Storage.TERMS})
 
+_VALUE_TYPES = {
+    "string": ("keyword", Storage.TERMS),
+    "boolean": ("boolean", Storage.INTS),
+    "date": ("date", Storage.INTS),
+    "ip": ("ip", Storage.TERMS),
+    **dict.fromkeys(("byte", "short", "integer", "long"), ("long", Storage.INTS)),
+    **dict.fromkeys(("float", "double", "number", "numeric"), ("double", Storage.FLOATS)),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """spec is None where no such field is mapped: then there are no values but those of `missing`."""
+    """spec is None where no such field is mapped: then there are no values but those of `missing`, and
+    display knows them by `value_type`.
+    """
 
     spec: FieldSpec | None
     display: Display
@@ -40,15 +52,16 @@ class Source:
             raise illegal_argument("script aggregations are not supported: name a [field] instead")
         path = required(options.text("field"), "field, script")
         missing, shape, zone = options.take("missing"), options.text("format"), options.text("time_zone")
-        options.ignore("value_type")
+        value_type = options.text("value_type")
         spec = aggregatable(definition.context, path)
         if spec is not None and accepts is not None and spec.storage not in accepts:
             raise illegal_argument(
                 f"Field [{path}] of type [{spec.type}] is not supported for aggregation [{definition.kind}]"
             )
-        if missing is not None and spec is not None:
-            missing = term_of(spec, missing)
-        return Source(spec, Display.of(spec, shape, zone), missing)
+        shown = spec if spec is not None or value_type is None else _unmapped(path, value_type)
+        if missing is not None and shown is not None:
+            missing = term_of(shown, missing)
+        return Source(spec, Display.of(shown, shape, zone), missing)
 
     def numbers(self, scope: Scope, docs: Longs) -> tuple[Longs, Numbers]:
         """(rows, values): the numbers of these documents, those of `missing` among them."""
@@ -143,6 +156,15 @@ def aggregatable(context: QueryContext, path: str) -> FieldSpec | None:
             f"[{spec.type}]. Use doc values instead."
         )
     return spec
+
+
+def _unmapped(path: str, value_type: str) -> FieldSpec:
+    """What `value_type` says of a field that is not mapped."""
+    found = _VALUE_TYPES.get(value_type.lower())
+    if found is None:
+        raise illegal_argument(f"Unknown value type [{value_type[:100]}]")
+    name, storage = found
+    return FieldSpec(path, name, storage, options={"format": DEFAULT_FORMAT} if name == "date" else {})
 
 
 def json_number(number: float) -> float | str:

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from graphdb.search.analysis.case import java_lower
 from graphdb.search.analysis.char_filters import CharFilter
+from graphdb.search.analysis.plain_words import has_long_run
 from graphdb.search.analysis.token import (
     KeywordMarker,
     StreamFilter,
@@ -13,6 +15,7 @@ from graphdb.search.analysis.token import (
     TokenFilter,
     Tokenizer,
 )
+from graphdb.search.analysis.word_breaks import StandardTokenizer
 
 __all__ = ["Analyzer", "Normalizer"]
 
@@ -62,6 +65,16 @@ class Analyzer:
         self._tokenizer, self._filters, self._char_filters = tokenizer, filters, char_filters
         self._by_term = tokenizer.consecutive and not any(isinstance(step, StreamFilter) for step in filters)
         self._cache = _TermCache(filters)
+        changes = [step.change if isinstance(step, TermFilter) else None for step in filters]
+        is_plain = not char_filters and changes == [java_lower]
+        self._plain_run_max = 0
+        if is_plain and isinstance(tokenizer, StandardTokenizer):
+            self._plain_run_max = tokenizer.length_max
+
+    def is_plain(self, text: str) -> bool:
+        """Whether the tokens are what `plain_words.cut_all` makes of the text."""
+        length_max = self._plain_run_max
+        return length_max > 0 and text.isascii() and not has_long_run(text, length_max)
 
     def tokens(self, text: str) -> tuple[list[str], list[int]]:
         """Terms and their positions, ascending from 0; a filter that drops a term leaves a hole."""

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import regex
 
 from graphdb.search.errors import illegal_argument
 
-__all__ = ["JavaPattern", "java_replacement"]
+__all__ = ["JavaPattern", "java_replacement", "time_limit"]
 
 _PATTERN_LENGTH_MAX = 1000
 _REPETITIONS_MAX = 100_000  # compiling may unroll them
@@ -25,6 +27,21 @@ _FLAGS = {
 }
 _REPEAT = re.compile(r"(\)?)\{(\d{0,9}),?(\d{0,9})\}")
 _REFERENCE = re.compile(r"\\(.)|\$(\d)|\$\{(\w+)\}|([^\\$]+)", re.DOTALL)
+
+
+_limit_s: ContextVar[float | None] = ContextVar("limit_s", default=_TIMEOUT_S)
+
+
+@contextmanager
+def time_limit(limit_s: float | None) -> Iterator[None]:
+    """How long each match may take within this block; None: as long as it takes, for what one node has
+    matched in time every other must match too.
+    """
+    token = _limit_s.set(limit_s)
+    try:
+        yield
+    finally:
+        _limit_s.reset(token)
 
 
 class JavaPattern:
@@ -55,20 +72,20 @@ class JavaPattern:
     def finditer(self, text: str) -> Iterator["regex.Match[str]"]:
         """Illegal argument where matching takes longer than it may."""
         try:
-            yield from self._pattern.finditer(text, timeout=_TIMEOUT_S)
+            yield from self._pattern.finditer(text, timeout=_limit_s.get())
         except TimeoutError:
             raise illegal_argument(f"pattern [{self._pattern.pattern}] takes too long") from None
 
     def matches(self, text: str) -> bool:
         """The whole text."""
         try:
-            return self._pattern.fullmatch(text, timeout=_TIMEOUT_S) is not None
+            return self._pattern.fullmatch(text, timeout=_limit_s.get()) is not None
         except TimeoutError:
             raise illegal_argument(f"pattern [{self._pattern.pattern}] takes too long") from None
 
     def replace(self, text: str, replacement: Callable[["regex.Match[str]"], str], all_matches: bool) -> str:
         try:
-            return self._pattern.sub(replacement, text, 0 if all_matches else 1, timeout=_TIMEOUT_S)
+            return self._pattern.sub(replacement, text, 0 if all_matches else 1, timeout=_limit_s.get())
         except TimeoutError:
             raise illegal_argument(f"pattern [{self._pattern.pattern}] takes too long") from None
 

@@ -1,7 +1,7 @@
 """Synonyms in Solr's format, of one word or several, laid over the tokens or woven into a graph."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from graphdb.search.analysis.grams import Stream
@@ -113,56 +113,55 @@ def flat_synonyms(synonyms: SynonymMap) -> Stream:
     """Words of a synonym take the positions of the words that it stands for, and those after."""
 
     def lay(tokens: list[Token]) -> list[Token]:
-        result: list[Token] = []
-        shift = at = 0  # positions that have closed up so far
-        while at < len(tokens):
-            found = synonyms.longest(tokens, at)
-            if found is None:
-                result.append(_moved(tokens[at], shift))
-                at += 1
-                continue
-            length, entry = found
-            given = [_moved(token, shift) for token in tokens[at : at + length]]
-            result += given if entry.keep else []
-            result += _overlaid(given, entry.outputs)
-            if not entry.keep:
-                shift -= max(0, length - max(map(len, entry.outputs)))
-            at += length
-        return sorted(result, key=lambda token: token.position)
+        return sorted(_replaced(tokens, synonyms, _overlaid), key=lambda token: token.position)
 
     return lay
-
-
-def _overlaid(given: list[Token], outputs: Iterable[Phrase]) -> list[Token]:
-    """Each word beside the given one at its place; those beyond have the offsets of the last."""
-    return [
-        _synonym(word, given[min(number, len(given) - 1)], given[0].position + number)
-        for output in outputs
-        for number, word in enumerate(output)
-    ]
 
 
 def graph_synonyms(synonyms: SynonymMap) -> Stream:
     """Each synonym is a path of its own beside the words that it stands for."""
 
     def weave(tokens: list[Token]) -> list[Token]:
-        result: list[Token] = []
-        shift = at = 0  # positions that have opened up so far
-        while at < len(tokens):
-            found = synonyms.longest(tokens, at)
-            if found is None:
-                result.append(_moved(tokens[at], shift))
-                at += 1
-                continue
-            length, entry = found
-            given = [_moved(token, shift) for token in tokens[at : at + length]]
-            woven, span = _woven(given, entry)
-            result += woven
-            shift += span - length
-            at += length
-        return result
+        return _replaced(tokens, synonyms, _woven)
 
     return weave
+
+
+def _replaced(
+    tokens: list[Token],
+    synonyms: SynonymMap,
+    stand_in: Callable[[list[Token], _Entry], tuple[list[Token], int]],
+) -> list[Token]:
+    """Tokens with each phrase replaced; stand_in says by what, and how many positions that spans."""
+    result: list[Token] = []
+    shift = at = 0  # positions that have opened up so far
+    while at < len(tokens):
+        found = synonyms.longest(tokens, at)
+        if found is None:
+            result.append(_moved(tokens[at], shift))
+            at += 1
+            continue
+        length, entry = found
+        laid, span = stand_in([_moved(token, shift) for token in tokens[at : at + length]], entry)
+        result += laid
+        shift += span - length
+        at += length
+    return result
+
+
+def _overlaid(given: list[Token], entry: _Entry) -> tuple[list[Token], int]:
+    """Each word beside the given one at its place, and how many positions they span, no more than there were.
+
+    Words beyond the last given one have its offsets.
+    """
+    laid = [
+        _synonym(word, given[min(number, len(given) - 1)], given[0].position + number)
+        for output in entry.outputs
+        for number, word in enumerate(output)
+    ]
+    if entry.keep:
+        return given + laid, len(given)
+    return laid, min(len(given), max(map(len, entry.outputs)))
 
 
 def _woven(given: list[Token], entry: _Entry) -> tuple[list[Token], int]:

@@ -88,7 +88,7 @@ class StandardTokenizer:
     consecutive = True
 
     def __init__(self, max_token_length: int = _TOKEN_LENGTH_MAX) -> None:
-        self._length_max = max_token_length
+        self.length_max = max_token_length
         # A pattern sees no more at a time, so that a long run is not read again from each cut in it.
         self._window = 4 * max_token_length + 1024
 
@@ -98,7 +98,7 @@ class StandardTokenizer:
         terms: list[str] = _ASCII.findall(text)
         if "_" in text:
             terms = [term for term in terms if term.strip("_")]
-        if len(text) > self._length_max and any(len(term) > self._length_max for term in terms):
+        if len(text) > self.length_max and any(len(term) > self.length_max for term in terms):
             return [text[start:end] for start, end, _ in self._spans(text, text.translate(_CLASSES))]
         return terms
 
@@ -124,7 +124,7 @@ class StandardTokenizer:
             start, end = found.span()
             if start > last_start:
                 return start
-            if end - start > self._length_max // 2 and utf16_length(text, start, end) > self._length_max:
+            if end - start > self.length_max // 2 and utf16_length(text, start, end) > self.length_max:
                 found = _NEXT.match(classes, start, self._cut(text, start)) or found
             longest, group = _longest(classes, found)
             spans.append((start, longest, group))
@@ -135,11 +135,11 @@ class StandardTokenizer:
     def _cut(self, text: str, start: int) -> int:
         """Where the longest token that may begin at start has to end; one character always fits."""
         units = 0
-        for end in range(start, min(start + self._length_max, len(text))):
+        for end in range(start, min(start + self.length_max, len(text))):
             units += 2 if text[end] > "\uffff" else 1
-            if units > self._length_max:
+            if units > self.length_max:
                 return max(end, start + 1)
-        return min(start + self._length_max, len(text))
+        return min(start + self.length_max, len(text))
 
 
 def utf16_length(text: str, start: int, end: int) -> int:

@@ -22,6 +22,8 @@ class Analyzer(Protocol):
     @property
     def position_gap(self) -> int: ...
     def tokens(self, text: str, /) -> tuple[list[str], list[int]]: ...
+    def is_plain(self, text: str, /) -> bool:
+        """Whether the tokens are those of an `UncutText`."""
 
 
 class Normalizer(Protocol):
@@ -43,6 +45,7 @@ class FieldNode:
     column: str | None
     read: Read
     tokens: Tokens | None = None  # of text
+    is_plain: Callable[[str], bool] = lambda _: False  # its tokens are those of an `UncutText`
     gap: int = 0  # positions between two values of text
     ignore_above: int | None = None
     fields: tuple["FieldNode", ...] = ()
@@ -176,6 +179,7 @@ class _Build:
             analyzer = self._analyzers.analyzer(spec.analyzer)
             gap = spec.options.get("position_increment_gap")
             node.tokens, node.gap = analyzer.tokens, analyzer.position_gap if gap is None else gap
+            node.is_plain = analyzer.is_plain
         subs = []
         for name, given in definition.get("fields", {}).items():
             sub = self._field(given, f"{path}.{name}", nested)

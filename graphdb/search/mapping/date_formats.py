@@ -75,16 +75,15 @@ class _OptionalTime:
     with a fast path of its own.
     """
 
-    def __init__(self, lenient: bool, nanos: bool = False) -> None:
+    def __init__(self, lenient: bool) -> None:
         year, two = (r"[+-]?\d{1,9}", r"\d{1,2}") if lenient else (r"\d{4}|[+-]\d{5,9}|-\d{4}", r"\d\d")
         self._regex = re.compile(
             rf"({year})(?:-({two})(?:-({two})(?:T(?:({two})(?::({two})(?::({two})(?:[.,](\d{{1,9}}))?)?)?)?"
             rf"(Z|[+-]\d\d(?::?\d\d(?::?\d\d)?)?|[A-Z][A-Za-z_]+(?:/[A-Za-z_+\-0-9]+)*)?)?)?)?",
             re.ASCII,
         )
-        self._print = DatePattern(
-            "uuuu-MM-dd'T'HH:mm:ss.SSSSSSSSSXXX" if nanos else "uuuu-MM-dd'T'HH:mm:ss.SSSXXX"
-        )
+        # The format of nanoseconds writes three digits too where the others are zeros.
+        self._print = DatePattern("uuuu-MM-dd'T'HH:mm:ss.SSSXXX")
 
     def parse(self, text: str, round_up: bool, zone: tzinfo) -> int | None:
         match = self._regex.fullmatch(text)
@@ -170,6 +169,10 @@ class DateFormat:
             SearchError("date_time_parse_exception", why),
         )
 
+    def means(self, text: str, ms: int, zone: tzinfo = UTC) -> bool:
+        """Whether text is read as this very instant."""
+        return any(alternative.parse(text, False, zone) == ms for alternative in self._alternatives)
+
     def reads(self, text: str) -> bool:
         """Whether text is a date in this format."""
         return any(alternative.parse(text, False, UTC) is not None for alternative in self._alternatives)
@@ -193,7 +196,7 @@ def _alternative(name: str) -> _Alternative:
         "iso8601",
         "strict_date_optional_time_nanos",
     ):
-        return _OptionalTime(lenient=name == "date_optional_time", nanos=name.endswith("nanos"))
+        return _OptionalTime(lenient=name == "date_optional_time")
     if name in ("epoch_millis", "epoch_second"):
         return _Epoch(1 if name == "epoch_millis" else 1000)
     plain = name.removeprefix("strict_")

@@ -70,7 +70,7 @@ def _properties(value: Any, path: str = "", depth: int = 1) -> dict[str, Definit
 def _parts(name: str) -> list[str]:
     parts = name.split(".")
     if not name.strip():
-        raise mapper_parsing("field name cannot be an empty string")
+        raise illegal_argument("field name cannot be an empty string")
     if len(parts) > DEPTH_MAX or not all(part.strip() for part in parts):
         raise mapper_parsing(f"field name cannot contain only the whitespace or empty parts: [{name[:200]}]")
     return parts

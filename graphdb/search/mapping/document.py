@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_argument
-from graphdb.search.fields import ParsedDocument, TextTokens
+from graphdb.search.fields import ParsedDocument, TextTokens, UncutText
 from graphdb.search.mapping.compiled import AliasNode, Compiled, FieldNode, Node, ObjectNode
 from graphdb.search.mapping.limits import MappingLimits
 from graphdb.search.mapping.points import points_of
@@ -101,7 +101,8 @@ class _Reading:
 
     def _absorb(self, child: ParsedDocument, out: ParsedDocument) -> None:
         """include_in_parent and include_in_root: the fields once more, outside."""
-        for path, tokens in child.texts.items():
+        cut = {path: text.tokens() for path, text in child.uncut.items()}
+        for path, tokens in (child.texts | cut).items():
             node = self._mapping.nodes[path]
             assert isinstance(node, FieldNode)
             first = tokens.positions[0] if tokens.positions else 0
@@ -158,6 +159,9 @@ class _Reading:
         if stored is None or node.column is None:
             return
         if node.tokens is not None:
+            if path not in out.texts and path not in out.uncut and node.is_plain(stored):
+                out.uncut[path] = UncutText(stored, node.tokens)
+                return
             terms, positions = node.tokens(stored)
             _append(out, path, terms, positions, _length(positions), node.gap)
             return
@@ -260,6 +264,8 @@ def _append(
     out: ParsedDocument, path: str, terms: list[str], positions: list[int], length: int, gap: int
 ) -> None:
     """Add one value's tokens after those that are there."""
+    if path in out.uncut:
+        out.texts[path] = out.uncut.pop(path).tokens()
     there = out.texts.get(path)
     if there is None:
         out.texts[path] = TextTokens(terms, positions, length)

@@ -95,8 +95,10 @@ class _Walk:
 
     def _field(self, definition: Definition, new: Definition, name: str, value: Any) -> None:
         """What a field that is known may still need: its dimensions, and the targets of copy_to."""
-        if definition["type"] == "dense_vector" and "dims" not in definition and isinstance(value, list):
-            new["properties"][name] = definition | {"dims": len(value)}
+        if definition["type"] == "dense_vector" and "dims" not in definition:
+            dims = _dimensions(value)
+            if dims:
+                new["properties"][name] = definition | {"dims": dims}
         if not self._copying:
             self._copying = True
             self._copies(definition.get("copy_to", ()), value)
@@ -160,6 +162,13 @@ def _single(name: str, mapping: Definition) -> Definition:
     """A template's mapping of one field in normal form."""
     body: Definition = normalised({"properties": {name: mapping}})["properties"][name]
     return body
+
+
+def _dimensions(value: Any) -> int:
+    """Those of a vector of numbers, or of bytes in hexadecimal digits."""
+    if isinstance(value, list):
+        return len(value)
+    return len(value) // 2 if isinstance(value, str) else 0
 
 
 def _is_vector(value: Any) -> bool:

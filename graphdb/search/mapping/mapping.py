@@ -45,6 +45,10 @@ class Mapping:
         """With an update (PUT _mapping) put in. Errors: as of `of`, illegal_argument_exception."""
         return self._with(_read(body))
 
+    def limited(self, limits: MappingLimits) -> "Mapping":
+        """The same under other limits. Errors: illegal_argument_exception where it is past them already."""
+        return Mapping(self._definition, self._analyzers, limits)
+
     def field(self, path: str) -> FieldSpec | None:
         """A field or an object; of an alias what it stands for; a flattened field's key is a field, too."""
         specs = self._compiled.specs

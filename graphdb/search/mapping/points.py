@@ -6,7 +6,7 @@ from typing import Any
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.numbers import parse_number
 
-__all__ = ["point_of", "points_of"]
+__all__ = ["geohash_cell", "point_of", "points_of"]
 
 Point = tuple[float, float]
 """Latitude and longitude in degrees."""
@@ -104,7 +104,15 @@ def _coordinate(value: Any, name: str) -> float:
 
 
 def _from_geohash(text: str) -> Point:
-    """The middle of the cell; each digit halves it five times, longitude first."""
+    south_west, north_east = geohash_cell(text)
+    return (south_west[0] + north_east[0]) / 2, (south_west[1] + north_east[1]) / 2
+
+
+def geohash_cell(text: str) -> tuple[Point, Point]:
+    """The corners of a cell, south-west and north-east; each digit halves it five times, longitude first.
+
+    Errors: parse_exception.
+    """
     if not 1 <= len(text) <= _GEOHASH_LENGTH_MAX:
         raise _parse_error(f"unsupported geohash [{text[:50]}]")
     low, high = [-180.0, -90.0], [180.0, 90.0]
@@ -116,7 +124,7 @@ def _from_geohash(text: str) -> Point:
             axis = (at * 5 + bit) % 2
             middle = (low[axis] + high[axis]) / 2
             (low if digit >> (4 - bit) & 1 else high)[axis] = middle
-    return (low[1] + high[1]) / 2, (low[0] + high[0]) / 2
+    return (low[1], low[0]), (high[1], high[0])
 
 
 def _parse_error(reason: str) -> SearchError:

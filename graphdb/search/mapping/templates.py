@@ -62,8 +62,6 @@ def _check(name: str, template: Any) -> None:
         raise mapper_parsing(f"Dynamic template [{name[:100]}] must be an object")
     if unknown := set(template) - _MEMBERS:
         raise mapper_parsing(f"Illegal dynamic template parameter: [{min(unknown)[:100]}]")
-    if not any(key in template for key in _CRITERIA):
-        raise mapper_parsing(f"template [{name[:100]}] must have match, path_match or match_mapping_type set")
     if not isinstance(template.get("mapping", template.get("runtime")), dict):
         raise mapper_parsing(f"template [{name[:100]}] must have either mapping or runtime set")
     for key in ("match_mapping_type", "unmatch_mapping_type"):
@@ -108,7 +106,8 @@ def _fits(template: Mapping[str, Any], name: str, path: str, match_type: str) ->
     checks = (("match", name, regex), ("path_match", path, False))
     types = _listed(template, "match_mapping_type")
     return (
-        all(key not in template or _any(template, key, text, as_regex) for key, text, as_regex in checks)
+        any(key in template for key in _CRITERIA)
+        and all(key not in template or _any(template, key, text, as_regex) for key, text, as_regex in checks)
         and not _any(template, "unmatch", name, regex)
         and not _any(template, "path_unmatch", path, False)
         and (not types or "*" in types or match_type in types)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from graphdb.search.errors import illegal_argument
 
-__all__ = ["DIMS_MAX", "SIMILARITIES", "VECTOR_INDEX_TYPES", "vector_of"]
+__all__ = ["DIMS_MAX", "SIMILARITIES", "VECTOR_INDEX_TYPES", "from_hex", "vector_of"]
 
 DIMS_MAX = 4096
 SIMILARITIES = ("cosine", "dot_product", "l2_norm", "max_inner_product")
@@ -25,6 +25,8 @@ def vector_of(
 
     Errors: illegal_argument_exception; document is what the text calls the document.
     """
+    if isinstance(value, str) and element_type == "byte":
+        value = from_hex(value)
     if not isinstance(value, list):
         raise illegal_argument(
             f"Failed to parse object: expecting token of type [START_ARRAY] but found [{_token(value)}]"
@@ -34,14 +36,31 @@ def vector_of(
             f"The [dense_vector] field [{name}] in doc [{document}] has a different number of dimensions "
             f"[{len(value)}] than defined in the mapping [{dims}]"
         )
-    if any(isinstance(item, bool) or not isinstance(item, int | float) for item in value):
+    if not {int, float}.issuperset(map(type, value)):
         raise illegal_argument("Failed to parse object: expecting token of type [VALUE_NUMBER]")
     with np.errstate(over="ignore"):
-        vector = np.array([min(max(item, -1e308), 1e308) for item in value]).astype(np.float32)
+        vector = _numbers(value).astype(np.float32)
     _check_elements(vector, element_type)
     if similarity is not None:
         _check_length(vector, similarity, element_type)
     return vector
+
+
+def from_hex(text: str) -> list[int]:
+    """Signed bytes, two hexadecimal digits each. Errors: illegal_argument_exception."""
+    try:
+        return [byte - 256 if byte > 127 else byte for byte in bytes.fromhex(text)]
+    except ValueError:
+        raise illegal_argument(
+            f"Failed to decode [{text[:100]}]: a vector that is a text must be hexadecimal bytes"
+        ) from None
+
+
+def _numbers(value: list[float]) -> NDArray[np.float64]:
+    try:
+        return np.array(value, np.float64)
+    except OverflowError:  # an integer of more than 1,024 bits
+        return np.array([min(max(item, -1e308), 1e308) for item in value])
 
 
 def _token(value: Any) -> str:

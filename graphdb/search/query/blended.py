@@ -8,17 +8,15 @@ Source: Elasticsearch's BlendedTermQuery.
 from dataclasses import dataclass
 
 from graphdb.search.query.compound import DisMaxQuery
-from graphdb.search.query.explanation import Explanation
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.term_queries import TermQuery
-from graphdb.search.query.tree import Matches, Query
-from graphdb.search.segment import Bools, Leaf
+from graphdb.search.query.tree import Query, RewrittenQuery
 
 __all__ = ["BlendedQuery"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlendedQuery(Query):
+class BlendedQuery(RewrittenQuery):
     """The best field's score and tie_breaker of the others'. fields are (path, boost)."""
 
     fields: tuple[tuple[str, float], ...]
@@ -49,15 +47,6 @@ class BlendedQuery(Query):
             for path, boost in self.fields
         )
         return DisMaxQuery(queries=terms, tie_breaker=self.tie_breaker) if len(terms) > 1 else terms[0]
-
-    def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
-        return self.rewritten(searcher).matches(leaf, searcher, boost * self.boost)
-
-    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
-        return self.rewritten(searcher).mask(leaf, searcher)
-
-    def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
-        return self.rewritten(searcher).explain(leaf, doc, searcher, boost * self.boost)
 
     def text(self) -> str:
         terms = [f"{path}:{self.term}" + (f"^{boost}" if boost != 1 else "") for path, boost in self.fields]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from graphdb.search.deadline import checkpoint
 from graphdb.search.query.clause import Clause
 from graphdb.search.query.context import QueryContext
 from graphdb.search.query.explanation import Explanation, explained, no_match
@@ -39,6 +40,8 @@ class BoolQuery(Query):
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
         boost *= self.boost
         mask = self._filtered(leaf, searcher)
+        if not self.must and not self.should:
+            return Matches(mask if self.needed == 0 else np.zeros_like(mask), None, 0.0)
         scores = np.zeros(leaf.segment.size, dtype=np.float32)
         if self.must:
             found, sums = self._sum(self.must, len(self.must), leaf, searcher, boost)
@@ -53,8 +56,10 @@ class BoolQuery(Query):
     def _filtered(self, leaf: Leaf, searcher: Searcher) -> Bools:
         mask = np.ones(leaf.segment.size, dtype=np.bool_)
         for query in self.filter:
+            checkpoint()
             mask &= query.mask(leaf, searcher)
         for query in self.must_not:
+            checkpoint()
             mask &= ~query.mask(leaf, searcher)
         return mask
 
@@ -66,6 +71,7 @@ class BoolQuery(Query):
         sums = np.zeros(leaf.segment.size, dtype=np.float64)
         counts = np.zeros(leaf.segment.size, dtype=np.int32)
         for query in queries:
+            checkpoint()
             query.accumulate(leaf, searcher, boost, sums, counts)
         return counts >= needed, sums.astype(np.float32)
 

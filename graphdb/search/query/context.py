@@ -6,7 +6,7 @@ from typing import Any
 
 from graphdb.search.analysis import Analyzers
 from graphdb.search.errors import SearchError, illegal_argument, parsing
-from graphdb.search.mapping import Mapping
+from graphdb.search.mapping.lookup import FieldLookup
 
 __all__ = ["QueryContext", "TermsLookup"]
 
@@ -18,7 +18,7 @@ TermsLookup = Callable[[str, str, str, str | None], Sequence[Any]]
 class QueryContext:
     """One for a request and an index; `deeper` and `within` make those of the clauses inside."""
 
-    mapping: Mapping
+    mapping: FieldLookup
     analyzers: Analyzers
     now_ms: int = 0
     index_name: str = ""
@@ -27,9 +27,12 @@ class QueryContext:
     max_depth: int = 30  # indices.query.bool.max_nested_depth
     max_terms_count: int = 65_536
     max_regex_length: int = 1_000
+    max_analyzed_offset: int = 1_000_000  # characters that highlighting reads of a value
     default_fields: tuple[str, ...] = ("*",)  # index.query.default_field
+    size: int = 10  # how many hits the request wants
     depth: int = 0
     nested_path: str | None = None  # the nested objects that are being matched, None: documents
+    parts: "tuple[QueryContext, ...]" = ()  # of each index, where several are searched
 
     def deeper(self) -> "QueryContext":
         """One level down; parsing fails at max_depth."""
@@ -42,7 +45,8 @@ class QueryContext:
 
     def within(self, nested_path: str) -> "QueryContext":
         """For the query inside a `nested` one."""
-        return replace(self, nested_path=nested_path)
+        parts = tuple(part.within(nested_path) for part in self.parts)
+        return replace(self, nested_path=nested_path, parts=parts)
 
     def failed(self, reason: str, cause: SearchError | None = None) -> SearchError:
         """A query that parses, but not for this index: Elasticsearch's query_shard_exception."""

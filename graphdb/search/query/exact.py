@@ -25,9 +25,11 @@ def unmapped(path: str) -> MatchNoneQuery:
 
 
 def metadata_query(path: str, values: Sequence[Any], context: QueryContext) -> Query | None:
-    """`_id` and `_index` by value; None for all other paths."""
+    """The metadata fields by value; None for all other paths."""
     if path == "_id":
         return IdsQuery(ids=tuple(str(value) for value in values))
+    if path in ("_ignored", "_routing"):
+        return TermsQuery(path=path, terms=tuple(sorted({str(value) for value in values})))
     if path == "_index":
         found = context.index_name in {str(value) for value in values}
         return MatchAllQuery() if found else MatchNoneQuery(reason="The index doesn't match")

@@ -12,11 +12,10 @@ import numpy as np
 from graphdb.search.query.bool_query import BoolQuery
 from graphdb.search.query.clause import malformed
 from graphdb.search.query.dictionary_queries import prefix_range
-from graphdb.search.query.explanation import Explanation
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.term_queries import KeywordQuery, TermQuery
-from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
-from graphdb.search.segment import Bools, Leaf, TermDictionary
+from graphdb.search.query.tree import MatchNoneQuery, Query, RewrittenQuery
+from graphdb.search.segment import Leaf, TermDictionary
 
 __all__ = ["FuzzyQuery", "edits_of"]
 
@@ -40,7 +39,7 @@ def edits_of(fuzziness: str, term: str) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FuzzyQuery(Query):
+class FuzzyQuery(RewrittenQuery):
     """One term of a text or keyword field with up to 2 edits; swapping neighbours is one, if allowed."""
 
     path: str
@@ -83,15 +82,6 @@ class FuzzyQuery(Query):
             if edits == 0 or edits < shorter:
                 near[term] = 1.0 if edits == 0 else float(np.float32(1) - np.float32(edits / shorter))
         return near
-
-    def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
-        return self.rewritten(searcher).matches(leaf, searcher, boost * self.boost)
-
-    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
-        return self.rewritten(searcher).mask(leaf, searcher)
-
-    def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
-        return self.rewritten(searcher).explain(leaf, doc, searcher, boost * self.boost)
 
     def text(self) -> str:
         return f"{self.path}:{self.term}~{self.edits}"

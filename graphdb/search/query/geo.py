@@ -2,6 +2,7 @@
 
 import math
 import re
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,14 +11,14 @@ import numpy as np
 
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import Storage
-from graphdb.search.mapping.points import point_of
+from graphdb.search.mapping.points import geohash_cell, point_of
 from graphdb.search.query.clause import Clause, malformed
 from graphdb.search.query.context import QueryContext
 from graphdb.search.query.kernels import any_within
 from graphdb.search.query.parsers import ClauseParser, Parse
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
-from graphdb.search.segment import Doubles, Leaf
+from graphdb.search.segment import Bools, Doubles, Leaf, PointColumn
 
 __all__ = ["PARSERS", "BoundingBoxQuery", "DistanceQuery", "distances_m", "meters"]
 
@@ -54,44 +55,53 @@ def distances_m(latitudes: Doubles, longitudes: Doubles, latitude: float, longit
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistanceQuery(Query):
-    """A point at most so far away; every match scores the boost."""
+class _PointQuery(Query):
+    """A point somewhere; every match scores the boost."""
 
     path: str
-    latitude: float
-    longitude: float
-    distance_m: float
+
+    @abstractmethod
+    def _holding(self, column: PointColumn) -> Bools:
+        """Which documents have such a point."""
 
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
         column = leaf.segment.points(self.path)
         if column is None:
             return Matches(np.zeros(leaf.segment.size, dtype=np.bool_))
+        return Matches(self._holding(column), None, boost * self.boost)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistanceQuery(_PointQuery):
+    """A point at most so far away."""
+
+    latitude: float
+    longitude: float
+    distance_m: float
+
+    def _holding(self, column: PointColumn) -> Bools:
         away = distances_m(column.latitudes, column.longitudes, self.latitude, self.longitude)
-        return Matches(any_within(away, column.starts) <= self.distance_m, None, boost * self.boost)
+        return np.asarray(any_within(away, column.starts) <= self.distance_m)
 
     def text(self) -> str:
         return f"{self.path}:{self.latitude},{self.longitude} +/- {self.distance_m} meters"
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoundingBoxQuery(Query):
-    """A point in a box; every match scores the boost. With left > right it crosses the date line."""
+class BoundingBoxQuery(_PointQuery):
+    """A point in a box. With left > right it crosses the date line."""
 
-    path: str
     top: float
     left: float
     bottom: float
     right: float
 
-    def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
-        column = leaf.segment.points(self.path)
-        if column is None:
-            return Matches(np.zeros(leaf.segment.size, dtype=np.bool_))
+    def _holding(self, column: PointColumn) -> Bools:
         east, west = column.longitudes >= self.left, column.longitudes <= self.right
         inside = (east & west) if self.left <= self.right else (east | west)
         inside &= (column.latitudes >= self.bottom) & (column.latitudes <= self.top)
         outside = np.where(inside, 0.0, np.inf)
-        return Matches(any_within(outside, column.starts) == 0, None, boost * self.boost)
+        return np.asarray(any_within(outside, column.starts) == 0)
 
     def text(self) -> str:
         return f"{self.path}:[{self.bottom},{self.left} TO {self.top},{self.right}]"
@@ -174,14 +184,27 @@ def _box(given: Any, path: str) -> tuple[float, float, float, float]:
             raise malformed(f"failed to parse WKT bounding box for [{path}]")
         left, right, top, bottom = (_degrees(number) for number in numbers)
     elif {"top_left", "bottom_right"} <= set(given):
-        (top, left), (bottom, right) = _point(given["top_left"], path), _point(given["bottom_right"], path)
+        top, left = _corner(given["top_left"], path, (True, False))
+        bottom, right = _corner(given["bottom_right"], path, (False, True))
     elif {"top_right", "bottom_left"} <= set(given):
-        (top, right), (bottom, left) = _point(given["top_right"], path), _point(given["bottom_left"], path)
+        top, right = _corner(given["top_right"], path, (True, True))
+        bottom, left = _corner(given["bottom_left"], path, (False, False))
     elif {"top", "left", "bottom", "right"} <= set(given):
         top, left, bottom, right = (_degrees(given[side]) for side in ("top", "left", "bottom", "right"))
     else:
         raise malformed(f"failed to parse bounding box for [{path}]: top, left, bottom and right are needed")
     return top, left, bottom, right
+
+
+def _corner(given: Any, path: str, at: tuple[bool, bool]) -> tuple[float, float]:
+    """A point; of a geohash that corner of its cell which is in the north, in the east (at)."""
+    if not isinstance(given, str) or "," in given or "(" in given:
+        return _point(given, path)
+    try:
+        low, high = geohash_cell(given)
+    except SearchError as error:
+        raise malformed(f"failed to parse geo_point for [{path}]: {error.reason}") from None
+    return (high if at[0] else low)[0], (high if at[1] else low)[1]
 
 
 def _degrees(value: Any) -> float:

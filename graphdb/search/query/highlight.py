@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphdb.search.analysis import Token
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.values import term_of
 from graphdb.search.query.clause import Clause, malformed
@@ -27,7 +27,6 @@ from graphdb.search.query.tree import Query
 __all__ = ["Highlighter"]
 
 TYPES = ("unified", "plain", "fvh")
-ANALYZED_MAX = 1_000_000  # index.highlight.max_analyzed_offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,13 @@ class Options:
     by_word: bool
     escape: bool
     analyzed_max: int | None
+    has_own_offsets: bool  # reads offsets from the index where that has them
     matched_fields: tuple[str, ...]
     query: Query | None
+
+
+Lookout = tuple[FieldSpec, Sought]
+"""How a text is cut, and what is looked for in it: a field is looked at as others see it (matched_fields)."""
 
 
 class Highlighter:
@@ -55,7 +59,7 @@ class Highlighter:
         self, fields: list[tuple[str, Options]], query: Query, context: QueryContext, searcher: Searcher
     ) -> None:
         self._fields = [
-            (spec, options, self._sought(spec, options, query, searcher))
+            (spec, options, _lookouts(spec, options, query, context, searcher))
             for pattern, options in fields
             for spec in _specs(pattern, context)
         ]
@@ -76,34 +80,37 @@ class Highlighter:
             fields += [(name, _options({**whole, **own}, context)) for name, own in one.items()]
         return cls(fields, query, context, searcher)
 
-    @staticmethod
-    def _sought(spec: FieldSpec, options: Options, query: Query, searcher: Searcher) -> Sought:
-        paths = (spec.path, *options.matched_fields) if options.require_field_match else None
-        return Sought.by(options.query or query, paths, searcher)
-
     def fragments(self, source: Mapping[str, Any], doc_id: str = "") -> dict[str, list[str]]:
         """The fragments of a document by field, those without any left out."""
         shown = {}
-        for spec, options, sought in self._fields:
+        for spec, options, lookouts in self._fields:
+            limit = spec.options.get("ignore_above")
             texts = [_text(value) for value in _values(spec.path, source, self._context)]
-            found = self._of_field(spec, options, sought, texts, doc_id)
+            texts = [text for text in texts if limit is None or len(text) <= limit]
+            found = self._of_field(spec, options, lookouts, texts, doc_id)
             if found:
                 shown[spec.path] = found
         return shown
 
     def _of_field(
-        self, spec: FieldSpec, options: Options, sought: Sought, texts: list[str], doc_id: str
+        self, spec: FieldSpec, options: Options, lookouts: list[Lookout], texts: list[str], doc_id: str
     ) -> list[str]:
-        text = SEPARATOR.join(texts)
-        if len(text) > ANALYZED_MAX and options.analyzed_max is None:
+        text, limit = SEPARATOR.join(texts), self._context.max_analyzed_offset
+        is_analyzed = not (options.has_own_offsets and _indexes_offsets(spec))
+        if len(text) > limit and options.analyzed_max is None and is_analyzed:
             raise illegal_argument(
                 f"The length [{len(text)}] of field [{spec.path}] in doc[{doc_id}]/index"
                 f"[{self._context.index_name}] exceeds the [index.highlight.max_analyzed_offset] limit "
-                f"[{ANALYZED_MAX}]. To avoid this error, set the query parameter [max_analyzed_offset] to a "
-                f"value less than index setting [{ANALYZED_MAX}] and this will tolerate long field values by "
+                f"[{limit}]. To avoid this error, set the query parameter [max_analyzed_offset] to a "
+                f"value less than index setting [{limit}] and this will tolerate long field values by "
                 "truncating them."
             )
-        matches = sought.matches(self._tokens(spec, texts, options.analyzed_max or ANALYZED_MAX))
+        cut = (options.analyzed_max or limit) if is_analyzed else len(text)
+        matches = []
+        for read_as, sought in lookouts:
+            matches += sought.matches(self._tokens(read_as, texts, cut))
+        if len(lookouts) > 1:
+            matches.sort(key=lambda match: (match.start, match.end))
         passages = _passages(text, matches, options)
         return [marked(text, one, options.pre_tag, options.post_tag, options.escape) for one in passages]
 
@@ -150,6 +157,16 @@ def _nothing_matched(text: str, options: Options) -> list[Passage]:
     if options.no_match_size < end:
         end = Breaks(first, 1).word_after(options.no_match_size)
     return [Passage(0, end)]
+
+
+def _lookouts(
+    spec: FieldSpec, options: Options, query: Query, context: QueryContext, searcher: Searcher
+) -> list[Lookout]:
+    sought = options.query or query
+    if not options.require_field_match:
+        return [(spec, Sought.by(sought, None, searcher))]
+    others = [context.mapping.field(path) for path in options.matched_fields if path != spec.path]
+    return [(one, Sought.by(sought, (one.path,), searcher)) for one in (spec, *others) if one is not None]
 
 
 def _specs(pattern: str, context: QueryContext) -> list[FieldSpec]:
@@ -209,9 +226,8 @@ def _options(members: Mapping[str, Any], context: QueryContext) -> Options:
         by_score=clause.word("order", "none").lower() == "score",
         by_word=clause.word("boundary_scanner", "sentence").lower() == "word",
         escape=clause.word("encoder", "default") == "html",
-        analyzed_max=clause.integer("max_analyzed_offset", ANALYZED_MAX)
-        if "max_analyzed_offset" in clause
-        else None,
+        analyzed_max=_analyzed_max(clause, context),
+        has_own_offsets=kind != "plain",
         matched_fields=_names(clause.take("matched_fields", [])),
         query=None if inner is None else parse_query(inner, context),
     )
@@ -220,9 +236,30 @@ def _options(members: Mapping[str, Any], context: QueryContext) -> Options:
         "fragmenter", "max_fragment_length", "options", "phrase_limit",
     )  # fmt: skip
     clause.done()
+    if options.matched_fields and not options.require_field_match:
+        raise illegal_argument(
+            "Matched fields are not supported when [require_field_match] is set to [false]"
+        )
     if min(options.fragment_size, options.number_of_fragments, options.no_match_size) < 0:
         raise illegal_argument("[highlight] sizes must not be negative")
     return options
+
+
+def _analyzed_max(clause: Clause, context: QueryContext) -> int | None:
+    """How far a value is read; None: as far as the index says, and longer ones are refused."""
+    if "max_analyzed_offset" not in clause:
+        return None
+    given = clause.integer("max_analyzed_offset", 0)
+    if given < -1 or given == 0:
+        cause = illegal_argument("[max_analyzed_offset] must be a positive integer, or -1")
+        reason = "[highlight] failed to parse field [max_analyzed_offset]"
+        raise SearchError("x_content_parse_exception", reason, 400, {}, cause)
+    return context.max_analyzed_offset if given == -1 else given
+
+
+def _indexes_offsets(spec: FieldSpec) -> bool:
+    vectors = str(spec.options.get("term_vector", "no"))
+    return spec.options.get("index_options") == "offsets" or "offsets" in vectors
 
 
 def _names(given: Any) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ __all__ = [
     "find_sorted",
     "glob_matches",
     "top_k",
-    "top_of_any",
 ]
 
 
@@ -56,55 +55,6 @@ def top_k(scores: NDArray[Any], allowed: Bools, floor: float, k: int) -> tuple[L
                 best[place], docs[place] = score, doc
     kept = min(k, count)
     return docs[:kept], best[:kept], count
-
-
-@numba.njit(cache=True, nogil=True)
-def top_of_any(
-    docs: Ints,
-    freqs: NDArray[Any],
-    starts: Longs,
-    weights: Floats,
-    norms: NDArray[np.uint8],
-    inverse: Floats,
-    allowed: Bools,
-    k: int,
-) -> tuple[Longs, Floats, int]:
-    """`top_k` of the sum of several terms' scores; term t has docs[starts[t]:starts[t + 1]].
-
-    Documents are summed up a window at a time, so that the sums stay in the processor's nearest cache (as in
-    Lucene's BooleanScorer).
-    """
-    window = 4096
-    at = starts[:-1].copy()
-    sums = np.zeros(window)
-    best_docs, best = np.full(k, -1, np.int64), np.full(k, -np.inf, np.float32)
-    count = 0
-    for base in range(0, len(allowed), window):
-        end, met = min(base + window, len(allowed)), False
-        for term in range(len(weights)):
-            i, stop, weight = at[term], starts[term + 1], weights[term]
-            while i < stop and docs[i] < end:
-                saturation = np.float32(1) + np.float32(freqs[i]) * inverse[norms[docs[i]]]
-                sums[docs[i] - base] += weight - weight / saturation
-                i += 1
-            met |= i > at[term]
-            at[term] = i
-        if not met:
-            continue
-        for doc in range(base, end):
-            score = np.float32(sums[doc - base])
-            if score > 0:
-                sums[doc - base] = 0
-                if allowed[doc]:
-                    count += 1
-                    if k > 0 and score > best[k - 1]:
-                        place = k - 1
-                        while place > 0 and best[place - 1] < score:
-                            best[place], best_docs[place] = best[place - 1], best_docs[place - 1]
-                            place -= 1
-                        best[place], best_docs[place] = score, doc
-    kept = min(k, count)
-    return best_docs[:kept], best[:kept], count
 
 
 @numba.njit(cache=True, nogil=True)

@@ -124,6 +124,8 @@ def _read(clause: Clause) -> _Request:
     if type_name not in TYPES:
         raise malformed(f"failed to parse [multi_match] query type [{type_name}]. unknown type.")
     tie_breaker = clause.number("tie_breaker", 0.0) if "tie_breaker" in clause else None
+    if type_name == "bool_prefix" and "slop" in clause:
+        raise malformed(f"[slop] not allowed for type [{type_name}]")
     kept = clause.take("slop", 0)
     if type_name == "cross_fields" and "fuzziness" in clause:
         raise malformed(f"[multi_match] query does not support [fuzziness] with type [{type_name}]")

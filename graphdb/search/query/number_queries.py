@@ -9,12 +9,21 @@ from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import Matches, Query
 from graphdb.search.segment import Bools, Leaf, NumberColumn
 
-__all__ = ["ExistsQuery", "IdsQuery", "NumberRangeQuery", "NumbersQuery", "column_of"]
+__all__ = ["ExistsQuery", "IdsQuery", "NumberRangeQuery", "NumbersQuery", "column_of", "values_between"]
 
 
 def column_of(leaf: Leaf, path: str) -> NumberColumn | None:
     """The numbers of a field, whole or not."""
     return leaf.segment.ints(path) or leaf.segment.floats(path)
+
+
+def values_between(column: NumberColumn, low: float, high: float) -> Bools:
+    """Which documents have a value in [low, high], both included."""
+    kind = column.values.dtype.type
+    least, most = kind(low), kind(high)
+    if column.starts is None:
+        return np.asarray((column.values >= least) & (column.values <= most))
+    return kernels.any_between(column.values, column.starts, least, most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +41,7 @@ class NumberRangeQuery(Query):
         column = column_of(leaf, self.path)
         if column is None or self.low > self.high:
             return np.zeros(leaf.segment.size, dtype=np.bool_)
-        kind = column.values.dtype.type
-        low, high = kind(self.low), kind(self.high)
-        if column.starts is None:
-            return np.asarray((column.values >= low) & (column.values <= high))
-        return kernels.any_between(column.values, column.starts, low, high)
+        return values_between(column, self.low, self.high)
 
     def text(self) -> str:
         return f"{self.path}:[{self.low} TO {self.high}]"

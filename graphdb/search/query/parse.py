@@ -11,14 +11,18 @@ from graphdb.search.query.context import QueryContext
 from graphdb.search.query.full_text import PARSERS as FULL_TEXT
 from graphdb.search.query.function_score import PARSERS as FUNCTION_SCORE
 from graphdb.search.query.geo import PARSERS as GEO
+from graphdb.search.query.knn import PARSERS as KNN
+from graphdb.search.query.more_like_this import PARSERS as MORE_LIKE_THIS
 from graphdb.search.query.multi_match import PARSERS as MULTI_MATCH
 from graphdb.search.query.multi_terms import PARSERS as MULTI_TERMS
 from graphdb.search.query.nested import PARSERS as NESTED
 from graphdb.search.query.parsers import ClauseParser
 from graphdb.search.query.query_string import PARSERS as QUERY_STRING
 from graphdb.search.query.ranges import PARSERS as RANGES
+from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.query.simple_query_string import PARSERS as SIMPLE_QUERY_STRING
 from graphdb.search.query.term_level import PARSERS as TERM_LEVEL
+from graphdb.search.query.terms_set import PARSERS as TERMS_SET
 from graphdb.search.query.tree import SCORE_MAX, Query, largest_boost, walk
 
 __all__ = ["PARSERS", "parse_query"]
@@ -29,12 +33,15 @@ PARSERS: dict[str, ClauseParser] = {
     **FULL_TEXT,
     **FUNCTION_SCORE,
     **GEO,
+    **KNN,
+    **MORE_LIKE_THIS,
     **MULTI_MATCH,
     **MULTI_TERMS,
     **NESTED,
     **QUERY_STRING,
     **RANGES,
     **SIMPLE_QUERY_STRING,
+    **TERMS_SET,
     **TERM_LEVEL,
 }
 """By the name of a clause. Scripts, percolation, span queries and joins are not among them."""
@@ -42,6 +49,8 @@ PARSERS: dict[str, ClauseParser] = {
 
 def parse_query(body: object, context: QueryContext) -> Query:
     """Parse what stands under `query`; fails with a SearchError, also where it is too large."""
+    if context.parts:
+        return PerIndexQuery(queries=tuple(parse_query(body, part) for part in context.parts))
     query = _parse(body, context)
     clauses = sum(1 for node in walk(query) if not node.children())
     if clauses > context.max_clause_count:

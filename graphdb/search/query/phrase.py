@@ -12,7 +12,7 @@ from graphdb.search.query.phrase_kernels import exact_frequencies, sloppy_freque
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.similarity import idf, idf_explained, score_explained, term_weight
 from graphdb.search.query.term_queries import TermQuery, bm25_scores
-from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
+from graphdb.search.query.tree import Matches, MatchNoneQuery, Query, RewrittenQuery
 from graphdb.search.segment import Bools, Floats, Ints, Leaf, Longs, TextIndex
 
 __all__ = ["PhrasePrefixQuery", "PhraseQuery"]
@@ -120,7 +120,7 @@ def _place(index: TextIndex, terms: tuple[str, ...]) -> tuple[Ints, Ints, Ints]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PhrasePrefixQuery(Query):
+class PhrasePrefixQuery(RewrittenQuery):
     """A phrase whose last place is any of the first max_expansions terms that begin with a prefix."""
 
     path: str
@@ -151,15 +151,6 @@ class PhrasePrefixQuery(Query):
             offsets=(*self.offsets, self.prefix_offset),
             slop=self.slop,
         )
-
-    def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
-        return self.rewritten(searcher).matches(leaf, searcher, boost * self.boost)
-
-    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
-        return self.rewritten(searcher).mask(leaf, searcher)
-
-    def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
-        return self.rewritten(searcher).explain(leaf, doc, searcher, boost * self.boost)
 
     def text(self) -> str:
         shown = [terms[0] if len(terms) == 1 else f"({' '.join(terms)})" for terms in self.places]

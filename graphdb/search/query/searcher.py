@@ -15,6 +15,9 @@ __all__ = ["Searcher"]
 
 Value = TypeVar("Value")
 
+KEPT_MAX = 50_000
+_UNKNOWN = object()
+
 
 class Searcher:
     """Owned by whoever searches; its leaves never change, so what it computes once it may keep.
@@ -42,10 +45,13 @@ class Searcher:
         return sum(leaf.segment.size for leaf in self.leaves)
 
     def keep(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """make()'s result, computed at the first call with this key."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        return cast(Value, self._kept[key])
+        """make()'s result, computed at the first call with this key (and again, once too many were kept)."""
+        known = self._kept.get(key, _UNKNOWN)
+        if known is _UNKNOWN:
+            if len(self._kept) >= KEPT_MAX:
+                self._kept.clear()
+            known = self._kept[key] = make()
+        return cast(Value, known)
 
     def dictionaries(self, path: str) -> list[tuple[Leaf, TermDictionary]]:
         """The term dictionaries of a text or keyword field, by leaf that has it."""
@@ -95,6 +101,23 @@ class Searcher:
                 number = terms.dictionary.find(term)
                 count += len(terms.postings(number)) if number >= 0 else 0
         return count
+
+    def text_numbers(self, path: str, term: str) -> dict[int, int]:
+        """Its number in the dictionary of each leaf that has it in this text field, by the leaf's base."""
+        return self.keep(("text_numbers", path, term), lambda: self._text_numbers(path, term))
+
+    def _text_numbers(self, path: str, term: str) -> dict[int, int]:
+        found = {}
+        for leaf in self.leaves:
+            text = leaf.segment.text(path)
+            number = -1 if text is None else text.dictionary.find(term)
+            if number >= 0:
+                found[leaf.base] = number
+        return found
+
+    def part(self, leaf: Leaf) -> tuple[int, Leaf, "Searcher"]:
+        """The index that a leaf is of, where several are searched: its number, its own leaf, its searcher."""
+        return 0, leaf, self
 
     def locate(self, doc: int) -> tuple[Leaf, int]:
         """The leaf of a document of the whole searcher, and its number there."""

@@ -4,18 +4,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from graphdb.search.analysis import Token
-from graphdb.search.query.blended import BlendedQuery
 from graphdb.search.query.bool_query import BoolQuery
 from graphdb.search.query.compound import BoostingQuery
 from graphdb.search.query.dictionary_queries import PrefixQuery, RegexpQuery, TermRangeQuery, WildcardQuery
 from graphdb.search.query.function_score import FunctionScoreQuery
-from graphdb.search.query.fuzzy import FuzzyQuery
 from graphdb.search.query.passages import Match
-from graphdb.search.query.phrase import PhrasePrefixQuery, PhraseQuery
+from graphdb.search.query.phrase import PhraseQuery
 from graphdb.search.query.regexp import Regexp
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.term_queries import KeywordQuery, SynonymQuery, TermQuery, TermsQuery
-from graphdb.search.query.tree import Query
+from graphdb.search.query.tree import Query, RewrittenQuery
 
 __all__ = ["Sought"]
 
@@ -71,7 +69,7 @@ def _positive(query: Query, searcher: Searcher) -> Iterator[Query]:
             children = (query.positive,)
         case FunctionScoreQuery():
             children = (query.query,)
-        case FuzzyQuery() | PhrasePrefixQuery() | BlendedQuery():
+        case RewrittenQuery():
             children = (query.rewritten(searcher),)
         case _:
             yield query

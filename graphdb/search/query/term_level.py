@@ -14,7 +14,7 @@ from graphdb.search.query.tree import MatchAllQuery, MatchNoneQuery, Query, boos
 
 __all__ = ["PARSERS"]
 
-EVERYWHERE = {"_id", "_index", "_seq_no", "_source", "_version"}
+EVERYWHERE = {"_id", "_index", "_seq_no", "_version"}
 
 
 def _term(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
@@ -79,6 +79,8 @@ def _exists(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Que
     clause.done()
     if not pattern:
         raise malformed("[exists] must be provided with a [field]")
+    if pattern == "_source":
+        raise context.failed("The _source field is not searchable")
     if pattern in EVERYWHERE:
         return MatchAllQuery(boost=clause.boost, name=clause.name)
     paths: tuple[str, ...] = (pattern,)

@@ -6,6 +6,7 @@ import numpy as np
 
 from graphdb.search.query import kernels
 from graphdb.search.query.explanation import Explanation, explained, no_match
+from graphdb.search.query.number_queries import values_between
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.similarity import (
     FieldStatistics,
@@ -154,9 +155,7 @@ class BooleanQuery(Query):
         column = leaf.segment.ints(self.path)
         if column is None:
             return np.zeros(leaf.segment.size, dtype=np.bool_)
-        if column.starts is None:
-            return np.asarray(column.values == value)
-        return kernels.any_between(column.values, column.starts, int(value), int(value))
+        return values_between(column, value, value)
 
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
         n, statistics = self._statistics(searcher)

@@ -1,24 +1,31 @@
 """The best k documents of a query over all segments; queries of plain terms take a shorter way."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from graphdb.search.deadline import checkpoint
 from graphdb.search.query.bool_query import BoolQuery
-from graphdb.search.query.kernels import accumulate, find_sorted, top_k, top_of_any
+from graphdb.search.query.kernels import accumulate, find_sorted, top_k
+from graphdb.search.query.max_score import NEVER, top_of_any
 from graphdb.search.query.searcher import Searcher
+from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.query.term_queries import TermQuery
 from graphdb.search.query.tree import Query
 from graphdb.search.segment import Bools, Floats, Leaf, Longs
 
-__all__ = ["TopHits", "collect", "top_hits"]
+__all__ = ["TopHits", "collect", "plain_terms", "top_hits"]
 
 NOTHING = (np.zeros(0, np.int64), np.zeros(0, np.float32), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class TopHits:
-    """docs are numbers in the whole searcher, best first, ties by number; total is how many match at all."""
+    """docs are numbers in the whole searcher, best first, ties by number; total is how many match at all, or
+    some number beyond what was to be counted.
+    """
 
     docs: Longs
     scores: Floats
@@ -31,32 +38,77 @@ def top_hits(query: Query, searcher: Searcher, k: int) -> list[tuple[int, float]
     return list(zip(found.docs.tolist(), found.scores.tolist(), strict=True))
 
 
-def collect(query: Query, searcher: Searcher, k: int) -> TopHits:
-    """The k best live documents, nested ones left out."""
+def collect(query: Query, searcher: Searcher, k: int, counted: int | None = None) -> TopHits:
+    """The k best live documents, nested ones left out; all are counted, or up to `counted` at least."""
+    listed = query.listed(searcher)
+    if listed is not None:
+        return TopHits(listed[0][:k], listed[1][:k], len(listed[0]))
     docs, scores = [np.zeros(0, np.int64)], [np.zeros(0, np.float32)]
-    total = 0
+    best, total, floor, weights = np.zeros(0, np.float32), 0, -math.inf, _Weights()
     for leaf in searcher.leaves:
-        found, its_scores, count = _best(query, leaf, searcher, k)
+        checkpoint()
+        wanted = _Wanted(k, floor, NEVER if counted is None else counted - total, weights)
+        found, its_scores, count = _best(query, leaf, searcher, wanted)
         docs.append(found + leaf.base)
         scores.append(its_scores)
         total += count
+        best = np.sort(np.append(best, its_scores))[::-1][:k]
+        floor = float(best[-1]) if 0 < len(best) == k else -math.inf
     merged_docs, merged_scores = np.concatenate(docs), np.concatenate(scores)
     order = np.lexsort((merged_docs, -merged_scores))[:k]
     return TopHits(merged_docs[order], merged_scores[order], total)
 
 
-def _best(query: Query, leaf: Leaf, searcher: Searcher, k: int) -> tuple[Longs, Floats, int]:
-    k = min(k, leaf.segment.size)
+class _Weights:
+    """Of the terms of one search, so that they are not worked out again in every leaf."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], list[tuple[np.float32, dict[int, int]]]] = {}
+
+    def of(
+        self, terms: Sequence[TermQuery], searcher: Searcher, boost: float
+    ) -> list[tuple[np.float32, dict[int, int]]]:
+        """Each term's weight, with its numbers in the leaves; the heaviest first.
+
+        The order is the same for all documents, so that equal ones score the same to the last bit.
+        """
+        key = (id(searcher), boost, *map(id, terms))
+        if key not in self._known:
+            ordered = sorted(terms, key=lambda term: (-term.weight(searcher, boost), term.term))
+            self._known[key] = [
+                (term.weight(searcher, boost), searcher.text_numbers(term.path, term.term))
+                for term in ordered
+            ]
+        return self._known[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Of a leaf: the best, those above the worst of the leaves before suffice; how many to count at least."""
+
+    k: int
+    floor: float
+    counted: int
+    weights: _Weights
+
+
+def _best(query: Query, leaf: Leaf, searcher: Searcher, wanted: _Wanted) -> tuple[Longs, Floats, int]:
+    if isinstance(query, PerIndexQuery):
+        return _best(*query.on(leaf, searcher), wanted)
+    k = min(wanted.k, leaf.segment.size)
     query, allowed, boost = _peeled(query, leaf, searcher)
-    terms = _plain_terms(query)
+    terms = plain_terms(query)
     if terms is None:
         found = query.matches(leaf, searcher, boost)
+        if found.scores is None:
+            docs = np.flatnonzero(found.mask & allowed)
+            return docs[:k], np.full(min(k, len(docs)), found.constant, np.float32), len(docs)
         return top_k(found.dense(), found.mask & allowed, -1.0, k)
     if isinstance(query, BoolQuery):
         boost *= query.boost
         if query.must:
             return _all_of(terms, leaf, searcher, boost, allowed, k)
-    return _any_of(terms, leaf, searcher, boost, allowed, k)
+    return _any_of(terms, leaf, searcher, boost, allowed, wanted)
 
 
 def _peeled(query: Query, leaf: Leaf, searcher: Searcher) -> tuple[Query, Bools, float]:
@@ -68,13 +120,14 @@ def _peeled(query: Query, leaf: Leaf, searcher: Searcher) -> tuple[Query, Bools,
         for one in query.must_not:
             allowed = allowed & ~one.mask(leaf, searcher)
         if len(query.must) != 1 or query.should:
-            return replace(query, filter=(), must_not=()), allowed, boost
+            narrows = query.filter or query.must_not
+            return (replace(query, filter=(), must_not=()) if narrows else query), allowed, boost
         boost *= query.boost
         query = query.must[0]
     return query, allowed, boost
 
 
-def _plain_terms(query: Query) -> tuple[TermQuery, ...] | None:
+def plain_terms(query: Query) -> tuple[TermQuery, ...] | None:
     """The terms of one text field any or all of which have to match; None for any other query."""
     queries: tuple[Query, ...] = (query,)
     if isinstance(query, BoolQuery):
@@ -88,23 +141,30 @@ def _plain_terms(query: Query) -> tuple[TermQuery, ...] | None:
 
 
 def _any_of(
-    terms: tuple[TermQuery, ...], leaf: Leaf, searcher: Searcher, boost: float, allowed: Bools, k: int
+    terms: Sequence[TermQuery], leaf: Leaf, searcher: Searcher, boost: float, allowed: Bools, wanted: _Wanted
 ) -> tuple[Longs, Floats, int]:
-    found = [(term, postings) for term in terms if (postings := term.postings(leaf)) is not None]
     index = leaf.segment.text(terms[0].path)
+    found = [
+        (weight, numbers[leaf.base])
+        for weight, numbers in wanted.weights.of(terms, searcher, boost)
+        if leaf.base in numbers
+    ]
     if not found or index is None:
         return NOTHING
-    starts = np.zeros(len(found) + 1, dtype=np.int64)
-    np.cumsum([len(docs) for _, (docs, _) in found], out=starts[1:])
+    numbers = np.array([number for _, number in found], np.int64)
+    starts, docs, freqs = index.all_postings()
     return top_of_any(
-        np.concatenate([docs for _, (docs, _) in found]),
-        np.concatenate([freqs for _, (_, freqs) in found]),
-        starts,
-        np.array([term.weight(searcher, boost) for term, _ in found], dtype=np.float32),
+        docs,
+        freqs,
+        starts[numbers],
+        starts[numbers + 1],
+        np.array([weight for weight, _ in found], np.float32),
         index.norms,
         searcher.inverse_norms(terms[0].path),
         allowed,
-        k,
+        min(wanted.k, leaf.segment.size),
+        wanted.floor,
+        wanted.counted,
     )
 
 

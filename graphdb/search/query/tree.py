@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from graphdb.search.query.explanation import Explanation, explained, no_match
-from graphdb.search.segment import Bools, Doubles, Floats, Ints, Leaf
+from graphdb.search.segment import Bools, Doubles, Floats, Ints, Leaf, Longs
 
 if TYPE_CHECKING:
     from graphdb.search.query.searcher import Searcher
@@ -19,6 +19,7 @@ __all__ = [
     "MatchNoneQuery",
     "Matches",
     "Query",
+    "RewrittenQuery",
     "boosted",
     "largest_boost",
     "walk",
@@ -86,6 +87,14 @@ class Query(ABC):
         """The queries right below."""
         return ()
 
+    def listed(self, searcher: "Searcher") -> "tuple[Longs, Floats] | None":
+        """All live documents that match and their scores, best first, where that is a list already."""
+        return None
+
+    def part(self, number: int) -> "Query":
+        """What it is on one of several indexes, by number."""
+        return self
+
     def explain(self, leaf: Leaf, doc: int, searcher: "Searcher", boost: float = 1.0) -> Explanation:
         """Why a document scores what it does; unless overridden: because it matches."""
         found = self.matches(leaf, searcher, boost)
@@ -99,6 +108,24 @@ class Query(ABC):
 
     def __str__(self) -> str:
         return self.text() if self.boost == 1.0 else f"({self.text()})^{float(self.boost)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewrittenQuery(Query):
+    """One whose terms depend on what there are: for each searcher it stands for another query."""
+
+    @abstractmethod
+    def rewritten(self, searcher: "Searcher") -> Query:
+        """What it stands for in this searcher, without its own boost."""
+
+    def matches(self, leaf: Leaf, searcher: "Searcher", boost: float = 1.0) -> Matches:
+        return self.rewritten(searcher).matches(leaf, searcher, boost * self.boost)
+
+    def mask(self, leaf: Leaf, searcher: "Searcher") -> Bools:
+        return self.rewritten(searcher).mask(leaf, searcher)
+
+    def explain(self, leaf: Leaf, doc: int, searcher: "Searcher", boost: float = 1.0) -> Explanation:
+        return self.rewritten(searcher).explain(leaf, doc, searcher, boost * self.boost)
 
 
 def boosted(query: AnyQuery, boost: float, name: str | None = None) -> AnyQuery:

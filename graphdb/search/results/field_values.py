@@ -1,23 +1,32 @@
 """The values of fields in a hit: `fields`, read from the source, and `docvalue_fields`, read from columns."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from graphdb.search.aggregations.display import DATE_TYPES, DecimalPattern
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.mapping import Mapping as IndexMapping
-from graphdb.search.mapping.readers import reader_of
+from graphdb.search.mapping.lookup import FieldLookup
+from graphdb.search.mapping.readers import Read, reader_of
 from graphdb.search.mapping.values import shown
 from graphdb.search.mapping.wildcards import flat
 from graphdb.search.query import QueryContext
 from graphdb.search.results.sort_keys import short_float
+from graphdb.search.results.unmapped import Unmapped
 
-__all__ = ["FieldPattern", "docvalue_fields", "parse_field_patterns", "source_fields", "values_at"]
+__all__ = [
+    "FieldPattern",
+    "docvalue_fields",
+    "malformed_values",
+    "parse_field_patterns",
+    "source_fields",
+    "values_at",
+]
 
 PATTERNS_MAX = 1_000
 DOCVALUES_MAX = 100  # index.max_docvalue_fields_search
@@ -25,29 +34,46 @@ DOCVALUES_MAX = 100  # index.max_docvalue_fields_search
 
 @dataclass(frozen=True, slots=True)
 class FieldPattern:
-    """A name with wildcards, and the format that its dates are shown in."""
+    """A name with wildcards, and the format that its values are shown in.
+
+    unmapped: what the source has under such a name counts too where no field is mapped.
+    """
 
     name: str
     format: str | None = None
+    unmapped: bool = False
 
 
-def parse_field_patterns(entries: list[Any], key: str) -> tuple[FieldPattern, ...]:
-    """Strings, or objects with `field` and `format`."""
+def parse_field_patterns(entries: list[Any], key: str, context: QueryContext) -> tuple[FieldPattern, ...]:
+    """Strings, or objects with `field` and `format`. Errors: illegal_argument_exception."""
     if len(entries) > (DOCVALUES_MAX if key == "docvalue_fields" else PATTERNS_MAX):
         raise illegal_argument(
             f"Trying to retrieve too many {key}. Must be less than or equal to: [{DOCVALUES_MAX}] but was "
-            f"[{len(entries)}]."
+            f"[{len(entries)}]. This limit can be set by changing the [index.max_docvalue_fields_search] "
+            "index level setting."
         )
     patterns = []
     for entry in entries:
         options = Options("field", {"field": entry} if isinstance(entry, str) else entry)
         name, shape = options.text("field"), options.text("format")
-        options.ignore("include_unmapped")
+        unmapped = options.flag("include_unmapped")
         options.done()
         if name is None:
             raise illegal_argument("Required [field]")
-        patterns.append(FieldPattern(name, shape))
+        if shape is not None:
+            _check_format(name, key, context)
+        patterns.append(FieldPattern(name, shape, unmapped))
     return tuple(patterns)
+
+
+def _check_format(name: str, key: str, context: QueryContext) -> None:
+    """Only dates and points have formats; numbers have them where they come from columns."""
+    for spec in context.mapping.match(name):
+        shaped = spec.type in ("date", "date_nanos", "geo_point")
+        is_number = spec.storage in (Storage.INTS, Storage.FLOATS) and spec.type != "boolean"
+        if not (shaped or (is_number and key == "docvalue_fields")):
+            refusal = "does not support custom" if key == "docvalue_fields" else "doesn't support"
+            raise illegal_argument(f"Field [{spec.path}] of type [{spec.type}] {refusal} formats")
 
 
 def source_fields(
@@ -70,6 +96,10 @@ def source_fields(
             values = list(_read(context, spec, pattern.format, source, inside))
             if values:
                 found[spec.path] = values
+    if names := [pattern.name for pattern in patterns if pattern.unmapped]:
+        unmapped = Unmapped(names, context.mapping, inside)
+        found |= unmapped.values(source)
+        groups |= unmapped.groups
     for group in groups:
         objects = [item for item in values_at(source, _relative(group, inside)) if isinstance(item, dict)]
         inner = [source_fields(patterns, context, item, group) for item in objects]
@@ -83,7 +113,7 @@ def _relative(path: str, inside: str | None) -> str:
     return path if inside is None else path.removeprefix(inside + ".")
 
 
-def _group_below(mapping: IndexMapping, spec: FieldSpec, inside: str | None) -> str | None:
+def _group_below(mapping: FieldLookup, spec: FieldSpec, inside: str | None) -> str | None:
     """The outermost nested path around a field that is further in than `inside`."""
     path = spec.nested
     if path is None or path == inside:
@@ -107,24 +137,52 @@ def _read(
     context: QueryContext, spec: FieldSpec, shape: str | None, source: dict[str, Any], inside: str | None
 ) -> Iterator[Any]:
     """Values that do not fit the type, and those too long for it, are left out."""
+    read = reader_of(spec.type, spec.path, spec.options)
+    for value in _given(context, spec, source, inside):
+        if spec.storage in (Storage.TEXT, Storage.NONE, Storage.VECTORS):
+            yield value if spec.storage is not Storage.TEXT or isinstance(value, str) else str(value)
+            continue
+        if _is_malformed(spec, read, value):
+            continue
+        stored = read(value)
+        if stored is not None:
+            yield shown(spec, stored, shape)
+
+
+def _given(
+    context: QueryContext, spec: FieldSpec, source: dict[str, Any], inside: str | None
+) -> Iterator[Any]:
+    """What the source has for a field; a multi-field has the values of the field that it belongs to."""
     parent = spec.path.rpartition(".")[0]
     above = context.mapping.field(parent) if parent else None
     is_multi_field = above is not None and above.type not in ("object", "nested")
     path = _relative(parent if is_multi_field else spec.path, inside)
-    read = reader_of(spec.type, spec.path, spec.options)
+    values = values_at(source, path, spec.storage is Storage.POINTS)
+    return (value for value in values if value is not None)
+
+
+def _is_malformed(spec: FieldSpec, read: Read, value: Any) -> bool:
     limit = spec.options.get("ignore_above")
-    for value in values_at(source, path, spec.storage is Storage.POINTS):
-        if value is None or (limit is not None and len(str(value)) > limit):
-            continue
-        if spec.storage in (Storage.TEXT, Storage.NONE, Storage.VECTORS):
-            yield value if spec.storage is not Storage.TEXT or isinstance(value, str) else str(value)
-            continue
-        try:
-            stored = read(value)
-        except SearchError:
-            continue
-        if stored is not None:
-            yield shown(spec, stored, shape)
+    if limit is not None and len(str(value)) > limit:
+        return True
+    try:
+        read(value)
+    except SearchError:
+        return True
+    return False
+
+
+def malformed_values(
+    patterns: tuple[FieldPattern, ...], context: QueryContext, source: dict[str, Any], ignored: Sequence[str]
+) -> dict[str, list[Any]]:
+    """By path the values that were left out of the index, of the fields in `_ignored` that are asked for."""
+    found: dict[str, list[Any]] = {}
+    for spec in (spec for pattern in patterns for spec in context.mapping.match(pattern.name)):
+        if spec.path in ignored and spec.storage not in (Storage.TEXT, Storage.NONE, Storage.VECTORS):
+            read = reader_of(spec.type, spec.path, spec.options)
+            values = _given(context, spec, source, None)
+            found[spec.path] = [value for value in values if _is_malformed(spec, read, value)]
+    return {path: values for path, values in found.items() if values}
 
 
 def values_at(source: Any, path: str, points: bool = False) -> Iterator[Any]:
@@ -152,8 +210,14 @@ def docvalue_fields(patterns: tuple[FieldPattern, ...], scope: Scope, doc: int) 
     found: dict[str, list[Any]] = {}
     docs = np.array([doc], np.int64)
     for pattern in patterns:
+        if pattern.name == "_seq_no":
+            leaf, local = scope.columns.locate(doc)
+            found["_seq_no"] = [int(leaf.segment.seq_nos[local])]
         for spec in scope.context.mapping.match(pattern.name):
-            if spec.doc_values and (values := _stored(scope, spec, docs)):
+            if spec.storage is Storage.VECTORS:
+                if vector := _vector(scope, spec, doc):
+                    found[spec.path] = [vector]
+            elif spec.doc_values and (values := _stored(scope, spec, docs)):
                 found[spec.path] = [_column_value(spec, value, pattern.format) for value in values]
     return found
 
@@ -170,7 +234,23 @@ def _stored(scope: Scope, spec: FieldSpec, docs: "np.typing.NDArray[np.int64]") 
     return []
 
 
+def _vector(scope: Scope, spec: FieldSpec, doc: int) -> list[Any]:
+    """The vector as it is indexed, with the fewest digits that mean it; none where there is none."""
+    leaf, local = scope.columns.locate(doc)
+    column = leaf.segment.vectors(spec.path)
+    if column is None:
+        return []
+    place = int(np.searchsorted(column.docs, local))
+    if place == len(column.docs) or column.docs[place] != local:
+        return []
+    values = column.rows[place].tolist()
+    is_byte = spec.options["element_type"] == "byte"
+    return [int(value) if is_byte else short_float(value) for value in values]
+
+
 def _column_value(spec: FieldSpec, value: Any, shape: str | None) -> Any:
+    if shape is not None and spec.storage in (Storage.INTS, Storage.FLOATS) and spec.type not in DATE_TYPES:
+        return DecimalPattern.of(shape).write(value)
     if spec.type in ("float", "half_float"):
         return short_float(value)
     return shown(spec, value, shape)

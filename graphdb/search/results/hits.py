@@ -1,18 +1,19 @@
 """Hits as the answer shows them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
-from graphdb.search.aggregations.scope import Scope
-from graphdb.search.query import Query, explain, named_queries
+from graphdb.search.aggregations.scope import Scope, columns_of
+from graphdb.search.query import Query, Searcher, explain, named_queries
 from graphdb.search.query.highlight import Highlighter
 from graphdb.search.results.fetching import Fetching
-from graphdb.search.results.field_values import docvalue_fields, source_fields, values_at
+from graphdb.search.results.field_values import docvalue_fields, malformed_values, source_fields, values_at
 from graphdb.search.results.selection import Hit
 from graphdb.search.results.sort_keys import short_float
+from graphdb.search.results.source_filter import keeps_source
 from graphdb.search.segment import Leaf
 
 __all__ = ["Fetcher", "envelope"]
@@ -29,16 +30,26 @@ def envelope(hits: Sequence[Mapping[str, Any]], total: int, max_score: float | N
 
 @dataclass
 class Fetcher:
-    """Shows hits of one search. query is what highlights, explains and names matches; None: nothing does."""
+    """Shows hits of one search. query is what highlights, explains and names matches; None: nothing does.
+
+    raw_source: a `_source` that is shown whole is an orjson.Fragment of what is stored, never parsed.
+    named_scores: `matched_queries` says what each named query has given.
+    """
 
     scope: Scope
     query: Query | None
+    raw_source: bool = False
+    named_scores: bool = False
+    _parts: "dict[int, Fetcher]" = field(default_factory=dict)
     _named: list[tuple[str, Query]] | None = field(default=None)
     _highlighters: dict[int, tuple[Fetching, Highlighter]] = field(default_factory=dict)
 
     def shown(self, hit: Hit, fetching: Fetching) -> dict[str, Any]:
         """Source is parsed only where it is needed."""
         leaf, doc = self.scope.columns.locate(hit.doc)
+        number, own, searcher = self.scope.searcher.part(leaf)
+        if searcher is not self.scope.searcher:
+            return self._part(number, searcher).shown(replace(hit, doc=own.base + doc), fetching)
         segment = leaf.segment
         out: dict[str, Any] = {"_index": self.scope.context.index_name}
         if not fetching.hidden:
@@ -60,10 +71,18 @@ class Fetcher:
         if hit.sort:
             out["sort"] = list(hit.sort)
         if names := self._names(leaf, doc):
-            out["matched_queries"] = names
+            out["matched_queries"] = names if self.named_scores else list(names)
         if fetching.explain and self.query is not None:
             _, out["_explanation"] = explain(self.query, leaf, doc, self.scope.searcher)
         return out
+
+    def _part(self, number: int, searcher: Searcher) -> "Fetcher":
+        """That of one of several indexes, which shows hits by its own mapping."""
+        if number not in self._parts:
+            scope = Scope(searcher, columns_of(searcher), self.scope.context.parts[number])
+            query = None if self.query is None else self.query.part(number)
+            self._parts[number] = Fetcher(scope, query, self.raw_source, self.named_scores)
+        return self._parts[number]
 
     def _contents(
         self,
@@ -75,22 +94,32 @@ class Fetcher:
         nested: Mapping[str, Any] | None,
     ) -> None:
         shows_source = fetching.source.enabled and not fetching.hidden
-        if not (shows_source or fetching.fields or fetching.docvalues or fetching.highlight):
+        shows_source = shows_source and keeps_source(self.scope.context.mapping)
+        wants_more = fetching.fields or fetching.stored or fetching.docvalues or fetching.highlight
+        if not (shows_source or wants_more):
+            return
+        if self.raw_source and nested is None and shows_source and fetching.is_whole:
+            out["_source"] = orjson.Fragment(leaf.segment.source(doc))
             return
         source = orjson.loads(leaf.segment.source(doc))
         inner = source if nested is None else _object_at(source, nested)
         if shows_source:
             out["_source"] = fetching.source.applied(inner)
         path = None if nested is None else _path(nested)
-        fields = source_fields(fetching.fields, self.scope.context, inner, path) if fetching.fields else {}
+        whole = source if path is None else _wrapped(inner, path)
+        asked = (*fetching.fields, *fetching.stored)
+        fields = source_fields(asked, self.scope.context, whole) if asked else {}
+        ignored = out.get("_ignored")
+        if ignored and (left_out := malformed_values(fetching.fields, self.scope.context, source, ignored)):
+            out["ignored_field_values"] = left_out
         if fetching.docvalues:
             fields |= docvalue_fields(fetching.docvalues, self.scope, hit.doc)
         if fields:
             out["fields"] = fields
-        if fetching.highlight is not None and self.query is not None:
-            whole = source if path is None else _wrapped(inner, path)
-            if fragments := self._highlighter(fetching).fragments(whole, leaf.segment.doc_id(doc)):
-                out["highlight"] = fragments
+        if fetching.highlight is None or self.query is None:
+            return
+        if fragments := self._highlighter(fetching).fragments(whole, leaf.segment.doc_id(doc)):
+            out["highlight"] = fragments
 
     def _highlighter(self, fetching: Fetching) -> Highlighter:
         """Made once for each part of a request; that is kept with it, so that its identity stays its own."""
@@ -119,11 +148,16 @@ class Fetcher:
         inmost["_nested"] = own
         return above
 
-    def _names(self, leaf: Leaf, doc: int) -> list[str]:
+    def _names(self, leaf: Leaf, doc: int) -> dict[str, float]:
+        """The named queries that match, with their scores where those are asked for, else 0."""
         if self._named is None:
             self._named = [] if self.query is None else named_queries(self.query)
         place = leaf.base + doc
-        return [name for name, query in self._named if self.scope.matching(query)[place]]
+        matching = [(name, query) for name, query in self._named if self.scope.matching(query)[place]]
+        if not self.named_scores:
+            return {name: 0.0 for name, _ in matching}
+        searcher = self.scope.searcher
+        return {name: short_float(query.matches(leaf, searcher).dense()[doc]) for name, query in matching}
 
 
 def _wrapped(inner: dict[str, Any], path: str) -> dict[str, Any]:

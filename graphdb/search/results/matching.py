@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from graphdb.search.aggregations.scope import Scope
+from graphdb.search.deadline import checkpoint
 from graphdb.search.query import Matches, Query
 from graphdb.search.results.request import Rescore
 from graphdb.search.results.selection import Found, first_of
@@ -15,7 +16,11 @@ __all__ = ["collected", "matches_of", "rescored"]
 
 def matches_of(scope: Scope, query: Query) -> list[Matches]:
     """What a query matches in each leaf."""
-    return [query.matches(leaf, scope.searcher) for leaf in scope.columns.leaves]
+    found = []
+    for leaf in scope.columns.leaves:
+        checkpoint()
+        found.append(query.matches(leaf, scope.searcher))
+    return found
 
 
 def collected(scope: Scope, matches: Sequence[Matches], min_score: float | None) -> Found:

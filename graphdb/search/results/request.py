@@ -8,6 +8,7 @@ from graphdb.search.aggregations import parse as parse_aggregations
 from graphdb.search.aggregations.base import Common
 from graphdb.search.aggregations.options import Options
 from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.hybrid import DEFAULT_SCORER, FusedQuery, Scorer, planned
 from graphdb.search.query import Query, QueryContext, parse_query
 from graphdb.search.query.tree import MatchAllQuery
 from graphdb.search.results.fetching import Fetching, parse_fetching
@@ -30,7 +31,7 @@ INNER_WINDOW = 100  # index.max_inner_result_window
 TOTAL_DEFAULT = 10_000
 _IGNORED = ("indices_boost", "stats", "timeout", "ext", "min_compatible_shard_node")
 _REFUSED = ("script_fields", "runtime_mappings", "suggest")
-_ELSEWHERE = ("knn", "retriever", "rank", "pit", "slice", "_ext", "hybrid")  # whoever calls has read them
+_ELSEWHERE = ("pit", "slice", "_ext", "hybrid")  # whoever calls has read them
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class InnerHits:
     size: int
     sort: tuple[SortKey, ...]
     fetching: Fetching
+    collapse: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +89,25 @@ class SearchRequest:
     def is_plain(self) -> bool:
         """Whether the best documents by score and their number are all that is asked for."""
         narrowed = self.post_filter or self.min_score is not None or self.terminate_after
+        narrowed = narrowed or isinstance(self.query, FusedQuery)  # some that match are in no list
         return not (
             self.sort or self.aggregations or self.collapse or self.rescore or narrowed or not self.size
         )
 
 
 def parse_request(
-    body: Mapping[str, Any], context: QueryContext, window: int = RESULT_WINDOW
+    body: Mapping[str, Any],
+    context: QueryContext,
+    window: int = RESULT_WINDOW,
+    hybrid: Scorer = DEFAULT_SCORER,
 ) -> SearchRequest:
-    """Errors: SearchError for an unknown key, a value of the wrong type, a page beyond `window`."""
-    options = Options("search", body)
-    query = _optional(options, "query", lambda value: parse_query(value, context))
+    """Errors: SearchError for an unknown key, a value of the wrong type, a page beyond `window`.
+
+    hybrid: what ranks where both `query` and `knn` are given, and no `rank`.
+    """
+    Options("search", body)  # an object
+    query, rest = planned(body, context, hybrid)
+    options = Options("search", rest)
     start, size = _page(options, window)
     sort = parse_sort(options.take("sort"), context)
     aggregations = [options.take(key) for key in ("aggs", "aggregations") if key in options]
@@ -183,9 +193,9 @@ def _after(value: Any, sort: tuple[SortKey, ...], start: int) -> Sequence[Any] |
 def _track_total(value: Any) -> int | None:
     if value is None:
         return TOTAL_DEFAULT
-    if value in (True, "true") or value == -1:
+    if value is True or value == "true" or value == -1:
         return None
-    if value in (False, "false"):
+    if value is False or value == "false":
         return 0
     if isinstance(value, int) and value >= 0:
         return value
@@ -216,12 +226,21 @@ def parse_inner_hits(body: Any, context: QueryContext, name: str) -> InnerHits:
             f"less than or equal to: [{INNER_WINDOW}] but was [{start + size}]. This limit can be set by "
             "changing the [index.max_inner_result_window] index level setting."
         )
-    inner = InnerHits(
-        name, start, size, parse_sort(options.take("sort"), context), parse_fetching(options, context)
-    )
-    options.ignore("ignore_unmapped", "track_scores", "collapse")
+    sort, fetching = parse_sort(options.take("sort"), context), parse_fetching(options, context)
+    path = _optional(options, "collapse", _inner_collapse)
+    options.ignore("ignore_unmapped", "track_scores")
     options.done()
-    return inner
+    return InnerHits(name, start, size, sort, fetching, path)
+
+
+def _inner_collapse(body: Any) -> str:
+    """The field of a `collapse` in `inner_hits`, which has none of its own below it."""
+    options = Options("collapse", body)
+    path = options.text("field")
+    options.done()
+    if path is None:
+        raise illegal_argument("Required [field]")
+    return path
 
 
 def _rescore(body: Any, context: QueryContext) -> Rescore:
@@ -257,6 +276,6 @@ def _check(request: SearchRequest) -> None:
         paths = [getattr(key, "path", None) for key in request.sort]
         if paths != [request.collapse.path]:
             raise illegal_argument(
-                "collapse field and sort field must be the same when use `collapse` in conjunction with "
-                "`search_after`"
+                "Cannot use [collapse] in conjunction with [search_after] unless the search is sorted on the "
+                "same field. Multiple sort fields are not allowed."
             )

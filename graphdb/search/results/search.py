@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from graphdb.search.aggregations import MAX_BUCKETS, Columns, Scope, run
+from graphdb.search.aggregations import MAX_BUCKETS, Scope, run
+from graphdb.search.aggregations.scope import columns_of
+from graphdb.search.hybrid import DEFAULT_SCORER, FusedQuery, Scorer
 from graphdb.search.query import Matches, QueryContext, Searcher, collect
 from graphdb.search.results.collapsing import Groups
 from graphdb.search.results.hits import Fetcher
@@ -17,16 +19,22 @@ from graphdb.search.results.request import RESULT_WINDOW, SearchRequest, parse_r
 from graphdb.search.results.selection import Found, Hit, Sorting
 from graphdb.search.results.sort_keys import ByScore, short_float
 
-__all__ = ["SearchOptions", "columns_of", "execute", "search"]
+__all__ = ["SearchOptions", "answered", "columns_of", "execute", "find", "plain_answer", "scope_of", "search"]
 
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """What a search is told beside its body. window: how far from and size may reach together."""
+    """What a search is told beside its body. window: how far from and size may reach together.
+
+    raw_source: whole sources are orjson.Fragments of what is stored. hybrid: see `parse_request`.
+    """
 
     window: int = RESULT_WINDOW
     typed_keys: bool = False
     max_buckets: int = MAX_BUCKETS
+    raw_source: bool = False
+    named_scores: bool = False
+    hybrid: Scorer = DEFAULT_SCORER
 
 
 def search(
@@ -42,12 +50,8 @@ def search(
     then only explains and highlights. For a scroll hold on to the searcher and ask for what comes
     after the last hit's sort values, `_doc` or `_shard_doc` among them.
     """
-    return execute(parse_request(body, context, options.window), searcher, context, matches, options)
-
-
-def columns_of(searcher: Searcher) -> Columns:
-    """The columns of a searcher; made once, as their merged dictionaries are dear."""
-    return searcher.keep("columns", lambda: Columns(searcher.leaves))
+    request = parse_request(body, context, options.window, options.hybrid)
+    return execute(request, searcher, context, matches, options)
 
 
 def execute(
@@ -58,34 +62,48 @@ def execute(
     options: SearchOptions = SearchOptions(),
 ) -> dict[str, Any]:
     """As search, for a request that is parsed already."""
-    scope = Scope(
-        searcher, columns_of(searcher), context, None, None, options.typed_keys, options.max_buckets
-    )
-    found = collected(
-        scope, matches_of(scope, request.query) if matches is None else matches, request.min_score
-    )
+    scope = scope_of(searcher, context, options)
+    if matches is None and request.is_plain:
+        return plain_answer(request, scope, options)
+    return answered(request, scope, find(request, scope, matches), options)
+
+
+def scope_of(searcher: Searcher, context: QueryContext, options: SearchOptions = SearchOptions()) -> Scope:
+    """What one search reads."""
+    return Scope(searcher, columns_of(searcher), context, None, None, options.typed_keys, options.max_buckets)
+
+
+def find(request: SearchRequest, scope: Scope, matches: Sequence[Matches] | None = None) -> Found:
+    """The candidates: all documents that the query (or who has made matches) finds, with their scores."""
+    matched = matches_of(scope, request.query) if matches is None else matches
+    return collected(scope, matched, request.min_score)
+
+
+def answered(
+    request: SearchRequest, scope: Scope, found: Found, options: SearchOptions = SearchOptions()
+) -> dict[str, Any]:
+    """The answer for the candidates: sorted, cut and shown, and aggregated."""
     answer: dict[str, Any] = {"timed_out": False}
     if request.terminate_after:
         answer["terminated_early"] = len(found.docs) > request.terminate_after
         found = found.kept(np.arange(min(len(found.docs), request.terminate_after)))
-    answer["hits"] = _hits(request, scope, found)
+    answer["hits"] = _hits(request, scope, found, options)
     if request.aggregations is not None:
         answer["aggregations"] = _aggregations(request, scope, found)
-    if request.profile:
-        answer["profile"] = {"shards": []}
     return answer
 
 
-def _best_hits(request: SearchRequest, scope: Scope) -> dict[str, Any]:
-    """The short way: only the best documents are ever gathered."""
-    best = collect(request.query, scope.searcher, request.start + request.size)
+def plain_answer(request: SearchRequest, scope: Scope, options: SearchOptions) -> dict[str, Any]:
+    """For a plain request, the short way: only the best documents are ever gathered."""
+    best = collect(request.query, scope.searcher, request.start + request.size, request.track_total)
     out = _total(best.total, request.track_total)
     out["max_score"] = short_float(best.scores[0]) if len(best.docs) else None
     pairs = zip(best.docs.tolist(), best.scores.tolist(), strict=True)
     hits = [Hit(doc, score) for doc, score in pairs][request.start :]
-    fetcher, nested = Fetcher(scope, request.query), NestedHits(scope, request.query)
+    fetcher = Fetcher(scope, request.query, options.raw_source, options.named_scores)
+    nested = NestedHits(scope, request.query)
     out["hits"] = [_with_inner(fetcher.shown(hit, request.fetching), nested.of(hit.doc)) for hit in hits]
-    return out
+    return {"timed_out": False, "hits": out}
 
 
 def _with_inner(shown: dict[str, Any], inner: dict[str, Any]) -> dict[str, Any]:
@@ -97,14 +115,16 @@ def _aggregations(request: SearchRequest, scope: Scope, found: Found) -> dict[st
     assert found.scores is not None
     scope.scores = np.zeros(scope.columns.size, np.float32)
     scope.scores[found.docs] = found.scores
-    scope.top_hits = partial(top_hits, query=request.query)
+    scope.top_hits = partial(top_hits, query=request.query, around=request.fetching)
     return run(request.aggregations, scope, found.docs)
 
 
-def _hits(request: SearchRequest, scope: Scope, found: Found) -> dict[str, Any]:
+def _hits(request: SearchRequest, scope: Scope, found: Found, options: SearchOptions) -> dict[str, Any]:
     if request.post_filter is not None:
         found = found.kept(scope.matching(request.post_filter)[found.docs])
     out: dict[str, Any] = _total(len(found.docs), request.track_total)
+    if isinstance(request.query, FusedQuery) and not request.sort:
+        found = found.kept(request.query.ranked(scope.searcher)[found.docs])
     scored = not request.sort or request.track_scores or any(isinstance(key, ByScore) for key in request.sort)
     best = None
     if request.rescore and request.size:
@@ -112,7 +132,7 @@ def _hits(request: SearchRequest, scope: Scope, found: Found) -> dict[str, Any]:
     if scored and request.size and len(found.docs) and found.scores is not None:
         best = short_float(found.scores.max())
     out["max_score"] = best
-    out["hits"] = _page(request, scope, found, scored) if request.size else []
+    out["hits"] = _page(request, scope, found, scored, options) if request.size else []
     return out
 
 
@@ -124,7 +144,9 @@ def _total(count: int, tracked: int | None) -> dict[str, Any]:
     return {"total": {"value": count, "relation": "eq"}}
 
 
-def _page(request: SearchRequest, scope: Scope, found: Found, scored: bool) -> list[dict[str, Any]]:
+def _page(
+    request: SearchRequest, scope: Scope, found: Found, scored: bool, options: SearchOptions
+) -> list[dict[str, Any]]:
     sorting = Sorting(scope, found, request.sort)
     among = None if request.after is None else np.flatnonzero(sorting.after(request.after))
     count = request.start + request.size
@@ -135,7 +157,7 @@ def _page(request: SearchRequest, scope: Scope, found: Found, scored: bool) -> l
         groups = Groups(scope, request.collapse.path, found.docs)
         rows = groups.leaders(sorting, sorting.first(len(found.docs), among))
     rows = rows[request.start : count]
-    fetcher = Fetcher(scope, request.query)
+    fetcher = Fetcher(scope, request.query, options.raw_source, options.named_scores)
     nested = NestedHits(scope, request.query)
     shown = []
     for row, hit in zip(rows.tolist(), sorting.hits(rows, scored), strict=True):

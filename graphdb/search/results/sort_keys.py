@@ -13,7 +13,7 @@ from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.sources import json_number
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.mapping.date_formats import DateFormat
+from graphdb.search.mapping.date_formats import DateFormat, date_format
 from graphdb.search.query import Query
 from graphdb.search.results.modes import combined
 from graphdb.search.segment import Floats, Longs
@@ -184,9 +184,9 @@ class ByField(SortKey):
         return number
 
     def _date(self, value: str) -> int:
-        if self.pattern is None:
-            raise _unreadable(value, self.path)
-        return self.pattern.parse(value)
+        """In the format of the key, else in the field's own."""
+        pattern = self.pattern or date_format(self.spec.options["format"])
+        return pattern.parse(value)
 
     def _terms(self, columns: Columns, rows: Longs, data: Numbers, size: int) -> SortColumn:
         """Places are twice the numbers of terms, so that others have room between them."""

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphdb.search.errors import illegal_argument, parsing
+from graphdb.search.mapping.lookup import FieldLookup
 from graphdb.search.mapping.wildcards import wildcard_match
 
-__all__ = ["EVERYTHING", "SourceFilter", "parse_source_filter"]
+__all__ = ["EVERYTHING", "SourceFilter", "keeps_source", "parse_source_filter"]
 
 PATTERNS_MAX = 1_000
 
@@ -51,6 +52,11 @@ class SourceFilter:
 
 _NOTHING = object()
 EVERYTHING = SourceFilter()
+
+
+def keeps_source(mapping: FieldLookup) -> bool:
+    """Whether a mapping lets the documents of its index be seen."""
+    return mapping.source_options.get("enabled") not in (False, "false")
 
 
 def parse_source_filter(value: Any) -> SourceFilter:

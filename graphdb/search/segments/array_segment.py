@@ -43,6 +43,9 @@ class ArrayText:
         start, stop = self._starts[number : number + 2].tolist()
         return self._docs[start:stop], self._freqs[start:stop]
 
+    def all_postings(self) -> tuple[Longs, Ints, Ints]:
+        return self._starts, self._docs, self._freqs
+
     def positions(self, number: int) -> tuple[Ints, Ints]:
         freqs = self.postings(number)[1]
         starts = np.zeros(len(freqs) + 1, np.int32)
@@ -92,6 +95,7 @@ class ArraySegment:
                 self._storages[path].append(storage)
         self._fields = frozenset(self._storages) - _METADATA
         self._opened: dict[tuple[str, str], Any] = {}
+        self.derived: dict[tuple[str, str], Any] = {}
 
     @property
     def size_bytes(self) -> int:

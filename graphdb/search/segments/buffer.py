@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from graphdb.search.fields import ParsedDocument
 from graphdb.search.segments.builder import SegmentBuilder
@@ -11,8 +11,7 @@ from graphdb.search.segments.versioning import MISSING, Current
 __all__ = ["Buffer", "Tombstones"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     current: Current
     doc: int  # in the builder; -1: deleted
 

@@ -108,6 +108,7 @@ class SegmentBuilder:
         number = self._nested_paths.setdefault(nested_path, len(self._nested_paths)) if nested_path else -1
         self._nested_path.append(number)
         self._give("text", doc, parsed.texts)
+        self._give("text", doc, parsed.uncut)
         self._give("terms", doc, parsed.terms)
         self._give("ints", doc, parsed.ints)
         self._give("floats", doc, parsed.floats)

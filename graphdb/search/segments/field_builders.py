@@ -7,12 +7,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.search.fields import TextTokens
-from graphdb.search.segment import Ints
+from graphdb.search.analysis.plain_words import cut_all
+from graphdb.search.fields import TextTokens, UncutText
+from graphdb.search.segment import Ints, Longs
 from graphdb.search.segments.inversion import invert, transpose
 from graphdb.search.segments.norms import encode_lengths
 from graphdb.search.segments.sections import Key, packed, starts_of
-from graphdb.search.segments.strings import encode
+from graphdb.search.segments.strings import decode, encode
 
 __all__ = [
     "FieldBuilder",
@@ -57,7 +58,14 @@ class TextBuilder:
         self._tokens, self._positions = array("i"), array("i")
         self._docs, self._counts, self._lengths = array("i"), array("i"), array("q")
 
-    def add(self, doc: int, text: TextTokens) -> None:
+        self._uncut: list[bytes] = []
+        self._uncut_docs = array("i")
+
+    def add(self, doc: int, text: TextTokens | UncutText) -> None:
+        if isinstance(text, UncutText):
+            self._uncut.append(text.text.encode())
+            self._uncut_docs.append(doc)
+            return
         self._tokens.extend(map(self._vocabulary.__getitem__, text.terms))
         self._positions.extend(text.positions)
         self._docs.append(doc)
@@ -65,13 +73,13 @@ class TextBuilder:
         self._lengths.append(max(text.length, 1) if text.terms else 0)
 
     def sections(self, path: str, size: int) -> dict[Key, NDArray[Any]]:
+        tokens, token_positions, docs, counts, lengths = self._all_cut()
         terms, ranks = self._vocabulary.sort()
-        docs, counts = _ints(self._docs), _ints(self._counts)
         starts, found, freqs, position_starts, positions = invert(
-            _ints(self._tokens), _ints(self._positions), docs, counts, ranks
+            tokens, token_positions, docs, counts, ranks
         )
         norms = np.zeros(size, np.uint8)
-        norms[docs] = encode_lengths(np.array(self._lengths, np.int64))
+        norms[docs] = encode_lengths(lengths)
         return packed("text", path, "dictionary", terms) | {
             ("text", path, "starts"): starts,
             ("text", path, "docs"): found,
@@ -81,6 +89,32 @@ class TextBuilder:
             ("text", path, "norms"): norms,
             ("text", path, "empty"): docs[counts == 0],
         }
+
+    def _all_cut(self) -> tuple[Ints, Ints, Ints, Ints, Longs]:
+        """(tokens, positions, docs, counts, lengths) of all documents, ascending."""
+        tokens, positions, docs, counts = map(
+            _ints, (self._tokens, self._positions, self._docs, self._counts)
+        )
+        lengths = np.array(self._lengths, np.int64)
+        if not self._uncut:
+            return tokens, positions, docs, counts, lengths
+        words = cut_all(self._uncut)
+        numbers = np.array([self._vocabulary[decode(term)] for term in words.terms], np.int32)
+        if not self._docs:
+            return (
+                numbers[words.tokens],
+                words.positions,
+                _ints(self._uncut_docs),
+                words.counts,
+                words.counts.astype(np.int64),
+            )
+        tokens = np.concatenate((tokens, numbers[words.tokens]))
+        positions = np.concatenate((positions, words.positions))
+        docs, counts = np.concatenate((docs, _ints(self._uncut_docs))), np.concatenate((counts, words.counts))
+        lengths = np.concatenate((lengths, words.counts))
+        order = np.argsort(docs)
+        places = _ranges((np.cumsum(counts) - counts)[order], counts[order])
+        return tokens[places], positions[places], docs[order], counts[order], lengths[order]
 
 
 class TermsBuilder:
@@ -174,6 +208,13 @@ class VectorBuilder:
 def number_starts(storage: str, path: str, starts: Ints) -> dict[Key, NDArray[Any]]:
     """The starts of a column of numbers, left out where every document has exactly one value."""
     return {} if bool((np.diff(starts) == 1).all()) else {(storage, path, "starts"): starts}
+
+
+def _ranges(starts: Longs, counts: Ints) -> Longs:
+    """The numbers of range(starts[i], starts[i] + counts[i]), for each i in turn."""
+    firsts = np.cumsum(counts, dtype=np.int64) - counts
+    shifts: Longs = np.repeat(starts - firsts, counts)
+    return np.arange(len(shifts), dtype=np.int64) + shifts
 
 
 def _ints(values: "array[int]") -> Ints:

@@ -1,11 +1,12 @@
 """`IndexFiles`: the directory of one index, written so that a crash leaves the last commit or the new one.
 
-    commit                             the commit point
+    commit-<generation>                a commit point, never changed
     <segment>-<generation>.segment     segments, never changed
     <segment>-<generation>.live        which documents of a segment are live, never changed
 
-A file is synced, and so is its name, before a commit point names it. What no commit point names is removed
-after the next commit, and on opening. Readers that have a removed file mapped keep it.
+A file is synced, and so is its name, before a commit point names it. An older commit stays, with its files,
+until `remove_all_but` is told of the one that counts; on opening, whatever is not of the one that is opened
+goes. Readers that have a removed file mapped keep it.
 """
 
 import contextlib
@@ -25,7 +26,7 @@ from graphdb.search.segments.segment_file import map_file, read_segment, verify_
 
 __all__ = ["IndexFiles"]
 
-_COMMIT = "commit"
+_COMMIT = "commit-"
 _OURS = (".segment", ".live", ".tmp")  # whatever else is in the directory is somebody else's
 _LIVE = struct.Struct("<II")  # CRC-32 of the rest, documents
 
@@ -60,25 +61,32 @@ class IndexFiles:
         return file_name
 
     def commit(self, point: CommitPoint) -> None:
-        """Replace the commit point. Raises UnavailableError; then the next opening may find either."""
+        """Write a commit point beside the older ones. Raises UnavailableError; then it may be there."""
         with _storage("committing an index"):
             self._system.sync_directory(self._directory)
-            replace_file(self._system, self._directory, _COMMIT, point.encode())
+            replace_file(self._system, self._directory, _commit_name(point.generation), point.encode())
 
-    def committed(self) -> CommitPoint | None:
-        """The commit point, None where there never was one. Raises CorruptionError, UnavailableError."""
-        with _storage("opening an index"):
-            if _COMMIT not in self._system.list(self._directory):
-                return None
-            data = bytes(map_file(self._system, self._path(_COMMIT)))
-        return CommitPoint.decode(data, self._path(_COMMIT))
+    def committed(self, generation: int | None = None) -> CommitPoint | None:
+        """A commit point, the latest one where none is asked for; None where there never was one.
+
+        Raises CorruptionError, UnavailableError.
+        """
+        if generation is None:
+            with _storage("opening an index"):
+                names = self._system.list(self._directory)
+            numbers = [name.removeprefix(_COMMIT) for name in names if name.startswith(_COMMIT)]
+            generation = max((int(number) for number in numbers if number.isdigit()), default=None)
+        if generation is None:
+            return None
+        name = _commit_name(generation)
+        return CommitPoint.decode(bytes(self._map(name)), self._path(name))
 
     def remove_all_but(self, point: CommitPoint | None) -> None:
         """Remove what the commit point does not name; what cannot be removed now is removed another time."""
-        keep = point.files() if point is not None else set()
+        keep = point.files() | {_commit_name(point.generation)} if point is not None else set()
         with contextlib.suppress(OSError):
             for name in self._system.list(self._directory):
-                if name.endswith(_OURS) and name not in keep:
+                if (name.endswith(_OURS) or name.startswith(_COMMIT)) and name not in keep:
                     self._system.unlink(self._path(name))
 
     def load(self, file: str) -> ArraySegment:
@@ -105,15 +113,17 @@ class IndexFiles:
             with _storage("opening an index"):
                 return map_file(self._system, self._path(file))
         except FileNotFoundError as error:
-            raise CorruptionError(
-                "the commit point names a file that is not there", self._path(file)
-            ) from error
+            raise CorruptionError("a file that the index stands on is not there", self._path(file)) from error
 
     def _create(self, name: str) -> File:
         return self._system.create(self._path(name))
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
+
+
+def _commit_name(generation: int) -> str:
+    return f"{_COMMIT}{generation}"
 
 
 @contextlib.contextmanager

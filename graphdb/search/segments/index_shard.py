@@ -4,20 +4,22 @@ Writes go into a buffer; a refresh makes it a segment, and what was deleted disa
 puts everything on disk. The same operations in the same order give the same results and the same documents,
 whatever is refreshed, flushed and merged in between.
 
-**Threads.** One thread at a time writes: `apply`, `put_mapping`, `refresh`, `flush`, `plan_merge`,
-`adopt_merge`, `maybe_merge`. Any thread reads at any time, without a lock: `leaves`, `get`, `mapping`,
-`stats`. A reader sees the state before or after a refresh, never between, for leaves and buffer are swapped
-as one; leaves that it holds stay as they are. A merge (`merge(plan.leaves, plan.name)`) may be computed on
-any thread between `plan_merge` and `adopt_merge`, while writes go on.
+**Threads.** One thread at a time writes: `apply`, `put_mapping`, `refresh`, `save`, `clean`, `flush`,
+`plan_merge`, `adopt_merge`, `maybe_merge`. Any thread reads at any time, without a lock: `leaves`, `get`,
+`mapping`, `stats`. A reader sees the state before or after a refresh, never between, for leaves and buffer
+are swapped as one; leaves that it holds stay as they are. A merge (`merge(plan.leaves, plan.name)`) may be
+computed on any thread between `plan_merge` and `adopt_merge`, while writes go on.
 """
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from graphdb.search.errors import SearchError
+from graphdb.errors import CorruptionError, UnavailableError
+from graphdb.search.errors import SearchError, unexpected
 from graphdb.search.fields import ParsedDocument
 from graphdb.search.segment import Leaf
 from graphdb.search.segments.array_segment import ArraySegment
@@ -32,7 +34,9 @@ from graphdb.search.segments.saved import SavedLeaves
 from graphdb.search.segments.updates import read_object, updated_source
 from graphdb.search.segments.versioning import Current, next_version
 
-__all__ = ["Document", "DocumentMapping", "IndexShard", "MergePlan", "ShardStats"]
+__all__ = ["Document", "DocumentMapping", "IndexShard", "MergePlan", "OpenAt", "ShardStats"]
+
+logger = logging.getLogger(__name__)
 
 
 class DocumentMapping(Protocol):
@@ -56,6 +60,16 @@ class Document:
     seq_no: int
     source: bytes
     routing: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAt:
+    """For whoever keeps account of commits and openings: which commit, and a number for the segments to come,
+    greater than at each opening before.
+    """
+
+    generation: int
+    incarnation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +113,8 @@ class IndexShard(Generic[M]):
         self._next_seq_no = 0
         self._incarnation, self._next_segment, self._generation = 1, 1, 0
         self._saved = SavedLeaves()
+        self._committed: CommitPoint | None = None
+        self._saved_as: tuple[object, object, int] | None = None  # leaves, mapping, next_seq_no
 
     @classmethod
     def open(
@@ -107,11 +123,13 @@ class IndexShard(Generic[M]):
         files: IndexFiles,
         mapping_of: Callable[[Mapping[str, Any], Mapping[str, Any]], M],
         policy: TieredMergePolicy | None = None,
+        at: OpenAt | None = None,
     ) -> "IndexShard[M] | None":
-        """As of the last commit; None where there is none. mapping_of makes the mapping of its JSON and the
-        settings. The log is to be applied from `log_index` on. Raises CorruptionError, UnavailableError.
+        """As of a commit, the last one unless `at` says which; None where there is none. mapping_of makes the
+        mapping of its JSON and the settings. The log is to be applied from `log_index` on. Raises
+        CorruptionError, UnavailableError.
         """
-        point = files.committed()
+        point = files.committed(None if at is None else at.generation)
         files.remove_all_but(point)
         if point is None:
             return None
@@ -121,9 +139,13 @@ class IndexShard(Generic[M]):
         shard._tombstones = Tombstones(point.tombstones)
         shard._next_seq_no, shard.log_index = point.next_seq_no, point.log_index
         shard._generation, shard._next_segment = point.generation, point.next_segment
+        shard._note_committed(point)
         # names that were given out and not committed are not given out again
+        if at is not None:
+            shard._incarnation = max(point.incarnation + 1, at.incarnation)
+            return shard
         shard._incarnation = point.incarnation + 1
-        shard._commit(files, point.log_index)
+        shard.flush(files, point.log_index)
         return shard
 
     def leaves(self) -> tuple[Leaf, ...]:
@@ -140,6 +162,18 @@ class IndexShard(Generic[M]):
         if current is None or not current.found:
             return None
         return Document(doc_id, current.version, current.seq_no, current.source, current.routing)
+
+    def ids(self) -> list[str]:
+        """Of all documents, as they were written last."""
+        view = self._view
+        written = view.buffer.ids()
+        known = {doc_id: view.buffer.find(doc_id) for doc_id in written}
+        ids = [doc_id for doc_id, current in known.items() if current is not None and current.found]
+        for leaf in view.leaves:
+            segment = array_segment(leaf)
+            stored = (segment.doc_id(int(doc)) for doc in np.flatnonzero(leaf.roots))
+            ids += [doc_id for doc_id in stored if doc_id not in known]
+        return ids
 
     def stats(self) -> ShardStats:
         view = self._view
@@ -179,13 +213,39 @@ class IndexShard(Generic[M]):
 
         Raises UnavailableError: the commit before, or this one, is then on disk, and the shard goes on.
         """
+        self.save(files, log_index)
+        self.clean(files)
+
+    @property
+    def generation(self) -> int:
+        """Of the last commit that succeeded; 0 where there is none."""
+        return 0 if self._committed is None else self._committed.generation
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether the last commit has all that there is."""
+        if self._saved_as is None:
+            return False
+        leaves, mapping, next_seq_no = self._saved_as
+        return leaves is self._view.leaves and mapping is self.mapping and next_seq_no == self._next_seq_no
+
+    def save(self, files: IndexFiles, log_index: int) -> None:
+        """As `flush`, but the commit before stays on disk, until `clean`."""
         self.refresh()
         self._commit(files, log_index)
 
-    def plan_merge(self) -> MergePlan | None:
-        """What is worth merging now, one merge at a time."""
+    def clean(self, files: IndexFiles) -> None:
+        """Remove what the last commit does not stand on."""
+        files.remove_all_but(self._committed)
+
+    def plan_merge(self, segments_max: int | None = None) -> MergePlan | None:
+        """What is worth merging now, or what has to be for not more segments than that; one at a time."""
         leaves = self._view.leaves
-        chosen = self._policy.choose([_candidate(leaf) for leaf in leaves])
+        candidates = [_candidate(leaf) for leaf in leaves]
+        if segments_max is None:
+            chosen = self._policy.choose(candidates)
+        else:
+            chosen = self._policy.choose_for(candidates, segments_max)
         return None if chosen is None else MergePlan(leaves[chosen], self._new_name())
 
     def adopt_merge(self, plan: MergePlan, merged: ArraySegment) -> bool:
@@ -201,7 +261,6 @@ class IndexShard(Generic[M]):
         return plan is not None and self.adopt_merge(plan, merge(plan.leaves, plan.name))
 
     def _apply(self, operation: Operation, places: Mapping[str, tuple[int, int]]) -> OperationResult:
-        result = OperationResult(operation.action, operation.doc_id)
         try:
             validate(operation)
             current = self._current(operation.doc_id, places)
@@ -211,7 +270,12 @@ class IndexShard(Generic[M]):
                 return self._update(operation, current)
             return self._index(operation, current, operation.body)
         except SearchError as error:
-            return result.failed(error)
+            return _failed(operation, error)
+        except (CorruptionError, UnavailableError, MemoryError):
+            raise
+        except Exception as error:
+            logger.exception("[%s] document [%s] could not be applied", self.name, operation.doc_id)
+            return _failed(operation, unexpected(error))
 
     def _current(self, doc_id: str, places: Mapping[str, tuple[int, int]]) -> Current:
         """places: of those that the buffer did not have when the batch began."""
@@ -273,12 +337,20 @@ class IndexShard(Generic[M]):
         files.commit(point)
         self._saved, self.log_index = saved, log_index
         self._view = _View(leaves, self._view.buffer)
-        files.remove_all_but(point)
+        self._note_committed(point)
+
+    def _note_committed(self, point: CommitPoint) -> None:
+        self._committed = point
+        self._saved_as = (self._view.leaves, self.mapping, self._next_seq_no)
 
     def _new_name(self) -> str:
         name = f"_{self._incarnation}_{self._next_segment}"
         self._next_segment += 1
         return name
+
+
+def _failed(operation: Operation, error: SearchError) -> OperationResult:
+    return OperationResult(operation.action, operation.doc_id).failed(error)
 
 
 def _stored(leaves: Sequence[Leaf], place: tuple[int, int]) -> Current:

@@ -49,6 +49,19 @@ class TieredMergePolicy:
             return slice(worst, worst + 1)
         return None
 
+    def choose_for(self, candidates: Sequence[Candidate], segments_max: int) -> slice | None:
+        """Which to merge into one so that not more than segments_max are left; None where all is well.
+
+        A single one is written anew if it has deleted documents.
+        """
+        count = len(candidates) - max(segments_max, 1) + 1
+        if count > 1:
+            sizes = [one.live_bytes for one in candidates]
+            start = min(range(len(sizes) - count + 1), key=lambda place: sum(sizes[place : place + count]))
+            return slice(start, start + count)
+        is_dirty = segments_max <= 1 and any(one.deleted for one in candidates)
+        return slice(0, 1) if is_dirty else None
+
     def _may_grow(self, one: Candidate) -> bool:
         return one.live_bytes < self.merged_bytes_max / 2
 

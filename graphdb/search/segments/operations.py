@@ -1,9 +1,9 @@
 """What is done to the documents of an index, one at a time, and what comes of it."""
 
-from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
-from graphdb.search.errors import SearchError
+from graphdb.search.errors import SearchError, illegal_argument
 
 __all__ = ["PRIMARY_TERM", "Action", "Operation", "OperationResult", "Outcome", "validate"]
 
@@ -30,8 +30,7 @@ class Outcome(Enum):
     NOT_FOUND = "not_found"
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(NamedTuple):
     """body is the JSON of the document; of an update that of its request (`doc`, `upsert` and so on)."""
 
     action: Action
@@ -44,8 +43,7 @@ class Operation:
     version_type: str = "internal"  # or external, external_gte
 
 
-@dataclass(frozen=True, slots=True)
-class OperationResult:
+class OperationResult(NamedTuple):
     """What became of one operation. With an error nothing was changed, and outcome is None."""
 
     action: Action
@@ -61,14 +59,18 @@ class OperationResult:
         """HTTP's, as the items of a `_bulk` have it."""
         if self.error is not None:
             return self.error.status
-        return {Outcome.CREATED: 201, Outcome.NOT_FOUND: 404}.get(self.outcome or Outcome.NOOP, 200)
+        if self.outcome is Outcome.CREATED:
+            return 201
+        return 404 if self.outcome is Outcome.NOT_FOUND else 200
 
     def failed(self, error: SearchError) -> "OperationResult":
-        return replace(self, error=error)
+        return self._replace(error=error)
 
 
 def validate(operation: Operation) -> None:
     """Refuse what no state of the index could make right."""
+    if not operation.doc_id:
+        raise illegal_argument("if _id is specified it must not be empty")
     problems = [*_id_problems(operation), *_version_problems(operation)]
     if problems:
         text = "".join(f"{number}: {problem};" for number, problem in enumerate(problems, 1))
@@ -77,8 +79,6 @@ def validate(operation: Operation) -> None:
 
 def _id_problems(operation: Operation) -> list[str]:
     length = len(operation.doc_id.encode("utf-8", "surrogatepass"))
-    if not length:
-        return ["if _id is specified it must not be empty"]
     if length > _ID_BYTES_MAX:
         limit = f"must be no longer than {_ID_BYTES_MAX} bytes but was: {length}"
         return [f"id [{operation.doc_id}] is too long, {limit}"]
@@ -86,9 +86,11 @@ def _id_problems(operation: Operation) -> list[str]:
 
 
 def _version_problems(operation: Operation) -> list[str]:
-    problems = []
+    problems: list[str] = []
     compares = operation.if_seq_no is not None or operation.if_primary_term is not None
     external = operation.version_type != "internal"
+    if not compares and not external and operation.version is None:
+        return problems
     if operation.version_type not in ("internal", "external", "external_gte"):
         problems.append(f"No version type match [{operation.version_type}]")
     if operation.action is Action.CREATE and external:

@@ -53,7 +53,8 @@ class SavedLeaves:
                 file = row.file if row is not None else files.save(segment, generation)
                 row = CommittedSegment(segment.name, file, _save_live(files, leaf, generation))
             if segment.name not in self._rows:
-                segment = files.load(row.file)
+                derived, segment = segment.derived, files.load(row.file)
+                segment.derived = derived
             rows.append((row, leaf.live))
             pairs.append((segment, leaf.live))
         return SavedLeaves(rows), numbered(pairs)

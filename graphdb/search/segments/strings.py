@@ -71,7 +71,8 @@ class SortedStrings(Strings):
         return int(_lower_bound(self.blob, self.starts, np.frombuffer(raw, np.uint8)))
 
 
-@numba.njit(cache=True, nogil=True)
+# Keeps the interpreter's lock: it would wait for it again longer than it runs.
+@numba.njit(cache=True)
 def _lower_bound(blob: Any, starts: Any, key: Any) -> Any:
     """The number of the first string that is not before key."""
     low, high = 0, len(starts) - 1

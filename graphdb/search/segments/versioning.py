@@ -1,6 +1,6 @@
 """Whether a write may be done, given the document that is there, and which version it makes."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from graphdb.search.errors import version_conflict
 from graphdb.search.segments.operations import PRIMARY_TERM, Action, Operation
@@ -8,8 +8,7 @@ from graphdb.search.segments.operations import PRIMARY_TERM, Action, Operation
 __all__ = ["MISSING", "Current", "next_version"]
 
 
-@dataclass(frozen=True, slots=True)
-class Current:
+class Current(NamedTuple):
     """The state that a write finds. found is False for a document that was never there, or was deleted:
     a deleted one has its last version.
     """

@@ -12,6 +12,7 @@ from graphdb.store.quad_store import QuadStore
 
 X, Y = b"x" * 16, b"y" * 16
 KINDS = {"c": EntryKind.CHANGES, "p": EntryKind.PART, "n": EntryKind.NOTHING, "m": EntryKind.MEMBERS}
+KINDS["s"] = EntryKind.SEARCH
 
 
 def quad(number: int) -> Quad:
@@ -42,6 +43,11 @@ def entries(story: str) -> list[LogEntry]:
         ("px px px 2x", {2, 3}, 4),
         ("px cy px 1x", {2, 3}, 4),
         ("px py 1y px", {2}, 3),
+        ("s- px s- px s- s- 2x s-", {2, 4}, 8),
+        ("cx s- cx s- s- cy s-", {1, 3, 6}, 7),
+        ("cx px s- s-", {1}, 1),
+        ("px s- nx s-", set(), 4),
+        ("px cy s- px s- 1x", {2, 4}, 6),
     ],
 )
 def test_stories(story: str, there: set[int], resume: int) -> None:
@@ -61,7 +67,9 @@ def test_stories(story: str, there: set[int], resume: int) -> None:
         again.close()
 
 
-@pytest.mark.parametrize("story", ["1x", "px 2x", "px 1y", "px cy 1x", "px nx 1x", "px mx 1x", "px py px 2x"])
+@pytest.mark.parametrize(
+    "story", ["1x", "px 2x", "px 1y", "px cy 1x", "px nx 1x", "px mx 1x", "px py px 2x", "px s- nx 1x"]
+)
 def test_a_close_without_its_parts_is_damage(story: str) -> None:
     replayer = Replayer(QuadStore(Store()).apply_many, 0)
     with pytest.raises(CorruptionError, match="parts that are not there"):

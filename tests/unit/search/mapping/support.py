@@ -12,6 +12,9 @@ class SpaceAnalyzer:
         words = text.lower().split()
         return words, list(range(len(words)))
 
+    def is_plain(self, text: str) -> bool:
+        return False
+
 
 class Lower:
     def normalize(self, text: str) -> str:

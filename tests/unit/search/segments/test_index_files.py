@@ -107,11 +107,11 @@ def test_only_what_is_committed_stays_in_the_directory(tmp_path: Path) -> None:
     directory = tmp_path / DIRECTORY
     (directory / "_9_9-9.segment").write_bytes(b"?")
     (directory / "_9_9-9.live").write_bytes(b"?")
-    (directory / "commit.tmp").write_bytes(b"?")
+    (directory / "commit-9.tmp").write_bytes(b"?")
     (directory / "vectors").mkdir()
     opened(real(tmp_path))
     kept = {path.name for path in directory.iterdir()}
-    assert kept == {"commit", "vectors", "_1_1-1.segment", "_1_1-2.live", "_1_2-2.segment"}
+    assert kept == {"commit-3", "vectors", "_1_1-1.segment", "_1_1-2.live", "_1_2-2.segment"}
     assert len(searchable(shard)) == 3
 
 
@@ -144,7 +144,7 @@ def test_damage_is_found_on_opening(tmp_path: Path, damage: str) -> None:
             "magic": (segment, 0),
             "table": (segment, 40),
             "live": (directory / "_1_1-2.live", -1),
-            "commit": (directory / "commit", 60),
+            "commit": (directory / "commit-2", 60),
         }[damage]
         data = bytearray(path.read_bytes())
         data[place] ^= 1

@@ -131,7 +131,6 @@ def test_external_versions(shard: Shard, between: Callable[[Shard], None]) -> No
 @pytest.mark.parametrize(
     ("operation", "problem"),
     [
-        (index(""), "if _id is specified it must not be empty"),
         (index("é" * 257), f"id [{'é' * 257}] is too long, must be no longer than 512 bytes but was: 514"),
         (index("a", if_seq_no=1), "ifSeqNo is set, but primary term is [0]"),
         (
@@ -144,6 +143,13 @@ def test_requests_that_cannot_be(shard: Shard, operation: Operation, problem: st
     refused = one(shard, operation)
     assert reason(refused) == f"Validation Failed: 1: {problem};"
     assert refused.status == 400
+
+
+def test_an_empty_id_is_none(shard: Shard) -> None:
+    refused = one(shard, index(""))
+    assert reason(refused) == "if _id is specified it must not be empty"
+    assert refused.error is not None
+    assert refused.error.kind == "illegal_argument_exception"
 
 
 @BETWEEN

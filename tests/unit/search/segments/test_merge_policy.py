@@ -31,6 +31,30 @@ def test_a_segment_with_many_deleted_documents_is_written_anew() -> None:
     assert POLICY.choose(candidates) == slice(1, 2)
 
 
+@pytest.mark.parametrize(
+    ("sizes_mb", "segments_max", "chosen"),
+    [
+        ([], 1, None),
+        ([2], 1, None),
+        ([2, 2], 2, None),
+        ([2, 2], 3, None),
+        ([2, 90, 3], 1, slice(0, 3)),
+        ([90, 2, 3, 90], 3, slice(1, 3)),
+        ([90, 2, 3, 90], 0, slice(0, 4)),
+    ],
+)
+def test_merging_down_to_a_number_takes_the_smallest_neighbours(
+    sizes_mb: list[int], segments_max: int, chosen: slice | None
+) -> None:
+    candidates = [Candidate(size * MB, 0.0) for size in sizes_mb]
+    assert POLICY.choose_for(candidates, segments_max) == chosen
+
+
+def test_merging_down_to_one_also_drops_what_is_deleted() -> None:
+    assert POLICY.choose_for([Candidate(90 * MB, 0.01)], 1) == slice(0, 1)
+    assert POLICY.choose_for([Candidate(90 * MB, 0.01)], 2) is None
+
+
 def test_a_merge_is_never_larger_than_allowed() -> None:
     chosen = POLICY.choose([Candidate(45 * MB, 0.0)] * 10)
     assert chosen == slice(0, 2)

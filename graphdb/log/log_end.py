@@ -1,0 +1,45 @@
+"""`LogEnd`: where a log ends, for those who append to it: what was planned, and what goes anywhere."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+from graphdb.model import LogEntry
+
+__all__ = ["LogEnd"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """A writer of quads plans upon the entries that it knows. Entries of other writers may follow these, and
+    what was planned still holds behind them; only an entry that concerns quads makes it old.
+
+    Of the entries behind quads_index none concerns quads. It may be larger than it need be: of a log that was
+    just opened it is last_index. Whoever is refused for that reads the log to its end, and is not refused
+    again.
+    """
+
+    last_index: int
+    quads_index: int
+
+    @classmethod
+    def of_opened(cls, last_index: int) -> Self:
+        """Of a log nothing of which has been read."""
+        return cls(last_index, last_index)
+
+    def admits(self, expected_index: int) -> bool:
+        """Whether what was planned upon the entries before expected_index may be appended; 0: upon none."""
+        return expected_index == 0 or self.quads_index < expected_index <= self.last_index + 1
+
+    def extended(self, entries: Iterable[LogEntry]) -> Self:
+        """The end behind these, whose own log_index does not count."""
+        last_index, quads_index = self.last_index, self.quads_index
+        for entry in entries:
+            last_index += 1
+            if entry.kind.concerns_quads:
+                quads_index = last_index
+        return type(self)(last_index, quads_index)
+
+    def cut(self, last_index: int) -> Self:
+        """The end once the entries behind last_index are taken back."""
+        return type(self)(last_index, min(self.quads_index, last_index))

@@ -1,0 +1,137 @@
+"""Aliases: what one may say of an index, and which sets of them are allowed."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from graphdb.search.catalog.commands import AliasAction
+from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.names import check_alias_name
+from graphdb.search.catalog.state import AliasOptions, CatalogState
+from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.query import parse_query
+
+__all__ = ["alias_options", "aliases_missing", "check_aliases", "read_aliases", "with_alias_actions"]
+
+_ALIASES_MAX = 10_000  # of one index
+_FLAGS = ("is_write_index", "is_hidden")
+_ROUTINGS = ("routing", "index_routing", "search_routing")
+
+
+def alias_options(alias: str, given: object) -> dict[str, Any]:
+    """The form in which an alias is kept and shown. Errors: parsing_exception, illegal_argument_exception."""
+    if not isinstance(given, Mapping):
+        raise parsing(f"Expected an object for alias [{alias}]")
+    options: dict[str, Any] = {}
+    for name, value in given.items():
+        if value is None or name == "must_exist":
+            continue
+        if name == "filter":
+            options["filter"] = _filter(alias, value)
+        elif name in _ROUTINGS:
+            _put_routing(options, name, value)
+        elif name in _FLAGS:
+            options[name] = _flag(name, value)
+        else:
+            raise parsing(f"Unknown field [{name}] in alias [{alias}]")
+    return options
+
+
+def _filter(alias: str, value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        raise parsing(f"Expected an object for the filter of alias [{alias}]")
+    return value
+
+
+def _put_routing(options: dict[str, Any], name: str, value: Any) -> None:
+    if isinstance(value, Mapping | list | bool):
+        raise illegal_argument(f"[{name}] must be a text")
+    for target in ("index_routing", "search_routing") if name == "routing" else (name,):
+        if name != "routing" or target not in options:
+            options[target] = str(value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if value not in (True, False, "true", "false"):
+        raise illegal_argument(f"Failed to parse value [{value}] as only [true] or [false] are allowed.")
+    return value in (True, "true")
+
+
+def read_aliases(body: object, index: Index) -> dict[str, AliasOptions]:
+    """The aliases of an index that is made. Errors: as of `alias_options`, invalid_alias_name_exception."""
+    if not isinstance(body, Mapping):
+        raise parsing("Expected an object for [aliases]")
+    aliases: dict[str, AliasOptions] = {}
+    for alias, given in body.items():
+        check_alias_name(alias)
+        aliases[alias] = alias_options(alias, given)
+        check_filter(alias, aliases[alias], index)
+    return aliases
+
+
+def check_filter(alias: str, options: AliasOptions, index: Index) -> None:
+    """A filter must be a query of the index. Errors: illegal_argument_exception."""
+    if "filter" in options:
+        try:
+            parse_query(options["filter"], index.context(0))
+        except SearchError as error:
+            raise illegal_argument(f"failed to parse filter for alias [{alias}]", error) from None
+
+
+def with_alias_actions(state: CatalogState, actions: Iterable[AliasAction]) -> CatalogState:
+    """The state after all of them. Errors: any one's; then nothing is to be changed."""
+    actions = list(actions)
+    removed = [action.uuid for action in actions if action.kind == "remove_index"]
+    state.indexes(removed)
+    changed = state.without(removed)
+    aliases = {uuid: dict(by_name) for uuid, by_name in changed.aliases.items()}
+    for action in actions:
+        if action.kind != "remove_index":
+            _act(aliases, changed.index(action.uuid), action)
+    after = CatalogState(changed.by_uuid, aliases, changed.templates, changed.components)
+    check_aliases(after, {action.alias for action in actions})
+    return after
+
+
+def _act(aliases: dict[str, dict[str, AliasOptions]], index: Index, action: AliasAction) -> None:
+    there = aliases.setdefault(index.uuid, {})
+    if action.kind == "add":
+        check_alias_name(action.alias)
+        options = alias_options(action.alias, action.options)
+        check_filter(action.alias, options, index)
+        there[action.alias] = options
+    elif action.kind == "remove":
+        if there.pop(action.alias, None) is None and action.options.get("must_exist"):
+            raise aliases_missing(action.alias)
+    else:
+        raise illegal_argument(f"Unsupported action [{action.kind}]")
+
+
+def aliases_missing(names: str) -> SearchError:
+    """Aliases that are not there."""
+    metadata = {"resource.type": "aliases", "resource.id": names}
+    return SearchError("aliases_not_found_exception", f"aliases [{names}] missing", 404, metadata)
+
+
+def check_aliases(state: CatalogState, names: Iterable[str]) -> None:
+    """No index has the name of an alias, and no alias two write indexes.
+
+    Errors: invalid_alias_name_exception, illegal_state_exception.
+    """
+    for alias in sorted(names):
+        if alias in state.by_alias and alias in state.by_name:
+            reason = "an index or data stream exists with the same name as the alias"
+            metadata = {"index": alias, "index_uuid": state.by_name[alias].uuid}
+            raise SearchError(
+                "invalid_alias_name_exception", f"Invalid alias name [{alias}]: {reason}", 400, metadata
+            )
+        writing = [
+            state.by_uuid[uuid].name
+            for uuid, options in state.by_alias.get(alias, {}).items()
+            if options.get("is_write_index")
+        ]
+        if len(writing) > 1:
+            listed = ",".join(sorted(writing))
+            reason = f"alias [{alias}] has more than one write index [{listed}]"
+            raise SearchError("illegal_state_exception", reason)
+    if any(len(aliases) > _ALIASES_MAX for aliases in state.aliases.values()):
+        raise illegal_argument(f"an index cannot have more than [{_ALIASES_MAX}] aliases")

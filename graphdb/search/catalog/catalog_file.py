@@ -1,0 +1,79 @@
+"""The catalogue in one small file, which is replaced as a whole: what there is, and as of which log index.
+
+A line with the format and a CRC-32, then JSON. The documents and the mapping of an index are in its own
+directory, in the commit whose number stands here.
+"""
+
+import os
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import orjson
+
+from graphdb.errors import CorruptionError
+from graphdb.log.file_system import FileSystem, replace_file
+from graphdb.search.segments.segment_file import map_file
+
+__all__ = ["CatalogFile", "IndexRow", "read_catalog_file", "write_catalog_file"]
+
+_NAME = "catalog"
+_MARK = "graphdb-search-catalog-1"  # the last number is the format's version
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRow:
+    """One index; generation is of its commit."""
+
+    name: str
+    uuid: str
+    created_ms: int
+    settings: Mapping[str, Any]
+    aliases: Mapping[str, Any]
+    mapping_version: int
+    cursor: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogFile:
+    """log_index: every entry up to there is in. opening counts the times that a process has opened it."""
+
+    log_index: int
+    opening: int
+    indexes: Sequence[IndexRow] = ()
+    templates: Mapping[str, Any] = field(default_factory=dict)
+    components: Mapping[str, Any] = field(default_factory=dict)
+
+    def encode(self) -> bytes:
+        body = orjson.dumps(asdict(self))
+        return f"{_MARK} {zlib.crc32(body):08x}\n".encode() + body
+
+    @classmethod
+    def decode(cls, data: bytes, where: str) -> "CatalogFile":
+        """Raises CorruptionError."""
+        head, _, body = data.partition(b"\n")
+        mark, _, checksum = head.decode("latin-1").partition(" ")
+        if mark != _MARK:
+            raise CorruptionError("no catalogue of search indexes, or one of another format", where)
+        if checksum != f"{zlib.crc32(body):08x}":
+            raise CorruptionError("the checksum of the catalogue does not fit", where)
+        values = orjson.loads(body)
+        values["indexes"] = tuple(IndexRow(**row) for row in values["indexes"])
+        return cls(**values)
+
+
+def read_catalog_file(file_system: FileSystem, directory: str) -> CatalogFile | None:
+    """None where there never was one. Raises CorruptionError, OSError."""
+    path = os.path.join(directory, _NAME)
+    try:
+        data = bytes(map_file(file_system, path))
+    except FileNotFoundError:
+        return None
+    return CatalogFile.decode(data, path)
+
+
+def write_catalog_file(file_system: FileSystem, directory: str, content: CatalogFile) -> None:
+    """Durably. Raises OSError; then the next reader may find the one before, or this one."""
+    replace_file(file_system, directory, _NAME, content.encode())

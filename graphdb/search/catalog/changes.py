@@ -1,0 +1,192 @@
+"""What a command that is not about documents would change: found out first, done afterwards or not."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+from graphdb.search.catalog.aliases import with_alias_actions
+from graphdb.search.catalog.commands import (
+    Command,
+    CreateIndex,
+    DeleteComponentTemplates,
+    DeleteIndexTemplates,
+    DeleteIndices,
+    PutComponentTemplate,
+    PutIndexTemplate,
+    PutMapping,
+    PutSettings,
+    RefreshIndices,
+    UpdateAliases,
+)
+from graphdb.search.catalog.creating import GraphCheck, NewIndex, with_new_index
+from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.settings import (
+    analyzers_of,
+    limits_of,
+    read_settings,
+    static_names,
+    updated_settings,
+)
+from graphdb.search.catalog.state import CatalogState
+from graphdb.search.catalog.templates import (
+    component_template,
+    contents,
+    index_template,
+    without_components,
+    without_templates,
+)
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.mapping import Mapping as FieldMapping
+
+__all__ = ["Change", "planned"]
+
+
+def _nothing() -> None:
+    """For a change of the state alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """state: the catalogue afterwards; act: what is to be done to indexes that stay, it cannot fail;
+    value: the command's outcome.
+    """
+
+    state: CatalogState
+    act: Callable[[], None] = _nothing
+    value: Any = None
+
+
+def planned(state: CatalogState, command: Command, check_graph: GraphCheck, timestamp_ms: int) -> Change:
+    """What a command other than WriteDocuments does. No effect yet. Raises SearchError."""
+    if isinstance(command, CreateIndex):
+        new = NewIndex(command.name, command.uuid, timestamp_ms, command.body)
+        return Change(with_new_index(state, new, check_graph), value=command.name)
+    return _planned(command, state)
+
+
+@singledispatch
+def _planned(command: object, state: CatalogState) -> Change:
+    raise TypeError(f"no command of the catalogue: {command!r}")
+
+
+@_planned.register
+def _(command: DeleteIndices, state: CatalogState) -> Change:
+    state.indexes(command.uuids)
+    return Change(state.without(command.uuids))
+
+
+@_planned.register
+def _(command: PutMapping, state: CatalogState) -> Change:
+    merged = [(index, index.mapping.merged(command.body)) for index in state.indexes(command.uuids)]
+
+    def act() -> None:
+        for index, mapping in merged:
+            put_mapping(index, mapping)
+
+    return Change(state, act)
+
+
+@_planned.register
+def _(command: PutSettings, state: CatalogState) -> Change:
+    update = read_settings(_unwrapped(command.settings))
+    indexes = state.indexes(command.uuids)
+    made = [_with_settings(index, update, command.preserve) for index in indexes]
+    static = static_names(update)
+    if static:
+        names = ", ".join(f"index.{name}" for name in static)
+        where = ", ".join(f"[{index.name}/{index.uuid}]" for index in indexes)
+        raise illegal_argument(f"Can't update non dynamic settings [[{names}]] for open indices [{where}]")
+
+    def act() -> None:
+        for index, (settings, mapping) in zip(indexes, made, strict=True):
+            index.settings = settings
+            put_mapping(index, mapping)
+
+    return Change(state, act)
+
+
+@_planned.register
+def _(command: UpdateAliases, state: CatalogState) -> Change:
+    after = with_alias_actions(state, command.actions)
+
+    def act() -> None:
+        for uuid, index in after.by_uuid.items():
+            index.aliases = after.aliases.get(uuid, {})
+
+    return Change(after, act)
+
+
+@_planned.register
+def _(command: RefreshIndices, state: CatalogState) -> Change:
+    present = [state.by_uuid[uuid] for uuid in command.uuids if uuid in state.by_uuid]
+
+    def act() -> None:
+        for index in present:
+            index.shard.refresh()
+
+    return Change(state, act)
+
+
+@_planned.register
+def _(command: PutIndexTemplate, state: CatalogState) -> Change:
+    after = index_template(state, command)
+    _check_composed(after, command.name)
+    return Change(after)
+
+
+@_planned.register
+def _(command: PutComponentTemplate, state: CatalogState) -> Change:
+    after = component_template(state, command)
+    for name, template in after.templates.items():
+        if command.name in template["composed_of"]:
+            _check_composed(after, name)
+    return Change(after)
+
+
+@_planned.register
+def _(command: DeleteIndexTemplates, state: CatalogState) -> Change:
+    return Change(without_templates(state, command.names))
+
+
+@_planned.register
+def _(command: DeleteComponentTemplates, state: CatalogState) -> Change:
+    return Change(without_components(state, command.names))
+
+
+def _check_composed(state: CatalogState, name: str) -> None:
+    """An index could be made of the template, as far as that can be told now."""
+    made = contents(state, state.templates[name])
+    settings = {key: value for key, value in made.settings.items() if value is not None}
+    try:
+        FieldMapping.of(made.mappings, analyzers_of(settings), limits_of(settings))
+    except SearchError as error:
+        reason = f"composable template [{name}] template after composition is invalid"
+        raise SearchError("illegal_argument_exception", reason, 400, None, error) from None
+
+
+def put_mapping(index: Index, mapping: FieldMapping) -> None:
+    """For documents from now on; a new version, unless it is the one that is there."""
+    if mapping is not index.mapping:
+        index.shard.put_mapping(mapping)
+        index.mapping_version += 1
+
+
+def _unwrapped(settings: Mapping[str, Any]) -> Any:
+    """PUT _settings takes them with or without `settings` around them."""
+    return settings["settings"] if settings.keys() == {"settings"} else settings
+
+
+def _with_settings(
+    index: Index, update: Mapping[str, Any], preserve: bool
+) -> tuple[dict[str, Any], FieldMapping]:
+    """The settings with an update, and the mapping under their limits. The analyzers must be possible still:
+    an index is opened with the settings that it has then.
+    """
+    settings = updated_settings(index.settings, update, preserve)
+    if index.settings.get("analysis") and not static_names(update):
+        analyzers_of(settings)
+    limits = limits_of(settings)
+    if limits == limits_of(index.settings):
+        return settings, index.mapping
+    return settings, index.mapping.limited(limits)

@@ -1,0 +1,194 @@
+"""What a log entry asks of the catalogue, and what comes of it.
+
+A command says all that its effect depends on: names are resolved, generated ids and uuids are chosen,
+patterns of users are tried, before it is logged. So every node that applies the same commands in the same
+order has the same indexes and the same documents, with the same versions and sequence numbers.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from graphdb.search.errors import SearchError
+from graphdb.search.segments.operations import Operation, OperationResult
+
+__all__ = [
+    "AliasAction",
+    "Command",
+    "CreateIndex",
+    "DeleteComponentTemplates",
+    "DeleteIndexTemplates",
+    "DeleteIndices",
+    "DocumentWrite",
+    "Outcome",
+    "PutComponentTemplate",
+    "PutIndexTemplate",
+    "PutMapping",
+    "PutSettings",
+    "RefreshIndices",
+    "UpdateAliases",
+    "WriteDocuments",
+    "WriteResult",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndex:
+    """body: settings, mappings, aliases, as PUT /{index} takes them. Its outcome: the index's name."""
+
+    name: str
+    uuid: str
+    body: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteIndices:
+    """By uuid, as all that follow, so that an index made meanwhile under the name is not meant."""
+
+    uuids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PutMapping:
+    """body as of PUT /{index}/_mapping: all of the indexes take it, or none does."""
+
+    uuids: tuple[str, ...]
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PutSettings:
+    """settings as of PUT /{index}/_settings; null resets one. preserve: those that are set already stay."""
+
+    uuids: tuple[str, ...]
+    settings: Mapping[str, Any]
+    preserve: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PutIndexTemplate:
+    """body as of PUT /_index_template/{name}. create: not in the place of one that is there."""
+
+    name: str
+    body: Mapping[str, Any]
+    create: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PutComponentTemplate:
+    """body as of PUT /_component_template/{name}. create: not in the place of one that is there."""
+
+    name: str
+    body: Mapping[str, Any]
+    create: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteIndexTemplates:
+    """By name, without wildcards: all of them, or none."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteComponentTemplates:
+    """By name, without wildcards: all of them, or none."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AliasAction:
+    """One alias of one index. kind: add, remove, remove_index; options of an add: filter, routing,
+    is_write_index and so on; of a remove: must_exist.
+    """
+
+    kind: str
+    uuid: str
+    alias: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateAliases:
+    """All of the actions, or none."""
+
+    actions: tuple[AliasAction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshIndices:
+    """On every node: what was written before is found from here on."""
+
+    uuids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentWrite:
+    """index: the name that the client gave, of an index or of an alias that can be written to.
+
+    An index that is not there is made, unless require_alias. What follows is `Catalog.prepare`'s, of an index
+    that analyses with patterns of users. tried: under which version of the mapping, and for which sequence
+    number of the document that is updated (else -1), it was found to fit; error: why it does not.
+    """
+
+    index: str
+    operation: Operation
+    require_alias: bool = False
+    tried: tuple[int, int] | None = None
+    error: SearchError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteDocuments:
+    """Each takes effect or fails by itself. Its outcome: a list of WriteResult, one for each.
+
+    refresh: find them from here on. cursor: of an index that follows the graph; where it is given
+    and the index is not at cursor[1], nothing is written, and the outcome is an empty list.
+    """
+
+    writes: tuple[DocumentWrite, ...]
+    refresh: bool = False
+    cursor: tuple[str, int, int] | None = None  # uuid, log index followed to before, and after
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """What became of one document; index is the name of the index that it is in.
+
+    again: it was tried (`Catalog.prepare`) in another state than it met. It failed, but is to be prepared and
+    logged once more.
+    """
+
+    index: str
+    result: OperationResult
+    again: bool = False
+
+
+Command: TypeAlias = (
+    CreateIndex
+    | DeleteIndices
+    | PutMapping
+    | PutSettings
+    | PutIndexTemplate
+    | PutComponentTemplate
+    | DeleteIndexTemplates
+    | DeleteComponentTemplates
+    | UpdateAliases
+    | RefreshIndices
+    | WriteDocuments
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of a command: a value, as the command says, or the error for whoever sent it."""
+
+    value: Any = None
+    error: SearchError | None = None
+
+    def get(self) -> Any:
+        """The value. Raises the error."""
+        if self.error is not None:
+            raise self.error
+        return self.value

@@ -1,0 +1,163 @@
+"""`CatalogFiles`: the catalogue of a node on disk, written so that a crash leaves it as of one log index.
+
+    search/catalog      what there is (`catalog_file.py`), and which commit of each index belongs to it
+    search/<uuid>/      the documents and the mapping of one index (`graphdb.search.segments.index_files`)
+
+Indexes are committed first, the file that names their commits is replaced then, older commits go last.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+
+from graphdb.errors import CorruptionError
+from graphdb.log.file_system import FileSystem, RealFileSystem, storage_error
+from graphdb.search.catalog.catalog import Catalog
+from graphdb.search.catalog.catalog_file import (
+    CatalogFile,
+    IndexRow,
+    read_catalog_file,
+    write_catalog_file,
+)
+from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.settings import analyzers_of, limits_of
+from graphdb.search.catalog.state import CatalogState
+from graphdb.search.errors import SearchError
+from graphdb.search.mapping import Mapping
+from graphdb.search.segments.index_files import IndexFiles
+from graphdb.search.segments.index_shard import IndexShard, OpenAt
+
+__all__ = ["CatalogFiles", "read_log_index"]
+
+
+class CatalogFiles:
+    """One directory. Its methods are called on one thread at a time, the one that applies."""
+
+    def __init__(self, file_system: FileSystem, directory: str) -> None:
+        self._system, self._directory = file_system, directory
+        self._opening = 1
+        self._files: dict[str, IndexFiles] = {}  # of every index that has a directory
+        self._to_clean: set[str] = set()  # uuids of those with a new commit
+
+    def load(self) -> tuple[Catalog, int] | None:
+        """The catalogue and the log index that it is of; None where there never was one.
+
+        Raises CorruptionError, UnavailableError.
+        """
+        with _storage("opening the search indexes"):
+            content = read_catalog_file(self._system, self._directory)
+            if content is None:
+                return None
+            content = replace(content, opening=content.opening + 1)
+            write_catalog_file(self._system, self._directory, content)
+            self._opening = content.opening
+            self._remove_unknown({row.uuid for row in content.indexes})
+        indexes = [self._open(row) for row in content.indexes]
+        state = CatalogState(
+            {index.uuid: index for index in indexes},
+            {index.uuid: index.aliases for index in indexes},
+            content.templates,
+            content.components,
+        )
+        return Catalog(state), content.log_index
+
+    def save(self, catalog: Catalog, log_index: int) -> None:
+        """Put everything on disk; log_index is the last entry that was applied. Reads go on meanwhile.
+
+        Raises UnavailableError: on disk is then what was saved before, or this.
+        """
+        state = catalog.state
+        for index in state.by_uuid.values():
+            if not index.shard.is_saved:
+                index.shard.save(self._files_of(index.uuid), log_index)
+                self._to_clean.add(index.uuid)
+        rows = [_row(index, state) for index in state.by_uuid.values()]
+        content = CatalogFile(log_index, self._opening, rows, state.templates, state.components)
+        with _storage("saving the catalogue"):
+            self._system.make_directory(self._directory)
+            write_catalog_file(self._system, self._directory, content)
+        self._tidy(state)
+
+    def _tidy(self, state: CatalogState) -> None:
+        """Remove what the file that is on disk now does not name."""
+        for uuid in self._to_clean & state.by_uuid.keys():
+            state.by_uuid[uuid].shard.clean(self._files_of(uuid))
+        self._to_clean.clear()
+        for uuid in self._files.keys() - state.by_uuid.keys():
+            del self._files[uuid]
+            self._remove(uuid)
+
+    def directory_of(self, index: Index) -> str:
+        """Where an index is, for what others keep beside its segments."""
+        return os.path.join(self._directory, index.uuid)
+
+    def _files_of(self, uuid: str) -> IndexFiles:
+        if uuid not in self._files:
+            self._files[uuid] = IndexFiles(self._system, os.path.join(self._directory, uuid))
+        return self._files[uuid]
+
+    def _open(self, row: IndexRow) -> Index:
+        files, where = self._files_of(row.uuid), os.path.join(self._directory, row.uuid)
+        try:
+            analyzers, limits = analyzers_of(row.settings), limits_of(row.settings)
+            shard = IndexShard.open(
+                row.name,
+                files,
+                lambda mapping, _: Mapping.of(mapping, analyzers, limits),
+                at=OpenAt(row.generation, self._opening),
+            )
+        except SearchError as error:
+            raise CorruptionError(f"the index [{row.name}] cannot be opened: {error}", where) from error
+        assert shard is not None, "a commit was asked for"
+        index = Index(row.name, row.uuid, row.created_ms, row.settings, analyzers, shard)
+        index.aliases, index.mapping_version, index.cursor = row.aliases, row.mapping_version, row.cursor
+        return index
+
+    def _remove_unknown(self, known: set[str]) -> None:
+        """Indexes that were deleted, and those that a process began which has crashed."""
+        for name in self._system.list(self._directory):
+            if name not in known:
+                self._remove(name)
+
+    def _remove(self, uuid: str) -> None:
+        """What cannot be removed now is removed by the next `load`; a file is not, there is nothing in it to
+        list. Readers keep what they have mapped.
+        """
+        directory = os.path.join(self._directory, uuid)
+        with contextlib.suppress(OSError):
+            for name in self._system.list(directory):
+                self._system.unlink(os.path.join(directory, name))
+            self._system.remove_directory(directory)
+
+
+def read_log_index(directory: str, file_system: FileSystem | None = None) -> int | None:
+    """The log index that a directory of search indexes is of; None where there is none.
+
+    Raises CorruptionError, UnavailableError.
+    """
+    with _storage("opening the search indexes"):
+        content = read_catalog_file(file_system or RealFileSystem(), directory)
+    return None if content is None else content.log_index
+
+
+def _row(index: Index, state: CatalogState) -> IndexRow:
+    return IndexRow(
+        index.name,
+        index.uuid,
+        index.created_ms,
+        index.settings,
+        state.aliases.get(index.uuid, {}),
+        index.mapping_version,
+        index.cursor,
+        index.shard.generation,
+    )
+
+
+@contextlib.contextmanager
+def _storage(doing: str) -> Iterator[None]:
+    """The operating system's refusals as the project's errors."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(error, doing) from error

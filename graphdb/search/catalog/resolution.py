@@ -1,0 +1,231 @@
+"""From names as clients write them to indexes: lists, wildcards, exclusions, aliases, dates."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.names import with_dates
+from graphdb.search.catalog.settings import flag_setting
+from graphdb.search.catalog.state import AliasOptions, CatalogState
+from graphdb.search.errors import SearchError, illegal_argument, index_not_found
+from graphdb.search.mapping.wildcards import wildcard_match
+
+__all__ = ["DEFAULT_OPTIONS", "ResolveOptions", "Resolved", "resolve", "write_target"]
+
+_PARTS_MAX = 1000
+_EXPRESSION_LENGTH_MAX = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveOptions:
+    """The parameters of a request, and what the request may be made with.
+
+    All indexes are open: expand_open says whether wildcards find any. aliases: they may be named too.
+    """
+
+    ignore_unavailable: bool = False
+    allow_no_indices: bool = True
+    expand_open: bool = True
+    expand_hidden: bool = False
+    aliases: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        expand_wildcards: str = "open",
+        ignore_unavailable: bool = False,
+        allow_no_indices: bool = True,
+        aliases: bool = True,
+    ) -> "ResolveOptions":
+        """expand_wildcards: open, closed, hidden, none, all, several between commas.
+
+        Errors: illegal_argument_exception.
+        """
+        states = expand_wildcards.split(",")
+        for state in states:
+            if state not in ("open", "closed", "hidden", "none", "all"):
+                raise illegal_argument(f"No valid expand wildcard value [{state[:100]}]")
+        is_open = hidden = False
+        for state in states:  # in their order: `none` takes back what stands before it
+            if state == "none":
+                is_open = hidden = False
+            is_open = is_open or state in ("open", "all")
+            hidden = hidden or state in ("hidden", "all")
+        return cls(ignore_unavailable, allow_no_indices, is_open, hidden, aliases)
+
+
+DEFAULT_OPTIONS = ResolveOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """One index that a request is for.
+
+    filters: of the aliases that it was named by; a document must fit one of them. Empty: all documents, for
+    the index was named itself, or by an alias without a filter. routing: of those aliases, likewise.
+    """
+
+    index: Index
+    filters: tuple[Any, ...] = ()
+    routing: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Found:
+    """How an index was named: by itself, or by aliases."""
+
+    itself: bool = False
+    aliases: dict[str, AliasOptions] = field(default_factory=dict)
+
+
+def resolve(
+    state: CatalogState, expression: str | Iterable[str], options: ResolveOptions, now_ms: int
+) -> list[Resolved]:
+    """By name, each index once.
+
+    Errors: index_not_found_exception, illegal_argument_exception, parse_exception,
+    invalid_index_name_exception.
+    """
+    parts = _parts(expression, now_ms)
+    walk = _Walk(state, options)
+    if not parts or parts == ["_all"]:
+        parts = ["*"]
+    for part in parts:
+        walk.take("*" if part == "_all" else part)
+    if not walk.found and not options.allow_no_indices:
+        raise index_not_found(",".join(parts) if parts != ["*"] else "_all")
+    return sorted(
+        (_resolved(state.by_uuid[uuid], found) for uuid, found in walk.found.items()),
+        key=lambda resolved: resolved.index.name,
+    )
+
+
+def _parts(expression: str | Iterable[str], now_ms: int) -> list[str]:
+    texts = [expression] if isinstance(expression, str) else list(expression)
+    if sum(map(len, texts)) > _EXPRESSION_LENGTH_MAX:
+        raise illegal_argument(f"names of indices are longer than [{_EXPRESSION_LENGTH_MAX}] characters")
+    parts = [part for text in texts for part in text.split(",") if part]
+    if len(parts) > _PARTS_MAX:
+        raise illegal_argument(f"more than [{_PARTS_MAX}] names of indices")
+    return [
+        f"-{with_dates(part[1:], now_ms)}" if part.startswith("-<") else with_dates(part, now_ms)
+        for part in parts
+    ]
+
+
+class _Walk:
+    """Takes one part of an expression after another."""
+
+    def __init__(self, state: CatalogState, options: ResolveOptions) -> None:
+        self.found: dict[str, _Found] = {}
+        self._state, self._options = state, options
+        self._seen_wildcard = False
+
+    def take(self, part: str) -> None:
+        if part.startswith("-") and self._seen_wildcard:
+            self._exclude(part[1:])
+        elif "*" in part and self._options.expand_open:
+            self._seen_wildcard = True
+            self._wildcard(part)
+        elif "*" in part and self._options.allow_no_indices:
+            self._seen_wildcard = True  # wildcards that are not to be expanded find nothing
+        else:
+            self._named(part)
+
+    def _exclude(self, pattern: str) -> None:
+        for uuid in list(self.found):
+            index = self._state.by_uuid[uuid]
+            names = [index.name, *(index.aliases if self._options.aliases else ())]
+            if any(wildcard_match(pattern, name) for name in names):
+                del self.found[uuid]
+
+    def _wildcard(self, pattern: str) -> None:
+        before = len(self.found)
+        matched = False
+        for name, index in self._state.by_name.items():
+            if wildcard_match(pattern, name) and self._shows(pattern, name, _is_hidden(index)):
+                matched = True
+                self.found.setdefault(index.uuid, _Found()).itself = True
+        if self._options.aliases:
+            matched = self._wildcard_aliases(pattern) or matched
+        if not matched and len(self.found) == before and not self._options.allow_no_indices:
+            raise index_not_found(pattern)
+
+    def _wildcard_aliases(self, pattern: str) -> bool:
+        matched = False
+        for alias, members in self._state.by_alias.items():
+            hidden = all(options.get("is_hidden") for options in members.values())
+            if wildcard_match(pattern, alias) and self._shows(pattern, alias, hidden):
+                matched = True
+                self._add_alias(alias, members)
+        return matched
+
+    def _shows(self, pattern: str, name: str, hidden: bool) -> bool:
+        """A pattern that begins with a dot means hidden names that do."""
+        return not hidden or self._options.expand_hidden or (pattern[0] == name[0] == ".")
+
+    def _named(self, name: str) -> None:
+        index, members = self._state.by_name.get(name), self._state.by_alias.get(name)
+        if index is not None:
+            self.found.setdefault(index.uuid, _Found()).itself = True
+        elif members is not None and self._options.aliases:
+            self._add_alias(name, members)
+        elif self._options.ignore_unavailable:
+            return
+        elif members is not None:
+            raise illegal_argument(
+                f"The provided expression [{name}] matches an alias, specify the corresponding concrete "
+                "indices instead."
+            )
+        else:
+            raise _missing(name)
+
+    def _add_alias(self, alias: str, members: Mapping[str, AliasOptions]) -> None:
+        for uuid, options in members.items():
+            self.found.setdefault(uuid, _Found()).aliases[alias] = options
+
+
+def _missing(name: str) -> SearchError:
+    shown = name[:255]
+    if name.startswith("_"):
+        metadata = {"index_uuid": "_na_", "index": shown}
+        reason = f"Invalid index name [{shown}], must not start with '_'."
+        return SearchError("invalid_index_name_exception", reason, 400, metadata)
+    return index_not_found(shown)
+
+
+def _is_hidden(index: Index) -> bool:
+    return flag_setting(index.settings, "hidden")
+
+
+def _resolved(index: Index, found: _Found) -> Resolved:
+    options = [found.aliases[alias] for alias in sorted(found.aliases)]
+    filters = tuple(one["filter"] for one in options if "filter" in one)
+    routing = tuple(one["search_routing"] for one in options if "search_routing" in one)
+    everything = found.itself or len(filters) < len(options)
+    anywhere = found.itself or len(routing) < len(options)
+    return Resolved(index, () if everything else filters, () if anywhere else routing)
+
+
+def write_target(state: CatalogState, name: str) -> tuple[Index, AliasOptions]:
+    """The index that a document goes to, and what the alias says by which it was named, if any.
+
+    Errors: index_not_found_exception, illegal_argument_exception (no write index).
+    """
+    index = state.by_name.get(name)
+    if index is not None:
+        return index, {}
+    members = state.by_alias.get(name)
+    if not members:
+        raise _missing(name)
+    writing = [uuid for uuid, options in members.items() if options.get("is_write_index")]
+    if not writing and len(members) == 1:
+        writing = [uuid for uuid, options in members.items() if options.get("is_write_index") is not False]
+    if len(writing) != 1:
+        raise illegal_argument(
+            f"no write index is defined for alias [{name}]. The write index may be explicitly disabled using "
+            "is_write_index=false or the alias points to multiple indices without one being designated as a "
+            "write index"
+        )
+    return state.by_uuid[writing[0]], members[writing[0]]

@@ -1,0 +1,123 @@
+"""Documents on their way into indexes: which index each goes to, and what refuses it before the shard."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from graphdb.errors import CorruptionError, UnavailableError
+from graphdb.search.catalog.commands import DocumentWrite, WriteResult
+from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.settings import flag_setting
+from graphdb.search.catalog.state import AliasOptions
+from graphdb.search.errors import SearchError, illegal_argument, unexpected
+from graphdb.search.segments.operations import Action, Operation, OperationResult
+
+__all__ = ["Target", "admitted", "makes_index", "write_documents"]
+
+Target: TypeAlias = Callable[[DocumentWrite], tuple[Index, AliasOptions]]
+"""The index that a document goes to. Raises SearchError."""
+
+logger = logging.getLogger(__name__)
+
+_BLOCKS = (
+    ("blocks.read_only", "FORBIDDEN/5/index read-only (api)"),
+    ("blocks.read_only_allow_delete", "TOO_MANY_REQUESTS/12/index read-only / allow delete (api)"),
+    ("blocks.write", "FORBIDDEN/8/index write (api)"),
+)
+
+
+def makes_index(write: DocumentWrite) -> bool:
+    """Whether an index is made for it where there is none: to delete a document it is not."""
+    operation = write.operation
+    return operation.action is not Action.DELETE or operation.version_type.startswith("external")
+
+
+def write_documents(writes: Sequence[DocumentWrite], target: Target) -> tuple[list[WriteResult], list[Index]]:
+    """What becomes of each, in order; and the indexes that were written to."""
+    results: dict[int, WriteResult] = {}
+    waiting: dict[str, tuple[Index, list[tuple[int, DocumentWrite]]]] = {}
+    for place, write in enumerate(writes):
+        try:
+            index, options = target(write)
+            operation = admitted(index, options, write)
+        except SearchError as error:
+            results[place] = _failed(write, error)
+        except (CorruptionError, UnavailableError, MemoryError):
+            raise
+        except Exception as error:
+            logger.exception("a document for [%s] could not be applied", write.index)
+            results[place] = _failed(write, unexpected(error))
+        else:
+            ready = write if operation is write.operation else replace(write, operation=operation)
+            waiting.setdefault(index.uuid, (index, []))[1].append((place, ready))
+    for index, rows in waiting.values():
+        places, ready_writes = [place for place, _ in rows], [write for _, write in rows]
+        apply = _applied_one_by_one if index.has_patterns else _applied_together
+        results.update(zip(places, apply(index, ready_writes), strict=True))
+    return [results[place] for place in range(len(writes))], [index for index, _ in waiting.values()]
+
+
+def _failed(write: DocumentWrite, error: SearchError) -> WriteResult:
+    result = OperationResult(write.operation.action, write.operation.doc_id)
+    return WriteResult(write.index, result.failed(error))
+
+
+def admitted(index: Index, options: AliasOptions, write: DocumentWrite) -> Operation:
+    """The operation as the index gets it, with the alias's routing. Errors: what forbids it."""
+    if write.error is not None:
+        raise write.error
+    for name, description in _BLOCKS:
+        if name in index.settings and flag_setting(index.settings, name):
+            status = 429 if description.startswith("TOO_MANY") else 403
+            reason = f"index [{index.name}] blocked by: [{description}];"
+            raise SearchError("cluster_block_exception", reason, status, {"index": index.name})
+    operation = write.operation
+    routing = options.get("index_routing")
+    if routing is not None and operation.routing not in (None, routing):
+        raise illegal_argument(
+            f"Alias [{write.index}] has index routing associated with it [{routing}], and was provided with "
+            f"routing value [{operation.routing}], rejecting operation"
+        )
+    if operation.routing is None and routing is not None:
+        operation = operation._replace(routing=routing)
+    if operation.routing is None and index.mapping.routing_required:
+        reason = f"routing is required for [{index.name}]/[{operation.doc_id}]"
+        raise SearchError("routing_missing_exception", reason, 400, {"index": index.name})
+    return operation
+
+
+def _applied_together(index: Index, writes: Sequence[DocumentWrite]) -> list[WriteResult]:
+    before = index.mapping
+    results = index.shard.apply([write.operation for write in writes])
+    if index.mapping is not before:
+        index.mapping_version += 1
+    return [WriteResult(index.name, result) for result in results]
+
+
+def _applied_one_by_one(index: Index, writes: Sequence[DocumentWrite]) -> list[WriteResult]:
+    """Of an index that analyses with patterns of users: only what was tried in this very state."""
+    return [
+        _applied_together(index, [write])[0] if _was_tried(index, write) else _to_be_tried(index, write)
+        for write in writes
+    ]
+
+
+def _was_tried(index: Index, write: DocumentWrite) -> bool:
+    operation = write.operation
+    if operation.action is Action.DELETE:
+        return True
+    if write.tried is None or write.tried[0] != index.mapping_version:
+        return False
+    if operation.action is not Action.UPDATE:
+        return True
+    current = index.shard.get(operation.doc_id)
+    return write.tried[1] == (-1 if current is None else current.seq_no)
+
+
+def _to_be_tried(index: Index, write: DocumentWrite) -> WriteResult:
+    operation = write.operation
+    reason = f"index [{index.name}] has changed while the document was on its way, try again"
+    error = SearchError("es_rejected_execution_exception", reason, 429)
+    failed = OperationResult(operation.action, operation.doc_id).failed(error)
+    return WriteResult(index.name, failed, again=True)

@@ -1,0 +1,119 @@
+"""`SearchContexts`: scrolls and points in time: what a client searches further while the index goes on."""
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from graphdb.search.errors import SearchError, illegal_argument
+
+__all__ = ["SearchContext", "SearchContexts"]
+
+_OPEN_MAX = 500  # search.max_open_scroll_context
+_KEEP_ALIVE_MS_MAX = 24 * 3_600_000  # search.max_keep_alive
+_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
+
+
+@dataclass(slots=True)
+class SearchContext:
+    """state is whatever the search that opened it needs to go on."""
+
+    id: str
+    state: Any
+    expires_ms: int
+
+
+class SearchContexts:
+    """For any thread. Ids are not to be guessed; what has expired is as if it had never been."""
+
+    def __init__(self, clock_ms: Callable[[], int], random_id: Callable[[], str]) -> None:
+        """random_id: a text that nobody guesses, fit for an URL, another one each time."""
+        self._clock_ms, self._random_id = clock_ms, random_id
+        self._open: dict[str, SearchContext] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """How many are open, of which some may have expired since the last `sweep`."""
+        return len(self._open)
+
+    def open(self, state: Any, keep_alive_ms: int) -> str:
+        """The id to go on with. Errors: too_many_scroll_contexts_exception, illegal_argument_exception."""
+        _check_keep_alive(keep_alive_ms)
+        now = self._clock_ms()
+        with self._lock:
+            self._drop_expired(now)
+            if len(self._open) >= _OPEN_MAX:
+                raise _too_many()
+            context = SearchContext(self._random_id(), state, now + keep_alive_ms)
+            self._open[context.id] = context
+        return context.id
+
+    def get(self, context_id: str, keep_alive_ms: int | None = None) -> SearchContext:
+        """The context, kept for keep_alive_ms from now, None: for as long as before.
+
+        Errors: search_context_missing_exception, illegal_argument_exception.
+        """
+        if keep_alive_ms is not None:
+            _check_keep_alive(keep_alive_ms)
+        now = self._clock_ms()
+        with self._lock:
+            context = self._open.get(context_id)
+            if context is None or context.expires_ms <= now:
+                self._open.pop(context_id, None)
+                reason = f"No search context found for id [{context_id[:100]}]"
+                raise SearchError("search_context_missing_exception", reason, 404)
+            if keep_alive_ms is not None:
+                context.expires_ms = max(context.expires_ms, now + keep_alive_ms)
+        return context
+
+    def close(self, ids: Iterable[str]) -> int:
+        """How many of them were open."""
+        now = self._clock_ms()
+        with self._lock:
+            self._drop_expired(now)
+            return sum(self._open.pop(context_id, None) is not None for context_id in set(ids))
+
+    def close_all(self) -> int:
+        """How many were open."""
+        with self._lock:
+            count = len(self._open)
+            self._open.clear()
+        return count
+
+    def sweep(self) -> int:
+        """Let go of what has expired, and of the segments that it holds; how many there were."""
+        with self._lock:
+            return self._drop_expired(self._clock_ms())
+
+    def _drop_expired(self, now: int) -> int:
+        expired = [context.id for context in self._open.values() if context.expires_ms <= now]
+        for context_id in expired:
+            del self._open[context_id]
+        return len(expired)
+
+
+def _check_keep_alive(keep_alive_ms: int) -> None:
+    if keep_alive_ms > _KEEP_ALIVE_MS_MAX:
+        raise illegal_argument(
+            f"Keep alive for request ({_shown(keep_alive_ms)}) is too large. It must be less than "
+            f"({_shown(_KEEP_ALIVE_MS_MAX)}). This limit can be set by changing the [search.max_keep_alive] "
+            "cluster level setting."
+        )
+
+
+def _shown(duration_ms: int) -> str:
+    """In the largest unit that fits, with one digit behind the point where it is not zero."""
+    for unit, length_ms in _UNITS:
+        if duration_ms >= length_ms:
+            tenths = duration_ms * 10 // length_ms
+            return f"{tenths // 10}{f'.{tenths % 10}' if tenths % 10 else ''}{unit}"
+    return f"{duration_ms}ms"
+
+
+def _too_many() -> SearchError:
+    return SearchError(
+        "too_many_scroll_contexts_exception",
+        f"Trying to create too many scroll contexts. Must be less than or equal to: [{_OPEN_MAX}]. This "
+        "limit can be set by changing the [search.max_open_scroll_context] setting.",
+        429,
+    )

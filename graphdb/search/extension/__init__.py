@@ -1,0 +1,1 @@
+"""`_ext`: what a search may ask of the graph. See DESIGN.md."""

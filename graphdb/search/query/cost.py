@@ -1,0 +1,45 @@
+"""Whether a query is known to be short: so short that handing it to a thread would cost more."""
+
+from itertools import islice
+
+from graphdb.search.query.bool_query import BoolQuery
+from graphdb.search.query.compound import ConstantScoreQuery
+from graphdb.search.query.number_queries import NumberRangeQuery
+from graphdb.search.query.searcher import Searcher
+from graphdb.search.query.several import PerIndexQuery
+from graphdb.search.query.term_queries import KeywordQuery, TermQuery
+from graphdb.search.query.top_hits import plain_terms
+from graphdb.search.query.tree import MatchAllQuery, Query, RewrittenQuery, walk
+
+__all__ = ["is_short_query"]
+
+_STEPS_MAX = 100_000  # postings and documents that are walked
+_DOCUMENTS_MAX = 2_000
+_NODES_MAX = 32
+
+
+def is_short_query(query: Query, searcher: Searcher) -> bool:
+    """Whether its best documents are found within about a millisecond."""
+    nodes = list(islice(walk(query), _NODES_MAX + 1))
+    if len(nodes) > _NODES_MAX or any(isinstance(node, RewrittenQuery | PerIndexQuery) for node in nodes):
+        return False
+    if searcher.max_doc <= _DOCUMENTS_MAX:
+        return True
+    steps = [_steps(node, searcher) for node in nodes]
+    return None not in steps and sum(one or 0 for one in steps) <= _STEPS_MAX
+
+
+def _steps(query: Query, searcher: Searcher) -> int | None:
+    """How much is walked for a node alone, None: who knows."""
+    match query:
+        case TermQuery() | KeywordQuery():
+            return searcher.doc_freq(query.path, query.term)
+        case MatchAllQuery() | ConstantScoreQuery():
+            return searcher.max_doc // 10
+        case NumberRangeQuery():
+            return searcher.max_doc // 2
+        case BoolQuery():
+            # Of terms alone only their postings are met, else an array of all documents.
+            return 0 if plain_terms(query) is not None else searcher.max_doc // 2
+        case _:
+            return None

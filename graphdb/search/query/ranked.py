@@ -1,0 +1,122 @@
+"""Queries whose matches are a list: the best of something over all segments, found once for a searcher."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from graphdb.search.query.explanation import Explanation, explained, no_match
+from graphdb.search.query.searcher import Searcher
+from graphdb.search.query.top_hits import collect
+from graphdb.search.query.tree import Matches, Query
+from graphdb.search.segment import Floats, Leaf, Longs
+
+__all__ = ["BestQuery", "RankedQuery", "Ranking", "merged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """docs are numbers in the whole searcher, best first, ties by number.
+
+    likelihoods: scores are between 0 and 1, from unlike to alike.
+    """
+
+    docs: Longs
+    scores: Floats
+    likelihoods: bool = False
+
+    def best(self, count: int, score_min: float | None = None) -> "Ranking":
+        """The first, those of them that score enough."""
+        kept = np.arange(min(count, len(self.docs)))
+        if score_min is not None:
+            kept = kept[self.scores[kept] >= np.float32(score_min)]
+        return replace(self, docs=self.docs[kept], scores=self.scores[kept])
+
+
+def merged(parts: Sequence[tuple[Longs, Floats]], likelihoods: bool = False) -> Ranking:
+    """Of documents that are in one part only."""
+    docs = np.concatenate([np.zeros(0, np.int64), *(part[0] for part in parts)])
+    scores = np.concatenate([np.zeros(0, np.float32), *(part[1] for part in parts)])
+    order = np.lexsort((docs, -scores))
+    return Ranking(docs[order], scores[order], likelihoods)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RankedQuery(Query):
+    """Of one request: it remembers what it has found in each searcher. Rankings are without boost."""
+
+    _known: dict[int, tuple[Searcher, Ranking]] = field(default_factory=dict, repr=False)
+
+    @abstractmethod
+    def rank(self, searcher: Searcher) -> Ranking:
+        """Make the list."""
+
+    def ranking(self, searcher: Searcher) -> Ranking:
+        """The list over all segments of a searcher."""
+        if id(searcher) not in self._known:
+            found = self.rank(searcher)
+            self._share(searcher, found)
+            # The searcher is kept with its answer, so that its identity is not given to another.
+            self._known[id(searcher)] = searcher, found
+        return self._known[id(searcher)][1]
+
+    def listed(self, searcher: Searcher) -> tuple[Longs, Floats] | None:
+        found = self.ranking(searcher)
+        return found.docs, found.scores * np.float32(self.boost)
+
+    def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
+        found = self.ranking(searcher)
+        docs, scores = _within(leaf, found)
+        mask = np.zeros(leaf.segment.size, np.bool_)
+        dense = np.zeros(leaf.segment.size, np.float32)
+        mask[docs] = True
+        dense[docs] = scores * np.float32(boost * self.boost)
+        return Matches(mask, dense)
+
+    def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
+        docs, scores = _within(leaf, self.ranking(searcher))
+        if doc not in docs:
+            return no_match("not in top k documents")
+        return explained(float(scores[docs == doc][0]) * boost * self.boost, "within top k documents")
+
+    def _share(self, searcher: Searcher, found: Ranking) -> None:
+        """Where several indexes were searched as one: what was found in each, for whoever asks it alone."""
+        parts: dict[int, tuple[Searcher, list[tuple[Longs, Floats]]]] = {}
+        for leaf in searcher.leaves:
+            _, own, its_searcher = searcher.part(leaf)
+            if its_searcher is searcher:
+                return
+            docs, scores = _within(leaf, found)
+            parts.setdefault(id(its_searcher), (its_searcher, []))[1].append((docs + own.base, scores))
+        for its_searcher, pieces in parts.values():
+            self._known[id(its_searcher)] = its_searcher, merged(pieces, found.likelihoods)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BestQuery(RankedQuery):
+    """The best `count` documents of a query, and no others."""
+
+    query: Query
+    count: int
+    score_min: float | None = None
+    likelihoods: bool = False
+
+    def rank(self, searcher: Searcher) -> Ranking:
+        found = collect(self.query, searcher, self.count, 0)
+        return Ranking(found.docs, found.scores, self.likelihoods).best(self.count, self.score_min)
+
+    def children(self) -> tuple[Query, ...]:
+        return (self.query,)
+
+    def part(self, number: int) -> Query:
+        return replace(self, query=self.query.part(number))
+
+    def text(self) -> str:
+        return self.query.text()
+
+
+def _within(leaf: Leaf, found: Ranking) -> tuple[Longs, Floats]:
+    """What of a list is in a leaf, by the leaf's numbers."""
+    here = (found.docs >= leaf.base) & (found.docs < leaf.base + leaf.segment.size)
+    return found.docs[here] - leaf.base, found.scores[here]

@@ -1,0 +1,65 @@
+"""`Metric`: how alike two vectors are, as a score; Elasticsearch's formulas."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.search.segment import Floats, Ints
+from graphdb.search.vectors.kernels import cosines, dots, squared_distances
+
+__all__ = ["Metric"]
+
+_SCORE_MAX = 1e30  # as of any score: sums of a few stay numbers in 32 bits
+_BYTE_SCALE = 1 << 15
+_KERNELS = {"cosine": cosines, "l2_norm": squared_distances}
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """similarity is one of `mapping.vectors.SIMILARITIES`."""
+
+    similarity: str
+    dims: int
+    is_byte: bool = False
+
+    def scores(self, rows: Floats, which: Ints, vector: Floats) -> Floats:
+        """The scores of some rows: the same for a row whatever others are asked for with it."""
+        out = np.empty(len(which), np.float32)
+        _KERNELS.get(self.similarity, dots)(rows, which, vector, out)
+        if not np.isfinite(out).all():
+            self._mend(rows, which, vector, out)
+        if self.similarity == "cosine":
+            return (np.clip(out, np.float32(-1), np.float32(1)) + np.float32(1)) * np.float32(0.5)
+        with np.errstate(over="ignore"):
+            scores: Floats = np.clip(self._score(out), np.float32(0), np.float32(_SCORE_MAX))
+        return scores
+
+    def threshold(self, similarity: float) -> float:
+        """The score at a `similarity` of a request: of l2_norm the distance, not its square."""
+        raw = similarity * similarity if self.similarity == "l2_norm" else similarity
+        with np.errstate(over="ignore"):
+            return float(self._score(np.array([raw], np.float64))[0])
+
+    def _score(self, raw: NDArray[Any]) -> NDArray[Any]:
+        """raw is cosine, dot product or squared distance."""
+        if self.similarity == "l2_norm":
+            return 1 / (1 + raw)
+        if self.similarity == "max_inner_product":
+            return np.where(raw < 0, 1 / (1 - np.minimum(raw, 0)), raw + 1)
+        if self.similarity == "dot_product" and self.is_byte:
+            return 0.5 + raw / (self.dims * _BYTE_SCALE)
+        return (1 + raw) / 2
+
+    def _mend(self, rows: Floats, which: Ints, vector: Floats, out: Floats) -> None:
+        """Once more in 64 bits what 32 are too few for."""
+        lost = np.flatnonzero(~np.isfinite(out))
+        wide, query = rows[which[lost]].astype(np.float64), vector.astype(np.float64)
+        is_distance = self.similarity == "l2_norm"
+        exact = np.square(wide - query).sum(axis=1) if is_distance else wide @ query
+        if self.similarity == "cosine":
+            exact /= np.linalg.norm(wide, axis=1) * math.sqrt(float(query @ query))
+        limit = np.finfo(np.float32).max
+        out[lost] = np.clip(exact, -limit, limit)

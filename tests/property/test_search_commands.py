@@ -1,0 +1,128 @@
+"""Commands as bytes: what is encoded comes back, and nothing else does."""
+
+import zlib
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphdb.errors import CorruptionError
+from graphdb.search.catalog.codec import decode_command, encode_command
+from graphdb.search.catalog.commands import (
+    AliasAction,
+    Command,
+    CreateIndex,
+    DeleteComponentTemplates,
+    DeleteIndexTemplates,
+    DeleteIndices,
+    DocumentWrite,
+    PutComponentTemplate,
+    PutIndexTemplate,
+    PutMapping,
+    PutSettings,
+    RefreshIndices,
+    UpdateAliases,
+    WriteDocuments,
+)
+from graphdb.search.errors import SearchError
+from graphdb.search.segments.operations import Action, Operation
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+NUMBERS = st.integers(-(2**63), 2**63 - 1)
+LEAVES = st.none() | st.booleans() | NUMBERS | st.floats(allow_nan=False, allow_infinity=False) | TEXTS
+BODIES = st.dictionaries(
+    TEXTS,
+    st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner), max_leaves=5),
+    max_size=3,
+)
+NAMES = st.lists(TEXTS, max_size=3).map(tuple)
+ERRORS = st.recursive(
+    st.builds(SearchError, TEXTS, TEXTS, st.integers(400, 599), BODIES),
+    lambda inner: st.builds(SearchError, TEXTS, TEXTS, st.integers(400, 599), BODIES, inner),
+    max_leaves=3,
+)
+OPERATIONS = st.builds(
+    Operation,
+    st.sampled_from(Action),
+    TEXTS,
+    st.binary(max_size=20),
+    st.none() | TEXTS,
+    st.none() | NUMBERS,
+    st.none() | NUMBERS,
+    st.none() | NUMBERS,
+    st.sampled_from(["internal", "external", "external_gte"]),
+)
+WRITES = st.builds(
+    DocumentWrite,
+    TEXTS,
+    OPERATIONS,
+    st.booleans(),
+    st.none() | st.tuples(NUMBERS, NUMBERS),
+    st.none() | ERRORS,
+)
+COMMANDS: st.SearchStrategy[Command] = st.one_of(
+    st.builds(CreateIndex, TEXTS, TEXTS, BODIES),
+    st.builds(DeleteIndices, NAMES),
+    st.builds(PutMapping, NAMES, BODIES),
+    st.builds(PutSettings, NAMES, BODIES, st.booleans()),
+    st.builds(PutIndexTemplate, TEXTS, BODIES, st.booleans()),
+    st.builds(PutComponentTemplate, TEXTS, BODIES, st.booleans()),
+    st.builds(DeleteIndexTemplates, NAMES),
+    st.builds(DeleteComponentTemplates, NAMES),
+    st.builds(RefreshIndices, NAMES),
+    st.builds(
+        UpdateAliases, st.lists(st.builds(AliasAction, TEXTS, TEXTS, TEXTS, BODIES), max_size=3).map(tuple)
+    ),
+    st.builds(
+        WriteDocuments,
+        st.lists(WRITES, max_size=4).map(tuple),
+        st.booleans(),
+        st.none() | st.tuples(TEXTS, NUMBERS, NUMBERS),
+    ),
+)
+
+
+@given(COMMANDS)
+def test_a_command_comes_back(command: Command) -> None:
+    # errors are compared as texts: no two exceptions are equal
+    assert repr(decode_command(encode_command(command))) == repr(command)
+
+
+@given(COMMANDS, st.data())
+def test_damage_is_corruption_or_another_command(command: Command, data: st.DataObject) -> None:
+    payload = bytearray(encode_command(command))
+    place = data.draw(st.integers(0, len(payload) - 1))
+    payload[place] ^= data.draw(st.integers(1, 255))
+    cut = data.draw(st.sampled_from([len(payload), place]))
+    with suppress(CorruptionError):
+        decode_command(bytes(payload[:cut]))
+
+
+def test_documents_stand_as_they_came() -> None:
+    body = b'{ "a" : 1.0,\n"b":"\\u0041" }'
+    payload = encode_command(WriteDocuments((DocumentWrite("i", Operation(Action.INDEX, "1", body)),)))
+    assert payload.endswith(body)
+    assert len(payload) == 5 + 61 + len(body)
+    assert zlib.crc32(payload) == zlib.crc32(encode_command(decode_command(payload)))
+
+
+@pytest.mark.parametrize("value", [2**64, "\ud800", b"x"])
+def test_what_json_cannot_say_is_refused(value: Any) -> None:
+    with pytest.raises(SearchError, match="cannot be stored"):
+        encode_command(PutSettings((), {"x": value}))
+
+
+def test_what_is_too_deep_is_refused() -> None:
+    deep: Any = {}
+    for _ in range(2000):
+        deep = {"a": deep}
+    with pytest.raises(SearchError, match="cannot be stored"):
+        encode_command(PutMapping((), deep))
+
+
+def test_another_format_is_refused() -> None:
+    payload = encode_command(RefreshIndices(()))
+    with pytest.raises(CorruptionError, match="format 2, not 1"):
+        decode_command(b"\x02" + payload[1:])

@@ -1,0 +1,66 @@
+"""The best documents of a disjunction are the same, to the last bit, whether all are counted or not."""
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphdb.search.query import max_score
+from graphdb.search.query.max_score import NEVER
+
+SIZE = 9000  # more than two windows
+top_of_any: Any = max_score.top_of_any  # compiled: its types are not seen
+
+
+@st.composite
+def postings(draw: Any) -> dict[str, Any]:
+    random = np.random.default_rng(draw(st.integers(0, 2**32)))
+    shares = draw(st.lists(st.sampled_from([0.0, 0.001, 0.01, 0.2, 0.9]), min_size=1, max_size=6))
+    lists = [np.flatnonzero(random.random(SIZE) < share).astype(np.int32) for share in shares]
+    ends = np.cumsum([len(one) for one in lists]).astype(np.int64)
+    return {
+        "docs": np.concatenate(lists),
+        "freqs": random.integers(1, 4, int(ends[-1])).astype(np.int32),
+        "begins": ends - np.array([len(one) for one in lists]),
+        "ends": ends,
+        "weights": -np.sort(-random.choice(np.array([0.1, 1, 2, 2, 7], np.float32), len(lists))),
+        "norms": random.integers(1, 4, SIZE).astype(np.uint8),
+        "inverse": np.linspace(0.2, 1, 256).astype(np.float32),
+        "allowed": random.random(SIZE) < draw(st.sampled_from([0.1, 1.0])),
+    }
+
+
+def _all_scores(given: dict[str, Any]) -> Any:
+    scores = np.zeros(SIZE)
+    for begin, end, weight in zip(given["begins"], given["ends"], given["weights"], strict=True):
+        docs = given["docs"][begin:end]
+        inverse = given["inverse"][given["norms"][docs]]
+        saturation = np.float32(1) + given["freqs"][begin:end].astype(np.float32) * inverse
+        scores[docs] += weight - weight / saturation
+    return np.where(given["allowed"], scores, 0).astype(np.float32)
+
+
+@settings(deadline=None)  # the first call may have to compile
+@given(postings(), st.integers(1, 20), st.sampled_from([0, 100, 5000]))
+def test_the_same_best(given: dict[str, Any], k: int, counted: int) -> None:
+    scores = _all_scores(given)
+    order = np.lexsort((np.arange(SIZE), -scores))[:k]
+    order = order[scores[order] > 0]
+    found = np.count_nonzero(scores)
+    docs, best, count = top_of_any(*given.values(), k, -np.inf, NEVER)
+    assert (docs.tolist(), best.tolist(), count) == (order.tolist(), scores[order].tolist(), found)
+    docs, best, count = top_of_any(*given.values(), k, -np.inf, counted)
+    assert (docs.tolist(), best.tolist()) == (order.tolist(), scores[order].tolist())
+    assert count == found if found <= counted else counted < count <= found
+
+
+@settings(deadline=None)  # the first call may have to compile
+@given(postings(), st.integers(1, 20), st.sampled_from([0, NEVER]))
+def test_only_what_is_above_the_floor(given: dict[str, Any], k: int, counted: int) -> None:
+    scores = _all_scores(given)
+    floor = float(np.sort(scores)[-5])
+    docs, best, _ = top_of_any(*given.values(), k, floor, counted)
+    order = np.lexsort((np.arange(SIZE), -scores))[:k]
+    order = order[scores[order] > floor]
+    assert (docs.tolist(), best.tolist()) == (order.tolist(), scores[order].tolist())

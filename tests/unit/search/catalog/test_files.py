@@ -1,0 +1,203 @@
+"""The catalogue on disk: opened as it was saved, tidy, damaged, copied while it is being written."""
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphdb.errors import CorruptionError
+from graphdb.log.file_system import RealFileSystem
+from graphdb.search.catalog.catalog import Catalog
+from graphdb.search.catalog.commands import (
+    DeleteIndices,
+    PutComponentTemplate,
+    PutIndexTemplate,
+    PutSettings,
+    WriteDocuments,
+)
+from graphdb.search.catalog.copying import copy_state
+from graphdb.search.catalog.files import CatalogFiles, read_log_index
+from tests.support.catalog_twin import contents_of
+from tests.unit.search.catalog.catalogs import Commands, put
+
+
+def files(directory: Path) -> CatalogFiles:
+    return CatalogFiles(RealFileSystem(), str(directory))
+
+
+def loaded(directory: Path) -> tuple[Catalog, int]:
+    found = files(directory).load()
+    assert found is not None
+    return found
+
+
+def filled() -> Commands:
+    commands = Commands("a", "b")
+    commands.alias("a", "x", filter={"term": {"f": 1}})
+    commands(PutSettings(("b",), {"refresh_interval": "5s"}))
+    commands(PutComponentTemplate("c", {"template": {}}))
+    commands(PutIndexTemplate("t", {"index_patterns": ["t*"], "composed_of": ["c"]}))
+    commands(WriteDocuments((put("a", "1", b'{"f":1}'), put("b", "1")), cursor=("b", 0, 7)))
+    return commands
+
+
+def listed(directory: Path) -> list[str]:
+    return sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
+
+
+def test_there_is_nothing_before_the_first_save(tmp_path: Path) -> None:
+    assert files(tmp_path / "search").load() is None
+    assert read_log_index(str(tmp_path / "search")) is None
+    assert copy_state(str(tmp_path / "search"), str(tmp_path / "copy")) is None
+
+
+def test_it_is_opened_as_it_was_saved(tmp_path: Path) -> None:
+    commands = filled()
+    files(tmp_path).save(commands.catalog, 7)
+    catalog, log_index = loaded(tmp_path)
+    assert (log_index, read_log_index(str(tmp_path))) == (7, 7)
+    assert contents_of(catalog) == contents_of(commands.catalog)
+    assert (catalog.aliases, catalog.templates) == (commands.catalog.aliases, commands.catalog.templates)
+    for index, before in zip(catalog.indexes(), commands.catalog.indexes(), strict=True):
+        assert index.shown_settings() == before.shown_settings()
+        assert (index.mapping_version, index.cursor) == (before.mapping_version, before.cursor)
+
+
+def test_only_what_counts_stays_on_disk(tmp_path: Path) -> None:
+    commands, disk = filled(), files(tmp_path)
+    disk.save(commands.catalog, 7)
+    commands.write(put("a", "2"))
+    disk.save(commands.catalog, 8)
+    expected = [
+        "a/_1_1-1.segment",
+        "a/_1_2-2.segment",
+        "a/commit-2",
+        "b/_1_1-1.segment",
+        "b/commit-1",
+        "catalog",
+    ]
+    assert listed(tmp_path) == expected
+    commands(DeleteIndices(("a",)))
+    assert listed(tmp_path) == expected
+    disk.save(commands.catalog, 9)
+    assert sorted(os.listdir(tmp_path)) == ["b", "catalog"]
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "_1_1-1.segment").write_bytes(b"?")
+    loaded(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["b", "catalog"]
+
+
+def test_a_save_without_changes_writes_one_file(tmp_path: Path) -> None:
+    commands, disk = filled(), files(tmp_path)
+    disk.save(commands.catalog, 7)
+    before = listed(tmp_path)
+    disk.save(commands.catalog, 9)
+    assert listed(tmp_path) == before
+    assert read_log_index(str(tmp_path)) == 9
+    catalog, _ = loaded(tmp_path)
+    assert all(index.shard.is_saved for index in catalog.indexes())
+
+
+def test_names_of_segments_do_not_come_back(tmp_path: Path) -> None:
+    commands = filled()
+    files(tmp_path).save(commands.catalog, 7)
+    seen: set[str] = set()
+    for _ in range(3):  # opened, written to, and crashed before anything was saved
+        commands.catalog, _ = loaded(tmp_path)
+        commands.write(put("a", "2"), refresh=True)
+        index = commands.catalog.find("a")
+        assert index is not None
+        name = index.shard.leaves()[-1].segment.name
+        assert name not in seen
+        seen.add(name)
+
+
+@pytest.mark.parametrize("damage", ["catalog", "a/commit-1", "gone", "settings"])
+def test_damage_names_the_file(tmp_path: Path, damage: str) -> None:
+    files(tmp_path).save(filled().catalog, 7)
+    path = tmp_path / ("a/commit-1" if damage == "gone" else "catalog" if damage == "settings" else damage)
+    if damage == "gone":
+        path.unlink()
+    else:
+        data = bytearray(path.read_bytes())
+        data[-3] ^= 1
+        path.write_bytes(data)
+    with pytest.raises(CorruptionError) as raised:
+        files(tmp_path).load()
+    assert str(path) in str(raised.value)
+
+
+@pytest.mark.parametrize("log_index", [None, 3])
+def test_a_copy_is_of_links(tmp_path: Path, log_index: int | None) -> None:
+    source, target = tmp_path / "search", tmp_path / "copy"
+    commands, disk = filled(), files(source)
+    disk.save(commands.catalog, 7)
+    (source / "a" / "_1_1.0123.hnsw").write_bytes(b"graph")
+    (source / "a" / "_1_9.0123.hnsw").write_bytes(b"of a segment that is gone")
+    assert copy_state(str(source), str(target), log_index) == (log_index or 7)
+    assert listed(target) == [name for name in listed(source) if "_1_9" not in name]
+    assert os.stat(target / "a/_1_1-1.segment").st_nlink == 2
+    expected = contents_of(commands.catalog)
+    commands.write(put("a", "1"), put("a", "3"))
+    disk.save(commands.catalog, 8)
+    catalog, found = loaded(target)
+    assert (contents_of(catalog), found) == (expected, log_index or 7)
+
+
+class NoLinks(RealFileSystem):
+    """Another file system."""
+
+    def link(self, source: str, target: str) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+
+def test_where_nothing_can_be_linked_it_is_copied(tmp_path: Path) -> None:
+    source, target = tmp_path / "search", tmp_path / "copy"
+    commands = filled()
+    files(source).save(commands.catalog, 7)
+    assert copy_state(str(source), str(target), file_system=NoLinks()) == 7
+    assert os.stat(target / "a/_1_1-1.segment").st_nlink == 1
+    assert contents_of(loaded(target)[0]) == contents_of(commands.catalog)
+
+
+def test_a_copy_of_what_is_not_whole_is_refused(tmp_path: Path) -> None:
+    files(tmp_path / "search").save(filled().catalog, 7)
+    (tmp_path / "search/a/_1_1-1.segment").unlink()
+    with pytest.raises(CorruptionError, match="not whole"):
+        copy_state(str(tmp_path / "search"), str(tmp_path / "copy"))
+
+
+def test_copies_are_whole_while_the_owner_writes(tmp_path: Path) -> None:
+    """Every copy is of one log index: each entry writes one document into both indexes."""
+    commands, disk = Commands("a", "b"), files(tmp_path / "search")
+    disk.save(commands.catalog, commands.log_index)
+    stop = threading.Event()
+    failures: list[Any] = []
+    number = 0
+
+    def copy() -> None:
+        nonlocal number
+        while not stop.is_set():
+            number += 1
+            target = tmp_path / f"copy{number}"
+            log_index = copy_state(str(tmp_path / "search"), str(target))
+            catalog, found = loaded(target)
+            counts = [len(index.documents) for index in contents_of(catalog).values()]
+            if counts[:2] != [found - 2] * 2 or found != log_index:
+                failures.append((counts, found, log_index))
+
+    thread = threading.Thread(target=copy)
+    thread.start()
+    try:
+        for number in range(60):
+            commands.write(*(put(name, str(number)) for name in "ab"))
+            disk.save(commands.catalog, commands.log_index)
+            for index in commands.catalog.indexes():
+                index.shard.maybe_merge()
+    finally:
+        stop.set()
+        thread.join()
+    assert failures == []
+    assert number > 3

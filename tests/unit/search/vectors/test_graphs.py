@@ -1,0 +1,286 @@
+"""Graphs: as good as promised under filters and deletions, kept on disk, and never needed."""
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+
+from graphdb.log.file_system import RealFileSystem
+from graphdb.search.analysis import Analyzers
+from graphdb.search.mapping import Mapping
+from graphdb.search.query import QueryContext, Searcher, parse_query
+from graphdb.search.query.knn import KnnQuery
+from graphdb.search.segment import Bools, Floats
+from graphdb.search.segments.index_files import IndexFiles
+from graphdb.search.segments.index_shard import IndexShard
+from graphdb.search.segments.operations import Action, Operation
+from graphdb.search.vectors import GraphFiles, GraphShape, Metric, keep_graphs, missing_graphs, remove_stale
+from graphdb.search.vectors.graph import Graph
+from graphdb.search.vectors.nearest import Sought, graph_of, nearest_in
+from tests.simulation.lossy_file_system import LossyFileSystem
+
+ROWS, DIMS = 6_000, 16
+ANALYZERS = Analyzers.of({})
+
+
+def mapping_of(similarity: str = "cosine") -> Mapping:
+    vector = {"type": "dense_vector", "dims": DIMS, "similarity": similarity}
+    return Mapping.of({"properties": {"v": vector, "n": {"type": "integer"}}}, ANALYZERS)
+
+
+def vectors_of(rows: int, seed: int = 0) -> Floats:
+    random = np.random.default_rng(seed)
+    centres = random.standard_normal((20, DIMS))
+    rows_ = centres[random.integers(0, 20, rows)] + 0.5 * random.standard_normal((rows, DIMS))
+    return rows_.astype(np.float32)
+
+
+def queries_of(vectors: Floats) -> Floats:
+    """Some of the vectors, moved a little."""
+    random = np.random.default_rng(5)
+    moved = vectors[:: len(vectors) // 50] + 0.2 * random.standard_normal((50, DIMS))
+    return moved.astype(np.float32)
+
+
+def write(shard: "IndexShard[Mapping]", vectors: Floats, first: int = 0) -> None:
+    shard.apply(
+        [
+            Operation(Action.INDEX, str(first + i), orjson.dumps({"v": row.tolist(), "n": first + i}))
+            for i, row in enumerate(vectors)
+        ]
+    )
+    shard.refresh()
+
+
+@pytest.fixture(scope="module")
+def filled() -> tuple["IndexShard[Mapping]", Floats]:
+    shard, vectors = IndexShard("i", mapping_of(), {}), vectors_of(ROWS)
+    write(shard, vectors)
+    assert keep_graphs(shard.leaves(), shard.mapping, None) == 1
+    return shard, vectors
+
+
+def nearest(shard: "IndexShard[Mapping]", query: Floats, **members: Any) -> list[int]:
+    body = {"knn": {"field": "v", "query_vector": query.tolist(), "k": 10, **members}}
+    parsed = parse_query(body, QueryContext(shard.mapping, ANALYZERS))
+    assert isinstance(parsed, KnnQuery)
+    searcher = Searcher(shard.leaves(), shard.mapping, ANALYZERS)
+    docs = parsed.ranking(searcher).docs
+    return [int(leaf.segment.doc_id(doc)) for leaf, doc in map(searcher.locate, docs.tolist())]
+
+
+def exact(vectors: Floats, query: Floats, allowed: Bools) -> list[int]:
+    similar = vectors @ query / np.linalg.norm(vectors, axis=1)
+    order: list[int] = np.argsort(np.where(allowed, -similar, np.inf), kind="stable").tolist()
+    return order[:10]
+
+
+@pytest.mark.parametrize("below", [ROWS, ROWS // 2, ROWS // 4, ROWS // 10, ROWS // 20, 60])
+def test_recall_under_filters(filled: tuple["IndexShard[Mapping]", Floats], below: int) -> None:
+    shard, vectors = filled
+    allowed = np.arange(ROWS) < below
+    queries = queries_of(vectors)
+    hits = 0
+    for query in queries:
+        found = nearest(shard, query, filter={"range": {"n": {"lt": below}}})
+        assert all(allowed[found])
+        hits += len(set(found) & set(exact(vectors, query, allowed)))
+    assert hits >= 0.95 * 10 * len(queries)
+
+
+def test_more_candidates_find_more(filled: tuple["IndexShard[Mapping]", Floats]) -> None:
+    """Of queries that are like none of the documents."""
+    shard, vectors = filled
+    queries, every = vectors_of(50, seed=1), np.ones(ROWS, np.bool_)
+    hits = sum(
+        len(set(nearest(shard, query, num_candidates=300)) & set(exact(vectors, query, every)))
+        for query in queries
+    )
+    assert hits >= 0.95 * 10 * len(queries)
+
+
+def test_recall_of_what_deletes_and_updates_leave() -> None:
+    shard, vectors = IndexShard("i", mapping_of(), {}), vectors_of(ROWS)
+    write(shard, vectors)
+    keep_graphs(shard.leaves(), shard.mapping, None)
+    live = np.ones(ROWS, np.bool_)
+    live[1::4] = False
+    shard.apply([Operation(Action.DELETE, str(i)) for i in np.flatnonzero(~live)])
+    vectors[::40] = vectors_of(ROWS // 40, seed=2)
+    shard.apply(
+        [
+            Operation(Action.INDEX, str(i), orjson.dumps({"v": vectors[i].tolist(), "n": i}))
+            for i in range(0, ROWS, 40)
+        ]
+    )
+    shard.refresh()
+    queries = queries_of(vectors)
+    for merged in (False, True):
+        if merged:
+            while shard.maybe_merge():
+                keep_graphs(shard.leaves(), shard.mapping, None)
+        hits = sum(len(set(nearest(shard, query)) & set(exact(vectors, query, live))) for query in queries)
+        assert hits >= 0.95 * 10 * len(queries)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot_product", "l2_norm", "max_inner_product"])
+def test_a_graph_and_all_rows_give_the_same_scores(similarity: str) -> None:
+    rows = vectors_of(3_000)
+    if similarity == "dot_product":
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    shape = GraphShape(similarity)
+    graph = Graph.build(rows, shape)
+    assert graph is not None
+    metric, every = Metric(similarity, DIMS), np.arange(len(rows), dtype=np.int32)
+    hits = 0
+    for query in rows[::60]:
+        scores = metric.scores(rows, every, query)
+        found = graph.nearest(query, 10, graph.effort, None).astype(np.int32)
+        assert metric.scores(rows, found, query).tolist() == scores[found].tolist()
+        hits += len(set(found.tolist()) & set(np.argsort(-scores, kind="stable")[:10].tolist()))
+    assert hits >= 0.95 * 10 * 50
+
+
+def test_a_walk_that_meets_too_few_is_done_again_over_all_rows() -> None:
+    """Only rows far from the query are allowed: the walk would never reach them."""
+    shard, vectors = IndexShard("i", mapping_of("l2_norm"), {}), vectors_of(ROWS)
+    vectors[: ROWS // 2] += 1_000
+    write(shard, vectors)
+    keep_graphs(shard.leaves(), shard.mapping, None)
+    query = vectors[-1]
+    expected = np.argsort(np.square(vectors[: ROWS // 2] - query).sum(axis=1), kind="stable")[:10]
+    found = nearest(shard, query, filter={"range": {"n": {"lt": ROWS // 2}}})
+    assert len(set(found) & set(expected.tolist())) >= 9
+
+
+def test_the_same_rows_give_the_same_graph() -> None:
+    one, two = (Graph.build(vectors_of(1_000), GraphShape("cosine")) for _ in range(2))
+    assert one is not None
+    assert two is not None
+    assert one.to_bytes() == two.to_bytes()
+
+
+def test_graphs_are_read_from_disk(tmp_path: Path) -> None:
+    files = IndexFiles(RealFileSystem(), str(tmp_path))
+    graphs = GraphFiles(RealFileSystem(), str(tmp_path))
+    shard = IndexShard("i", mapping_of(), {})
+    write(shard, vectors_of(ROWS))
+    shard.flush(files, 1)
+    assert keep_graphs(shard.leaves(), shard.mapping, graphs) == 1
+    built = graph_of(shard.leaves()[0], "v")
+    assert built is not None
+    opened = IndexShard.open("i", files, lambda mapping, _: Mapping.of(mapping, ANALYZERS))
+    assert opened is not None
+    assert graph_of(opened.leaves()[0], "v") is None
+    (job,) = missing_graphs(opened.leaves(), opened.mapping)
+    assert job.run(graphs, stopped=lambda: True)  # building would have been stopped
+    read = graph_of(opened.leaves()[0], "v")
+    assert read is not None
+    assert read.to_bytes() == built.to_bytes()
+    query = vectors_of(1, seed=3)[0]
+    assert nearest(opened, query) == nearest(shard, query)
+
+
+def test_a_flush_keeps_graphs(tmp_path: Path) -> None:
+    shard = IndexShard("i", mapping_of(), {})
+    write(shard, vectors_of(ROWS))
+    keep_graphs(shard.leaves(), shard.mapping, None)
+    shard.flush(IndexFiles(RealFileSystem(), str(tmp_path)), 1)
+    assert missing_graphs(shard.leaves(), shard.mapping) == []
+
+
+@pytest.mark.parametrize("where", [0, 5, 10, 40, -1])
+def test_damaged_graphs_are_none(tmp_path: Path, where: int) -> None:
+    rows, shape = vectors_of(500), GraphShape("l2_norm")
+    graph = Graph.build(rows, shape)
+    assert graph is not None
+    files = GraphFiles(RealFileSystem(), str(tmp_path))
+    assert files.save("_1_1", "v/ü", graph, rows)
+    assert files.load("_1_1", "v/ü", rows, shape) is not None
+    assert files.load("_1_1", "other", rows, shape) is None
+    assert files.load("_1_1", "v/ü", rows + 1, shape) is None
+    assert files.load("_1_1", "v/ü", rows, GraphShape("l2_norm", m=8)) is None
+    (path,) = tmp_path.iterdir()
+    data = bytearray(path.read_bytes())
+    data[where] ^= 1
+    path.write_bytes(data)
+    assert files.load("_1_1", "v/ü", rows, shape) is None
+    path.write_bytes(data[:20])
+    assert files.load("_1_1", "v/ü", rows, shape) is None
+    path.write_bytes(b"")
+    assert files.load("_1_1", "v/ü", rows, shape) is None
+
+
+def test_files_of_segments_that_are_gone_are_removed() -> None:
+    system = LossyFileSystem(Random(0))
+    system.make_directory("index")
+    files, rows = GraphFiles(system, "index"), vectors_of(200)
+    graph = Graph.build(rows, GraphShape("cosine"))
+    assert graph is not None
+    for segment in ("_1_1", "_1_2"):
+        assert files.save(segment, "v", graph, rows)
+    shard = IndexShard("i", mapping_of(), {})
+    write(shard, rows[:2])
+    remove_stale(shard.leaves(), files)
+    assert [name.split(".")[0] for name in system.list("index")] == [shard.leaves()[0].segment.name]
+
+
+def test_what_no_graph_is_made_for() -> None:
+    flat = {"type": "dense_vector", "dims": 2, "similarity": "l2_norm", "index_options": {"type": "flat"}}
+    plain = {"type": "dense_vector", "dims": 2, "similarity": "l2_norm"}
+    unindexed = {"type": "dense_vector", "dims": 2, "index": False}
+    fields = {"flat": flat, "not_indexed": unindexed, "huge": plain, "few": plain}
+    shard = IndexShard("i", Mapping.of({"properties": fields}, ANALYZERS), {})
+    body = {"flat": [1, 2], "not_indexed": [1, 2], "huge": [1e20, 2], "few": [1, 2]}
+    shard.apply([Operation(Action.INDEX, "1", orjson.dumps(body))])
+    shard.refresh()
+    assert [job.path for job in missing_graphs(shard.leaves(), shard.mapping, rows_min=1)] == ["few"]
+    assert missing_graphs(shard.leaves(), shard.mapping) == []
+
+
+def test_a_graph_can_be_given_up() -> None:
+    assert Graph.build(vectors_of(100), GraphShape("cosine"), stopped=lambda: True) is None
+
+
+@pytest.mark.parametrize(
+    ("similarity", "row", "query", "score"),
+    [
+        ("cosine", [3.0, 4.0], [4.0, 3.0], 0.98),
+        ("cosine", [1e-30, 0.0], [1e30, 0.0], 1.0),
+        ("cosine", [1e38, 1e38], [1e38, -1e38], 0.5),
+        ("dot_product", [0.6, 0.8], [0.8, 0.6], 0.98),
+        ("l2_norm", [1.0, 2.0], [4.0, 6.0], 1 / 26),
+        ("l2_norm", [3e38, 0.0], [-3e38, 0.0], 0.0),
+        ("max_inner_product", [1.0, 2.0], [3.0, 4.0], 12.0),
+        ("max_inner_product", [1.0, 2.0], [-3.0, 0.0], 0.25),
+        ("max_inner_product", [1e38, 0.0], [1e38, 0.0], 1e30),
+    ],
+)
+def test_scores(similarity: str, row: list[float], query: list[float], score: float) -> None:
+    rows = np.array([row], np.float32)
+    metric = Metric(similarity, 2)
+    found = metric.scores(rows, np.zeros(1, np.int32), np.array(query, np.float32))
+    assert found[0] == pytest.approx(score, rel=1e-6, abs=1e-7)
+
+
+def test_scores_of_bytes() -> None:
+    rows = np.array([[100, -50]], np.float32)
+    metric = Metric("dot_product", 2, is_byte=True)
+    assert metric.scores(rows, np.zeros(1, np.int32), rows[0])[0] == pytest.approx(0.5 + 12_500 / 65_536)
+
+
+def test_the_threshold_of_l2_norm_is_a_distance() -> None:
+    assert Metric("l2_norm", 2).threshold(3.0) == pytest.approx(0.1)
+    assert Metric("cosine", 2).threshold(0.5) == 0.75
+
+
+def test_where_all_are_deleted_nothing_is_near() -> None:
+    shard = IndexShard("i", mapping_of(), {})
+    write(shard, vectors_of(10))
+    leaf = shard.leaves()[0]
+    sought = Sought("v", vectors_of(1)[0], Metric("cosine", DIMS), 3, 3)
+    docs, scores = nearest_in(leaf, sought, np.zeros(leaf.segment.size, np.bool_))
+    assert (len(docs), len(scores)) == (0, 0)
