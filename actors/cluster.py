@@ -19,11 +19,11 @@ from ray._private.parameter import RayParams
 
 from actors.log.update_log import UpdateLog
 from actors.processes import MARKER_VARIABLE, end_processes, start_keeper
-from actors.raft.raft_log import RaftLog
 from actors.readers.store_reader import StoreReader
 from actors.service_files import ServiceFiles
 from graphdb.config import Settings
 from graphdb.errors import ConfigError, LogUnavailable, UnavailableError
+from graphdb.log.views import views_of
 
 __all__ = [
     "OwnRuntime",
@@ -47,7 +47,8 @@ logger = logging.getLogger(__name__)
 
 _UPDATE_LOG = "update_log"
 _STORE_READER = "store_reader"
-_WORKERS = 4  # what Ray takes for this many cores: UpdateLog, StoreReader, Serve's controller, GraphPort
+# what Ray takes for this many cores: UpdateLog, StoreReader, Serve's controller, GraphPort, SearchPort
+_WORKERS = 5
 _OBJECT_STORE_BYTES = 128 << 20  # results on their way to notebooks pass through it; mapped, filled as used
 _CALL_TIMEOUT_S = 30
 
@@ -219,8 +220,12 @@ def keep_replica_on_loopback() -> None:
 def start_log(settings: Settings) -> Any:
     """The service's log as an actor, of the cluster's where it is in one; see `_start`."""
     if settings.cluster.enabled:
+        # at the top, each process of a node without a cluster would load gRPC as well: 145 ms of its start
+        from actors.raft.raft_log import RaftLog
+
         return _start(RaftLog, _UPDATE_LOG, settings)
-    return _start(UpdateLog, _UPDATE_LOG, str(settings.server.data_dir / "log"))
+    views = views_of(search_enabled=settings.search.enabled)
+    return _start(UpdateLog, _UPDATE_LOG, str(settings.server.data_dir / "log"), views=views)
 
 
 def start_store_reader(settings: Settings) -> Any:
@@ -264,14 +269,14 @@ def close_store_reader(actor: Any) -> None:
     _close(actor)
 
 
-def _start(kind: type[Any], name: str, *arguments: Any) -> Any:
+def _start(kind: type[Any], name: str, *arguments: Any, **keywords: Any) -> Any:
     """An actor on this Ray node, in the service's namespace; it ends with this process.
 
     A killed one is started again by Ray. Its calls fail meanwhile, and whoever called asks again.
     """
     options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": 0, "max_concurrency": 16}
     place = {"name": name, "namespace": service_name(), "label_selector": on_this_node()}
-    return ray.remote(kind).options(**place, **options).remote(*arguments)
+    return ray.remote(kind).options(**place, **options).remote(*arguments, **keywords)
 
 
 async def _endpoint(name: str, namespace: str) -> str:

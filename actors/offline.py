@@ -14,12 +14,14 @@ from pyoxigraph import Quad, Store
 from actors.raft.raft_directory import fresh_life, raft_directory
 from actors.service_files import ServiceFiles
 from actors.shard.incoming import adopt, incoming_state
+from actors.shard.search_state import copy_search
 from actors.shard.store_directory import StoreDirectory, StoreLost
 from graphdb.errors import UnavailableError
 from graphdb.log.file_log import FileLog, begin_log
 from graphdb.log.file_system import RealFileSystem, storage_error
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
+from graphdb.model import EntryKind
 from graphdb.raft.membership import Members, PeerId
 from graphdb.raft.messages import SnapshotMark
 from graphdb.raft.state_file import STATE_FILE, DurableState, read_state, write_state
@@ -42,6 +44,7 @@ def load_in_bulk(data_dir: Path, quads: Iterable[Quad]) -> int:
     with _stopped_service(data_dir), _disk_failures("loading"), incoming_state(data_dir) as draft:
         new = StoreDirectory(draft)
         index, requests = _copy_present(data_dir, new.store)
+        copy_search(data_dir, draft, index + 1)
         count = _extend(new.store, quads)
         begin_log(RealFileSystem(), str(new.log), index + 2)
         requests.pass_over(index + 1)
@@ -80,6 +83,10 @@ def restore(backup: Path, data_dir: Path, *, replace: bool) -> int:
         # Copied and not linked: a backup has to stay what it is whatever the service does to its own files.
         shutil.copytree(source.store, new.store)
         shutil.copytree(source.log, new.log, ignore=shutil.ignore_patterns("lock"))
+        # Also where the backup has none: those that are there belong to what is replaced.
+        (draft / "search").mkdir()
+        if (backup / "search").exists():
+            shutil.copytree(backup / "search", draft / "search", dirs_exist_ok=True)
         index = source.read_applied()
         new.write_requests(source.read_requests(index).to_bytes())
         new.write_applied(index)
@@ -147,7 +154,9 @@ def _copy_present(data_dir: Path, place: Path) -> tuple[int, RecentRequests]:
 
 
 def _recovered(data_dir: Path) -> tuple[QuadStore, int, RecentRequests]:
-    """The store with everything that the log holds, the index of that, and the recent requests."""
+    """The store with everything that the log holds, the index of that, and the recent requests; the search
+    indexes, on disk, have it too.
+    """
     directory = StoreDirectory(data_dir)
     applied = directory.read_applied()
     try:
@@ -160,7 +169,37 @@ def _recovered(data_dir: Path) -> tuple[QuadStore, int, RecentRequests]:
         while entries := log.read(replayer.applied_index + 1):
             replayer.replay(entries)
         replayer.close()
+        _recover_search(data_dir, log)
     return quads, replayer.applied_index, replayer.requests
+
+
+def _recover_search(data_dir: Path, log: FileLog) -> None:
+    """Put on disk what the log holds for the search indexes, as its owner would: the log may begin anew."""
+    # at the top, whoever runs or reaches a service would load NumPy and what builds on it, for this alone
+    from actors.search.search_directory import SearchDirectory
+
+    directory = SearchDirectory(data_dir)
+    if not directory.path.exists() and not _has_documents(log):
+        return
+    view = directory.open()
+    if directory.adopt_incoming(view.saved_index):
+        view = directory.open()
+    if view.applied_index < log.first_index - 1:
+        view.pass_over(log.first_index - 1)
+    while entries := log.read(view.applied_index + 1):
+        view.apply(entries)
+        if view.trouble is not None:
+            raise view.trouble
+    view.flush()
+
+
+def _has_documents(log: FileLog) -> bool:
+    index = log.first_index
+    while entries := log.read(index):
+        if any(entry.kind is EntryKind.SEARCH for entry in entries):
+            return True
+        index += len(entries)
+    return False
 
 
 def _extend(place: Path, quads: Iterable[Quad]) -> int:

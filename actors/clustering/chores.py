@@ -12,14 +12,17 @@ from typing import Any
 
 from actors.raft.log_requests import ClusterView
 from actors.raft.raft_log_client import RaftLogClient
+from actors.shard.search_state import copy_search, saved_search_index
 from actors.shard.store_shard import OpenShard
-from graphdb.errors import GraphDBError
+from graphdb.errors import GraphDBError, LogUnavailable
 
 __all__ = ["Chores"]
 
 logger = logging.getLogger(__name__)
 
 _AGAIN_S = 1.0
+_SEARCH_S, _LOOK_S = 15.0, 0.2
+_LOOK_EVERY_S = 1.0  # at whether this node can write: views come with every commit, a look takes the disk
 _TROUBLE_S = 5.0  # a leader that cannot write for so long lets another node try
 _HAND_OVER_EVERY_S = 30.0  # all may be in the same trouble
 
@@ -32,13 +35,19 @@ class Chores:
         log: RaftLogClient,
         has_trouble: Callable[[], bool],
         hand_over: Callable[[], Awaitable[None]],
+        *,
+        carries_search: bool,
     ) -> None:
-        """has_trouble: whether this node could not write. hand_over gives the lead away, if it can."""
+        """has_trouble: whether this node could not write. hand_over gives the lead away, if it can.
+
+        carries_search: whether a snapshot must have the search indexes too.
+        """
         self._log = log
         self._has_trouble = has_trouble
         self._hand_over = hand_over
+        self._carries_search = carries_search
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._well_at = 0.0
+        self._well_at = self._look_at = 0.0
 
     def see_to(self, view: ClusterView, shard: OpenShard) -> None:
         """Begin what this view of the cluster asks for."""
@@ -48,7 +57,14 @@ class Chores:
         if received is not None and received.index <= shard.writer.applied_index:
             self._begin("received", lambda: self._forget_received(received.index))
         now = asyncio.get_running_loop().time()
-        if view.role != "leader" or not self._has_trouble():
+        if view.role != "leader":
+            self._well_at = self._look_at = now
+        elif now >= self._look_at:
+            self._look_at = now + _LOOK_EVERY_S
+            self._see_whether_well(now)
+
+    def _see_whether_well(self, now: float) -> None:
+        if not self._has_trouble():
             self._well_at = now
         elif now > self._well_at + _TROUBLE_S:
             self._begin("hand over", self._let_another_lead)
@@ -69,6 +85,8 @@ class Chores:
         tree = shard.directory.scratch / f"snapshot-{secrets.token_hex(6)}"
         try:
             index = await shard.make_snapshot(tree)
+            if self._carries_search:
+                await _add_search(shard.directory.path, tree, index)
             await self._log.offer(index, str(tree))
         except GraphDBError as error:
             logger.warning("no snapshot for a peer that needs one: %s", error)
@@ -91,6 +109,20 @@ class Chores:
         except GraphDBError as error:
             logger.warning("nobody else can lead: %s", error)
         await asyncio.sleep(_HAND_OVER_EVERY_S)
+
+
+async def _add_search(data_dir: Path, tree: Path, index: int) -> None:
+    """Add the search indexes to a snapshot of the store at index, once they are on disk as of that or later:
+    whoever has both goes on with the entries behind index, and passes over those that the indexes have.
+
+    Their owner puts them there when a snapshot is wanted. Raises LogUnavailable where that takes too long.
+    """
+    give_up_at = asyncio.get_running_loop().time() + _SEARCH_S
+    while (await asyncio.to_thread(saved_search_index, data_dir) or 0) < index:
+        if asyncio.get_running_loop().time() > give_up_at:
+            raise LogUnavailable(f"the search indexes are not on disk as of {index}")
+        await asyncio.sleep(_LOOK_S)
+    await asyncio.to_thread(copy_search, data_dir, tree)
 
 
 def _remove(tree: Path) -> None:

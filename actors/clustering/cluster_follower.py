@@ -33,8 +33,9 @@ class ClusterFollower:
 
     def start(self) -> None:
         """Begin to watch."""
-        self._leader_seen_at = asyncio.get_running_loop().time()
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        if self._task is None:
+            self._leader_seen_at = asyncio.get_running_loop().time()
+            self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def close(self) -> None:
         """Watch no more."""
@@ -52,7 +53,7 @@ class ClusterFollower:
             except (UnavailableError, TimeoutError):
                 self._lose(None)  # the log is being started again, or hangs
             except GraphDBError as error:
-                self._lose(_failed(str(error)))
+                self._lose(ClusterView(failure=str(error)))  # all that is known while it cannot start
             else:
                 version, committed = view.version, view.committed_index
                 self._take(view)
@@ -96,21 +97,3 @@ class ClusterFollower:
                 raise NotLeader("the cluster has no leader: no majority of its nodes is in reach")
             await self.change(_LEADERLESS_S - waited_s)
         return view.leader_id
-
-
-def _failed(reason: str) -> ClusterView:
-    """What is known of a cluster while the log of this node cannot start."""
-    return ClusterView(
-        version=0,
-        role="follower",
-        term=0,
-        leader_id=None,
-        committed_index=0,
-        last_index=0,
-        elections=0,
-        messages_dropped=0,
-        snapshot_wanted=False,
-        received=None,
-        failure=reason,
-        members=(),
-    )

@@ -31,8 +31,7 @@ def node_status(own: NodeStatus, view: ClusterView | None) -> NodeStatus:
 
 def cluster_report(own: NodeStatus, view: ClusterView | None) -> ClusterReport:
     """The report; it knows of nobody while the log does not answer."""
-    if view is None:
-        return ClusterReport(own.node_id, "follower", 0, None, 0, 0, own.snapshot_index, 0, 0, ())
+    view = view or ClusterView()
     return ClusterReport(
         node_id=own.node_id,
         role=_role_of(own.node_id, view),

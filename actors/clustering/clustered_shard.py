@@ -85,9 +85,10 @@ class ClusteredShard(StoreShard):
             self.wait_for_index,
             settings.server.query_timeout_seconds + _WRITE_GRACE_S,
         )
-        self._is_following = False
         self._work = ForwardedWork(log, self._cluster, self, settings.security)
-        self._chores = Chores(log, self._has_trouble, self.hand_over_lead)
+        self._chores = Chores(
+            log, self._has_trouble, self.hand_over_lead, carries_search=settings.search.enabled
+        )
 
     # from start to close
 
@@ -96,10 +97,8 @@ class ClusteredShard(StoreShard):
 
         That takes as long as it takes: without a majority of the nodes it does not end.
         """
-        if not self._is_following:
-            self._is_following = True
-            self._cluster.start()
-            self._work.start()
+        self._cluster.start()
+        self._work.start()
         while True:
             try:
                 return await super().start(progress)

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from actors.raft.failures import error_of_peer
-from actors.raft.log_requests import ForwardedRequest, decode_requests, encode_requests
+from actors.raft.log_requests import ForwardedRequest, encode_requests
 from actors.raft.raft_log_client import RaftLogClient
 from graphdb.errors import GraphDBError, OutcomeUnknown
 
-__all__ = ["BATCH", "ForwardBatches", "decode_batch", "encode_outcomes"]
+__all__ = ["BATCH", "ForwardBatches", "encode_outcomes"]
 
-BATCH = "batch"  # the operation: requests, answered by their outcomes in the same order
+BATCH = "batch"  # the operation: `encode_requests`, answered by their outcomes in the same order
 _OUTCOME = struct.Struct("<?I")
 _CALLS_MAX = 2  # one is under way while the next one fills
 _REQUESTS_MAX, _BYTES_MAX = 256, 4 << 20  # in one call
@@ -88,11 +88,6 @@ def _settle(answer: "asyncio.Future[bytes]", outcome: bytes | GraphDBError) -> N
         answer.set_result(outcome)
     else:
         answer.set_exception(outcome)
-
-
-def decode_batch(body: bytes) -> list[ForwardedRequest]:
-    """The requests of one call."""
-    return decode_requests(body)
 
 
 def encode_outcomes(outcomes: Iterable[tuple[bool, bytes]]) -> bytes:

@@ -8,17 +8,17 @@ from typing import Protocol
 from pyoxigraph import NamedNode
 
 from actors.clustering.cluster_follower import ClusterFollower
-from actors.clustering.forward_batches import BATCH, decode_batch, encode_outcomes
+from actors.clustering.forward_batches import BATCH, encode_outcomes
 from actors.clustering.forwarded_writes import GraphDeletion, SparqlUpdate, decode_write, encode_confirmation
 from actors.error_codec import encode_error
-from actors.raft.log_requests import ForwardedRequest
+from actors.raft.log_requests import ForwardedRequest, decode_requests
 from actors.raft.raft_log_client import RaftLogClient
 from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError, NotLeader, OutcomeUnknown
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import read_update
+from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS, read_update
 from graphdb.sparql.syntax import Update
 
 __all__ = ["APPLIED_INDEX", "ForwardedWork"]
@@ -26,7 +26,6 @@ __all__ = ["APPLIED_INDEX", "ForwardedWork"]
 APPLIED_INDEX = "applied_index"  # the operation that asks a leader how far its store is
 _AGAIN_S = 0.2
 _LEAVE_S = 2.0  # so long a log may take to hear that this port takes no more
-_SHORT_TEXT_CHARACTERS = 4_000  # a longer one is parsed on a thread, so that the event loop goes on meanwhile
 
 
 class LeadingShard(Protocol):
@@ -121,13 +120,13 @@ class ForwardedWork:
             view = self._cluster.view
             raise NotLeader("another node leads", 1, view.leader_id if view is not None else None)
         if request.operation == BATCH:
-            return encode_outcomes(await asyncio.gather(*map(self._outcome, decode_batch(request.body))))
+            return encode_outcomes(await asyncio.gather(*map(self._outcome, decode_requests(request.body))))
         if request.operation == APPLIED_INDEX:
             return b"%d" % self._shard.snapshot_index()
         return encode_confirmation(await self._write(request))
 
     async def _read(self, write: SparqlUpdate) -> Update:
-        if len(write.text) <= _SHORT_TEXT_CHARACTERS:
+        if len(write.text) <= SHORT_TEXT_CHARACTERS:
             return read_update(write.text, write.base_iri, self._limits)
         return await asyncio.to_thread(read_update, write.text, write.base_iri, self._limits)
 

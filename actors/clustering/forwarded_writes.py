@@ -5,7 +5,7 @@ before it, and the text or document. The answer is a Confirmation as JSON.
 """
 
 import struct
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 import orjson
@@ -115,7 +115,7 @@ def decode_write(operation: str, body: bytes) -> ForwardedWrite:
 
 
 def encode_confirmation(confirmation: Confirmation) -> bytes:
-    return orjson.dumps(asdict(confirmation))
+    return orjson.dumps(confirmation)
 
 
 def decode_confirmation(body: bytes) -> Confirmation:

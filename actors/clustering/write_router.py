@@ -32,15 +32,18 @@ class WriteRouter:
         node_id: int,
         log: RaftLogClient,
         cluster: ClusterFollower,
-        applied_index: Callable[[], int],
+        committed_index: Callable[[], int],
         wait_for_index: Callable[[int, float], Awaitable[None]],
         write_timeout_s: float,
     ) -> None:
-        """write_timeout_s: how long a write that is performed elsewhere may take."""
+        """committed_index: up to where the log is committed, as this node knows.
+
+        write_timeout_s: how long a write that is performed elsewhere may take.
+        """
         self._node_id = node_id
         self._log = log
         self._cluster = cluster
-        self._applied_index = applied_index
+        self._committed_index = committed_index
         self._wait_for_index = wait_for_index
         self._write_timeout_s = write_timeout_s
         self._batches: dict[int, ForwardBatches] = {}
@@ -59,7 +62,7 @@ class WriteRouter:
         what performing raises, NotLeader where there is no leader, OutcomeUnknown.
         """
         request_id = request_id or request_ids.fresh(os.urandom(16))
-        since = self._applied_index()
+        since = self._committed_index()
         give_up_at = asyncio.get_running_loop().time() + _RETRY_S
         failure: UnavailableError
         unknown: OutcomeUnknown | None = None

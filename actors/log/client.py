@@ -15,8 +15,9 @@ from actors.log.protocol import (
     decode_index,
     decode_status,
     encode_append,
-    encode_index,
     encode_read,
+    encode_truncation,
+    encode_watch_index,
 )
 from graphdb.errors import LogUnavailable, OutcomeUnknown
 from graphdb.model import LogEntry
@@ -25,6 +26,7 @@ __all__ = ["LogAccess", "LogClient"]
 
 _APPEND_S = 20.0  # a log that syncs for longer hangs; what it was given may still be stored
 _ANSWER_S = 10.0
+_WATCH_S = 10.0
 
 
 class LogAccess(Protocol):
@@ -38,7 +40,9 @@ class LogAccess(Protocol):
     async def read(self, from_index: int, max_bytes: int = ...) -> list[LogEntry]: ...
     async def status(self) -> LogStatus: ...
     async def confirm(self, index: int) -> bool: ...
-    async def truncate_before(self, index: int) -> None: ...
+    async def truncate_before(self, index: int, view: str) -> None: ...
+    async def append_anywhere(self, entries: Sequence[LogEntry]) -> int: ...
+    async def watch_index(self, known_index: int, timeout_s: float = ...) -> int: ...
     async def close(self) -> None: ...
 
 
@@ -63,6 +67,14 @@ class LogClient:
         body = encode_append(entries, expected_index)
         return decode_index(await self._request(Request.APPEND, body, timeout_s=_APPEND_S))
 
+    async def append_anywhere(self, entries: Sequence[LogEntry]) -> int:
+        """Store entries behind whatever there is, wherever in the cluster that is done; the first's index.
+
+        They can be read here at that index, perhaps a moment later. Raises NotLeader (none leads),
+        StorageFull, Overloaded, LogUnavailable (nothing was stored), OutcomeUnknown.
+        """
+        return await self.append(entries)
+
     async def read(self, from_index: int, max_bytes: int = 4 << 20) -> list[LogEntry]:
         """See `UpdateLog.read`. Raises CorruptionError, LogUnavailable."""
         return decode_entries(await self._ask(Request.READ, encode_read(from_index, max_bytes)))
@@ -71,13 +83,23 @@ class LogClient:
         """See `UpdateLog.status`. Raises LogUnavailable."""
         return decode_status(await self._ask(Request.STATUS, b""))
 
+    async def watch_index(self, known_index: int, timeout_s: float = _WATCH_S) -> int:
+        """The last index that can be read: as soon as it is more than known_index, else when the time is up.
+
+        Raises LogUnavailable.
+        """
+        body = encode_watch_index(known_index, timeout_s)
+        return decode_index(await self._ask(Request.WATCH_INDEX, body, timeout_s=timeout_s + _ANSWER_S))
+
     async def confirm(self, index: int) -> bool:
-        """Whether nothing behind index had been stored at the call: nobody else writes here."""
+        """Whether nothing that concerns quads had been stored behind index at the call: nobody else writes
+        such entries here.
+        """
         return True
 
-    async def truncate_before(self, index: int) -> None:
+    async def truncate_before(self, index: int, view: str) -> None:
         """See `UpdateLog.truncate_before`. Raises LogUnavailable, StorageFull."""
-        await self._ask(Request.TRUNCATE_BEFORE, encode_index(index))
+        await self._ask(Request.TRUNCATE_BEFORE, encode_truncation(index, view))
 
     async def close(self) -> None:
         """End the connection; requests under way fail."""

@@ -5,10 +5,11 @@ carries the number again and a `Status` code. Answers may come in another order 
 are little-endian.
 
     request            body                                answer's body
-    APPEND             expected_index (8), then entries    first log_index (8); 0: expected_index is not next
+    APPEND             expected_index (8), then entries    first log_index (8); 0: not admitted (`LogEnd`)
     READ               from_index (8), max_bytes (4)       entries
-    STATUS             none                                first_index (8), last_index (8)
-    TRUNCATE_BEFORE    index (8)                           none
+    STATUS             none                                first_index, last_index, held_bytes (8 each)
+    TRUNCATE_BEFORE    index (8), name of the view         none
+    WATCH_INDEX        known_index (8), timeout in ms (4)  last index that can be read (8); once there is more
 
 Entries are encoded as in the log (`graphdb.log.codec`), those of APPEND with log_index 0. The body of an
 answer that is not OK is the error (`actors.error_codec`).
@@ -16,7 +17,7 @@ answer that is not OK is the error (`actors.error_codec`).
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from graphdb.errors import CorruptionError
@@ -32,16 +33,21 @@ __all__ = [
     "decode_index",
     "decode_read",
     "decode_status",
+    "decode_truncation",
+    "decode_watch_index",
     "encode_append",
     "encode_entries",
     "encode_index",
     "encode_read",
     "encode_status",
+    "encode_truncation",
+    "encode_watch_index",
 ]
 
 _INDEX = struct.Struct("<Q")
 _READ = struct.Struct("<QI")
-_STATUS = struct.Struct("<QQ")
+_STATUS = struct.Struct("<QQQ")
+_WATCH_INDEX = struct.Struct("<QI")
 
 
 class Request(IntEnum):
@@ -51,6 +57,7 @@ class Request(IntEnum):
     READ = 2
     STATUS = 3
     TRUNCATE_BEFORE = 4
+    WATCH_INDEX = 5
 
 
 class Status(IntEnum):
@@ -66,6 +73,7 @@ class LogStatus:
 
     first_index: int
     last_index: int
+    held_bytes: int = field(default=0, compare=False)  # on disk
 
 
 def encode_entries(entries: Iterable[LogEntry]) -> bytes:
@@ -111,8 +119,25 @@ def decode_read(body: bytes) -> tuple[int, int]:
 
 
 def encode_status(status: LogStatus) -> bytes:
-    return _STATUS.pack(status.first_index, status.last_index)
+    return _STATUS.pack(status.first_index, status.last_index, status.held_bytes)
 
 
 def decode_status(body: bytes) -> LogStatus:
     return LogStatus(*_STATUS.unpack(body))
+
+
+def encode_truncation(index: int, view: str) -> bytes:
+    return _INDEX.pack(index) + view.encode()
+
+
+def decode_truncation(body: bytes) -> tuple[int, str]:
+    return decode_index(body), body[_INDEX.size :].decode()
+
+
+def encode_watch_index(known_index: int, timeout_s: float) -> bytes:
+    return _WATCH_INDEX.pack(known_index, round(timeout_s * 1000))
+
+
+def decode_watch_index(body: bytes) -> tuple[int, float]:
+    known_index, milliseconds = _WATCH_INDEX.unpack(body)
+    return known_index, milliseconds / 1000

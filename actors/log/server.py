@@ -15,8 +15,9 @@ from actors.log.protocol import (
     Request,
     Status,
     decode_append,
-    decode_index,
     decode_read,
+    decode_truncation,
+    decode_watch_index,
     encode_entries,
     encode_index,
     encode_status,
@@ -37,7 +38,8 @@ class ServedLog(Protocol):
     def submit_append(self, entries: list[LogEntry], expected_index: int) -> "Future[int]": ...
     def submit_read(self, from_index: int, max_bytes: int) -> "Future[list[LogEntry]]": ...
     def submit_status(self) -> "Future[LogStatus]": ...
-    def submit_truncate_before(self, index: int) -> "Future[None]": ...
+    def submit_truncate_before(self, index: int, view: str) -> "Future[None]": ...
+    def submit_watch_index(self, known_index: int, timeout_s: float) -> "Future[int]": ...
 
 
 def log_handlers(log: ServedLog) -> dict[int, Handler]:
@@ -47,9 +49,10 @@ def log_handlers(log: ServedLog) -> dict[int, Handler]:
         Request.READ: lambda body: (log.submit_read(*decode_read(body)), encode_entries),
         Request.STATUS: lambda _: (log.submit_status(), encode_status),
         Request.TRUNCATE_BEFORE: lambda body: (
-            log.submit_truncate_before(decode_index(body)),
+            log.submit_truncate_before(*decode_truncation(body)),
             encode_nothing,
         ),
+        Request.WATCH_INDEX: lambda body: (log.submit_watch_index(*decode_watch_index(body)), encode_index),
     }
 
 

@@ -7,18 +7,21 @@ hand-overs to each append and win nothing, for without the log there is nothing 
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from actors.futures import answer, fail
+from actors.log.index_watch import IndexWatch
 from actors.log.protocol import LogStatus
 from actors.log.server import LogServer, log_handlers
 from actors.loop_thread import LoopThread
-from graphdb.log.codec import entry_bytes
+from graphdb.log.codec import entries_bytes
 from graphdb.log.file_log import FileLog, FileLogConfig
 from graphdb.log.file_system import FileSystem, RealFileSystem
+from graphdb.log.log_end import LogEnd
+from graphdb.log.views import QUADS, LogViews
 from graphdb.model import LogEntry
 
 __all__ = ["UpdateLog"]
@@ -54,15 +57,20 @@ class UpdateLog:
         directory: str,
         config: FileLogConfig | None = None,
         *,
+        views: Iterable[str] = (QUADS,),
         file_system: FileSystem | None = None,
         socket_directory: str | None = None,
     ) -> None:
         """Open the log in a directory and begin to listen.
 
+        views: who follows the log; it forgets nothing before each has said what it needs no more.
         socket_directory is for tests; by default a private one is made under the system's directory for
         temporary files. Raises LogUnavailable where another process has the log open, CorruptionError.
         """
         self._log = FileLog(file_system or RealFileSystem(), directory, config)
+        self._end = LogEnd.of_opened(self._log.last_index)
+        self._views = LogViews(views)
+        self._watch = IndexWatch(self._log.last_index)
         self._jobs: deque[_Append | _Call] = deque()
         self._server = LogServer(log_handlers(self), directory, socket_directory)
         self._thread = LoopThread("log")
@@ -75,8 +83,9 @@ class UpdateLog:
     def append(self, entries: list[LogEntry], expected_index: int = 0) -> int:
         """Store entries, in order and without others between them, and return the first one's log_index.
 
-        Their own log_index does not count. Where expected_index is given and is not the next index, nothing
-        is stored and 0 is returned: somebody else has written meanwhile.
+        Their own log_index does not count. Where expected_index is given, they were planned upon the entries
+        before it, and get that index or, behind entries that do not concern quads, a later one. Where others
+        are there (`LogEnd`), nothing is stored and 0 is returned: somebody else has written meanwhile.
         Raises StorageFull, LogUnavailable (nothing was stored), OutcomeUnknown.
         """
         return self.submit_append(entries, expected_index).result()
@@ -92,9 +101,12 @@ class UpdateLog:
         """What the log holds."""
         return self.submit_status().result()
 
-    def truncate_before(self, index: int) -> None:
-        """Drop entries before index, in whole segments. Raises LogUnavailable, StorageFull."""
-        self.submit_truncate_before(index).result()
+    def truncate_before(self, index: int, view: str) -> None:
+        """A view needs no entries before index: drop those that no view needs, in whole segments.
+
+        Raises LogUnavailable, StorageFull.
+        """
+        self.submit_truncate_before(index, view).result()
 
     def close(self) -> None:
         """Finish what is waiting, stop listening, let go of the directory."""
@@ -114,11 +126,16 @@ class UpdateLog:
 
     def submit_status(self) -> "Future[LogStatus]":
         """`status`, without waiting."""
-        return self._submit(lambda: LogStatus(self._log.first_index, self._log.last_index))
+        log = self._log
+        return self._submit(lambda: LogStatus(log.first_index, log.last_index, log.held_bytes))
 
-    def submit_truncate_before(self, index: int) -> "Future[None]":
+    def submit_truncate_before(self, index: int, view: str) -> "Future[None]":
         """`truncate_before`, without waiting."""
-        return self._submit(lambda: self._log.truncate_before(index))
+        return self._submit(lambda: self._log.truncate_before(self._views.release(view, index)))
+
+    def submit_watch_index(self, known_index: int, timeout_s: float) -> "Future[int]":
+        """See `IndexWatch.watch`. For the loop's thread."""
+        return self._watch.watch(known_index, timeout_s)
 
     def _submit(self, function: Callable[[], T]) -> "Future[T]":
         future: Future[T] = Future()
@@ -161,16 +178,17 @@ class UpdateLog:
 
     def _commit(self, batch: list[_Append]) -> None:
         """Store a batch with one sync, and answer."""
-        next_index = self._log.last_index + 1
+        end = self._end
         entries: list[LogEntry] = []
         answers: list[tuple[Future[int], int]] = []
         for job in batch:
-            if job.expected_index not in (0, next_index):
+            if not end.admits(job.expected_index):
                 answers.append((job.future, 0))
                 continue
-            answers.append((job.future, next_index))
-            entries += (replace(entry, log_index=next_index + i) for i, entry in enumerate(job.entries))
-            next_index += len(job.entries)
+            first_index = end.last_index + 1
+            answers.append((job.future, first_index))
+            entries += (replace(entry, log_index=first_index + i) for i, entry in enumerate(job.entries))
+            end = end.extended(job.entries)
         try:
             if entries:
                 self._log.append(entries)
@@ -178,9 +196,11 @@ class UpdateLog:
             for future, _ in answers:
                 fail(future, error)
         else:
+            self._end = end
             for future, index in answers:
                 answer(future, index)
+            self._watch.advance(end.last_index)
 
 
 def _size(job: _Append) -> int:
-    return sum(entry_bytes(len(entry.payload)) for entry in job.entries)
+    return entries_bytes(job.entries)

@@ -11,6 +11,8 @@
     OFFER          index (8), path of a tree                     none
     ADOPTED        index (8)                                     none
     LAST_EFFECT    none                                          index (8)
+    CONFIRM        index (8), timeout in ms (4)                  index (8); the same: no quads behind it
+    ANYWHERE       entries                                       index (8) of the first, once committed
 
 A request is a head, as JSON (operation, request_id), and a body. Integers are little-endian; a length of 4
 bytes stands before each part but the last.
@@ -18,7 +20,7 @@ bytes stands before each part but the last.
 
 import struct
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import orjson
@@ -31,6 +33,7 @@ __all__ = [
     "ReceivedSnapshot",
     "ViewedMember",
     "decode_change",
+    "decode_confirm",
     "decode_finish",
     "decode_forward",
     "decode_offer",
@@ -39,6 +42,7 @@ __all__ = [
     "decode_view",
     "decode_watch",
     "encode_change",
+    "encode_confirm",
     "encode_finish",
     "encode_forward",
     "encode_offer",
@@ -49,6 +53,7 @@ __all__ = [
 ]
 
 _WATCH = struct.Struct("<QQ")
+_CONFIRM = struct.Struct("<QI")
 _MS = struct.Struct("<I")
 _FORWARD = struct.Struct("<II")
 _FINISH = struct.Struct("<Q?")
@@ -69,6 +74,8 @@ class RaftLogRequest(IntEnum):
     ADOPTED = 23
     LAST_EFFECT = 24
     LEAVE = 25
+    CONFIRM = 26
+    ANYWHERE = 27
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +99,23 @@ class ReceivedSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """What this node's log knows of the cluster. version grows with every change but those of indices."""
+    """What this node's log knows of the cluster: by default, nothing.
 
-    version: int
-    role: str  # leader, follower, candidate, newcomer
-    term: int
-    leader_id: int | None
-    committed_index: int  # may be read here
-    last_index: int
-    elections: int
-    messages_dropped: int
-    snapshot_wanted: bool  # some peer needs one that is newer than any there is
-    received: ReceivedSnapshot | None
-    failure: str | None  # why this node takes no part any more
-    members: tuple[ViewedMember, ...]
+    version grows with every change but those of indices.
+    """
+
+    version: int = 0
+    role: str = "follower"  # leader, follower, candidate, newcomer
+    term: int = 0
+    leader_id: int | None = None
+    committed_index: int = 0  # may be read here
+    last_index: int = 0
+    elections: int = 0
+    messages_dropped: int = 0
+    snapshot_wanted: bool = False  # some peer needs one that is newer than any there is
+    received: ReceivedSnapshot | None = None
+    failure: str | None = None  # why this node takes no part any more
+    members: tuple[ViewedMember, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +167,15 @@ def decode_timeout(body: bytes) -> float:
     return milliseconds / 1000
 
 
+def encode_confirm(index: int, timeout_s: float) -> bytes:
+    return _CONFIRM.pack(index, round(timeout_s * 1000))
+
+
+def decode_confirm(body: bytes) -> tuple[int, float]:
+    index, milliseconds = _CONFIRM.unpack(body)
+    return index, milliseconds / 1000
+
+
 def encode_forward(node_id: int, request: ForwardedRequest, timeout_s: float) -> bytes:
     return _FORWARD.pack(round(timeout_s * 1000), node_id) + encode_requests([request])
 
@@ -199,7 +218,7 @@ def decode_finish(body: bytes) -> tuple[int, bool, bytes]:
 
 
 def encode_change(change: MemberChange) -> bytes:
-    return orjson.dumps(asdict(change))
+    return orjson.dumps(change)
 
 
 def decode_change(body: bytes) -> MemberChange:

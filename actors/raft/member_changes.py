@@ -33,17 +33,21 @@ class MemberChanges:
     async def perform(self, change: MemberChange) -> None:
         """Have a change made, by whichever node leads; return when it is committed.
 
+        A hand over is this node's own: where it does not lead, there is nothing to do.
         Raises MembershipRefused where it never can be, UnavailableError: NotLeader where none leads,
         OutcomeUnknown where it may still be made.
         """
-        await self._retried(lambda: self._perform_anywhere(change))
+        if change.kind == "hand over":
+            await self._hand_over()
+        else:
+            await self._retried(lambda: self._perform_anywhere(change))
 
     async def serve(self, request: Forwarded) -> bytes:
         """Another node's operator asks."""
         await self._retried(lambda: self._perform_here(decode_change(request.body)))
         return b""
 
-    async def hand_over(self) -> None:
+    async def _hand_over(self) -> None:
         """If this node leads, let the member with the longest log lead, and wait until it does.
 
         Raises UnavailableError: no other can now.

@@ -121,8 +121,8 @@ class RaftDriver:
     ) -> "Future[int]":
         """The first entry's index, when all are committed and the state machine was told.
 
-        0 where expected_index is given and was not the next one: nothing is stored, and what stood there
-        instead is committed by now, so that whoever sees committed entries only can plan anew. Raises
+        0 where expected_index is given and was not admitted (`LogEnd`): nothing is stored, and what stood
+        there instead is committed by now, so that whoever sees committed entries only can plan anew. Raises
         NotLeader, Overloaded (the entries are not in the log and never will be), OutcomeUnknown.
         """
         future: Future[int] = Future()

@@ -15,19 +15,22 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from actors.futures import answer, fail
-from actors.log.protocol import LogStatus, decode_index, encode_index
+from actors.log.index_watch import IndexWatch
+from actors.log.protocol import LogStatus, decode_entries, decode_index, encode_index
 from actors.log.server import Handler, LogServer, encode_nothing, log_handlers
 from actors.loop_thread import LoopThread
+from actors.raft import anywhere, member_changes
+from actors.raft.anywhere import AppendsAnywhere
 from actors.raft.cluster_watch import ClusterFacts, ClusterWatch
 from actors.raft.credentials import ClusterCredentials
 from actors.raft.forward_desk import ForwardDesk
 from actors.raft.incoming_links import Forwarded
 from actors.raft.log_requests import (
     ForwardedRequest,
-    MemberChange,
     RaftLogRequest,
     ReceivedSnapshot,
     decode_change,
+    decode_confirm,
     decode_finish,
     decode_forward,
     decode_offer,
@@ -36,7 +39,7 @@ from actors.raft.log_requests import (
     encode_requests,
     encode_view,
 )
-from actors.raft.member_changes import OPERATION, MemberChanges
+from actors.raft.member_changes import MemberChanges
 from actors.raft.peer_transport import PeerTransport
 from actors.raft.raft_directory import fresh_life, raft_directory
 from actors.raft.raft_driver import RaftDriver
@@ -45,6 +48,7 @@ from graphdb.config import Settings
 from graphdb.config.service import Cluster
 from graphdb.errors import LogCompacted, UnavailableError
 from graphdb.log.file_system import RealFileSystem
+from graphdb.log.views import LogViews, views_of
 from graphdb.model import EntryKind, LogEntry
 from graphdb.raft.journal import Journal
 from graphdb.raft.messages import SnapshotMark
@@ -82,8 +86,6 @@ class RaftLog:
         Raises ConfigError, LogUnavailable where another process has the log open, CorruptionError.
         """
         cluster, data_dir = settings.cluster, settings.server.data_dir
-        self._node_id = cluster.node_id
-
         self._thread = loop_thread or LoopThread("raft")
         self._journal = _open_journal(data_dir, cluster.node_id)
         snapshots = raft_directory(data_dir) / "snapshots"
@@ -110,6 +112,11 @@ class RaftLog:
         )
         self._driver = RaftDriver(self._thread, self._node, self._transport, self, founders)
         self._watch = ClusterWatch(cluster.node_id, self._facts())
+        self._index_watch = IndexWatch(0)
+        self._views = LogViews(views_of(search_enabled=settings.search.enabled))
+        self._anywhere = AppendsAnywhere(
+            lambda entries: self.submit_append(entries, 0), self._transport, lambda: self._watch.view
+        )
         self._changes = MemberChanges(
             cluster.node_id, self._driver, self._transport, lambda: self._watch.view
         )
@@ -153,6 +160,14 @@ class RaftLog:
                 self._driver.read_index(timeout_s=decode_timeout(body)),
                 encode_index,
             ),
+            RaftLogRequest.CONFIRM: lambda body: (
+                self._begin(self._confirm(*decode_confirm(body))),
+                encode_index,
+            ),
+            RaftLogRequest.ANYWHERE: lambda body: (
+                self._begin(self._anywhere.append(decode_entries(body))),
+                encode_index,
+            ),
             RaftLogRequest.FORWARD: lambda body: (self._forward(*decode_forward(body)), bytes),
             RaftLogRequest.TAKE: lambda body: (self._desk.take(decode_index(body)), encode_requests),
             RaftLogRequest.LEAVE: lambda body: (
@@ -164,10 +179,13 @@ class RaftLog:
                 encode_nothing,
             ),
             RaftLogRequest.CHANGE: lambda body: (
-                self._begin(self._change(decode_change(body))),
+                self._begin(self._changes.perform(decode_change(body))),
                 encode_nothing,
             ),
-            RaftLogRequest.OFFER: lambda body: (self._offer(*decode_offer(body)), encode_nothing),
+            RaftLogRequest.OFFER: lambda body: (
+                _performed(lambda: self._offer(*decode_offer(body))),
+                encode_nothing,
+            ),
             RaftLogRequest.ADOPTED: lambda body: (
                 _performed(lambda: self._snapshots.forget_received(decode_index(body))),
                 encode_nothing,
@@ -186,11 +204,24 @@ class RaftLog:
 
     def submit_status(self) -> "Future[LogStatus]":
         """What the journal holds; the last entries may not be committed yet, or never be."""
-        return _performed(lambda: LogStatus(self._journal.base.log_index + 1, self._journal.last_index))
+        journal = self._journal
+        return _performed(
+            lambda: LogStatus(journal.base.log_index + 1, journal.last_index, journal.held_bytes)
+        )
 
-    def submit_truncate_before(self, index: int) -> "Future[None]":
-        """Drop entries before index, but for those that a peer that lags a little may need."""
-        return self._begin(self._compact(index - 1))
+    def submit_truncate_before(self, index: int, view: str) -> "Future[None]":
+        """See `UpdateLog.truncate_before`; entries that a peer that lags a little may need stay."""
+        return _performed(lambda: self._compact(self._views.release(view, index) - 1))
+
+    def submit_watch_index(self, known_index: int, timeout_s: float) -> "Future[int]":
+        """See `IndexWatch.watch`: of committed entries."""
+        return self._index_watch.watch(known_index, timeout_s)
+
+    async def _confirm(self, index: int, timeout_s: float) -> int:
+        """index, where nothing that concerns quads was committed behind it; else an index that is newer."""
+        read_index = await asyncio.wrap_future(self._driver.read_index(timeout_s=timeout_s))
+        is_newest = read_index <= index or self._node.is_newest(index)
+        return index if is_newest else read_index
 
     def _last_effect_index(self) -> int:
         index = self._journal.last_index
@@ -205,7 +236,7 @@ class RaftLog:
             raise LogCompacted(f"entry {from_index} is in the snapshot at {self._journal.base.log_index}")
         return self._node.read_committed(from_index, max_bytes)
 
-    async def _compact(self, index: int) -> None:
+    def _compact(self, index: int) -> None:
         sent = self._snapshots.oldest_in_use  # whoever has it goes on with the entries behind it
         bounds = [index, self._node.committed_index, *([] if sent is None else [sent])]
         self._node.compact(self._journal.compactable_index(min(bounds)))
@@ -220,6 +251,7 @@ class RaftLog:
     def advance(self, committed_index: int) -> None:
         """See `StateMachine.advance`."""
         self._watch.advance(committed_index)
+        self._index_watch.advance(committed_index)
 
     # what a port asks
 
@@ -229,27 +261,20 @@ class RaftLog:
         )
 
     async def _serve(self, request: Forwarded) -> bytes:
-        if request.operation == OPERATION:
+        if request.operation == member_changes.OPERATION:
             return await self._changes.serve(request)
+        if request.operation == anywhere.OPERATION:
+            return await self._anywhere.serve(request)
         return await self._desk.serve(request)
 
-    async def _change(self, change: MemberChange) -> None:
-        if change.kind == "hand over":
-            await self._changes.hand_over()
-        else:
-            await self._changes.perform(change)
-
-    def _offer(self, index: int, tree: str) -> "Future[None]":
-        return self._begin(self._take_offer(index, Path(tree)))
-
-    async def _take_offer(self, index: int, tree: Path) -> None:
+    def _offer(self, index: int, tree: str) -> None:
         """A snapshot of the store at index, which is applied, so its entry is in the journal or the last
         before it.
         """
         term = self._journal.term_at(index)
         if term is None:
             raise LogCompacted(f"entry {index} is gone meanwhile")
-        self._snapshots.offer(tree, SnapshotMark(index, term, self._journal.members_at(index)))
+        self._snapshots.offer(Path(tree), SnapshotMark(index, term, self._journal.members_at(index)))
 
     def install(self, mark: SnapshotMark) -> bool | None:
         """See `StateMachine.install`: what has arrived is put on disk; the port then makes it the store."""

@@ -1,10 +1,10 @@
 """`RaftLogClient`: a node's `RaftLog` from its port's side."""
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from actors.log.client import LogClient
-from actors.log.protocol import decode_index, encode_index
+from actors.log.protocol import decode_index, encode_entries, encode_index
 from actors.raft.log_requests import (
     ClusterView,
     ForwardedRequest,
@@ -13,17 +13,20 @@ from actors.raft.log_requests import (
     decode_requests,
     decode_view,
     encode_change,
+    encode_confirm,
     encode_finish,
     encode_forward,
     encode_offer,
     encode_timeout,
     encode_watch,
 )
+from graphdb.model import LogEntry
 
 __all__ = ["RaftLogClient"]
 
 _CONFIRM_S = 3.0
 _SLACK_S = 2.0  # beyond the time that the log itself takes care of
+_ANYWHERE_S = 20.0  # the log tries for 5 s, and waits for a leader's answer for 12 s
 _CHANGE_S = 20.0  # the log gives a change up after 10 s, and so does the leader's
 
 
@@ -41,8 +44,15 @@ class RaftLogClient(LogClient):
         self._port = secrets.randbits(63)  # so that the log can tell this port from one before it
 
     async def confirm(self, index: int) -> bool:
-        """Whether nothing behind index had been stored at the call. Raises NotLeader."""
-        return await self.read_index(_CONFIRM_S) <= index
+        """Whether nothing that concerns quads had been stored behind index at the call. Raises NotLeader."""
+        body = encode_confirm(index, _CONFIRM_S)
+        newest = await self._ask(RaftLogRequest.CONFIRM, body, timeout_s=_CONFIRM_S + _SLACK_S)
+        return decode_index(newest) == index
+
+    async def append_anywhere(self, entries: Sequence[LogEntry]) -> int:
+        """See `LogClient.append_anywhere`, `AppendsAnywhere.append`."""
+        body = encode_entries(entries)
+        return decode_index(await self._request(RaftLogRequest.ANYWHERE, body, timeout_s=_ANYWHERE_S))
 
     async def watch(self, version: int, committed_index: int) -> ClusterView:
         """The view of the cluster as soon as it is another one, or more is committed; else after a while."""

@@ -41,12 +41,12 @@ _CRC = struct.Struct("<I")
 _ID_BYTES = 16
 FRAME_BYTES = 256 << 10  # four of them are the chunk that a peer sends at a time
 BLOCK_BYTES = FRAME_BYTES - _CRC.size
-FILES_MAX = 10_000  # a read may meet as many small files at once, and must be short
+FILES_MAX = 50_000  # a read may meet as many small files at once, and must be short
 PATH_BYTES_MAX = 512
 NAME_BYTES_MAX = 255
 DEPTH_MAX = 16
 CONTENT_BYTES_MAX = 1 << 50
-HEADER_BYTES_MAX = 6 << 20
+HEADER_BYTES_MAX = 28 << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from actors.log.client import LogAccess
 from actors.shard.store_directory import StoreDirectory
 from graphdb.errors import CorruptionError, UnavailableError
 from graphdb.log.replay import Replayer
+from graphdb.log.views import QUADS
 from graphdb.store.quad_store import QuadStore
 
 __all__ = ["Checkpointer"]
@@ -32,13 +33,27 @@ class Checkpointer:
         self._log = log
         self._every_bytes = every_bytes
         self._grown_bytes = 0
+        self._held_bytes: int | None = None  # by the log, the fewest since the last checkpoint
         self._task: asyncio.Task[None] | None = None
 
     def count(self, logged_bytes: int) -> None:
         """The log has grown by so much; begin a checkpoint if one is due."""
         self._grown_bytes += logged_bytes
-        if self._grown_bytes >= self._every_bytes and (self._task is None or self._task.done()):
-            self._grown_bytes = 0
+        if self._grown_bytes >= self._every_bytes:
+            self._begin()
+
+    async def look(self) -> None:
+        """See how the log has grown by what others write, which is not read for the store; begin a checkpoint
+        if one is due. Raises LogUnavailable.
+        """
+        held_bytes = (await self._log.status()).held_bytes
+        self._held_bytes = min(held_bytes, held_bytes if self._held_bytes is None else self._held_bytes)
+        if held_bytes - self._held_bytes >= self._every_bytes:
+            self._begin()
+
+    def _begin(self) -> None:
+        if self._task is None or self._task.done():
+            self._grown_bytes, self._held_bytes = 0, None
             self._task = asyncio.get_running_loop().create_task(self._try())
 
     async def _try(self) -> None:
@@ -56,7 +71,7 @@ class Checkpointer:
         index = self._replayer.resume_index
         await asyncio.to_thread(self._quads.flush)
         await asyncio.to_thread(self._record, index)
-        await self._log.truncate_before(index + 1)
+        await self._log.truncate_before(index + 1, QUADS)
 
     def _record(self, index: int) -> None:
         self._directory.write_requests(self._replayer.requests.to_bytes())

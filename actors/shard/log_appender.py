@@ -18,7 +18,7 @@ from graphdb.errors import (
     StorageFull,
     UnavailableError,
 )
-from graphdb.log.codec import entry_bytes
+from graphdb.log.codec import entries_bytes
 from graphdb.log.replay import Replayer
 from graphdb.model import Confirmation, LogEntry
 
@@ -28,9 +28,9 @@ __all__ = ["LogAppender"]
 class LogAppender:
     """Owned by a `ShardWriter`, on its event loop; one call at a time.
 
-    Every append says that it goes right behind what the store holds. After one that failed the store follows
-    the log until it is plain what the log has taken: jobs that are found there are answered, the others wait
-    anew in the queue. Nothing else is appended meanwhile.
+    Every append says that it goes behind what the store holds, with nothing between that concerns quads.
+    After one that failed the store follows the log until it is plain what the log has taken: jobs that are
+    found there are answered, the others wait anew in the queue. Nothing else is appended meanwhile.
     """
 
     def __init__(
@@ -59,12 +59,13 @@ class LogAppender:
 
     async def append(
         self, entries: list[LogEntry], jobs: Sequence[WriteJob], decided: Sequence[WriteJob]
-    ) -> bool:
-        """Log entries right behind applied_index. False: the jobs are answered, or wait anew.
+    ) -> int:
+        """Log entries behind applied_index, and nothing that concerns quads between; the index of the first.
 
+        0: the jobs are answered, or wait anew.
         decided are the jobs that the entries store, one each.
         """
-        before = self._replayer.applied_index
+        before, quad_entries = self._replayer.applied_index, self._replayer.quad_entries
         try:
             if not self._has_room():
                 raise StorageFull("the disk is almost full", 5)
@@ -73,17 +74,17 @@ class LogAppender:
             index = await self._log.append(entries, before + 1)
         except (StorageFull, NotLeader, Overloaded) as error:
             self.fail(jobs, error)
-            return False
+            return 0
         except UnavailableError as error:
-            await self._recover_lost(jobs, decided, error)
-            return False
+            await self._recover_lost(jobs, decided, quad_entries, error)
+            return 0
         if index == 0:
             await self._recover(jobs, lambda: self._replayer.applied_index > before, None)
-            return False
+            return 0
         for job in decided:
             job.maybe_stored = True
-        self._on_logged(sum(entry_bytes(len(entry.payload)) for entry in entries))
-        return True
+        self._on_logged(entries_bytes(entries))
+        return index
 
     async def confirm_newest(self, jobs: Sequence[WriteJob]) -> bool:
         """Whether these jobs, none of which needs the log, have seen the newest state.
@@ -134,26 +135,30 @@ class LogAppender:
                 job.fail(error)
 
     async def _recover_lost(
-        self, jobs: Sequence[WriteJob], decided: Sequence[WriteJob], error: UnavailableError
+        self, jobs: Sequence[WriteJob], decided: Sequence[WriteJob], before: int, error: UnavailableError
     ) -> None:
-        """After an append of which it is not known whether it was, or will be, stored."""
-        at_once, before = self._log.settles_at_once, self._replayer.applied_index
+        """After an append of which it is not known whether it was, or will be, stored.
+
+        before: how many entries that concern quads had been fed before it.
+        """
+        at_once = self._log.settles_at_once
         for job in decided:
             job.maybe_stored = isinstance(error, OutcomeUnknown) or not at_once
         await self._recover(jobs, lambda: at_once or self._is_settled(decided, before), error)
 
     def _is_settled(self, decided: Sequence[WriteJob], before: int) -> bool:
-        """Whether the places behind before are taken, so that each job is stored or never will be.
+        """Whether each job is stored or never will be: all are found, or there is an entry that concerns
+        quads and is none of theirs.
 
-        Entries are stored side by side: where something else stands, none of those behind it can follow.
+        Where it stands before them, they were refused for it. Where it stands behind some of them, the others
+        are lost: they were to stand side by side.
         """
-        for place, job in enumerate(decided, before + 1):
-            if place > self._replayer.applied_index:
-                return False
-            found = self._replayer.requests.find(job.request_id)
-            if found is None or (found.request_id, found.log_index) != (job.request_id, place):
-                return True
-        return True
+        found = sum(self._is_found(job) for job in decided)
+        return found == len(decided) or self._replayer.quad_entries - before > found
+
+    def _is_found(self, job: WriteJob) -> bool:
+        found = self._replayer.requests.find(job.request_id)
+        return found is not None and found.request_id == job.request_id
 
     async def _recover(
         self, jobs: Sequence[WriteJob], is_settled: Callable[[], bool], error: UnavailableError | None

@@ -7,7 +7,7 @@ from typing import Any
 from actors.log.client import LogAccess
 from actors.shard.applied_index import AppliedIndex
 from graphdb.errors import CorruptionError, LogUnavailable
-from graphdb.log.codec import entry_bytes
+from graphdb.log.codec import entries_bytes
 from graphdb.log.replay import Replayer
 
 __all__ = ["LogFollower"]
@@ -62,7 +62,7 @@ class LogFollower:
                 raise CorruptionError(f"the entry {expected} is missing", "update log")
             with self.applied.changing():
                 await self._on_thread(self._replayer.replay, entries)
-            self._on_logged(sum(entry_bytes(len(entry.payload)) for entry in entries))
+            self._on_logged(entries_bytes(entries))
             progress(self._replayer.applied_index)
 
     async def follow(self, is_settled: Callable[[], bool], *, pause: bool) -> bool:

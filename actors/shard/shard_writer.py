@@ -2,17 +2,17 @@
 
 A batch: each waiting request is planned against the store with the earlier ones of the batch laid over it;
 all their entries go into the log with one sync; the net change is applied to the store at once; then all are
-answered. Every append says which index it expects to get, so it is stored only if nothing else has been since
-planning: what was planned is what is true. If the log says no, or its answer is lost, the writer reads what
-the log holds, applies that (its own requests are known by their request ids, and answered), and plans the
-others again.
+answered. Every append says what it was planned upon, so it is stored only if nothing else that concerns quads
+has been since: what was planned is what is true. Entries of other writers may stand between, and are passed
+over. If the log says no, or its answer is lost, the writer reads what the log holds, applies that (its own
+requests are known by their request ids, and answered), and plans the others again.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from actors.log.client import LogAccess
@@ -124,6 +124,11 @@ class ShardWriter:
     def applied_index(self) -> int:
         """The log index of the last entry that readers see. Any thread."""
         return self._replayer.applied_index
+
+    @property
+    def has_open_parts(self) -> bool:
+        """Whether the log holds parts of a large change that may be closed still."""
+        return self._replayer.has_open_parts
 
     @property
     def requests(self) -> RecentRequests:
@@ -270,7 +275,9 @@ class ShardWriter:
                 return False
             batch.succeed(before)
             return True
-        if not await self._appender.append(entries, batch.jobs, [attempt.job for attempt in batch.logged]):
+        decided = [attempt.job for attempt in batch.logged]
+        first_index = await self._appender.append(entries, batch.jobs, decided)
+        if not first_index:
             return False
         change = batch.overlay.pending
         try:
@@ -280,13 +287,14 @@ class ShardWriter:
                 else:
                     await self._on_thread(self._quads.apply, change)
                 self._replayer.note_applied(
-                    (attempt.job.request_id, attempt.affected_triples) for attempt in batch.logged
+                    first_index,
+                    ((attempt.job.request_id, attempt.affected_triples) for attempt in batch.logged),
                 )
         except (UnavailableError, CorruptionError) as error:
             self._fall_behind(error)
             self._appender.fail(batch.jobs, error)
             return False
-        batch.succeed(before)
+        batch.succeed(first_index - 1)
         return True
 
     async def _commit_large(self, large: LargeWrite) -> None:
@@ -314,20 +322,21 @@ class ShardWriter:
 
         If the log was followed since its last part, the parts that are open may be another writer's.
         """
-        if self.applied_index == last_part and not job.maybe_stored:
-            self._replayer.forget_open_parts()
+        if not job.maybe_stored:
+            self._replayer.forget_open_parts(last_part)
 
     async def _append_and_replay(self, job: WriteJob, kind: EntryKind, payload: bytes) -> bool:
         """Log one entry of a large change and let it take its effect. False: the job is answered or waits
         anew.
         """
-        entry = LogEntry(self.applied_index + 1, 0, kind, job.request_id, self._clock_ms(), payload)
+        entry = LogEntry(0, 0, kind, job.request_id, self._clock_ms(), payload)
         # PART entries alone store nothing
-        if not await self._appender.append([entry], [job], [job] if kind is EntryKind.CLOSE else []):
+        index = await self._appender.append([entry], [job], [job] if kind is EntryKind.CLOSE else [])
+        if not index:
             return False
         try:
             with self.applied.changing():
-                await self._on_thread(self._replayer.replay, [entry])
+                await self._on_thread(self._replayer.replay, [replace(entry, log_index=index)])
         except (UnavailableError, CorruptionError) as error:
             self._fall_behind(error)
             self._appender.fail([job], error)

@@ -4,6 +4,7 @@
     log/       the update log (`UpdateLog` owns it)
     store/     the quad store (pyoxigraph, RocksDB)
     applied    the log index up to which the store is known to be on disk; replay begins behind it
+    search/    the search indexes, and what may take their place (`actors.search.search_directory` owns them)
     requests   the requests that the log has seen lately, at least up to there (`RecentRequests`)
     scratch/   temporary copies and files, emptied at each start
 
@@ -22,6 +23,7 @@ from pathlib import Path
 from pyoxigraph import Store
 
 from actors.shard.incoming import adopt, incoming_state, sync_tree
+from actors.shard.search_state import copy_search, receive_search
 from graphdb.errors import AlreadyExists, CorruptionError, LogUnavailable, StorageFull
 from graphdb.log.file_log import begin_log
 from graphdb.log.file_system import FileSystem, RealFileSystem, replace_file, storage_error
@@ -146,10 +148,10 @@ class StoreDirectory:
 
     def back_up(self, quads: QuadStore, index: int, requests: bytes, target: Path) -> None:
         """Write a data directory to target, which does not exist yet: the present store, and a log that goes
-        on from it.
+        on from it; the search indexes as they are on disk, as if they were of that index.
 
         A service that is started on it, or on a copy of it, has the state of that index. It is on disk on
-        return.
+        return. The caller has seen to it that the indexes on disk have what they have to have.
         Raises AlreadyExists, StorageFull, CorruptionError, LogUnavailable.
         """
         if target.exists():
@@ -158,6 +160,7 @@ class StoreDirectory:
         quads.checkpoint(backup.store)
         sync_tree(backup.store)
         begin_log(self._files, str(backup.log), index + 1)
+        copy_search(self.path, target, index)
         backup.write_requests(requests)
         backup.write_applied(index)
 
@@ -177,12 +180,14 @@ class StoreDirectory:
     def adopt_snapshot(self, source: Path, index: int) -> None:
         """Make a tree of make_snapshot the state of this directory, at that log index. The log stays.
 
+        Search indexes in the tree are there, for their owner to take them over, before the store is.
         A crash leaves the old state or the new; where that is not known, call it again. source stays as it
         is. Raises LogUnavailable while anybody has the store open, StorageFull; then nothing has changed, or
         what was begun is finished when the directory is opened.
         """
         self._check_unused()
         try:
+            receive_search(source, self.path, self._files, _link_or_copy)
             with incoming_state(self.path) as draft:
                 new = StoreDirectory(draft, self._files)
                 shutil.copytree(source / "store", new.store, copy_function=_link_or_copy)

@@ -37,7 +37,7 @@ from graphdb.errors import (
 )
 from graphdb.log import request_ids
 from graphdb.log.replay import Replayer
-from graphdb.model import Confirmation, NamedGraph
+from graphdb.model import Confirmation, EntryKind, LogEntry, NamedGraph
 from graphdb.node import (
     ClusterMember,
     ClusterReport,
@@ -70,6 +70,7 @@ class ShardConfig:
 
     checkpoint_log_bytes: int = 64 << 20  # of log between two checkpoints; about what a restart replays
     room_bytes: int = 16 << 20  # free on the store's disk; with less, writes are refused and reads go on
+    follow_s: float = 2.0  # how often others' entries are followed, at most
     look_s: float = 1.0  # how often a store that its disk was too full for is looked after
     writer: WriterConfig = field(default_factory=WriterConfig)
 
@@ -96,7 +97,7 @@ class StoreShard:
         self._started_at = time.monotonic()
         self._open: OpenShard | None = None
         self._failed = False
-        self._look_after: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self._service_allowed = HostRules("SERVICE", settings.security.service_allow).allows
 
     async def start(self, progress: Callable[[int, int], None] = lambda applied, last: None) -> None:
@@ -110,7 +111,29 @@ class StoreShard:
         except BaseException:
             self._failed = True
             raise
-        self._look_after = asyncio.get_running_loop().create_task(self._open_again())
+        begin = asyncio.get_running_loop().create_task
+        self._tasks = [begin(self._open_again()), begin(self._keep_up())]
+
+    async def _keep_up(self) -> None:
+        """Follow what others write into the log, now and then: of the quads it changes nothing, but the store
+        must not stay behind it, for the log keeps what the store may need.
+        """
+        known_index = 0
+        while True:
+            try:
+                known_index = await self._follow_others(known_index)
+            except GraphDBError as error:
+                logger.debug("what others write is not followed now: %s", error)
+            except Exception:
+                logger.exception("following what others write failed")
+            await asyncio.sleep(self._config.follow_s)
+
+    async def _follow_others(self, known_index: int) -> int:
+        index = await self._log.watch_index(known_index)
+        if index > known_index and self._open is not None:
+            self._open.writer.hear(index)
+            await self._open.checkpointer.look()
+        return index
 
     async def _open_again(self) -> None:
         """Whenever the disk was too full for the store: once there is room, close it and recover.
@@ -174,8 +197,16 @@ class StoreShard:
         return OpenShard(directory, quads, replayer, writer, checkpointer, checkpoints)
 
     async def _catch_up(self, writer: ShardWriter, progress: Callable[[int], None]) -> None:
-        """Bring a store that was just opened to a state that readers may see."""
+        """Bring a store that was just opened to a state that readers may see.
+
+        Parts of a large change that are still open are those of a writer that has died. An entry ends them,
+        so that the log need not be kept for them.
+        """
         await writer.catch_up(progress)
+        if writer.has_open_parts:
+            nothing = LogEntry(0, 0, EntryKind.NOTHING, bytes(16), time.time_ns() // 1_000_000, b"")
+            await self._log.append([nothing], writer.applied_index + 1)
+            await writer.catch_up(progress)
 
     async def _open_store(self, directory: StoreDirectory) -> tuple[QuadStore, int]:
         """The store and the index behind which to replay; where the store is lost, an empty one and 0."""
@@ -203,10 +234,10 @@ class StoreShard:
 
     async def close(self) -> None:
         """Finish the writes that are waiting, make a checkpoint, let go of the store and the log."""
-        if self._look_after is not None:
-            self._look_after.cancel()
+        for task in self._tasks:
+            task.cancel()
             with contextlib.suppress(asyncio.CancelledError, CorruptionError):
-                await self._look_after
+                await task
         opened, self._open = self._open, None
         if opened is not None:
             await opened.close()

@@ -111,7 +111,7 @@ class Batch:
         ]
 
     def succeed(self, index: int) -> None:
-        """Answer all: their entries have the places after index, and are applied."""
+        """Answer all: their entries stand right behind index, and are applied."""
         for attempt in self.attempts:
             if attempt.payload:
                 index += 1

@@ -12,7 +12,7 @@ from tests.simulation.raft.world import run_seed
 # The kind of trouble that brings a fault out, where all kinds together seldom do, and a seed to begin with.
 HUNTS: dict[str, tuple[str | None, int]] = {
     "answers without a term": ("see_saw", 45),
-    "commits earlier terms by counting": ("figure_eight", 59),
+    "commits earlier terms by counting": ("figure_eight", 12),
     "doubled vote counts twice": ("race", 43),
     "changes of members overlap": ("split_and_shrink", 0),
 }
@@ -21,6 +21,7 @@ SEEDS_MAX = 40
 
 @pytest.mark.parametrize("ten", range(10))
 def test_nothing_that_must_hold_is_broken(ten: int) -> None:
+    between = 0
     for seed in range(ten * 10, ten * 10 + 10):
         try:
             checker = run_seed(seed).checker
@@ -28,6 +29,8 @@ def test_nothing_that_must_hold_is_broken(ten: int) -> None:
             raise AssertionError(f"run_seed({seed})") from error
         assert checker.acknowledged
         assert checker.reads
+        between += checker.between
+    assert between, "documents have come between a plan and its entries"
 
 
 def test_a_seed_replays_exactly() -> None:

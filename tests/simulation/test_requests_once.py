@@ -7,14 +7,14 @@ there). Whenever the writer appends, and at the end, its store is what a naive r
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
 import pytest
 from pyoxigraph import Quad, Store
 
 from actors.log.protocol import LogStatus
-from actors.shard.shard_writer import ShardWriter, WriterConfig
+from actors.shard.shard_writer import ShardWriter
 from graphdb.errors import (
     GraphDBError,
     LogUnavailable,
@@ -30,16 +30,8 @@ from graphdb.log.request_ids import fresh, keyed
 from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
-from tests.simulation.test_shard_writer import at, quad
+from tests.support.small_writes import CONFIG, at, quad
 
-CONFIG = WriterConfig(
-    part_bytes_max=400,
-    log_wait_s=0.02,
-    log_poll_s=0.0,
-    retry_s=0.001,
-    inline_requests_max=2,
-    inline_quads_max=8,
-)
 State = frozenset[Quad]
 
 
@@ -106,14 +98,16 @@ class ClusterLog:
         self.done: set[bytes] = set()
         self.faults: list[str] = []  # an error raised here would be the writer's to survive
         self.crashed = asyncio.Event()
+        self.searching = True
         self.expect_state: Callable[[int], None] = lambda index: None
 
     def _commit(self, new: LogEntry) -> None:
         state = set(self.states[-1])
         if new.kind is EntryKind.PART:
-            same = self.entries and self.entries[-1].request_id == new.request_id
+            concerning = [each for each in self.entries if each.kind is not EntryKind.SEARCH]
+            same = concerning and concerning[-1].request_id == new.request_id
             self.parts = [*(self.parts if same else []), new.payload]
-        else:
+        elif new.kind is not EntryKind.SEARCH:
             payloads = {
                 EntryKind.CHANGES: lambda: [new.payload],
                 EntryKind.CLOSE: lambda: self.parts[-decode_close(new.payload) :],
@@ -128,13 +122,23 @@ class ClusterLog:
         self.entries.append(at(new, len(self.entries) + 1))
         self.states.append(frozenset(state))
 
+    def _admits(self, expected_index: int) -> bool:
+        """Whether nothing but entries of other writers stands from there on."""
+        return all(each.kind is EntryKind.SEARCH for each in self.entries[expected_index - 1 :])
+
+    def _search(self) -> None:
+        """Documents are written, by another writer, which expects nothing."""
+        if self.searching:
+            for _ in range(self.random.choice([0, 0, 1, 3])):
+                self._commit(entry(EntryKind.SEARCH, bytes(16)))
+
     def _decide(self) -> None:
         """What was floating is stored, from its beginning to wherever, or not at all."""
         if self.floating is None:
             return
         entries, expected = self.floating
         self.floating = None
-        if expected == len(self.entries) + 1:
+        if self._admits(expected):
             for new in entries[: self.random.randrange(len(entries) + 1)]:
                 self._commit(new)
             self._commit(entry(EntryKind.NOTHING, bytes(16)))
@@ -148,11 +152,13 @@ class ClusterLog:
                 parts, dead = self.random.randrange(3) == 0, self.random.randrange(4) == 0
                 for new in request.entries(self.states[-1], parts, dead):
                     self._commit(new)
+                    self._search()
         if self.random.randrange(2):
             self._commit(entry(EntryKind.NOTHING, bytes(16)))
 
     async def _reach(self) -> None:
         await asyncio.sleep(0)
+        self._search()
         if not self.troubles:
             self._decide()
             return
@@ -182,14 +188,17 @@ class ClusterLog:
         if fate == 5:
             self._other_writer()
         self._decide()
-        if expected_index != len(self.entries) + 1:
+        self._search()
+        if not self._admits(expected_index):
             return 0
         for new in entries:
             self._commit(new)
+        first_index = len(self.entries) + 1 - len(entries)
+        self._search()
         if fate == 6:
             self.crashed.set()
             raise Crash
-        return expected_index
+        return first_index
 
     async def read(self, from_index: int, max_bytes: int = 0) -> list[LogEntry]:
         await self._reach()
@@ -198,12 +207,18 @@ class ClusterLog:
     async def confirm(self, index: int) -> bool:
         await self._reach()
         self._decide()
-        return len(self.entries) <= index
+        return self._admits(index + 1)
 
     async def status(self) -> LogStatus:
         return LogStatus(1, len(self.entries))
 
-    async def truncate_before(self, index: int) -> None: ...
+    async def append_anywhere(self, entries: Sequence[LogEntry]) -> int:
+        raise NotImplementedError
+
+    async def watch_index(self, known_index: int, timeout_s: float = 0) -> int:
+        return len(self.entries)
+
+    async def truncate_before(self, index: int, view: str) -> None: ...
 
     async def close(self) -> None: ...
 
@@ -277,6 +292,7 @@ async def run(seed: int, lives: int = 4) -> None:
             await senders
         end.cancel()
         if not log.troubles:
+            log.searching = False
             node.writer.hear(len(log.entries))
             await node.writer.in_turn(lambda index: None)
         with contextlib.suppress(Crash):

@@ -6,14 +6,14 @@ is what the log makes of an empty one, also when any part of it is replayed twic
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 import pytest
-from pyoxigraph import BlankNode, NamedNode, Quad, Store
+from pyoxigraph import Quad, Store
 
 from actors.log.protocol import LogStatus
-from actors.shard.shard_writer import ShardWriter, WriterConfig
+from actors.shard.shard_writer import ShardWriter
 from graphdb.errors import (
     AlreadyExists,
     GraphDBError,
@@ -23,21 +23,14 @@ from graphdb.errors import (
     UnavailableError,
 )
 from graphdb.log.file_log import FileLog, FileLogConfig
+from graphdb.log.log_end import LogEnd
 from graphdb.log.replay import Replayer
 from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
 from graphdb.sparql.dataset import Dataset
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 from tests.simulation.lossy_file_system import LossyFileSystem
-
-CONFIG = WriterConfig(
-    part_bytes_max=400,
-    log_wait_s=0.02,
-    log_poll_s=0.0,
-    retry_s=0.001,
-    inline_requests_max=2,
-    inline_quads_max=8,
-)
+from tests.support.small_writes import CONFIG, at, quad
 
 
 class DyingLog:
@@ -49,8 +42,12 @@ class DyingLog:
         self.random = random
         self.troubles = troubles
         self.system = LossyFileSystem(random)
-        self.log = FileLog(self.system, "log", FileLogConfig(segment_bytes=4000, reserve_bytes=1000))
+        self._open()
         self.down_for = 0
+
+    def _open(self) -> None:
+        self.log = FileLog(self.system, "log", FileLogConfig(segment_bytes=4000, reserve_bytes=1000))
+        self.end = LogEnd.of_opened(self.log.last_index)
 
     async def append(self, entries: list[LogEntry], expected_index: int = 0) -> int:
         await self._reach()
@@ -61,7 +58,9 @@ class DyingLog:
             self._die()
             raise OutcomeUnknown("died before it was written")
         if fate == 3:
-            self._foreign_entry()
+            self._foreign_entry(EntryKind.CHANGES)
+        for _ in range(self.random.choice([0, 0, 1, 3])):
+            self._foreign_entry(EntryKind.SEARCH)
         index = self._append(entries, expected_index)
         if fate == 4:
             self._die()
@@ -70,19 +69,20 @@ class DyingLog:
 
     def _append(self, entries: list[LogEntry], expected_index: int) -> int:
         first_index = self.log.last_index + 1
-        if expected_index not in (0, first_index):
+        if not self.end.admits(expected_index):
             return 0
         self.log.append([at(entry, first_index + i) for i, entry in enumerate(entries)])
+        self.end = self.end.extended(entries)
         return first_index
 
-    def _foreign_entry(self) -> None:
+    def _foreign_entry(self, kind: EntryKind) -> None:
         """Somebody else writes: their entry changes nothing here."""
-        self._append([LogEntry(0, 0, EntryKind.CHANGES, b"somebody else's!", 0, bytes(16))], 0)
+        self._append([LogEntry(0, 0, kind, b"somebody else's!", 0, bytes(16))], 0)
 
     def _die(self) -> None:
         self.log.close()
         self.system.crash()
-        self.log = FileLog(self.system, "log", FileLogConfig(segment_bytes=4000, reserve_bytes=1000))
+        self._open()
         self.down_for = self.random.choice([0, 1, 3, 10_000 if self.random.random() < 0.1 else 5])
 
     async def _reach(self) -> None:
@@ -101,14 +101,16 @@ class DyingLog:
     async def confirm(self, index: int) -> bool:
         return True
 
-    async def truncate_before(self, index: int) -> None:
+    async def append_anywhere(self, entries: Sequence[LogEntry]) -> int:
+        return self._append([*entries], 0)
+
+    async def watch_index(self, known_index: int, timeout_s: float = 0) -> int:
+        return self.log.last_index
+
+    async def truncate_before(self, index: int, view: str) -> None:
         self.log.truncate_before(index)
 
     async def close(self) -> None: ...
-
-
-def at(entry: LogEntry, index: int) -> LogEntry:
-    return LogEntry(index, entry.raft_term, entry.kind, entry.request_id, entry.timestamp_ms, entry.payload)
 
 
 class FillingStore(QuadStore):
@@ -129,11 +131,6 @@ class FillingStore(QuadStore):
     def _may_fail(self) -> None:
         if self.troubles and self.random.randrange(15) == 0:
             raise StorageFull("full")
-
-
-def quad(name: str, graph: int) -> Quad:
-    subject = BlankNode(name) if name.startswith("b") else NamedNode(f"urn:{name}")
-    return Quad(subject, NamedNode("urn:p"), NamedNode("urn:o"), NamedNode(f"urn:g{graph}"))
 
 
 class Requests:
@@ -193,6 +190,7 @@ async def run(seed: int, troubles: bool, requests_count: int = 20) -> None:
     await asyncio.gather(*(requests.send(writer, number) for number in range(requests_count)))
     store.troubles = log.troubles = False
     log.down_for = 0
+    writer.hear(log.log.last_index)
     await writer.in_turn(
         lambda index: None
     )  # whatever was in the way is overcome before it is this one's turn
@@ -256,6 +254,8 @@ def test_without_trouble_nobody_is_refused_for_want_of_a_log() -> None:
         )
         writer.start()
         await asyncio.gather(*(requests.send(writer, number) for number in range(100)))
+        writer.hear(log.log.last_index)
+        await writer.in_turn(lambda index: None)
         await writer.close()
         assert not [a for a in requests.answers.values() if isinstance(a, UnavailableError)]
         check(log.log, store, requests.answers, writer.applied_index)

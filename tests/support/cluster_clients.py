@@ -6,14 +6,15 @@ outcome is lost is sent again under its `Idempotency-Key`, or left open in the h
 
 import itertools
 import random
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx
 
+from tests.support.client_threads import ClientThreads
 from tests.support.linearizability import (
     UNKNOWN,
     Append,
@@ -47,34 +48,20 @@ class _Answered:
 _REFUSED, _LOST = _Answered("refused"), _Answered("lost")
 
 
-class ClusterClients:
+class ClusterClients(ClientThreads):
     """Run them with `with`; then check() what they saw."""
 
     def __init__(self, urls: Mapping[int, str], seed: int = 0, count: int = 5) -> None:
         """urls of the nodes' ports; nodes may come and go meanwhile."""
+        super().__init__(partial(self._run, random.Random(f"{seed} {client}")) for client in range(count))
         self._urls = dict(urls)
         self._mark = f"{seed}-{time.monotonic_ns()}"  # several runs may use one cluster
         self._numbers = itertools.count(1)
         self._turns = itertools.count()
-        self._ended = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._run, args=(random.Random(f"{seed} {client}"),))
-            for client in range(count)
-        ]
         self.history: list[Operation] = []
         self.confirmed_at: list[float] = []  # when writes were confirmed
         self.refused = 0
         self.unexpected: list[str] = []  # answers that nobody should get
-
-    def __enter__(self) -> "ClusterClients":
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        for thread in self._threads:
-            thread.join()
 
     def check(self) -> None:
         """Read every key at every node once more; every answer has to be explained by one order per key."""

@@ -28,9 +28,12 @@ class ClusterService:
     On a network each node is on a machine of its own, else all are on the loopback.
     """
 
-    def __init__(self, directory: Path, size: int = 3, network: Network | None = None) -> None:
+    def __init__(
+        self, directory: Path, size: int = 3, network: Network | None = None, search: bool = False
+    ) -> None:
         """Nothing is started yet."""
         self.network = network
+        self._search = search
         self.nodes: dict[int, Service] = {}
         self._directory = directory
         self._addresses: dict[int, str] = {}
@@ -189,10 +192,12 @@ class ClusterService:
         data_dir = self._directory / f"node{number}"
         port = self.nodes[number].port if number in self.nodes else None
         if self.network is None:
-            return Service(data_dir, port=port, environment=environment)
+            return Service(data_dir, port=port, search=self._search, environment=environment)
         environment["GRAPHDB_SERVER__ALLOW_UNAUTHENTICATED_NETWORK_ACCESS"] = "true"
         host, within = self.network.address(number), self.network.within(number)
-        return Service(data_dir, port=port, host=host, environment=environment, within=within)
+        return Service(
+            data_dir, port=port, host=host, search=self._search, environment=environment, within=within
+        )
 
     def _leads(self, number: int) -> bool:
         with contextlib.suppress(httpx.TransportError):

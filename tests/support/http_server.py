@@ -22,6 +22,7 @@ def serving(app: ASGIApp) -> Iterator[str]:
                 app,
                 http=PortProtocol,
                 ws="none",
+                proxy_headers=False,
                 log_level="critical",
                 access_log=False,
                 timeout_graceful_shutdown=1,

@@ -23,8 +23,10 @@ class RaftLogs:
     A client belongs to whoever asks for it.
     """
 
-    def __init__(self, directory: Path, node_ids: Iterable[int]) -> None:
+    def __init__(self, directory: Path, node_ids: Iterable[int], *, search: bool = False) -> None:
+        """search: whether they have search indexes, which whoever uses them has to see to."""
         self.directory = directory
+        self._search = {"enabled": search}
         self.addresses = {node_id: f"127.0.0.1:{free_port()}" for node_id in node_ids}
         self.logs: dict[int, RaftLog] = {}
         self._clients: list[RaftLogClient] = []
@@ -39,7 +41,9 @@ class RaftLogs:
         cluster["address"] = self.addresses[node_id]
         data_dir = self.data_dir(node_id)
         data_dir.mkdir(exist_ok=True)
-        return Settings.model_validate({"server": {"data_dir": data_dir}, "cluster": cluster})
+        return Settings.model_validate(
+            {"server": {"data_dir": data_dir}, "cluster": cluster, "search": self._search}
+        )
 
     async def start(self, node_id: int, config: RaftConfig | None = None) -> None:
         """Have a node's log take part."""
@@ -81,9 +85,9 @@ class RaftLogs:
 
 
 @asynccontextmanager
-async def raft_logs(directory: Path, *node_ids: int) -> AsyncIterator[RaftLogs]:
+async def raft_logs(directory: Path, *node_ids: int, search: bool = False) -> AsyncIterator[RaftLogs]:
     """Logs of these nodes, started, and an end of all that run then."""
-    logs = RaftLogs(directory, node_ids)
+    logs = RaftLogs(directory, node_ids, search=search)
     try:
         for node_id in node_ids:
             await logs.start(node_id)

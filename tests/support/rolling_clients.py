@@ -5,10 +5,12 @@ refused or its /health is not 200. Nothing is sent twice: whatever else goes wro
 """
 
 import itertools
-import threading
 import time
+from functools import partial
 
 import httpx
+
+from tests.support.client_threads import ClientThreads
 
 __all__ = ["RollingClients"]
 
@@ -16,30 +18,18 @@ _PROBE_EVERY_S = 0.25
 _PACE_S = 0.02
 
 
-class RollingClients:
+class RollingClients(ClientThreads):
     """Run them with `with`; written, reads, slowest_s and failures tell what they met."""
 
     def __init__(self, urls: list[str], count: int = 4) -> None:
+        super().__init__([*(partial(self._run, client) for client in range(count)), self._probe])
         self._urls = urls
         self._up = set(urls)
-        self._ended = threading.Event()
         self._numbers = itertools.count()
-        self._threads = [threading.Thread(target=self._run, args=(client,)) for client in range(count)]
-        self._threads.append(threading.Thread(target=self._probe))
         self.written: set[str] = set()
         self.reads = 0
         self.slowest_s = 0.0
         self.failures: list[str] = []
-
-    def __enter__(self) -> "RollingClients":
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        for thread in self._threads:
-            thread.join()
 
     def _probe(self) -> None:
         with httpx.Client(timeout=2, trust_env=False) as client:

@@ -29,23 +29,12 @@ from tests.support.readers import answering
 
 __all__ = ["NO_LEADER", "Forwarding", "ScriptedLog", "following", "scripted_log"]
 
-_ANSWER_AT_LEAST_S = 0.5  # as `ClusterWatch` does
+_ANSWER_AT_LEAST_S = 0.5  # as a real log promises
 NO_LEADER = ClusterView(
     version=1,
-    role="follower",
     term=1,
-    leader_id=None,
-    committed_index=0,
-    last_index=0,
-    elections=0,
-    messages_dropped=0,
-    snapshot_wanted=False,
-    received=None,
-    failure=None,
     members=tuple(ViewedMember(number, f"host{number}:7002", True, True, None) for number in (1, 2, 3)),
 )
-
-_ANSWER_AT_LEAST_S = 0.5  # as a real log promises
 
 
 @dataclass(frozen=True)
@@ -106,7 +95,6 @@ class ScriptedLog:
             return future
         if (version, committed_index) == (self.view.version, self.view.committed_index):
             self._watching.append(future)
-            asyncio.get_running_loop().call_later(_ANSWER_AT_LEAST_S, answer, future, self.view)
             asyncio.get_running_loop().call_later(_ANSWER_AT_LEAST_S, answer, future, self.view)
         else:
             answer(future, self.view)

@@ -32,19 +32,26 @@ class Service:
         *options: str,
         port: int | None = None,
         host: str = "127.0.0.1",
+        search: bool = False,
         environment: Mapping[str, str] | None = None,
         within: Sequence[str] = (),
     ) -> None:
-        """options are the command's; environment is added to that of this process; within is a command that
-        runs another one somewhere else, such as `ip netns exec NAME`.
+        """options are the command's; search opens the search port, any that is free; environment is added to
+        that of this process; within is a command that runs another one somewhere else, such as
+        `ip netns exec NAME`.
         """
         self.data_dir = data_dir
         self.port = port or free_port()
         self.url = f"http://{host}:{self.port}"
+        self.search_port = free_port() if search else None
+        self.search_url = f"http://{host}:{self.search_port}"
         self.ready_s = 0.0  # how long the last start took
         self._options = ("--host", host, "--port", str(self.port), *options)
         self._within = within
-        self._environment = dict(environment or {})
+        searching = {"GRAPHDB_SEARCH__ENABLED": str(search).lower()}
+        if self.search_port is not None:
+            searching["GRAPHDB_SEARCH__PORT"] = str(self.search_port)
+        self._environment = searching | dict(environment or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._client = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
 

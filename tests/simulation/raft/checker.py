@@ -42,6 +42,7 @@ class Checker:
     places: dict[bytes, int] = field(default_factory=dict)  # where each payload was applied
     floor: int = 0  # what a read that begins now must see
     reads: int = 0
+    between: int = 0  # documents that were written between planning and what was planned
 
     def begin_with_data(self, index: int) -> bytes:
         """A node has a state that stands at index; the digest of it."""
@@ -78,7 +79,8 @@ class Checker:
             raise Violation(f"entry {index} applied after {len(self.applied)}")
         if entry.payload in self.lost:
             raise Violation(f"entry {index} was reported lost")
-        if entry.kind is EntryKind.CHANGES and self.places.setdefault(entry.payload, index) != index:
+        written = entry.kind in (EntryKind.CHANGES, EntryKind.SEARCH)
+        if written and self.places.setdefault(entry.payload, index) != index:
             raise Violation(f"entry {index} was applied before, at {self.places[entry.payload]}")
         self.applied.append(_Applied(entry.raft_term, chain, entry.payload, term))
 
@@ -95,6 +97,14 @@ class Checker:
             raise Violation(f"acknowledged entry {index} is not what was applied")
         self.acknowledged[index] = payload
         self.floor = max(self.floor, index)
+
+    def saw_undisturbed(self, known_index: int, until: int) -> None:
+        """What was planned upon the entries up to known_index holds at until: others write documents only."""
+        for index in range(known_index + 1, until + 1):
+            kind = self.entries[index, self.applied[index - 1].raft_term][0]
+            if kind is not EntryKind.SEARCH:
+                raise Violation(f"{kind.name} at {index}, behind {known_index}, was taken for no change")
+            self.between += 1
 
     def saw_lost(self, payload: bytes) -> None:
         """A client hears that its entry will never be."""

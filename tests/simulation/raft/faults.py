@@ -3,6 +3,7 @@
 Those of PySyncObj 0.3.17, and those that Raft's papers and its other implementations warn of.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from graphdb.log.file_system import File
@@ -140,6 +141,14 @@ def _node(**classes: object) -> Variant:
     return Variant(node=type("FaultyNode", (RaftNode,), classes))
 
 
+class ForgetsQuads(WatchedJournal):
+    """The newest entry that concerns quads is taken for one of the other writer's."""
+
+    def append(self, entries: Sequence[LogEntry]) -> None:
+        super().append(entries)
+        self.end = replace(self.end, quads_index=self.end.quads_index - 1)
+
+
 FAULTS: dict[str, Variant] = {
     "journal never synced": Variant(file_system=NeverSyncsEntries),
     "vote never synced": Variant(file_system=NeverSyncsTheVote),
@@ -153,5 +162,6 @@ FAULTS: dict[str, Variant] = {
     "reads before the first commit": _node(leader_class=EarlyReads),
     "changes of members overlap": _node(leader_class=ManyChanges),
     "acknowledged before synced": _node(replica_class=HastyReplica),
+    "plans are taken though quads have changed": Variant(journal=ForgetsQuads),
     "wiped node keeps its identity": Variant(lives_repeat=True),
 }

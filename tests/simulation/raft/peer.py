@@ -113,9 +113,18 @@ class Snapshots:
         self.incoming += data
 
 
+@dataclass(frozen=True, slots=True)
+class _Proposed:
+    proposal: Proposal
+    payloads: list[bytes]
+    floor: int
+    planned_upon: int
+
+
 @dataclass(slots=True)
 class _Read:
     floor: int
+    known_index: int
     read_index: int | None = None
 
 
@@ -147,7 +156,7 @@ class Peer:
         self.node: RaftNode | None = None
         self.journal: WatchedJournal | None = None
         self.paused_until = 0.0
-        self.proposals: list[tuple[Proposal, list[bytes], int]] = []
+        self.proposals: list[_Proposed] = []
         self.reads: dict[int, _Read] = {}
         self.life = node_id
 
@@ -256,16 +265,18 @@ class Peer:
         assert self.node is not None
         proposal = self.node.propose(entries, expected_index)
         if proposal is not None:
-            self.proposals.append((proposal, [entry.payload for entry in entries], floor))
+            planned_upon = expected_index - 1 if expected_index else proposal.first_index - 1
+            payloads = [entry.payload for entry in entries]
+            self.proposals.append(_Proposed(proposal, payloads, floor, planned_upon))
 
     def read(self, ticket: int) -> None:
         """A client begins a linearizable read at this node. Raises UnavailableError."""
         assert self.node is not None
         self.node.read_index(ticket)
-        self.reads[ticket] = _Read(self.checker.floor)
+        self.reads[ticket] = _Read(self.checker.floor, self.machine.applied_index)
 
     def _answer(self, node: RaftNode) -> None:
-        self.proposals = [each for each in self.proposals if not self._tell(node, *each)]
+        self.proposals = [each for each in self.proposals if not self._tell(node, each)]
         for outcome_of_read in node.take_reads():
             read = self.reads.get(outcome_of_read.ticket)
             if read is not None:
@@ -273,21 +284,24 @@ class Peer:
         for ticket, read in [*self.reads.items()]:
             if read.read_index is not None and read.read_index <= self.machine.applied_index:
                 self.checker.saw_read(self.machine.applied_index, read.floor)
+                if node.is_newest(read.known_index):
+                    self.checker.saw_undisturbed(read.known_index, read.read_index)
                 del self.reads[ticket]
 
-    def _tell(self, node: RaftNode, proposal: Proposal, payloads: list[bytes], floor: int) -> bool:
+    def _tell(self, node: RaftNode, proposed: "_Proposed") -> bool:
         """Tell a client what has become of its entries; whether that is known."""
-        outcome = node.outcome(proposal)
+        outcome, first_index = node.outcome(proposed.proposal), proposed.proposal.first_index
         if outcome is Outcome.LOST:
-            for payload in payloads:
+            for payload in proposed.payloads:
                 self.checker.saw_lost(payload)
         elif outcome is Outcome.PARTLY:
-            self.checker.saw_lost(payloads[-1])
-        elif outcome is Outcome.UNKNOWN or proposal.last_index > self.machine.applied_index:
+            self.checker.saw_lost(proposed.payloads[-1])
+        elif outcome is Outcome.UNKNOWN or proposed.proposal.last_index > self.machine.applied_index:
             return False
         else:
-            for position, payload in enumerate(payloads):
-                self.checker.saw_acknowledged(proposal.first_index + position, payload, floor)
+            self.checker.saw_undisturbed(proposed.planned_upon, first_index - 1)
+            for position, payload in enumerate(proposed.payloads):
+                self.checker.saw_acknowledged(first_index + position, payload, proposed.floor)
         return True
 
     # the operator

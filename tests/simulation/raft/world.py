@@ -208,14 +208,16 @@ class World:
         self.ask(peer, lambda node: self._propose(peer, 30))
 
     def _propose(self, peer: Peer, count: int) -> None:
+        """Two writers: one of changes, some planned upon a state, and one that appends anywhere."""
+        kind = EntryKind.SEARCH if self._payloads % 3 == 0 else EntryKind.CHANGES
         entries = []
         for _ in range(count):
             self._payloads += 1
             payload = b"%d " % self._payloads + bytes(self.random.choice([0, 20, 300]))
-            entries.append(LogEntry(0, 0, EntryKind.CHANGES, bytes(16), 0, payload))
+            entries.append(LogEntry(0, 0, kind, bytes(16), 0, payload))
         expected = 0
-        if self.random.random() < 0.3 and peer.journal is not None:
-            expected = peer.journal.last_index + self.random.choice([1, 1, 0])
+        if self.random.random() < 0.3 and peer.journal is not None and kind is EntryKind.CHANGES:
+            expected = max(1, peer.journal.last_index + self.random.choice([1, 0, -2]))
         peer.propose(entries, self.checker.floor, expected)
 
     # what the checks need to know

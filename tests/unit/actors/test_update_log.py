@@ -17,6 +17,8 @@ from actors.log.client import LogClient
 from actors.log.protocol import LogStatus
 from actors.log.update_log import UpdateLog
 from graphdb.errors import CorruptionError, LogUnavailable, OutcomeUnknown, StorageFull
+from graphdb.log.file_log import FileLogConfig
+from graphdb.log.views import QUADS, SEARCH
 from graphdb.model import EntryKind, LogEntry
 from tests.simulation.lossy_file_system import LossyFileSystem
 
@@ -61,7 +63,7 @@ def test_entries_go_in_and_come_out(log: UpdateLog) -> None:
         ]
         assert await there.read(4) == []
         assert await there.status() == LogStatus(1, 3)
-        await there.truncate_before(3)
+        await there.truncate_before(3, QUADS)
         await there.close()
 
     asyncio.run(go())
@@ -74,6 +76,87 @@ def test_an_append_for_another_index_stores_nothing(log: UpdateLog) -> None:
     assert log.append(entries(b"b"), expected_index=1) == 0
     assert log.append(entries(b"b"), expected_index=3) == 0
     assert log.status() == LogStatus(1, 1)
+
+
+def test_documents_between_do_not_make_a_plan_old_and_changes_do(log: UpdateLog) -> None:
+    document = LogEntry(0, 0, EntryKind.SEARCH, bytes(16), 7, b"document")
+    assert log.append(entries(b"a")) == 1
+    assert log.append([document, document]) == 2
+    assert log.append(entries(b"b", b"c"), expected_index=2) == 4
+    assert log.append(entries(b"d"), expected_index=2) == 0
+    assert log.append(entries(b"d"), expected_index=5) == 0
+    assert log.append([document], expected_index=6) == 6
+    assert log.append(entries(b"d"), expected_index=6) == 7
+
+
+def test_after_a_start_a_plan_is_refused_once_though_nothing_stands_in_its_way(
+    tmp_path: Path, file_system: LossyFileSystem
+) -> None:
+    document = LogEntry(0, 0, EntryKind.SEARCH, bytes(16), 7, b"document")
+    for expected in (0, 2):
+        log = UpdateLog("log", file_system=file_system, socket_directory=str(tmp_path))
+        assert log.append(entries(b"a"), expected_index=expected) == (0 if expected else 1)
+        log.append([document])
+        log.close()
+    log = UpdateLog("log", file_system=file_system, socket_directory=str(tmp_path))
+    assert log.append([document]) == 4
+    assert log.append(entries(b"b"), expected_index=4) == 5
+    log.close()
+
+
+def test_a_failed_append_leaves_plans_as_they_are(log: UpdateLog, file_system: LossyFileSystem) -> None:
+    file_system.fault = failing(ENOSPC)
+    with pytest.raises(StorageFull):
+        log.append(entries(b"a"))
+    file_system.fault = lambda operation: None
+    assert log.append(entries(b"b"), expected_index=1) == 1
+
+
+def failing(number: int) -> Callable[[str], None]:
+    def fault(operation: str) -> None:
+        if operation == "write":
+            raise OSError(number, "failing")
+
+    return fault
+
+
+def test_whoever_waits_hears_of_what_comes(log: UpdateLog) -> None:
+    async def go() -> None:
+        there = client(log)
+        assert await there.watch_index(0, 0.05) == 0
+        watching = [asyncio.create_task(there.watch_index(known)) for known in (0, 0, 2)]
+        await asyncio.sleep(0.05)
+        await there.append_anywhere(entries(b"a", b"b"))
+        assert await asyncio.gather(*watching[:2]) == [2, 2]
+        assert await there.watch_index(1) == 2
+        assert not watching[2].done()
+        await there.append(entries(b"c"))
+        assert await watching[2] == 3
+        leaving = asyncio.create_task(there.watch_index(3))
+        await asyncio.sleep(0.05)
+        await there.close()
+        with pytest.raises(LogUnavailable):
+            await leaving
+        assert await there.watch_index(2) == 3
+        await there.close()
+
+    asyncio.run(go())
+
+
+def test_the_log_keeps_what_any_of_its_views_needs(tmp_path: Path) -> None:
+    small = FileLogConfig(segment_bytes=100, reserve_bytes=100)
+    system = LossyFileSystem(Random(1))
+    log = UpdateLog("log", small, views=(QUADS, SEARCH), file_system=system, socket_directory=str(tmp_path))
+    for number in range(6):
+        log.append(entries(b"%d" % number * 100))
+    held = log.status().held_bytes
+    log.truncate_before(5, QUADS)
+    assert log.status() == LogStatus(1, 6)
+    log.truncate_before(3, SEARCH)
+    assert (log.status(), log.status().held_bytes < held) == (LogStatus(3, 6), True)
+    log.truncate_before(7, SEARCH)
+    assert log.status() == LogStatus(5, 6)
+    log.close()
 
 
 def test_appends_that_wait_share_a_sync(log: UpdateLog, file_system: LossyFileSystem) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from actors.clustering.forward_batches import BATCH, ForwardBatches, decode_batch, encode_outcomes
+from actors.clustering.forward_batches import BATCH, ForwardBatches, encode_outcomes
 from actors.error_codec import encode_error
-from actors.raft.log_requests import ForwardedRequest
+from actors.raft.log_requests import ForwardedRequest, decode_requests
 from graphdb.errors import CorruptionError, LogUnavailable, NotLeader, OutcomeUnknown, UnknownGraph
 from tests.support.scripted_log import Forwarding, ScriptedLog, scripted_log
 
@@ -47,7 +47,7 @@ async def call(log: ScriptedLog) -> Forwarding:
 
 
 def names(forwarding: Forwarding) -> list[str]:
-    return [each.request_id for each in decode_batch(forwarding.request.body)]
+    return [each.request_id for each in decode_requests(forwarding.request.body)]
 
 
 def answer_all(forwarding: Forwarding) -> None:
@@ -60,7 +60,7 @@ async def test_what_is_asked_together_goes_in_one_call(log: ScriptedLog, batches
     only = await call(log)
     assert (only.node_id, only.timeout_s) == (2, 7.5)
     assert (only.request.operation, only.request.request_id) == (BATCH, "")
-    requests = decode_batch(only.request.body)
+    requests = decode_requests(only.request.body)
     assert [(each.number, each.operation) for each in requests] == [(n, "update") for n in range(5)]
     assert names(only) == [*"abcde"]
     answer_all(only)

@@ -9,9 +9,10 @@ from pyoxigraph import NamedNode
 
 from actors.clustering import cluster_follower, write_router
 from actors.clustering.cluster_follower import ClusterFollower
-from actors.clustering.forward_batches import BATCH, decode_batch, encode_outcomes
+from actors.clustering.forward_batches import BATCH, encode_outcomes
 from actors.clustering.forwarded_writes import GraphDeletion, decode_write, encode_confirmation
 from actors.clustering.write_router import WriteRouter
+from actors.raft.log_requests import decode_requests
 from graphdb.errors import (
     BodyTooLarge,
     GraphDBError,
@@ -42,7 +43,7 @@ class Node:
     def __init__(self, log: ScriptedLog, follower: ClusterFollower) -> None:
         self.log = log
         self.follower = follower
-        self.applied_index = 7
+        self.committed_index = 7
         self.performed: list[tuple[bytes, int]] = []
         self.fates: list[GraphDBError] = []  # of what is performed here, then it succeeds
         self.waited_for: list[tuple[int, float]] = []
@@ -83,7 +84,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
     async with scripted_log(tmp_path) as log, following(log) as (client, follower):
         node = Node(log, follower)
         node.router = WriteRouter(
-            1, client, follower, lambda: node.applied_index, node.wait_for_index, write_timeout_s=20.5
+            1, client, follower, lambda: node.committed_index, node.wait_for_index, write_timeout_s=20.5
         )
         yield node
 
@@ -139,7 +140,7 @@ async def test_leaders_change_and_the_write_takes_effect_once(node: Node) -> Non
     await node.let_lead(3)
     lost = await node.forwarded()
     assert (lost.node_id, lost.request.request_id) == (3, ID.hex())
-    node.applied_index = 11  # whatever this node sees meanwhile: the lost try may be behind 7
+    node.committed_index = 11  # whatever this node sees meanwhile: the lost try may be behind 7
     lost.fail(OutcomeUnknown("cut off"))
     node.fates = [NotLeader("deposed"), OutcomeUnknown("no majority")]
     await node.let_lead(1)
@@ -250,7 +251,11 @@ async def test_quick_writes_share_a_call_to_the_node_that_leads_now(node: Node) 
     writes = [node.write(bytes([number]) * 16, quick=True) for number in range(3)]
     first = await node.forwarded()
     assert (first.node_id, first.request.operation) == (2, BATCH)
-    assert [each.request_id for each in decode_batch(first.request.body)] == ["00" * 16, "01" * 16, "02" * 16]
+    assert [each.request_id for each in decode_requests(first.request.body)] == [
+        "00" * 16,
+        "01" * 16,
+        "02" * 16,
+    ]
     first.fail(NotLeader("deposed"))
     await node.let_lead(3)
     second = await node.forwarded()

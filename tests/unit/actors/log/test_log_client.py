@@ -15,6 +15,7 @@ from actors.raft import raft_log_client
 from actors.raft.log_requests import ForwardedRequest, MemberChange, RaftLogRequest
 from actors.raft.raft_log_client import RaftLogClient
 from graphdb.errors import LogUnavailable, OutcomeUnknown
+from graphdb.log.views import QUADS
 from tests.support.readers import answering
 
 pytestmark = pytest.mark.anyio
@@ -46,7 +47,7 @@ async def silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     "ask",
     [
         lambda log: log.read(1),
-        lambda log: log.truncate_before(1),
+        lambda log: log.truncate_before(1, QUADS),
         lambda log: log.last_effect_index(),
         lambda log: log.read_index(0.1),
         lambda log: log.finish(1, True, b""),

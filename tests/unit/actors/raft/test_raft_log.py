@@ -18,6 +18,7 @@ from graphdb.errors import (
     UnavailableError,
     UnknownGraph,
 )
+from graphdb.log.views import QUADS
 from graphdb.model import EntryKind
 from tests.support.raft_cluster import data_entry
 from tests.support.raft_logs import RaftLogs, raft_logs
@@ -107,7 +108,7 @@ async def test_a_restart_keeps_everything_and_effects_are_told_from_the_clusters
 async def test_truncation_keeps_what_a_peer_that_lags_a_little_needs(alone: RaftLogs) -> None:
     client = alone.client(1)
     index = await append(client, b"a")
-    await client.truncate_before(index + 1)
+    await client.truncate_before(index + 1, QUADS)
     assert (await client.status()).first_index == 1
 
 

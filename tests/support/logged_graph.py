@@ -1,0 +1,62 @@
+"""`LoggedGraph`: a graph in memory whose changes stand in a `MemoryLog`, as a store's do."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from pyoxigraph import Quad, QueryResultsFormat, RdfFormat, Store, parse
+
+from graphdb.errors import GraphDBError
+from graphdb.log.codec import encode_change_parts, encode_changes, encode_close
+from graphdb.model import ChangeSet, EntryKind, LogEntry
+from tests.support.memory_log import MemoryLog
+
+__all__ = ["LoggedGraph"]
+
+_PREFIXES = b"@prefix : <http://example.org/> .\n"
+
+
+class LoggedGraph:
+    """failing: what whoever asks meets, where a test says so. asked: the queries so far."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self.log, self.store = log, Store()
+        self.failing: GraphDBError | None = None
+        self.asked: list[str] = []
+
+    def insert(self, turtle: str, part_bytes: int = 0) -> None:
+        """Labels of blank nodes stay as they are written; part_bytes: in entries of about so many."""
+        self._change(ChangeSet(added=_quads(turtle)), part_bytes)
+
+    def delete(self, turtle: str) -> None:
+        self._change(ChangeSet(removed=_quads(turtle)))
+
+    async def select(self, query: str, min_index: int | None = None) -> dict[str, Any]:
+        assert (min_index or 0) <= self.log.last_index, "the log has never been there"
+        self.asked.append(query)
+        await asyncio.sleep(0)
+        if self.failing is not None:
+            raise self.failing
+        answer = self.store.query(query).serialize(format=QueryResultsFormat.JSON)  # type: ignore[arg-type]
+        results: dict[str, Any] = orjson.loads(bytes(answer or b""))
+        return results
+
+    def _change(self, change: ChangeSet, part_bytes: int = 0) -> None:
+        for quad in change.removed:
+            self.store.remove(quad)
+        self.store.extend(change.added)
+        if not part_bytes:
+            self._log([(EntryKind.CHANGES, encode_changes(change))])
+            return
+        parts = encode_change_parts(change, part_bytes)
+        self._log([*((EntryKind.PART, part) for part in parts), (EntryKind.CLOSE, encode_close(len(parts)))])
+
+    def _log(self, payloads: Sequence[tuple[EntryKind, bytes]]) -> None:
+        request_id = os.urandom(16)
+        self.log.store([LogEntry(0, 0, kind, request_id, 0, payload) for kind, payload in payloads])
+
+
+def _quads(turtle: str) -> tuple[Quad, ...]:
+    return tuple(parse(_PREFIXES + turtle.encode(), RdfFormat.TURTLE))

@@ -1,0 +1,99 @@
+"""`MemorySearch`: the promises of `serve.search.backend.SearchBackend` kept in memory, without a log.
+
+Commands are applied at once, to the real catalogue. What is missing is durability.
+"""
+
+import threading
+from collections.abc import AsyncIterator, Sequence
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+from graphdb.errors import UnavailableError
+from graphdb.node import NodeStatus
+from graphdb.search.catalog.catalog import Catalog
+from graphdb.search.catalog.commands import (
+    Command,
+    DocumentWrite,
+    RefreshIndices,
+    WriteDocuments,
+    WriteResult,
+)
+from graphdb.search.catalog.index import Index
+from graphdb.search.contexts import SearchContexts
+from graphdb.search.segments.index_shard import MergePlan
+from graphdb.search.segments.merging import merge
+from serve.search.backend import GraphAccess
+
+__all__ = ["MemorySearch", "NoGraph"]
+
+
+class NoGraph:
+    """A graph that cannot be reached."""
+
+    async def select(self, query: str, min_index: int | None = None) -> dict[str, Any]:
+        raise UnavailableError("there is no graph here")
+
+    async def construct(self, query: str, media_type: str) -> str:
+        raise UnavailableError("there is no graph here")
+
+    async def rows(self, query: str) -> AsyncIterator[bytes]:
+        raise UnavailableError("there is no graph here")
+        yield b""
+
+
+class MemorySearch:
+    """A node that forgets everything at its end. Its clock stands still, unless a test moves `clock_ms`."""
+
+    def __init__(self, graph: GraphAccess | None = None) -> None:
+        self.clock_ms = 1_700_000_000_000
+        self.catalog = Catalog()
+        self._numbers = count(1)
+        self.contexts = SearchContexts(self.now_ms, self._new_id)
+        self.graph: GraphAccess = graph or NoGraph()
+        self.failing: Exception | None = None  # what every change meets, where a test says so
+        self.writes: list[int] = []  # how many documents each call of `write` had
+        self._log_index = 0
+        self._applying = threading.Lock()
+
+    async def perform(self, command: Command) -> Any:
+        if self.failing is not None:
+            raise self.failing
+        self.catalog.check(command)
+        return self._apply(command)
+
+    async def write(self, writes: Sequence[DocumentWrite], refresh: str = "false") -> list[WriteResult]:
+        self.writes.append(len(writes))
+        command = WriteDocuments(tuple(self.catalog.prepare(writes)), refresh != "false")
+        results: list[WriteResult] = await self.perform(command)
+        return results
+
+    async def refresh(self, indexes: Sequence[Index]) -> None:
+        await self.perform(RefreshIndices(tuple(index.uuid for index in indexes)))
+
+    async def flush(self, indexes: Sequence[Index]) -> None:
+        """There is no disk."""
+
+    async def force_merge(self, indexes: Sequence[Index], max_segments: int) -> None:
+        for index in indexes:
+            leaves = index.shard.leaves()
+            if len(leaves) > max_segments:
+                plan = MergePlan(leaves, f"_merged_{next(self._numbers)}")
+                index.shard.adopt_merge(plan, merge(plan.leaves, plan.name))
+
+    def following(self, index: Index) -> dict[str, Any] | None:
+        return None
+
+    def status(self) -> NodeStatus:
+        return NodeStatus("healthy", "standalone", 0, self._log_index, 0, (), None, True, 0)
+
+    def now_ms(self) -> int:
+        return self.clock_ms
+
+    def _apply(self, command: Command) -> Any:
+        with self._applying:
+            self._log_index += 1
+            return self.catalog.apply(command, self._log_index, self.clock_ms).get()
+
+    def _new_id(self) -> str:
+        return UUID(int=next(self._numbers)).hex

@@ -1,0 +1,188 @@
+"""One node's indexes over a real log: what is written, found, kept over restarts, and refused."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from actors.search.open_search import SearchConfig
+from actors.search.search_node import SearchNode
+from actors.search.upkeep import UpkeepConfig
+from graphdb.config import Settings
+from graphdb.errors import LogUnavailable
+from graphdb.search.catalog.commands import CreateIndex, DeleteIndices, PutSettings
+from graphdb.search.errors import SearchError
+from graphdb.search.segments.operations import Outcome
+from graphdb.search.vectors.upkeep import ROWS_MIN
+from tests.support.memory_log import MemoryLog
+from tests.support.search_nodes import found, index_of, indexed, open_node, source_of, started
+
+pytestmark = pytest.mark.anyio
+
+NEVER_FLUSHES = SearchConfig(upkeep=UpkeepConfig(flush_bytes=1 << 40, flush_s=1e9))
+
+
+async def test_what_was_written_is_there_at_once_and_found_after_a_refresh(tmp_path: Path) -> None:
+    async with open_node(tmp_path) as node:
+        await node.perform(CreateIndex("books", "u1", {"settings": {"index": {"refresh_interval": "-1"}}}))
+        (result,) = await node.write([indexed(1)])
+        assert (result.index, result.result.outcome, result.result.version) == ("books", Outcome.CREATED, 1)
+        assert source_of(node, 1) == indexed(1).operation.body
+        assert found(node) == 0
+        await node.refresh([index_of(node)])
+        assert found(node) == 1
+
+
+async def test_an_index_that_is_not_there_is_made(tmp_path: Path) -> None:
+    async with open_node(tmp_path) as node:
+        (result,) = await node.write([indexed(1, "new")], "true")
+        assert result.result.error is None
+        assert found(node, "new") == 1
+
+
+@pytest.mark.parametrize("refresh", ["true", "wait_for"])
+@pytest.mark.parametrize("count", [1, 2500])
+async def test_a_write_that_is_to_be_found_is_found_when_it_is_answered(
+    tmp_path: Path, refresh: str, count: int
+) -> None:
+    async with open_node(tmp_path) as node:
+        results = await node.write([indexed(number) for number in range(count)], refresh)
+        assert len(results) == count
+        assert found(node) == count
+
+
+async def test_writes_are_found_by_themselves_after_the_refresh_interval(tmp_path: Path) -> None:
+    async with open_node(tmp_path) as node:
+        await node.perform(CreateIndex("books", "u1", {"settings": {"index": {"refresh_interval": "200ms"}}}))
+        await node.write([indexed(1)])
+        assert found(node) == 0
+        async with asyncio.timeout(5):
+            while found(node) == 0:  # noqa: ASYNC110 nobody tells of a refresh
+                await asyncio.sleep(0.01)
+
+
+async def test_many_parts_keep_the_order_of_writes_to_one_document(tmp_path: Path) -> None:
+    async with open_node(tmp_path) as node:
+        writes = [
+            replace(indexed(number), operation=indexed(number).operation._replace(doc_id="same"))
+            for number in range(3000)
+        ]
+        results = await node.write(writes)
+        assert [one.result.version for one in results] == list(range(1, 3001))
+        document = index_of(node).shard.get("same")
+        assert document is not None
+        assert document.source == writes[-1].operation.body
+
+
+@pytest.mark.parametrize("config", [None, NEVER_FLUSHES])
+async def test_everything_is_there_after_a_restart(tmp_path: Path, config: SearchConfig | None) -> None:
+    async with open_node(tmp_path, config) as node:
+        await node.write([indexed(number) for number in range(100)])
+        await node.flush()
+        await node.write([indexed(100)])
+        before = node.status().snapshot_index
+    async with open_node(tmp_path) as node:
+        assert node.status().snapshot_index == before
+        assert [source_of(node, number) for number in range(101)] == [
+            indexed(number).operation.body for number in range(101)
+        ]
+        (result,) = await node.write([indexed(100)])
+        assert result.result.version == 2
+
+
+async def test_a_flush_lets_the_log_forget(tmp_path: Path) -> None:
+    log = MemoryLog()
+    async with started(tmp_path, log) as node:
+        assert log.released == {"search": 1}
+        await node.write([indexed(1)])
+        await node.flush()
+        assert log.released == {"search": log.last_index + 1}
+
+
+async def test_what_others_have_logged_is_followed(tmp_path: Path) -> None:
+    log = MemoryLog()
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    async with started(tmp_path / "a", log) as writer, started(tmp_path / "b", log) as follower:
+        await writer.write([indexed(1)], "true")
+        async with asyncio.timeout(5):
+            while follower.status().snapshot_index < log.last_index:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert found(follower) == 1
+
+
+async def test_an_index_that_was_deleted_is_gone(tmp_path: Path) -> None:
+    async with open_node(tmp_path) as node:
+        await node.perform(CreateIndex("books", "u1", {}))
+        await node.perform(DeleteIndices(("u1",)))
+        assert node.catalog.find("books") is None
+
+
+async def test_the_refresh_interval_can_be_changed(tmp_path: Path) -> None:
+    async with open_node(tmp_path) as node:
+        await node.perform(CreateIndex("books", "u1", {"settings": {"index": {"refresh_interval": "-1"}}}))
+        await node.perform(PutSettings(("u1",), {"refresh_interval": "1ms"}))
+        await node.write([indexed(1)], "wait_for")
+        assert found(node) == 1
+
+
+async def test_force_merge_leaves_as_many_segments_as_are_wanted(tmp_path: Path) -> None:
+    async with open_node(tmp_path) as node:
+        for number in range(5):
+            await node.write([indexed(number)], "true")
+        index = index_of(node)
+        assert index.shard.stats().segments == 5
+        await node.force_merge([index], 2)
+        assert index.shard.stats().segments == 2
+        await node.force_merge([index], 1)
+        assert (index.shard.stats().segments, found(node)) == (1, 5)
+
+
+async def test_vectors_have_graphs_which_are_read_again_after_a_restart(tmp_path: Path) -> None:
+    vector = {"type": "dense_vector", "dims": 4, "similarity": "l2_norm"}
+    writes = [indexed(number) for number in range(ROWS_MIN)]
+    for number, one in enumerate(writes):
+        body = b'{"v":[%d,%d,%d,1]}' % (number % 7, number % 11, number % 13)
+        writes[number] = replace(one, operation=one.operation._replace(body=body))
+    async with open_node(tmp_path) as node:
+        await node.perform(CreateIndex("books", "u1", {"mappings": {"properties": {"v": vector}}}))
+        await node.write(writes, "true")
+        await node.force_merge([index_of(node)], 1)
+        await graphs_of(node)
+        await node.flush()
+    made = graph_files(tmp_path)
+    assert len(made) == 1
+    async with open_node(tmp_path) as node:
+        await graphs_of(node)
+    assert graph_files(tmp_path) == made
+
+
+def graph_files(directory: Path) -> dict[str, int]:
+    """When each was written."""
+    return {path.name: path.stat().st_mtime_ns for path in directory.rglob("*.hnsw")}
+
+
+async def graphs_of(node: SearchNode) -> None:
+    """Return when every segment has one."""
+    async with asyncio.timeout(30):
+        while not all(leaf.segment.derived for leaf in index_of(node).shard.leaves()):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_a_full_disk_refuses_writes_before_they_are_logged(tmp_path: Path) -> None:
+    log = MemoryLog()
+    async with started(tmp_path, log, SearchConfig(room_bytes=1 << 60)) as node:
+        with pytest.raises(SearchError, match="flood-stage watermark") as refused:
+            await node.write([indexed(1)])
+        assert (refused.value.kind, refused.value.status) == ("cluster_block_exception", 429)
+        assert (log.entries, node.status().status) == ([], "degraded")
+
+
+async def test_before_its_start_a_node_says_that_it_is_starting(tmp_path: Path) -> None:
+    node = SearchNode(Settings.model_validate({"server": {"data_dir": tmp_path}}), MemoryLog())
+    assert (node.status().status, node.status().index_loaded) == ("starting", False)
+    with pytest.raises(LogUnavailable):
+        _ = node.catalog
+    with pytest.raises(LogUnavailable):
+        await node.write([indexed(1)])
