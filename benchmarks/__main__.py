@@ -7,7 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import bulk_load, durable_update, fuzz, hostile, json_result, point_query, raft_commit
+from benchmarks import (
+    bulk_index,
+    bulk_load,
+    durable_update,
+    fuzz,
+    hostile,
+    json_result,
+    knn,
+    point_query,
+    raft_commit,
+    search_bm25,
+)
 from benchmarks.report import Line, print_lines
 from benchmarks.service import BenchmarkError
 
@@ -38,6 +49,9 @@ BENCHMARKS = {
     "point_query": Benchmark(point_query.run, RATIO),
     "json_result": Benchmark(json_result.run, RATIO),
     "raft_commit": Benchmark(raft_commit.run, RATIO),
+    "search_bm25": Benchmark(search_bm25.run, RATIO),
+    "bulk_index": Benchmark(bulk_index.run, RATIO),
+    "knn": Benchmark(knn.run, RATIO),
     "bulk_load": Benchmark(bulk_load.run, RATIO),
     "durable_update": Benchmark(durable_update.run, RATIO),
     "hostile": Benchmark(

@@ -1,6 +1,7 @@
 """Single-triple updates that are on the disk when answered: latency alone, throughput in a crowd."""
 
 import os
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -8,9 +9,9 @@ from time import perf_counter
 
 from benchmarks.generator import Load, Request, generate
 from benchmarks.report import Row, interleave
-from benchmarks.service import running_service, work_dir
+from benchmarks.service import RunningService, running_service, work_dir
 
-__all__ = ["CLIENTS", "REQUEST", "SECONDS", "run"]
+__all__ = ["CLIENTS", "REQUEST", "run", "update_load"]
 
 CLIENTS = 64
 SECONDS = 3.0
@@ -22,26 +23,13 @@ REQUEST = Request("/update", "application/sparql-update", "application/json", UP
 
 def run(rounds: int, scale: float) -> list[Row]:
     """Milliseconds of one client against append and fsync; updates a second of 64 clients against 1."""
-    numbers = count(0, 1_000_000)  # every measurement writes triples of its own
-
+    measure = update_load(scale)
     with work_dir() as directory, running_service(directory) as service:
-
-        def measure(clients: int) -> Load:
-            seconds = max(0.3, SECONDS * scale)
-            return generate(
-                service.host,
-                service.port,
-                [REQUEST],
-                connections=clients,
-                seconds=seconds,
-                first_number=next(numbers),
-            )
-
-        measure(1)  # warm
+        measure(service, 1)  # warm
         alone: list[float] = []
 
         def one_client() -> float:
-            load = measure(1)
+            load = measure(service, 1)
             alone.append(load.requests_per_second)
             return load.latency_s * 1000
 
@@ -50,7 +38,7 @@ def run(rounds: int, scale: float) -> list[Row]:
             rounds,
             lambda: _append(directory, appends) * 1000,
             one_client,
-            lambda: measure(CLIENTS).requests_per_second,
+            lambda: measure(service, CLIENTS).requests_per_second,
         )
     return [
         Row("durable update, 1 client, latency", "ms", floor, latency, "at most", 3),
@@ -58,6 +46,23 @@ def run(rounds: int, scale: float) -> list[Row]:
             f"durable updates, {CLIENTS} clients against 1", "updates/s", median(alone), crowd, "at least", 8
         ),
     ]
+
+
+def update_load(scale: float) -> Callable[[RunningService, int], Load]:
+    """What has so many clients of a service update for a while; each time with triples of its own."""
+    numbers = count(0, 1_000_000)
+
+    def measure(service: RunningService, clients: int) -> Load:
+        return generate(
+            service.host,
+            service.port,
+            [REQUEST],
+            connections=clients,
+            seconds=max(0.3, SECONDS * scale),
+            first_number=next(numbers),
+        )
+
+    return measure
 
 
 def _append(directory: Path, times: int) -> float:

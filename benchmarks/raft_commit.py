@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from itertools import count
 from pathlib import Path
 
 import httpx
@@ -17,8 +16,7 @@ import httpx
 from actors.processes import end_processes
 from actors.raft.raft_log import ELECTION_TIMEOUT_S
 from actors.service_files import ServiceFiles
-from benchmarks.durable_update import CLIENTS, REQUEST, SECONDS
-from benchmarks.generator import Load, generate
+from benchmarks.durable_update import CLIENTS, REQUEST, update_load
 from benchmarks.report import Row, interleave
 from benchmarks.service import BenchmarkError, RunningService, free_port, running_service, work_dir
 
@@ -37,7 +35,7 @@ def run(rounds: int, scale: float) -> list[Row]:
         _cluster(directory) as nodes,
     ):
         leader, follower = _leader_and_follower(nodes)
-        rows = _measure(alone, leader, follower, rounds, max(0.3, SECONDS * scale))
+        rows = _measure(alone, leader, follower, rounds, scale)
         failover_s = _fail_over(leader, follower)
     election = Row(
         "writes stop when the leader is killed, for", "s", ELECTION_TIMEOUT_S, failover_s, "at most"
@@ -46,20 +44,9 @@ def run(rounds: int, scale: float) -> list[Row]:
 
 
 def _measure(
-    alone: RunningService, leader: RunningService, follower: RunningService, rounds: int, seconds: float
+    alone: RunningService, leader: RunningService, follower: RunningService, rounds: int, scale: float
 ) -> list[Row]:
-    numbers = count(0, 1_000_000)  # every measurement writes triples of its own
-
-    def measure(service: RunningService, clients: int) -> Load:
-        return generate(
-            service.host,
-            service.port,
-            [REQUEST],
-            connections=clients,
-            seconds=seconds,
-            first_number=next(numbers),
-        )
-
+    measure = update_load(scale)
     for service in (alone, leader, follower):
         measure(service, 1)  # warm
     one = [

@@ -43,11 +43,16 @@ class RunningService:
 
     host: str
     port: int
+    search_port: int
     data_dir: Path
 
     @property
     def url(self) -> str:
         return f"http://{self.host}:{self.port}"
+
+    @property
+    def search_url(self) -> str:
+        return f"http://{self.host}:{self.search_port}"
 
 
 @contextmanager
@@ -101,14 +106,14 @@ def running_service(
 
     environment is added to that of this process; it may hold settings.
     """
-    service = RunningService("127.0.0.1", free_port(), directory / "data")
+    service = RunningService("127.0.0.1", free_port(), free_port(), directory / "data")
     if load is not None:
         graphdb("load", str(load), "--data-dir", str(service.data_dir))
     settings = [
         "--port",
         str(service.port),
         "--search-port",
-        str(free_port()),
+        str(service.search_port),
         "--data-dir",
         str(service.data_dir),
     ]
@@ -151,7 +156,8 @@ def _wait_until_healthy(service: RunningService, process: subprocess.Popen[bytes
         if process.poll() is not None:
             raise BenchmarkError(f"the service ended: {log.read_text(errors='replace').strip()[-500:]}")
         try:
-            if httpx.get(f"{service.url}/health", trust_env=False).json()["status"] == "healthy":
+            healthy = httpx.get(f"{service.url}/health", trust_env=False).json()["status"] == "healthy"
+            if healthy and httpx.get(f"{service.search_url}/_search", trust_env=False).status_code == 200:
                 return
         except (httpx.HTTPError, ValueError, KeyError):
             pass

@@ -1,6 +1,6 @@
 """What the edges need from the node behind them.
 
-`serve/` knows only these protocols; `serve/deployments.py` wires them to the actors, and tests to memory.
+`serve/` knows only these protocols; `serve/deployments/` wires them to the actors, and tests to memory.
 """
 
 from collections.abc import AsyncIterator, Iterator

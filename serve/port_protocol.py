@@ -65,8 +65,13 @@ class PortProtocol(HttpToolsProtocol):
         self.data_received(head + rest)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse and close; called where the bytes of a request are malformed."""
-        answer = error_response(400, msg, {"Connection": "close"})
+        """Refuse and close; called where the bytes of a request are malformed.
+
+        An application that has `malformed(message)` says so in its own shape.
+        """
+        malformed = getattr(self.app, "malformed", None)
+        answer = error_response(400, msg) if malformed is None else malformed(msg)
+        answer.headers["Connection"] = "close"
         head = b"".join(b"%s: %s\r\n" % header for header in answer.raw_headers)
         self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head + b"\r\n" + bytes(answer.body))
         self.transport.close()

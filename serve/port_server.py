@@ -13,7 +13,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -101,10 +101,17 @@ class _Server(uvicorn.Server):
 class PortServer:
     """Serves what `host` makes until stopped. `failure` says why it does not, once it cannot."""
 
-    def __init__(self, listen: Listen, host: Callable[[], Awaitable[Hosted]]) -> None:
-        """Begin. host is called on the port's event loop."""
+    def __init__(
+        self, listen: Listen, host: Callable[[], Awaitable[Hosted]], socket_path: str | None = None
+    ) -> None:
+        """Begin. host is called on the port's event loop.
+
+        socket_path: where the same application is served to other processes of this node, on a Unix domain
+        socket and without TLS. Its directory says who may connect.
+        """
         self._listen = listen
         self._host = host
+        self._socket_path = socket_path
         self._loop = uvloop.new_event_loop()
         self._server: uvicorn.Server | None = None
         self._stopping = threading.Event()
@@ -162,16 +169,43 @@ class PortServer:
     async def _serve(self) -> None:
         listening = await _bind_patiently(self._listen, self._stopping)
         hosted = await self._host()
-        self._server = _Server(_configuration(self._listen, hosted.app))
+        tls = {"ssl_certfile": self._listen.tls_cert_file, "ssl_keyfile": self._listen.tls_key_file}
+        self._server = _Server(_configuration(hosted.app, **tls))
         logging.getLogger("uvicorn.error").addFilter(_ONE_LINE)
         self._server.should_exit = self._stopping.is_set()
         starting = asyncio.ensure_future(self._start(hosted))
         try:
-            await self._server.serve(sockets=[listening])
+            async with self._served_privately(hosted.app):
+                await self._server.serve(sockets=[listening])
         finally:
             starting.cancel()
             await asyncio.gather(starting, return_exceptions=True)
             await hosted.close()
+
+    @contextlib.asynccontextmanager
+    async def _served_privately(self, app: ASGIApp) -> AsyncIterator[None]:
+        """The application on the Unix domain socket meanwhile; the port alone tells it of start and end."""
+        if self._socket_path is None:
+            yield
+            return
+        server = uvicorn.Server(_configuration(app, uds=self._socket_path, lifespan="off"))
+        serving = asyncio.ensure_future(server.serve())
+        serving.add_done_callback(self._note_private_end)
+        try:
+            yield
+        finally:
+            server.should_exit = True
+            await asyncio.gather(serving, return_exceptions=True)
+
+    def _note_private_end(self, serving: "asyncio.Future[None]") -> None:
+        """Without its socket the port is of no use to other processes: it ends, to be made again."""
+        if (
+            not serving.cancelled()
+            and (error := serving.exception()) is not None
+            and self._server is not None
+        ):
+            self.failure = f"cannot serve {self._socket_path}: {error!r}"
+            self._server.should_exit = True
 
     async def _start(self, hosted: Hosted) -> None:
         try:
@@ -225,7 +259,7 @@ async def _bind_patiently(listen: Listen, stopping: threading.Event) -> socket.s
         await asyncio.sleep(_BIND_RETRY_S)
 
 
-def _configuration(listen: Listen, app: ASGIApp) -> uvicorn.Config:
+def _configuration(app: ASGIApp, **where: Any) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         loop="none",  # it runs in ours
@@ -236,6 +270,5 @@ def _configuration(listen: Listen, app: ASGIApp) -> uvicorn.Config:
         log_level="warning",
         server_header=False,
         timeout_graceful_shutdown=_DRAIN_S,
-        ssl_certfile=listen.tls_cert_file,
-        ssl_keyfile=listen.tls_key_file,
+        **where,
     )

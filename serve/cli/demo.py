@@ -1,8 +1,11 @@
 """`graphdb serve --demo`: load a folder into the service that is starting, and say what to try with it."""
 
+import contextlib
 import sys
 import time
 from pathlib import Path
+
+import httpx
 
 from graphdb.config import Settings
 from serve.cli.client import Client
@@ -15,7 +18,7 @@ __all__ = ["show_demo"]
 READY_TIMEOUT_S = 60
 
 THINGS_TO_TRY = """
-The Harbour Museum is loaded. Three things to try, in another terminal:
+The Harbour Museum is loaded. Things to try, in another terminal:
 
 1. Who made what, as a table:
 
@@ -41,14 +44,21 @@ The Harbour Museum is loaded. Three things to try, in another terminal:
    INSERT DATA {{ GRAPH <https://museum.example/loans/2025> {{
      :loan-5 a m:Loan ; m:work :ebb ; m:lentTo :city-gallery }} }}'
    curl -s -H 'Accept: text/turtle' '{url}/data?graph=https://museum.example/loans/2025'
+"""
 
-Stop the service with Ctrl-C.
+SEARCH_TO_TRY = """
+4. An index that follows the graph, for curl and for any client of Elasticsearch 8:
+
+   curl -s {search_url}/paintings -XPUT -H 'Content-Type: application/json' -d '
+   {{"settings": {{"graph": {{"shape": "https://museum.example/ontology#Painting"}}}}}}'
+   sleep 3; curl -s '{search_url}/paintings/_search?q=heron&filter_path=hits.hits._source&pretty'
 """
 
 
 def show_demo(settings: Settings, folder: Path) -> None:
     """Wait until the service is ready, load the folder (again changes nothing), print what to try."""
     url = f"http://{settings.server.host}:{settings.server.port}"
+    search_url = f"http://{settings.server.host}:{settings.search.port}"
     try:
         _wait_until_healthy(url)
         with progress("demo", None) as shown:
@@ -56,7 +66,13 @@ def show_demo(settings: Settings, folder: Path) -> None:
     except CommandError as error:
         say(f"demo: {error}")
         return
-    say(THINGS_TO_TRY.format(url=url, graphdb=_command()))
+    if settings.search.enabled:
+        _wait_until_searchable(search_url)
+    to_try = THINGS_TO_TRY + (SEARCH_TO_TRY if settings.search.enabled else "")
+    say(
+        to_try.format(url=url, search_url=search_url, graphdb=_command())
+        + "\nStop the service with Ctrl-C.\n"
+    )
 
 
 def _wait_until_healthy(url: str) -> None:
@@ -69,6 +85,15 @@ def _wait_until_healthy(url: str) -> None:
         except CommandError:
             if time.monotonic() > deadline:
                 raise
+        time.sleep(0.2)
+
+
+def _wait_until_searchable(search_url: str) -> None:
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while time.monotonic() < deadline:
+        with contextlib.suppress(httpx.HTTPError):
+            if httpx.get(f"{search_url}/_cat/indices", trust_env=False).is_success:
+                return
         time.sleep(0.2)
 
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from graphdb.errors import GraphDBError, InvalidParameter, UnsupportedMediaType
 from graphdb.model import Confirmation
-from graphdb.sparql.gate import GateLimits, read_update
+from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_update
 from serve.addresses import request_iri
 from serve.backend import Backend
 from serve.bodies import content_type, read_body, read_text
@@ -23,8 +23,6 @@ __all__ = ["FORM_TYPE", "UPDATE_TYPE", "UpdateEndpoint", "confirm"]
 UPDATE_TYPE = "application/sparql-update"
 FORM_TYPE = "application/x-www-form-urlencoded"
 _USING, _USING_NAMED = "using-graph-uri", "using-named-graph-uri"
-# A longer text is parsed on a thread, so that the event loop goes on meanwhile.
-SHORT_TEXT_CHARACTERS = 4_000
 
 
 def confirm(confirmation: Confirmation) -> Response:

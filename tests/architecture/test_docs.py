@@ -1,5 +1,6 @@
 """The documentation says what is there: settings, endpoints, modules, and paths that exist."""
 
+import json
 import re
 from pathlib import Path
 
@@ -53,14 +54,51 @@ def test_endpoint_is_documented(path: str) -> None:
     assert re.search(rf"(?<![\w/]){re.escape(path)}\b", TEXT)
 
 
-@pytest.mark.parametrize("page", ROOM_PAGES, ids=lambda page: page.parent.name)
+def nearest_page(module: Path) -> Path:
+    """The page of the module's room, or of the next room around it that has one; at the top README."""
+    pages = (folder / "DESIGN.md" for folder in module.parents if folder.is_relative_to(ROOT))
+    return next((page for page in pages if page.exists()), ROOT / "README.md")
+
+
+@pytest.mark.parametrize("page", ROOM_PAGES, ids=lambda page: page.parent.relative_to(ROOT).as_posix())
 def test_every_module_of_a_room_stands_on_its_page(page: Path) -> None:
+    """Those of rooms within it too, with or without their room's name, where these have no page."""
+    modules = [
+        path.relative_to(page.parent)
+        for path in page.parent.rglob("*.py")
+        if nearest_page(path) == page
+        and path.name not in ("__init__.py", "__main__.py")
+        and not path.stem.endswith("_pb2")  # generated
+    ]
     text = page.read_text()
-    modules = [path.name for path in page.parent.glob("*.py") if path.name != "__init__.py"]
-    assert [name for name in modules if not re.search(rf"(?<![\w/]){re.escape(name)}", text)] == []
+    assert [module.as_posix() for module in modules if not re.search(name_on_page(module), text)] == []
+
+
+def name_on_page(module: Path) -> str:
+    """A pattern; module is relative to the page."""
+    return rf"(?<![\w/])(?:{re.escape(module.parent.as_posix())}/)?{re.escape(module.name)}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_paths_named_in_docs_exist(page: Path) -> None:
     named = NAMED_PATH.findall(page.read_text())
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def commands(page: Path) -> list[str]:
+    """The curl commands of its shell examples, whole."""
+    examples = re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL)
+    return re.findall(r"^curl .*?(?=^\w|\Z)", "\n".join(examples), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", commands(ROOT / "docs/search.md"))
+def test_json_in_a_search_example_can_be_read(command: str) -> None:
+    for body in re.findall(r"-d '\s*(\{.*?\})\s*'", command, re.DOTALL):
+        for line in body.splitlines() if "_bulk" in command else [body]:
+            json.loads(line)
+
+
+def test_search_examples_create_each_index_once() -> None:
+    curls = "".join(commands(ROOT / "docs/search.md"))
+    names = re.findall(r"(?::9200|\$ES)/(\w+)(?=\s)", curls)
+    assert sorted(set(names)) == sorted(names) != []

@@ -4,7 +4,6 @@ import itertools
 import os
 import random
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.support.client_threads import ClientThreads
 from tests.support.service import Service
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
@@ -20,26 +20,15 @@ BACK_S = 10  # a killed actor is back within this time
 ROUNDS = 4
 
 
-class UpdateStream:
+class UpdateStream(ClientThreads):
     """Inserts one triple after another from a few threads; remembers which were acknowledged."""
 
     def __init__(self, service: Service, threads: int = 3) -> None:
+        super().__init__([self._run] * threads)
         self._service = service
         self._numbers = itertools.count()
-        self._ended = threading.Event()
-        self._threads = [threading.Thread(target=self._run) for _ in range(threads)]
         self.acknowledged: set[str] = set()
         self.refused: list[str] = []
-
-    def __enter__(self) -> "UpdateStream":
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        for thread in self._threads:
-            thread.join()
 
     def _run(self) -> None:
         with httpx.Client(base_url=self._service.url, timeout=60, trust_env=False) as client:

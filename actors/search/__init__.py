@@ -1,0 +1,1 @@
+"""One node's search indexes, following the log. See DESIGN.md."""

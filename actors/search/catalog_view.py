@@ -1,0 +1,108 @@
+"""`CatalogView`: the catalogue of a node as a view of the log: what was applied, and what is on disk."""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from graphdb.errors import CorruptionError, LogUnavailable, UnavailableError
+from graphdb.log.file_system import RealFileSystem
+from graphdb.model import EntryKind, LogEntry
+from graphdb.search.catalog.catalog import Catalog
+from graphdb.search.catalog.codec import decode_command
+from graphdb.search.catalog.commands import Command, Outcome, WriteDocuments
+from graphdb.search.catalog.files import CatalogFiles
+from graphdb.search.catalog.index import Index
+from graphdb.search.errors import SearchError
+from graphdb.search.vectors import GraphFiles
+
+__all__ = ["Applied", "CatalogView"]
+
+logger = logging.getLogger(__name__)
+
+_NOTHING: Mapping[int, Command] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A search entry that has taken effect. written names the indexes that have documents to refresh."""
+
+    log_index: int
+    request_id: bytes
+    outcome: Outcome
+    written: frozenset[str]
+
+
+class CatalogView:
+    """Owned by a `SearchThread`, which alone calls its methods. The attributes may be read on any thread."""
+
+    def __init__(self, catalog: Catalog, files: CatalogFiles, log_index: int) -> None:
+        """catalog is on disk as of log_index."""
+        self.catalog = catalog
+        self.applied_index = self.saved_index = log_index
+        self.trouble: UnavailableError | None = None  # why the last entry could not be applied
+        self.torn = False  # an entry was cut short in the middle: only the log knows the state
+        self._files = files
+
+    def apply(self, entries: Iterable[LogEntry], decoded: Mapping[int, Command] = _NOTHING) -> list[Applied]:
+        """Let entries take effect, the ones behind applied_index, in their order. decoded: what some of them
+        say, by log_index, from whoever encoded it.
+
+        Where the disk does not let one, `trouble` says so, and it is to be tried again with those behind it.
+        Raises CorruptionError.
+        """
+        applied: list[Applied] = []
+        self.trouble = None
+        for entry in entries:
+            if entry.log_index != self.applied_index + 1:
+                raise CorruptionError(f"the entry {self.applied_index + 1} is missing", "update log")
+            if entry.kind is EntryKind.SEARCH:
+                try:
+                    applied.append(self._perform(entry, decoded.get(entry.log_index)))
+                except UnavailableError as error:
+                    self.trouble = error
+                    return applied
+            self.applied_index = entry.log_index
+        return applied
+
+    def _perform(self, entry: LogEntry, command: Command | None) -> Applied:
+        """A mistake of ours in it is an outcome too: one entry must not end the search of all nodes."""
+        if command is None:
+            command = decode_command(entry.payload)
+        try:
+            outcome = self.catalog.apply(command, entry.log_index, entry.timestamp_ms)
+        except (UnavailableError, CorruptionError):
+            raise
+        except MemoryError:  # other nodes have had enough of it, so it must not be an outcome here
+            self.torn = True
+            raise
+        except Exception as error:
+            logger.exception("applying the search entry %d failed", entry.log_index)
+            outcome = Outcome(error=SearchError("exception", f"applying the change failed: {error!r}", 500))
+        written: frozenset[str] = frozenset()
+        if isinstance(command, WriteDocuments) and outcome.error is None:
+            written = frozenset(one.index for one in outcome.value if one.result.error is None)
+        return Applied(entry.log_index, entry.request_id, outcome, written)
+
+    def pass_over(self, log_index: int) -> None:
+        """Take what stands in the log up to there for applied."""
+        self.applied_index = log_index
+
+    def refresh(self, names: Sequence[str]) -> None:
+        """Make what was written to these indexes findable; those that are gone are passed over."""
+        for name in names:
+            index = self.catalog.find(name)
+            if index is not None:
+                index.shard.refresh()
+
+    def graph_files(self, index: Index) -> GraphFiles:
+        """Where the graphs of an index's vectors lie. Any thread."""
+        return GraphFiles(RealFileSystem(), self._files.directory_of(index))
+
+    def flush(self) -> int:
+        """Put everything on disk; the log index that it is of. Raises UnavailableError."""
+        if self.torn:
+            raise LogUnavailable("the search indexes are made anew from the log: memory ran out")
+        if self.applied_index > self.saved_index:
+            self._files.save(self.catalog, self.applied_index)
+            self.saved_index = self.applied_index
+        return self.saved_index

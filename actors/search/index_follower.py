@@ -1,0 +1,212 @@
+"""`IndexFollower`: keeps the documents of one index as the graph says."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from actors.log.client import LogAccess
+from actors.search.asking import AskedGraph, answered
+from actors.search.change_reader import ChangeReader, Changes, ChangesUnknown
+from actors.search.cursor_writer import CursorWriter, Displaced, Failures, IndexedCatalog
+from actors.search.recent_entries import RecentEntries
+from graphdb.errors import GraphDBError
+from graphdb.search.catalog.index import Index
+from graphdb.search.following.differences import differences
+from graphdb.search.following.plans import Plan, batches
+from graphdb.search.following.shape import Documents, Shape
+from graphdb.search.segments.operations import Operation
+
+__all__ = ["IndexFollower", "Surroundings"]
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_READ_AT_ONCE = 500  # documents
+_CHANGED_MAX = 20_000  # documents that are read one by one; for more, all are
+_GATHER_S = 0.05  # changes that come one after the other are read together
+_REST_SHARE = 1.0  # how long to rest after following changes, in times of what it took
+_REST_S_MAX = 5.0
+_REST_SHARE_OF_ALL = 2.0  # and before another comparison with the whole graph
+_REST_S_MAX_OF_ALL = 60.0
+_AGAIN_S, _AGAIN_S_MAX = 0.5, 30.0  # after a failure, doubled each time
+_SAVE_S = 10.0  # how long a cursor may be behind what was followed without anything to write
+_SAVE_ENTRIES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all followers of a node share."""
+
+    node: IndexedCatalog
+    graph: AskedGraph
+    log: LogAccess
+    recent: RecentEntries
+
+
+class IndexFollower:
+    """For one event loop: run `run`. Its attributes tell how it fares.
+
+    Documents may be newer than what `position` says, never older.
+    """
+
+    def __init__(self, index: Callable[[], Index | None], shape: Shape, around: Surroundings) -> None:
+        """index: as it is now, None where it is gone."""
+        self.state = "starting"  # building, following, failing
+        self.position = 0  # the log index that has been followed to
+        self.error: str | None = None  # why the last round failed
+        self.failures = Failures()
+        self._index, self._shape, self._around = index, shape, around
+        self._clock = asyncio.get_running_loop().time
+        self._saved_at = self._next_rebuild_at = self._clock()
+        self._has_followed = False  # changes that the cursor does not tell of
+        self._reader: ChangeReader | None = None
+        self._writer: CursorWriter | None = None
+
+    async def run(self) -> None:
+        """Until the index is gone."""
+        failures = 0
+        try:
+            while (index := self._index()) is not None:
+                try:
+                    took_s = await self._round(index)
+                except Displaced:
+                    self._forget()
+                    await asyncio.sleep(_AGAIN_S)
+                except Exception as error:  # noqa: BLE001 also a mistake of ours is tried again, and shown
+                    failures = self._note_failure(error, failures)
+                    await asyncio.sleep(min(_AGAIN_S_MAX, _AGAIN_S * 2**failures))
+                else:
+                    failures, self.error = 0, None
+                    await asyncio.sleep(min(_REST_S_MAX, _REST_SHARE * took_s))
+        finally:
+            self._forget()
+
+    def _note_failure(self, error: Exception, failures: int) -> int:
+        self._forget()
+        self.state, self.error = "failing", str(error)[:1000]
+        index = self._index()
+        if not isinstance(error, GraphDBError):
+            logger.error("following the graph failed", exc_info=error)
+        elif index is not None:
+            logger.warning("the index [%s] cannot follow the graph: %s", index.name, error)
+        return min(failures + 1, 10)
+
+    def _forget(self) -> None:
+        """Begin anew at what the index's cursor says."""
+        if self._reader is not None:
+            self._reader.close()
+        self._reader = self._writer = None
+
+    async def _round(self, index: Index) -> float:
+        """Bring the index up to date once, as soon as something has changed; the seconds it took then."""
+        if self._reader is None or self._writer is None:
+            self._begin(index)
+        if self._reader is not None:
+            await self._wait(self._reader)
+        began = self._clock()
+        try:
+            if self._reader is None:
+                raise ChangesUnknown("its documents are of no certain place in the log")
+            await self._follow(await self._reader.read())
+        except ChangesUnknown as reason:
+            logger.info("the index [%s] is compared with the whole graph: %s", index.name, reason)
+            await self._rebuild()
+            return 0
+        return self._clock() - began
+
+    def _begin(self, index: Index) -> None:
+        self._writer = CursorWriter(self._around.node, self._index, index.cursor, self.failures)
+        if index.cursor > 0:
+            self.state, self.position = "following", index.cursor
+            self._reader = ChangeReader(self._around.log, self._around.recent, index.cursor)
+
+    async def _wait(self, reader: ChangeReader) -> None:
+        """For changes, or until the cursor is to be saved."""
+        if self._has_followed:
+            try:
+                await asyncio.wait_for(reader.wait(), _SAVE_S)
+            except TimeoutError:
+                return
+        else:
+            await reader.wait()
+        await asyncio.sleep(_GATHER_S)
+
+    # following changes
+
+    async def _follow(self, changes: Changes) -> None:
+        assert self._writer is not None
+        operations: list[Operation] = []
+        if changes.quads:
+            self._has_followed = True
+            owners = await self._ask(self._shape.owners(changes.quads), changes.through)
+            if owners is None:
+                raise ChangesUnknown("any document may have changed")
+            if len(owners) > _CHANGED_MAX:
+                raise ChangesUnknown(f"{len(owners)} documents may have changed")
+            for ids in batches(sorted(owners), _READ_AT_ONCE):
+                documents = await self._ask(self._shape.documents(ids), changes.through)
+                operations += await asyncio.to_thread(self._differences, ids, documents)
+        if operations or self._is_save_due(changes.through):
+            await self._writer.write(operations, changes.through)
+            self._note_saved()
+        self.position = changes.through
+
+    def _is_save_due(self, through: int) -> bool:
+        assert self._writer is not None
+        behind = through - self._writer.cursor
+        if not self._has_followed and behind < _SAVE_ENTRIES:
+            return False
+        return behind > 0 and self._clock() - self._saved_at >= _SAVE_S
+
+    def _note_saved(self) -> None:
+        self._saved_at, self._has_followed = self._clock(), False
+
+    # comparing with the whole graph
+
+    async def _rebuild(self) -> None:
+        assert self._writer is not None
+        self._close_reader()
+        await asyncio.sleep(self._next_rebuild_at - self._clock())
+        began, self.state = self._clock(), "building"
+        await self._writer.claim()
+        through = self._around.recent.last_index
+        selection = await self._ask(self._shape.everything(), through)
+        for ids in batches(selection.ids, _READ_AT_ONCE):
+            documents = selection.documents
+            if documents is None:
+                documents = await self._ask(self._shape.documents(ids), through)
+            await self._writer.write(await asyncio.to_thread(self._differences, ids, documents))
+        gone = await asyncio.to_thread(self._stored_beside, set(selection.ids))
+        await self._writer.write([*await asyncio.to_thread(self._differences, gone, {})], through)
+        self._note_saved()
+        self.state, self.position = "following", through
+        self._reader = ChangeReader(self._around.log, self._around.recent, through)
+        took_s = self._clock() - began
+        self._next_rebuild_at = self._clock() + min(_REST_S_MAX_OF_ALL, _REST_SHARE_OF_ALL * took_s)
+
+    def _close_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _stored_beside(self, ids: set[str]) -> list[str]:
+        index = self._index()
+        return [] if index is None else [one for one in index.shard.ids() if one not in ids]
+
+    def _differences(self, ids: Sequence[str], documents: Documents) -> list[Operation]:
+        index = self._index()
+        return [] if index is None else list(differences(ids, documents, _stored_in(index)))
+
+    async def _ask(self, plan: Plan[T], min_index: int) -> T:
+        """Carry out a plan in a graph that has seen the log up to there."""
+        return await answered(plan, self._around.graph, min_index)
+
+
+def _stored_in(index: Index) -> Callable[[str], bytes | None]:
+    def stored(doc_id: str) -> bytes | None:
+        document = index.shard.get(doc_id)
+        return None if document is None else document.source
+
+    return stored

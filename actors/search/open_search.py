@@ -1,0 +1,78 @@
+"""`OpenSearch`: what a `SearchNode` has between opening its catalogue and closing it."""
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from actors.log.client import LogAccess
+from actors.search.catalog_view import Applied, CatalogView
+from actors.search.document_writer import DocumentWriter
+from actors.search.group_commit import CommitConfig, GroupCommit
+from actors.search.recent_entries import RecentEntries
+from actors.search.search_follower import SearchFollower
+from actors.search.search_thread import SearchThread
+from actors.search.upkeep import Upkeep, UpkeepConfig
+from graphdb.errors import GraphDBError
+from graphdb.log import request_ids
+
+__all__ = ["OpenSearch", "SearchConfig", "now_ms"]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchConfig:
+    """How a node keeps up with the log, and with its clients."""
+
+    room_bytes: int = 64 << 20  # free on the disk; with less, writes are refused and searches go on
+    commit: CommitConfig = field(default_factory=CommitConfig)
+    upkeep: UpkeepConfig = field(default_factory=UpkeepConfig)
+
+
+def now_ms() -> int:
+    """The clock, Unix epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class OpenSearch:
+    """For one event loop."""
+
+    def __init__(self, view: CatalogView, log: LogAccess, config: SearchConfig) -> None:
+        self.view = view
+        self._thread = SearchThread()
+        self.recent = RecentEntries(view.applied_index)
+        self.follower = SearchFollower(log, view, self._thread, self._on_applied, self.recent.take)
+        self.upkeep = Upkeep(view, self._thread, log, config.upkeep)
+        self.commits = GroupCommit(
+            log,
+            self.follower,
+            config.commit,
+            clock_ms=now_ms,
+            fresh_request_id=lambda: request_ids.fresh(os.urandom(16)),
+        )
+        self.documents = DocumentWriter(view.catalog, self.commits)
+
+    def has_applied(self, log_index: int) -> bool:
+        """Whether readers see what stands in the log up to there."""
+        return self.view.applied_index >= log_index
+
+    async def run(self) -> None:
+        """Follow the log. Raises LogCompacted, CorruptionError."""
+        upkeep = asyncio.get_running_loop().create_task(self.upkeep.run())
+        try:
+            await self.follower.run()
+        finally:
+            upkeep.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await upkeep
+
+    async def close(self, reason: GraphDBError) -> None:
+        """Answer who waits with the reason, put on disk what can be."""
+        await self.commits.close(reason)
+        await self.upkeep.close()
+        await asyncio.to_thread(self._thread.close)  # a merge that is being made takes its time
+
+    def _on_applied(self, applied: Sequence[Applied], logged_bytes: int) -> None:
+        self.upkeep.note(applied, logged_bytes)
+        self.commits.take(applied)

@@ -1,0 +1,293 @@
+"""`SearchNode`: one node's search indexes, from recovery to close."""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from actors.clustering.cluster_follower import ClusterFollower
+from actors.clustering.cluster_report import node_status
+from actors.log.client import LogAccess
+from actors.raft.log_requests import ClusterView
+from actors.raft.raft_log_client import RaftLogClient
+from actors.search.asking import answered
+from actors.search.graph_follower import GraphFollower
+from actors.search.index_follower import Surroundings
+from actors.search.open_search import OpenSearch, SearchConfig, now_ms
+from actors.search.recovery import SearchRecovery
+from actors.search.search_directory import SearchDirectory
+from actors.search.search_job import ENTRY_WRITES_MAX
+from graphdb.config import Settings
+from graphdb.errors import CorruptionError, LogCompacted, LogUnavailable, UnavailableError
+from graphdb.node import ClusterMember, NodeStatus
+from graphdb.search.catalog.catalog import Catalog
+from graphdb.search.catalog.commands import (
+    Command,
+    CreateIndex,
+    DeleteIndices,
+    DocumentWrite,
+    RefreshIndices,
+    WriteResult,
+)
+from graphdb.search.catalog.index import Index
+from graphdb.search.contexts import SearchContexts
+from graphdb.search.errors import SearchError
+from graphdb.search.following.creation import completed_body
+
+__all__ = ["SearchNode"]
+
+logger = logging.getLogger(__name__)
+
+_CONTEXT_ID_BYTES = 48
+_SWEEP_S = 10.0
+_COMMAND_BYTES = 16 << 10  # what a command that writes no documents counts as, among those that wait
+
+
+class SearchNode:
+    """The backend of the search port (`serve.search.backend.SearchBackend`), for one event loop.
+
+    Before start() has returned, and while a snapshot takes the place of the indexes, everything but status()
+    raises LogUnavailable. A write is in the log, on disk, before it is answered, and has taken effect here.
+    """
+
+    def __init__(
+        self, settings: Settings, log: LogAccess, graph: Any = None, config: SearchConfig | None = None
+    ) -> None:
+        """Nothing is opened yet. log belongs to this node from here on; graph is a `GraphAccess`."""
+        self.graph = graph
+        self.contexts = SearchContexts(now_ms, lambda: secrets.token_urlsafe(_CONTEXT_ID_BYTES))
+        self._settings = settings
+        self._log = log
+        self._config = config or SearchConfig()
+        self._directory = SearchDirectory(settings.server.data_dir)
+        self._started_at = time.monotonic()
+        self._open: OpenSearch | None = None
+        self._graph_follower: GraphFollower | None = None
+        self._failure: CorruptionError | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._cluster = (
+            ClusterFollower(settings.cluster.node_id, log, self._hear)
+            if isinstance(log, RaftLogClient)
+            else None
+        )
+        self._recovery = SearchRecovery(self._directory, log, self._config, self._cluster)
+
+    # from start to close
+
+    async def start(self) -> None:
+        """Open the indexes and apply what the log has beyond them, then go on following it.
+
+        Where they cannot be opened, nor made anew, it returns too: the status is "error" then, and whatever
+        is asked for says why. Raises UnavailableError; then it may be called again.
+        """
+        if self._cluster is not None:
+            self._cluster.start()
+        try:
+            self._open = await self._recovery.open()
+        except CorruptionError as error:
+            return self._give_up(error)
+        begin = asyncio.get_running_loop().create_task
+        self._tasks = [begin(self._run(self._open)), begin(self._sweep())]
+
+    async def close(self) -> None:
+        """Answer who waits, put everything on disk, let go of the log."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._cluster is not None:
+            await self._cluster.close()
+        opened, self._open = self._open, None
+        if opened is not None:
+            await opened.close(LogUnavailable("the node is stopping"))
+        await self._log.close()
+
+    @property
+    def must_restart(self) -> bool:
+        """Whether memory ran out in the middle of a change: a new process makes the state of the log."""
+        return self._open is not None and self._open.view.torn
+
+    async def _run(self, opened: OpenSearch) -> None:
+        """Follow the log; where it begins later meanwhile, begin again with what a peer has sent."""
+        try:
+            while True:
+                try:
+                    await self._run_open(opened)
+                except LogCompacted:
+                    logger.warning(
+                        "the log begins behind what the search indexes have: taking over a snapshot"
+                    )
+                    self._open = None
+                    await opened.close(LogUnavailable("a snapshot takes the place of the search indexes"))
+                    opened = self._open = await self._open_again()
+        except CorruptionError as error:
+            failure = error
+        except Exception as error:
+            logger.exception("following the log has ended")
+            failure = CorruptionError(f"following the log failed: {error!r}", "search")
+        self._give_up(failure)
+        await opened.commits.close(LogUnavailable(str(failure)))  # nothing more takes effect here
+
+    async def _run_open(self, opened: OpenSearch) -> None:
+        """Follow the log, let indexes follow the graph meanwhile. Raises LogCompacted, CorruptionError."""
+        if self.graph is None:
+            return await opened.run()
+        around = Surroundings(self, self.graph, self._log, opened.recent)
+        follower = GraphFollower(opened.view.catalog, self._leads, around, self._settings.security)
+        self._graph_follower = follower
+        task = asyncio.get_running_loop().create_task(follower.run())
+        try:
+            await opened.run()
+        finally:
+            self._graph_follower = None
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    def _leads(self) -> bool:
+        view = None if self._cluster is None else self._cluster.view
+        return self._cluster is None or (view is not None and view.role == "leader")
+
+    def _give_up(self, error: CorruptionError) -> None:
+        logger.error("NO SEARCH: %s", error)
+        self._failure = error
+
+    async def _open_again(self) -> OpenSearch:
+        while True:
+            try:
+                return await self._recovery.open()
+            except UnavailableError as error:
+                logger.warning("the search indexes cannot be opened yet: %s", error)
+                await asyncio.sleep(1)
+
+    async def _sweep(self) -> None:
+        """Now and then, let go of scrolls and points in time that have expired, with what they hold."""
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            self.contexts.sweep()
+
+    def _hear(self, view: ClusterView) -> None:
+        if self._open is not None:
+            self._open.follower.hear(view.committed_index)
+            if view.snapshot_wanted:
+                self._open.upkeep.request_flush()
+
+    # what the edges ask for; see `SearchBackend`
+
+    @property
+    def catalog(self) -> Catalog:
+        """Raises LogUnavailable while there is none, SearchError (503) where there will be none."""
+        return self._opened().view.catalog
+
+    async def perform(self, command: Command) -> Any:
+        """Check a command, log it, apply it here: its outcome's value.
+
+        Raises SearchError, UnavailableError (OutcomeUnknown: it may take effect still).
+        """
+        opened = self._opened()
+        if isinstance(command, CreateIndex) and self.graph is not None:
+            body = await answered(completed_body(command.body, self._settings.security), self.graph)
+            command = replace(command, body=body)
+        opened.view.catalog.check(command)
+        if not isinstance(command, DeleteIndices):  # which makes room
+            self._check_room("*")
+        return (await opened.commits.submit(command, _COMMAND_BYTES).outcome).get()
+
+    async def write(self, writes: Sequence[DocumentWrite], refresh: str = "false") -> list[WriteResult]:
+        """Write documents, each wholly or not at all; refresh: false, true, wait_for.
+
+        Raises SearchError, UnavailableError.
+        """
+        if not writes:
+            return []
+        opened = self._opened()
+        self._check_room(writes[0].index)
+        at_once = refresh == "true" and len(writes) <= ENTRY_WRITES_MAX
+        results = await opened.documents.write(writes, at_once)
+        await self._make_findable(opened, results, "false" if at_once else refresh)
+        return results
+
+    async def _make_findable(self, opened: OpenSearch, results: Sequence[WriteResult], refresh: str) -> None:
+        names = {one.index for one in results if one.result.error is None}
+        if refresh == "wait_for":
+            await opened.upkeep.refreshed(sorted(names))
+        elif refresh == "true":
+            found = [opened.view.catalog.find(name) for name in sorted(names)]
+            await self.refresh([index for index in found if index is not None])
+
+    async def prepared(self, writes: Sequence[DocumentWrite]) -> Sequence[DocumentWrite]:
+        """See `Catalog.prepare`."""
+        return await asyncio.to_thread(self._opened().view.catalog.prepare, writes)
+
+    def following(self, index: Index) -> Mapping[str, Any] | None:
+        """How an index follows the graph, as its statistics show it; None for one that does not."""
+        return None if self._graph_follower is None else self._graph_follower.status(index)
+
+    async def refresh(self, indexes: Sequence[Index]) -> None:
+        """On every node, what was written is found from now on."""
+        if self._cluster is None:
+            await self._opened().upkeep.refresh(indexes)
+        elif indexes:
+            await self.perform(RefreshIndices(tuple(index.uuid for index in indexes)))
+
+    async def flush(self, indexes: Sequence[Index] = ()) -> None:
+        """Put all that was applied here on disk, of all indexes."""
+        await self._opened().upkeep.flush()
+
+    async def force_merge(self, indexes: Sequence[Index], max_segments: int) -> None:
+        """Merge here until no index has more segments."""
+        upkeep = self._opened().upkeep
+        await upkeep.refresh(indexes)
+        for index in indexes:
+            await upkeep.force_merge(index, max_segments)
+
+    def now_ms(self) -> int:
+        """The clock, Unix epoch."""
+        return now_ms()
+
+    # how the node is
+
+    def status(self) -> NodeStatus:
+        """Never blocks, never raises. index_loaded: the indexes are open."""
+        cluster = self._settings.cluster
+        alone = NodeStatus(
+            status=self._status_word(),
+            role="standalone",
+            node_id=cluster.node_id,
+            snapshot_index=self._open.view.applied_index if self._open else 0,
+            current_term=0,
+            cluster_members=(ClusterMember(cluster.node_id, cluster.address, "standalone", True),),
+            replication_lag=None,
+            index_loaded=self._open is not None,
+            uptime_seconds=int(time.monotonic() - self._started_at),
+        )
+        return alone if self._cluster is None else node_status(alone, self._cluster.view)
+
+    def _status_word(self) -> str:
+        if self._failure is not None:
+            return "error"
+        if self._open is None:
+            return "starting"
+        return "healthy" if self._open.view.trouble is None and self._has_room() else "degraded"
+
+    def _has_room(self) -> bool:
+        return self._directory.free_bytes() >= self._config.room_bytes
+
+    def _check_room(self, index: str) -> None:
+        """Raises SearchError as Elasticsearch does at its flood-stage watermark."""
+        if not self._has_room():
+            raise SearchError(
+                "cluster_block_exception",
+                f"index [{index}] blocked by: [TOO_MANY_REQUESTS/12/disk usage exceeded flood-stage "
+                "watermark, index has read-only-allow-delete block];",
+                429,
+            )
+
+    def _opened(self) -> OpenSearch:
+        if self._failure is not None:
+            reason = f"the search indexes of this node cannot be used: {self._failure}"
+            raise SearchError("no_shard_available_action_exception", reason, 503)
+        if self._open is None:
+            raise LogUnavailable("the search indexes are being opened, or the node is stopping")
+        return self._open

@@ -1,0 +1,83 @@
+"""Going once through what is compiled when it is first used, so that no client has to wait for it.
+
+Numba keeps what it has compiled beside the modules (`__pycache__`). Where that is missing, as in a fresh
+clone, compiling takes some ten seconds of one core; else this takes a moment.
+"""
+
+import logging
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from graphdb.log.file_system import RealFileSystem
+from graphdb.search.catalog.catalog import Catalog
+from graphdb.search.catalog.commands import CreateIndex, DocumentWrite, WriteDocuments
+from graphdb.search.catalog.files import CatalogFiles
+from graphdb.search.catalog.index import Index
+from graphdb.search.results import search
+from graphdb.search.segments.merging import merge
+from graphdb.search.segments.operations import Action, Operation
+
+__all__ = ["warm_up"]
+
+logger = logging.getLogger(__name__)
+
+_NAME = "warm-up"
+_QUERIES: tuple[dict[str, Any], ...] = (
+    {"match": {"text": "quick fox"}},
+    {"match_phrase": {"text": "quick brown"}},
+    {"match_phrase": {"text": {"query": "brown quick", "slop": 3}}},
+    {"bool": {"must": {"match": {"text": "fox"}}, "filter": {"range": {"number": {"gte": 1}}}}},
+    {"wildcard": {"text": "qu*k"}},
+    {"fuzzy": {"text": "quack"}},
+    {"terms": {"tag": ["even", "odd"]}},
+)
+
+
+def warm_up() -> None:
+    """On any thread; its failure is no more than a slow first request."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="graphdb-warm-up-") as directory:
+            for index in _states(CatalogFiles(RealFileSystem(), directory)):
+                for query in _QUERIES:
+                    _search(index, {"query": query})
+                _search(index, {"size": 0, "aggs": {"tags": {"terms": {"field": "tag.keyword"}}}})
+                _search(index, {"sort": [{"number": "desc"}]})
+    except Exception:
+        logger.exception("warming up failed")
+
+
+def _states(files: CatalogFiles) -> Iterator[Index]:
+    """A small index in memory, then from files, then merged: code is compiled for each kind of array."""
+    catalog = Catalog()
+    catalog.apply(CreateIndex(_NAME, _NAME, {}), 1, 0).get()
+    for log_index in (2, 3):
+        catalog.apply(WriteDocuments(_documents(log_index), refresh=True), log_index, 0).get()
+    index = catalog.find(_NAME)
+    assert index is not None
+    yield index
+    files.save(catalog, 3)
+    yield index
+    plan = index.shard.plan_merge(1)
+    assert plan is not None
+    index.shard.adopt_merge(plan, merge(plan.leaves, plan.name))
+    yield index
+
+
+def _documents(first: int) -> tuple[DocumentWrite, ...]:
+    numbers = range(first, first + 5)
+    texts = [f"the quick brown fox number {number} and the quick dog" for number in numbers]
+    bodies = [
+        orjson.dumps({"text": text, "number": number, "tag": "odd" if number % 2 else "even"})
+        for number, text in zip(numbers, texts, strict=True)
+    ]
+    return tuple(
+        DocumentWrite(_NAME, Operation(Action.INDEX, str(number), body))
+        for number, body in zip(numbers, bodies, strict=True)
+    )
+
+
+def _search(index: Index, body: dict[str, Any]) -> None:
+    search(body, index.searcher(), index.context(0))

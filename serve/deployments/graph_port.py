@@ -1,0 +1,101 @@
+"""`GraphPort`: the Serve deployment behind port 7001."""
+
+import functools
+from collections.abc import Callable, Coroutine
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from starlette.types import ASGIApp
+
+from actors.clustering.clustered_shard import ClusteredShard
+from actors.log.client import LogClient
+from actors.raft.raft_log_client import RaftLogClient
+from actors.readers.client import ReaderClient
+from actors.shard.store_shard import StoreShard
+from graphdb.config import Settings
+from graphdb.errors import UnavailableError
+from graphdb.model import Confirmation
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.gate import read_update
+from serve.deployments.listening import graph_listen
+from serve.deployments.port_replica import PortReplica, graph_socket, start_patiently
+from serve.graph_app import build_app
+from serve.notebook_answers import answer
+
+__all__ = ["GraphPort"]
+
+
+class _Node:
+    """One node's graph as a port hosts it: the store over the log, and the application over the store."""
+
+    def __init__(self, settings: Settings, namespace: str) -> None:
+        from actors import cluster
+
+        log_endpoint = functools.partial(cluster.update_log_endpoint, namespace)
+        readers = ReaderClient(functools.partial(cluster.store_reader_endpoint, namespace))
+        self.store = (
+            ClusteredShard(settings, RaftLogClient(log_endpoint), readers)
+            if settings.cluster.enabled
+            else StoreShard(settings, LogClient(log_endpoint), readers)
+        )
+        self.app: ASGIApp = build_app(self.store, settings)
+
+    async def start(self) -> None:
+        await start_patiently(self.store.start)
+
+    async def prepare_close(self) -> None:
+        """While requests still come: leave to this node nothing for which others would notice it gone."""
+        if isinstance(self.store, ClusteredShard):
+            await self.store.hand_over_lead()
+
+    async def close(self) -> None:
+        await self.store.close()
+
+
+class GraphPort(PortReplica):
+    """Owns the node's store, and answers notebooks through its methods."""
+
+    def __init__(self, settings: Settings, namespace: str, search: Any = None) -> None:
+        """search is Serve's handle of the node's `SearchPort`, where it has one."""
+        self._node: _Node | None = None
+        self._search = search
+        self._limits = settings.security
+        self._query_timeout_s = settings.server.query_timeout_seconds
+        super().__init__(
+            graph_listen(settings),
+            functools.partial(self._host, settings, namespace),
+            graph_socket(settings) if settings.search.enabled else None,
+        )
+
+    async def _host(self, settings: Settings, namespace: str) -> _Node:
+        self._node = _Node(settings, namespace)
+        return self._node
+
+    def _prepare_stop(self) -> Callable[[], Coroutine[Any, Any, None]] | None:
+        return self._node.prepare_close if self._node is not None else None
+
+    async def answer(self, text: str, form: str) -> bytes:
+        """See `serve.notebook_answers.answer`."""
+        store = self._ready_node().store
+        return await self._on_port(answer(store, text, form, self._limits, self._query_timeout_s))
+
+    async def update(self, text: str) -> Confirmation:
+        """Evaluate an update, as POST /update does."""
+        store = self._ready_node().store
+        return await self._on_port(store.update(read_update(text, None, self._limits), Dataset()))
+
+    def status(self) -> dict[str, Any]:
+        """The node's own part of the health record."""
+        return asdict(self._ready_node().store.status())
+
+    async def backup(self, directory: str) -> int:
+        """Write the present state to a directory that does not exist yet; the log index that it is of."""
+        if self._search is not None:
+            await self._search.flush.remote()
+        return await self._on_port(self._ready_node().store.backup(Path(directory)))
+
+    def _ready_node(self) -> _Node:
+        if self._node is None:
+            raise UnavailableError("the service is starting")
+        return self._node

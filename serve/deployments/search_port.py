@@ -1,0 +1,80 @@
+"""`SearchPort`: the Serve deployment behind port 9200."""
+
+import asyncio
+import functools
+import gc
+import importlib
+import threading
+
+from starlette.types import ASGIApp
+
+from actors.log.client import LogClient
+from actors.raft.raft_log_client import RaftLogClient
+from graphdb.config import Settings
+from graphdb.errors import UnavailableError
+from serve.deployments.listening import search_listen
+from serve.deployments.port_replica import PortReplica, graph_socket, start_patiently
+
+__all__ = ["SearchPort"]
+
+_COLLECT_AFTER = 50_000  # new objects: a bulk request makes tens of thousands, and no circles
+
+
+class _Node:
+    """One node's search as a port hosts it: the indexes over the log, and the application over them."""
+
+    def __init__(self, settings: Settings, namespace: str) -> None:
+        from actors import cluster
+        from actors.search.search_node import SearchNode
+        from actors.search.warm_up import warm_up
+        from serve.search.graph.local_graph import LocalGraph
+        from serve.search_app import build_search_app
+
+        log_endpoint = functools.partial(cluster.update_log_endpoint, namespace)
+        log = RaftLogClient(log_endpoint) if settings.cluster.enabled else LogClient(log_endpoint)
+        self.graph = LocalGraph(graph_socket(settings), settings.server.query_timeout_seconds)
+        self.search = SearchNode(settings, log, self.graph)
+        self.app: ASGIApp = build_search_app(self.search, settings)
+        self._warm_up = warm_up
+
+    async def start(self) -> None:
+        await start_patiently(self.search.start)
+        threading.Thread(target=self._settle, daemon=True).start()
+
+    def _settle(self) -> None:
+        """What is there by now, modules most of all, stays: the collector need not look at it each time."""
+        self._warm_up()
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(_COLLECT_AFTER)
+
+    async def close(self) -> None:
+        await self.search.close()
+        await self.graph.close()
+
+
+class SearchPort(PortReplica):
+    """Owns the node's search indexes."""
+
+    def __init__(self, settings: Settings, namespace: str) -> None:
+        self._node: _Node | None = None
+        super().__init__(search_listen(settings), functools.partial(self._host, settings, namespace))
+
+    async def _host(self, settings: Settings, namespace: str) -> _Node:
+        # not at the top: NumPy and Numba are half a second of the start of each process that loads them
+        for module in ("actors.search.search_node", "actors.search.warm_up", "serve.search_app"):
+            await asyncio.to_thread(importlib.import_module, module)
+        self._node = _Node(settings, namespace)
+        return self._node
+
+    def check_health(self) -> None:
+        """See `PortReplica.check_health`."""
+        super().check_health()
+        if self._node is not None and self._node.search.must_restart:
+            raise RuntimeError("memory ran out while a change was applied")
+
+    async def flush(self) -> None:
+        """Put on disk all that was applied, for a backup. Raises UnavailableError."""
+        if self._node is None:
+            raise UnavailableError("the service is starting")
+        await self._on_port(self._node.search.flush())

@@ -1,0 +1,247 @@
+"""`run_service`: starts the runtime, the actors and the ports of one service, watches them, stops them."""
+
+import contextlib
+import importlib
+import logging
+import math
+import os
+import signal
+import sys
+import threading
+import time
+from types import FrameType
+from typing import Any, NoReturn
+
+from actors.offline import enter_cluster, refuse_member
+from actors.processes import end_processes
+from actors.ray_environment import service_environment
+from actors.service_files import RunFile, ServiceFiles
+from actors.shard.incoming import adopt
+from graphdb.config import Settings
+from graphdb.errors import UnavailableError
+from serve.deployments.graph_port import GraphPort
+from serve.deployments.listening import check_ports, graph_listen, search_listen
+from serve.deployments.port_replica import STOP_S
+from serve.deployments.search_port import SearchPort
+from serve.port_server import Listen, answers
+
+__all__ = ["run_service"]
+
+_READY_S = 600.0  # replaying a long log may take minutes; /health says "starting" meanwhile
+_SILENCE_S = 60.0  # without an answer from a port, or an actor of Serve's, until the service gives up
+_LOOK_S = 1.0
+_QUIET = {"log_level": "WARNING", "enable_access_log": False}
+
+
+def run_service(settings: Settings) -> int:
+    """Run the service until SIGTERM or SIGINT; 0 then, the exit code. Call it on the main thread.
+
+    Raises UnavailableError, in one line for a person, when it cannot start or cannot go on.
+    """
+    with contextlib.suppress(_Stop):
+        _run(settings)
+    return 0
+
+
+def _run(settings: Settings) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _raise_stop)
+    files = ServiceFiles(settings.server.data_dir)
+    files.acquire()
+    try:
+        if left := end_processes(f"{files.name}-"):
+            raise UnavailableError(f"processes of an earlier service do not end: {left}")
+        adopt(files.data_dir)
+        if settings.cluster.enabled:
+            enter_cluster(files.data_dir, settings.cluster.node_id)
+        else:
+            refuse_member(files.data_dir)
+        _Service(settings, files).run()
+    finally:
+        files.release()
+
+
+class _Service:
+    """The running service as its own process sees it: the runtime, the log, the deployments."""
+
+    def __init__(self, settings: Settings, files: ServiceFiles) -> None:
+        self._settings = settings
+        self._files = files
+        self._listens = [graph_listen(settings)]
+        if settings.search.enabled:
+            self._listens.append(search_listen(settings))
+        self._address = os.environ.get("RAY_ADDRESS")
+        self._runtime: Any = None
+        self._name = ""  # in the Ray cluster, once connected
+        self._log: Any = None
+        self._readers: Any = None
+        self._ports: list[Any] = []  # Serve's handles; the graph's is the last
+
+    def run(self) -> None:
+        """Start, say so, watch, and stop whatever has started."""
+        began = time.monotonic()
+        started = threading.Event()
+        try:
+            threading.Thread(target=self._guard_start, args=(started,), daemon=True).start()
+            self._start_runtime()
+            self._deploy()
+            self._await_ready()
+            started.set()
+            self._announce(time.monotonic() - began)
+            self._watch()
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, signal.SIG_IGN)
+            started.set()
+            self._stop()
+
+    def _guard_start(self, started: threading.Event) -> None:
+        """End the process if Ray dies while it starts: Ray's own calls then wait for ever."""
+        while not started.wait(_LOOK_S):
+            failure = self._runtime.failure() if self._runtime is not None else None
+            if failure is not None:
+                print(f"graphdb: {failure} while the service was starting", file=sys.stderr, flush=True)
+                self._files.release()
+                end_processes(self._files.marker)
+                os._exit(1)
+
+    def _start_runtime(self) -> None:
+        self._files.make_runtime_dir()
+        if self._address is None:
+            check_ports(self._settings)
+            os.environ.update(service_environment(self._files.token_file))
+        from actors import cluster
+
+        importing = threading.Thread(target=importlib.import_module, args=("ray.serve",))
+        importing.start()  # a third of the time to start; Ray's own processes start meanwhile
+        if self._address is None:
+            self._runtime = cluster.OwnRuntime(self._files)
+        else:
+            self._runtime = cluster.SharedRuntime(self._files, self._address)
+        self._runtime.start()
+        self._name = cluster.service_name()
+        if self._address is not None:
+            check_ports(self._settings)  # not before what a killed service has left there is gone
+        for number in (signal.SIGTERM, signal.SIGINT):  # Ray has put its own handler there
+            signal.signal(number, _raise_stop)
+        self._log = cluster.start_log(self._settings)
+        self._readers = cluster.start_store_reader(self._settings)
+        importing.join()
+        self._write_run_file()
+
+    def _deploy(self) -> None:
+        """Have Serve make the ports' replicas; the search's is bound to the graph's and comes with it."""
+        from ray import serve as ray_serve
+
+        from actors import cluster
+
+        logging.getLogger("ray.serve").setLevel(logging.ERROR)
+        cluster.start_serve(_QUIET)
+        arguments: tuple[Any, ...] = (self._settings, self._name)
+        searches = self._settings.search.enabled
+        if searches:
+            arguments = (*arguments, _deployment(SearchPort).bind(*arguments))
+        application = _deployment(GraphPort).bind(*arguments)
+        graph = ray_serve.run(application, name=self._name, route_prefix=None)
+        if searches:
+            self._ports.append(ray_serve.get_deployment_handle(SearchPort.__name__, self._name))
+        self._ports.append(graph)
+        logging.getLogger("ray.serve").setLevel(logging.ERROR)
+
+    def _await_ready(self) -> None:
+        # without a majority of its cluster a node waits, however long
+        deadline = time.monotonic() + (math.inf if self._settings.cluster.enabled else _READY_S)
+        waited_for = list(self._ports)
+        while time.monotonic() < deadline:
+            ready, failure = waited_for[-1].state.remote().result(timeout_s=_SILENCE_S)
+            if failure is not None:
+                raise UnavailableError(failure)
+            if ready:
+                waited_for.pop()
+                if not waited_for:
+                    return
+            time.sleep(0.05)
+        raise UnavailableError(f"the service was not ready after {_READY_S:.0f} s")
+
+    def _write_run_file(self) -> None:
+        self._files.write_run_file(
+            RunFile(
+                pid=os.getpid(),
+                ray_address=self._runtime.address,
+                own_runtime=self._address is None,
+                namespace=self._name,
+                app=self._name,
+                token_file=str(self._files.token_file),
+                url=self._listens[0].url,
+            )
+        )
+
+    def _announce(self, seconds: float) -> None:
+        urls = ", search at ".join(listen.url for listen in self._listens)
+        print(f"graphdb serves {self._files.data_dir} at {urls} (ready after {seconds:.1f} s)", flush=True)
+
+    def _watch(self) -> NoReturn:
+        """Look after the service until a signal ends it. Raises UnavailableError where it cannot go on.
+
+        Ray and Serve start killed actors again; here is noticed what they cannot mend.
+        """
+        last_answers = dict.fromkeys(self._listens, time.monotonic())
+        while True:
+            time.sleep(_LOOK_S)
+            if failure := self._runtime.failure():
+                raise UnavailableError(f"{failure}; nothing acknowledged is lost, start the service again")
+            for listen in self._listens:
+                self._look_at(listen, last_answers)
+
+    def _look_at(self, listen: Listen, last_answers: dict[Listen, float]) -> None:
+        if answers(listen, timeout_s=5):
+            last_answers[listen] = time.monotonic()
+        elif time.monotonic() - last_answers[listen] > _SILENCE_S:
+            raise UnavailableError(f"{listen.url} has not answered for {_SILENCE_S:.0f} s")
+
+    def _stop(self) -> None:
+        """In the order of the data's way: the ports, the readers, the log, the runtime."""
+        if self._runtime is None:
+            return
+        from actors import cluster
+
+        if self._ports and self._runtime.failure() is None:
+            cluster.bounded(self._stop_ports, STOP_S)
+        if self._readers is not None and self._runtime.failure() is None:
+            cluster.close_store_reader(self._readers)
+        if self._log is not None and self._runtime.failure() is None:
+            cluster.close_update_log(self._log)
+        if self._address is not None and self._runtime.failure() is None:
+            cluster.bounded(cluster.remove_application, STOP_S)
+        self._runtime.stop()
+
+    def _stop_ports(self) -> None:
+        """All at once: one that hangs leaves the others their time."""
+        for stopping in [port.stop.remote() for port in self._ports]:
+            stopping.result(timeout_s=STOP_S)
+
+
+def _deployment(port: type[Any]) -> Any:
+    from ray import serve as ray_serve
+
+    from actors import cluster
+
+    return ray_serve.deployment(
+        port,
+        num_replicas=1,
+        ray_actor_options={"num_cpus": 0, "label_selector": cluster.on_this_node()},
+        max_ongoing_requests=64,
+        health_check_period_s=0.5,  # a killed replica is noticed by its next check
+        health_check_timeout_s=20,
+        graceful_shutdown_timeout_s=STOP_S,
+        graceful_shutdown_wait_loop_s=0.1,
+        logging_config=_QUIET,
+    )
+
+
+class _Stop(BaseException):
+    """A signal asks the service to end."""
+
+
+def _raise_stop(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise _Stop

@@ -1,0 +1,220 @@
+"""Aliases: made, shown, removed, one at a time or many at once."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from graphdb.config import Settings
+from graphdb.search.catalog.aliases import aliases_missing
+from graphdb.search.catalog.commands import AliasAction, UpdateAliases
+from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.resolution import ResolveOptions
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.mapping.wildcards import wildcard_match
+from serve.search.administration.index_choice import CHOICE, chosen_indexes
+from serve.search.backend import SearchBackend
+from serve.search.frame.answer import Answer
+from serve.search.frame.endpoint import Body, Endpoint, endpoint
+from serve.search.frame.errors import error_json
+from serve.search.frame.exchange import Exchange
+
+__all__ = ["routes"]
+
+_GET = CHOICE + " local master_timeout"
+_CHANGE = "master_timeout timeout"
+_ACTIONS_MAX = 10_000
+_ADD = frozenset(
+    {
+        "filter",
+        "routing",
+        "index_routing",
+        "search_routing",
+        "is_write_index",
+        "is_hidden",
+    }
+)
+_KNOWN = {"add": _ADD, "remove": frozenset({"must_exist"}), "remove_index": frozenset[str]()}
+_NAMES = frozenset({"index", "indices", "alias", "aliases"})
+
+
+def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
+    one = ["/{index}/_alias/{name}", "/{index}/_aliases/{name}"]
+    named, unnamed = ["/_alias/{name}", "/{index}/_alias/{name}"], ["/_alias", "/{index}/_alias"]
+    return [
+        *endpoint("PUT POST", [*one, "/_alias/{name}"], _put, _CHANGE, Body.JSON),
+        *endpoint("DELETE", one, _delete, _CHANGE),
+        *endpoint("GET", unnamed, _get, _GET),
+        *endpoint("GET HEAD", named, _get, _GET),
+        *endpoint("POST", "/_aliases", _update, _CHANGE, Body.JSON),
+    ]
+
+
+async def _put(exchange: Exchange) -> dict[str, Any]:
+    body = await exchange.json() or {}
+    options = {name: value for name, value in body.items() if name not in _NAMES}
+    names = exchange.get("index") or body.get("index")
+    if not names:
+        raise _invalid("indices is missing")
+    entry = {"indices": names, "alias": exchange["name"], **options}
+    return await _perform(exchange, [{"add": entry}])
+
+
+async def _delete(exchange: Exchange) -> dict[str, Any]:
+    entry = {"indices": exchange["index"], "aliases": exchange["name"].split(",")}
+    return await _perform(exchange, [{"remove": entry}])
+
+
+async def _update(exchange: Exchange) -> dict[str, Any]:
+    body = await exchange.json()
+    if body is None:
+        raise SearchError("parse_exception", "request body is required")
+    given = body.get("actions")
+    if not isinstance(given, list):
+        raise illegal_argument("[actions] must be a list of actions")
+    if not given:
+        raise _invalid("Must specify at least one alias action")
+    return await _perform(exchange, given)
+
+
+async def _perform(exchange: Exchange, given: Sequence[Any]) -> dict[str, Any]:
+    """given: actions as clients write them. Patterns are many times many names, so not on the event loop."""
+    asked = await asyncio.to_thread(_all_asked, exchange, given)
+    await exchange.node.perform(UpdateAliases(tuple(action for one in asked for action in one.actions)))
+    if all(one.missing is None for one in asked):
+        return {"acknowledged": True, "errors": False}
+    return {"acknowledged": True, "errors": True, "action_results": [one.result() for one in asked]}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One action as a client writes it: what it changes on each index, with each alias. missing: it removes
+    what is nowhere.
+    """
+
+    kind: str
+    indexes: Sequence[str]
+    aliases: Sequence[str]
+    actions: Sequence[AliasAction]
+    missing: SearchError | None = None
+
+    def result(self) -> dict[str, Any]:
+        """Its part of `action_results`."""
+        action = {"type": self.kind, "indices": self.indexes, "aliases": self.aliases}
+        if self.missing is None:
+            return {"action": action, "status": 200}
+        return {"action": action, "status": 404, "error": error_json(self.missing)}
+
+
+def _all_asked(exchange: Exchange, given: Sequence[Any]) -> list[_Asked]:
+    """Errors: aliases_not_found_exception where nothing that is to be removed is there."""
+    asked, left = [], _ACTIONS_MAX
+    for action in given:
+        asked.append(_asked(exchange, action, left))
+        left -= len(asked[-1].actions)
+    missing = [one.missing for one in asked if one.missing is not None]
+    if missing and len(missing) == len(asked) and not _may_miss(given):
+        raise missing[0]
+    return asked
+
+
+def _may_miss(given: Sequence[Any]) -> bool:
+    return all(entry.get("must_exist") is False for action in given for entry in action.values())
+
+
+def _asked(exchange: Exchange, given: Any, most: int) -> _Asked:
+    """Changes at most so much."""
+    if not isinstance(given, Mapping) or len(given) != 1:
+        raise illegal_argument("an action is an object with one member: [add], [remove] or [remove_index]")
+    kind, entry = next(iter(given.items()))
+    if kind not in ("add", "remove", "remove_index") or not isinstance(entry, Mapping):
+        raise illegal_argument(f"[aliases] unknown field [{kind}]")
+    options = {name: value for name, value in entry.items() if name not in _NAMES}
+    unknown = sorted(options.keys() - _KNOWN[kind])
+    if unknown:
+        raise SearchError("x_content_parse_exception", f"[{kind}] unknown field [{unknown[0]}]")
+    places = _words(entry, "index", "indices")
+    names = [] if kind == "remove_index" else _words(entry, "alias", "aliases")
+    actions = list(islice(_changes(kind, _indexes(exchange, places), names, options), most + 1))
+    if len(actions) > most:
+        raise illegal_argument(f"more than [{_ACTIONS_MAX}] changes of aliases in one request")
+    if kind != "remove" or actions:
+        return _Asked(kind, places, names, actions)
+    missing = aliases_missing(",".join(names))
+    if options.get("must_exist") is True:
+        raise missing
+    return _Asked(kind, places, names, actions, missing)
+
+
+def _changes(
+    kind: str, indexes: Sequence[Index], names: Sequence[str], options: Mapping[str, Any]
+) -> Iterator[AliasAction]:
+    """A pattern removes what fits it."""
+    for index in indexes:
+        if kind == "remove_index":
+            yield AliasAction(kind, index.uuid)
+        elif kind == "add":
+            yield from (AliasAction(kind, index.uuid, name, options) for name in names)
+        else:
+            fitting = (alias for alias in sorted(index.aliases) if _fits_any(alias, names))
+            yield from (AliasAction(kind, index.uuid, alias) for alias in fitting)
+
+
+def _fits_any(alias: str, names: Sequence[str]) -> bool:
+    return any(name == "_all" or wildcard_match(name, alias) for name in names)
+
+
+def _indexes(exchange: Exchange, names: Sequence[str]) -> list[Index]:
+    """By their own names: an alias of an alias cannot be."""
+    options = ResolveOptions.of("open,hidden", allow_no_indices=False, aliases=False)
+    found = exchange.node.catalog.resolve(names, options, exchange.node.now_ms())
+    return [one.index for one in found]
+
+
+def _words(entry: Mapping[str, Any], one: str, many: str) -> list[str]:
+    value = entry.get(many, entry.get(one))
+    words = value.split(",") if isinstance(value, str) else value
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
+        raise _invalid(f"[{one}] or [{many}] must be a name or a list of names")
+    return words
+
+
+async def _get(exchange: Exchange) -> Answer:
+    """With names: only indexes that have any of them, and 404 for a name that nobody has."""
+    indexes = chosen_indexes(exchange, states="all")
+    names = exchange.get("name")
+    if names is None:
+        return Answer({index.name: {"aliases": dict(index.aliases)} for index in indexes})
+    patterns = [name for name in names.split(",") if name]
+    shown = {}
+    for index in indexes:
+        fitting = {alias: options for alias, options in index.aliases.items() if _fits(alias, patterns)}
+        if fitting:
+            shown[index.name] = {"aliases": fitting}
+    missing = sorted({name for name in patterns if _is_missing(name, shown)})
+    if not missing:
+        return Answer(shown)
+    text = f"alias{'es' if len(missing) > 1 else ''} [{','.join(missing)}] missing"
+    return Answer({"error": text, "status": 404, **shown}, 404)
+
+
+def _fits(alias: str, patterns: Sequence[str]) -> bool:
+    """The last one that fits counts: `-name` takes away what a pattern before it let in."""
+    fits = False
+    for number, pattern in enumerate(patterns):
+        if number and pattern.startswith("-") and wildcard_match(pattern[1:], alias):
+            fits = False
+        elif pattern == "_all" or wildcard_match(pattern, alias):
+            fits = True
+    return fits
+
+
+def _is_missing(name: str, shown: Mapping[str, Any]) -> bool:
+    if "*" in name or name == "_all" or name.startswith("-"):
+        return False
+    return not any(name in one["aliases"] for one in shown.values())
+
+
+def _invalid(reason: str) -> SearchError:
+    return SearchError("action_request_validation_exception", f"Validation Failed: 1: {reason};")

@@ -1,0 +1,29 @@
+"""`_analyze`: which terms a text becomes."""
+
+import asyncio
+from typing import Any
+
+from graphdb.config import Settings
+from graphdb.search.analysis import analyze
+from graphdb.search.errors import SearchError
+from serve.search.backend import SearchBackend
+from serve.search.documents.named_index import one_index
+from serve.search.frame.endpoint import Body, Endpoint, endpoint
+from serve.search.frame.exchange import Exchange
+
+__all__ = ["routes"]
+
+
+def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
+    return endpoint("GET POST", ["/_analyze", "/{index}/_analyze"], _analyze, "index", Body.JSON)
+
+
+async def _analyze(exchange: Exchange) -> dict[str, Any]:
+    body = await exchange.json()
+    if body is None:
+        raise SearchError("parse_exception", "request body or source parameter is required")
+    name = exchange.get("index") or exchange.parameters.text("index")
+    if name is None:
+        return await asyncio.to_thread(analyze, body, None)
+    index = one_index(exchange.node.catalog, name)
+    return await asyncio.to_thread(analyze, body, index.analyzers, index.mapping)

@@ -1,0 +1,91 @@
+"""`_cat`: listings for people at a terminal, and for programs with `format=json`."""
+
+import asyncio
+from collections.abc import Sequence
+
+from graphdb.config import Settings
+from graphdb.search.catalog.index import Index
+from serve.search.administration import cat_indices, cat_nodes, cat_templates
+from serve.search.administration.cat_table import Column, TableOptions, make_table, render_help
+from serve.search.administration.cat_view import CatView, Listing
+from serve.search.administration.index_choice import chosen_indexes
+from serve.search.backend import SearchBackend
+from serve.search.frame.answer import Answer
+from serve.search.frame.endpoint import Endpoint, Handler, endpoint
+from serve.search.frame.exchange import Exchange
+from serve.search.frame.identity import Identity
+from serve.search.frame.media_types import accepted
+from serve.search.frame.parameters import Parameters
+
+__all__ = ["routes"]
+
+# What every listing takes.
+_PARAMETERS = "bytes h help local master_timeout s time v"
+_CAT = "=^.^="
+_YAML = "application/yaml"
+
+
+def routes(_node: SearchBackend, settings: Settings) -> list[Endpoint]:
+    identity, data_dir = Identity(settings), settings.server.data_dir
+    listings = [
+        *cat_indices.listings(data_dir),
+        *cat_nodes.listings(data_dir),
+        *cat_templates.listings(),
+    ]
+    found: list[Endpoint] = []
+    for listing in listings:
+        paths = [f"/_cat/{listing.name}"]
+        if listing.by is not None:
+            paths.append(f"{paths[0]}/{{{listing.by}}}")
+        parameters = f"{_PARAMETERS} {listing.parameters}"
+        found += endpoint("GET", paths, _handler(listing, identity), parameters)
+    names = "".join(f"{place.path}\n" for place in sorted(found, key=lambda one: one.path))
+
+    async def overview(_exchange: Exchange) -> str:
+        return f"{_CAT}\n{names}"
+
+    return [*found, *endpoint("GET", "/_cat", overview, _PARAMETERS)]
+
+
+def _handler(listing: Listing, identity: Identity) -> Handler:
+    async def answer(exchange: Exchange) -> Answer:
+        parameters = exchange.parameters
+        if parameters.boolean("help", False):
+            return Answer(render_help(listing.columns))
+        options = TableOptions(
+            parameters.text("h"), parameters.text("s"), parameters.text("bytes"), parameters.text("time")
+        )
+        names = None if listing.by is None else exchange.get(listing.by)
+        view = CatView(exchange.node, identity, _indexes(exchange, listing), names, parameters)
+        columns = _columns(listing, parameters)
+        table = await asyncio.to_thread(lambda: make_table(columns, listing.rows(view), options))
+        form = _form(exchange)
+        if form == "json":
+            return Answer(table.records())
+        if form == "yaml":
+            return Answer(table.yaml(), headers={"content-type": _YAML})
+        return Answer(table.text(parameters.boolean("v", False)))
+
+    return answer
+
+
+def _columns(listing: Listing, parameters: Parameters) -> Sequence[Column]:
+    """Without the time where the request does not want it."""
+    if "ts" in listing.parameters.split() and not parameters.boolean("ts", True):
+        return [column for column in listing.columns if column.name not in ("epoch", "timestamp")]
+    return listing.columns
+
+
+def _indexes(exchange: Exchange, listing: Listing) -> Sequence[Index]:
+    if listing.by != "index":
+        return exchange.node.catalog.indexes()
+    return chosen_indexes(exchange, states="all")
+
+
+def _form(exchange: Exchange) -> str:
+    """text, json or yaml: as the parameter says, then as the Accept header does."""
+    wanted = (exchange.parameters.text("format") or "").lower()
+    if not wanted:
+        header = accepted(exchange.request.headers.get("accept", ""))
+        wanted = "" if header is None else header.name.rpartition("/")[2]
+    return wanted if wanted in ("json", "yaml") else "text"

@@ -1,0 +1,242 @@
+"""`_cat` listings of what indexes are made of: indices, shards, segments, aliases, count, allocation."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.settings import number_setting
+from graphdb.search.errors import illegal_argument
+from graphdb.search.mapping.wildcards import wildcard_match
+from serve.search.administration.cat_table import Column, Row, Size
+from serve.search.administration.cat_view import CatView, Listing
+from serve.search.administration.host_load import disk_use
+from serve.search.administration.segment_list import list_segments
+from serve.search.administration.shard_health import count_shards
+
+__all__ = ["listings"]
+
+_HEALTHS = ("green", "yellow", "red")
+
+
+def listings(data_dir: Path) -> list[Listing]:
+    """data_dir: of the node, whose disk is shown."""
+    return [
+        Listing("indices", _INDICES, _indices, "index", _CHOICE + " health pri include_unloaded_segments"),
+        Listing("shards", _SHARDS, _shards, "index"),
+        Listing("segments", _SEGMENTS, _segments, "index", _CHOICE),
+        Listing("aliases", _ALIASES, _aliases, "name", "expand_wildcards"),
+        Listing("count", _COUNT, _count, "index"),
+        Listing("allocation", _ALLOCATION, lambda view: _allocation(view, data_dir), "node_id"),
+    ]
+
+
+_CHOICE = "expand_wildcards allow_no_indices ignore_unavailable ignore_throttled allow_closed"
+
+_INDICES = (
+    Column("health", ("h",), "current health status"),
+    Column("status", ("s",), "open/close status"),
+    Column("index", ("i", "idx"), "index name"),
+    Column("uuid", ("id", "uuid"), "index uuid"),
+    Column("pri", ("p", "shards.primary", "shardsPrimary"), "number of primary shards", right=True),
+    Column("rep", ("r", "shards.replica", "shardsReplica"), "number of replica shards", right=True),
+    Column("docs.count", ("dc", "docsCount"), "available docs", right=True),
+    Column("docs.deleted", ("dd", "docsDeleted"), "deleted docs", right=True),
+    Column("creation.date", ("cd",), "index creation date (millisecond value)", on=False),
+    Column("creation.date.string", ("cds",), "index creation date (as string)", on=False),
+    Column("store.size", ("ss", "storeSize"), "store size of primaries & replicas", right=True),
+    Column("pri.store.size", (), "store size of primaries", right=True),
+    Column("dataset.size", (), "total size of dataset", right=True),
+    Column("segments.count", ("sc", "segmentsCount"), "number of segments", on=False, right=True),
+    Column("pri.segments.count", (), "number of segments", on=False, right=True),
+)
+
+
+def _indices(view: CatView) -> Iterator[Row]:
+    health = view.parameters.text("health")
+    if health not in (None, *_HEALTHS):
+        raise illegal_argument(f"unknown cluster health status [{health}]")
+    for index in view.indexes:
+        row = _index_row(index, view.nodes)
+        if health in (None, row["health"]):
+            yield row
+
+
+def _index_row(index: Index, nodes: int) -> dict[str, str | int | Size | None]:
+    stats, shards = index.shard.stats(), count_shards(index, nodes)
+    copies = shards.active // shards.primaries
+    created = datetime.fromtimestamp(index.created_ms / 1000, UTC)
+    return {
+        "health": shards.status,
+        "status": "open",
+        "index": index.name,
+        "uuid": index.uuid,
+        "pri": shards.primaries,
+        "rep": number_setting(index.settings, "number_of_replicas"),
+        "docs.count": stats.documents,
+        "docs.deleted": stats.deleted,
+        "creation.date": str(index.created_ms),
+        "creation.date.string": created.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "store.size": Size(stats.size_bytes * copies),
+        "pri.store.size": Size(stats.size_bytes),
+        "dataset.size": Size(stats.size_bytes),
+        "segments.count": stats.segments * copies,
+        "pri.segments.count": stats.segments,
+    }
+
+
+_SHARDS = (
+    Column("index", ("i", "idx"), "index name"),
+    Column("shard", ("s", "sh"), "shard name"),
+    Column("prirep", ("p", "pr", "primaryOrReplica"), "primary or replica"),
+    Column("state", ("st",), "shard state"),
+    Column("docs", ("d", "dc"), "number of docs in shard", right=True),
+    Column("store", ("sto",), "store size of shard (how much disk it uses)", right=True),
+    Column("dataset", (), "total size of dataset", right=True),
+    Column("ip", (), "ip of node where it lives"),
+    Column("id", (), "unique id of node where it lives", on=False),
+    Column("node", ("n",), "name of node where it lives"),
+    Column("unassigned.reason", ("ur",), "reason shard became unassigned", on=False),
+)
+
+
+def _shards(view: CatView) -> Iterator[Row]:
+    nodes = [node for node in view.identity.members(view.status) if node.reachable]
+    for index in view.indexes:
+        stats = index.shard.stats()
+        for number in range(number_setting(index.settings, "number_of_shards")):
+            # all documents are shown in the first shard: there is one on disk
+            held = (stats.documents, Size(stats.size_bytes)) if number == 0 else (0, Size(0))
+            for copy in range(1 + number_setting(index.settings, "number_of_replicas")):
+                row: Row = {"index": index.name, "shard": number, "prirep": "r" if copy else "p"}
+                if copy >= len(nodes):
+                    yield {**row, "state": "UNASSIGNED", "unassigned.reason": "INDEX_CREATED"}
+                    continue
+                place = nodes[copy]
+                yield {
+                    **row,
+                    "state": "STARTED",
+                    "docs": held[0],
+                    "store": held[1],
+                    "dataset": held[1],
+                    "ip": place.host,
+                    "id": place.id,
+                    "node": place.name,
+                }
+
+
+_SEGMENTS = (
+    Column("index", ("i", "idx"), "index name"),
+    Column("shard", ("s", "sh"), "shard name"),
+    Column("prirep", ("p", "pr", "primaryOrReplica"), "primary or replica"),
+    Column("ip", (), "ip of node where it lives"),
+    Column("id", (), "unique id of node where it lives", on=False),
+    Column("segment", ("seg",), "segment name"),
+    Column("generation", ("g", "gen"), "segment generation", right=True),
+    Column("docs.count", ("dc", "docsCount"), "number of docs in segment", right=True),
+    Column("docs.deleted", ("dd", "docsDeleted"), "number of deleted docs in segment", right=True),
+    Column("size", ("si",), "segment size in bytes", right=True),
+    Column("size.memory", ("sm", "sizeMemory"), "segment memory in bytes", right=True),
+    Column("committed", ("ic", "isCommitted"), "is segment committed"),
+    Column("searchable", ("is", "isSearchable"), "is segment searched"),
+    Column("version", ("v", "ver"), "version"),
+    Column("compound", ("ico", "isCompound"), "is segment compound"),
+)
+
+
+def _segments(view: CatView) -> Iterator[Row]:
+    here = view.identity.here(view.status)
+    for index in view.indexes:
+        for segment in list_segments(index):
+            yield {
+                "index": index.name,
+                "shard": 0,
+                "prirep": "p",
+                "ip": here.host,
+                "id": here.id,
+                "segment": segment.name,
+                "generation": segment.generation,
+                "docs.count": segment.documents,
+                "docs.deleted": segment.deleted,
+                "size": Size(segment.size_bytes),
+                "size.memory": 0,
+                "committed": "true" if segment.on_disk else "false",
+                "searchable": "true",
+                "version": segment.version,
+                "compound": "true",
+            }
+
+
+_ALIASES = (
+    Column("alias", ("a",), "alias name"),
+    Column("index", ("i", "idx"), "index alias points to"),
+    Column("filter", ("f", "fi"), "filter"),
+    Column("routing.index", ("ri", "routingIndex"), "index routing"),
+    Column("routing.search", ("rs", "routingSearch"), "search routing"),
+    Column("is_write_index", ("w", "isWriteIndex"), "write index"),
+)
+
+
+def _aliases(view: CatView) -> Iterator[Row]:
+    wanted = [name for name in (view.names or "*").split(",") if name]
+    for index in view.node.catalog.indexes():
+        for alias, options in sorted(index.aliases.items()):
+            if not any(name == "_all" or wildcard_match(name, alias) for name in wanted):
+                continue
+            yield {
+                "alias": alias,
+                "index": index.name,
+                "filter": "*" if options.get("filter") else "-",
+                "routing.index": options.get("index_routing") or "-",
+                "routing.search": options.get("search_routing") or "-",
+                "is_write_index": str(options.get("is_write_index", "-")).lower(),
+            }
+
+
+_COUNT = (
+    Column("epoch", ("t", "time"), "seconds since 1970-01-01 00:00:00"),
+    Column("timestamp", ("ts", "hms", "hhmmss"), "time in HH:MM:SS"),
+    Column("count", ("dc", "docs.count", "docsCount"), "the document count"),
+)
+
+
+def _count(view: CatView) -> Iterator[Row]:
+    now = view.node.now_ms() // 1000
+    documents = sum(index.shard.stats().documents for index in view.indexes)
+    time = datetime.fromtimestamp(now, UTC).strftime("%H:%M:%S")
+    yield {"epoch": now, "timestamp": time, "count": documents}
+
+
+_ALLOCATION = (
+    Column("shards", ("s",), "number of shards on node", right=True),
+    Column("shards.undesired", ("su",), "number of shards that are scheduled to be moved", right=True),
+    Column("disk.indices", ("di", "diskIndices"), "disk used by ES indices", right=True),
+    Column("disk.used", ("du", "diskUsed"), "disk used (total, not just ES)", right=True),
+    Column("disk.avail", ("da", "diskAvail"), "disk available", right=True),
+    Column("disk.total", ("dt", "diskTotal"), "total capacity of all volumes", right=True),
+    Column("disk.percent", ("dp", "diskPercent"), "percent disk used", right=True),
+    Column("host", ("h",), "host of node"),
+    Column("ip", (), "ip of node"),
+    Column("node", ("n",), "name of node"),
+    Column("node.role", ("r", "role", "nodeRole"), "node roles"),
+)
+
+
+def _allocation(view: CatView, data_dir: Path) -> Iterator[Row]:
+    """Of this node: it does not know the disks of others."""
+    here = view.identity.here(view.status)
+    indexes = view.node.catalog.indexes()
+    disk = disk_use(data_dir)
+    yield {
+        "shards": sum(count_shards(index, 1).active for index in indexes),
+        "shards.undesired": 0,
+        "disk.indices": Size(sum(index.shard.stats().size_bytes for index in indexes)),
+        "disk.used": Size(disk.used),
+        "disk.avail": Size(disk.free),
+        "disk.total": Size(disk.total),
+        "disk.percent": round(100 * disk.used / disk.total),
+        "host": here.host,
+        "ip": here.host,
+        "node": here.name,
+        "node.role": "dim",
+    }

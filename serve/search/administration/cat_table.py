@@ -1,0 +1,170 @@
+"""The tables of `_cat`: which columns, in which order, as aligned text, JSON or YAML.
+
+A table knows all its columns; a request chooses (`h`), sorts (`s`), wants headers (`v`) or only the list of
+columns (`help`). What a column holds is a str, an int, a `Size`, a `Time` or None.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from graphdb.search.errors import illegal_argument
+from graphdb.search.mapping.wildcards import wildcard_match
+from serve.search.administration.units import BYTE_UNITS, size_text, time_text
+from serve.search.frame.time_values import TIME_UNITS
+
+__all__ = ["Column", "Row", "Size", "Table", "TableOptions", "Time", "make_table", "render_help"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Size:
+    """Bytes."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Time:
+    """Milliseconds."""
+
+    milliseconds: float
+
+
+Value: TypeAlias = str | int | Size | Time | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One that a table can have. on: shown where the request chooses none; right: numbers are aligned so."""
+
+    name: str
+    aliases: tuple[str, ...]
+    description: str
+    on: bool = True
+    right: bool = False
+
+    def is_called(self, name: str) -> bool:
+        return name == self.name or name in self.aliases
+
+    def fits(self, pattern: str) -> bool:
+        return any(wildcard_match(pattern, name) for name in (self.name, *self.aliases))
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """What a request says of columns and rows. bytes, time: a unit, None for what suits each value."""
+
+    chosen: str | None = None  # h
+    sort: str | None = None
+    bytes: str | None = None
+    time: str | None = None
+
+    def __post_init__(self) -> None:
+        for parameter, value, units in (("bytes", self.bytes, BYTE_UNITS), ("time", self.time, TIME_UNITS)):
+            if value is not None and value not in units:
+                raise illegal_argument(f"Failed to parse [{parameter}] unit [{value}]")
+
+
+Row: TypeAlias = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What is shown: the columns under the names by which they were asked for, and their cells as text."""
+
+    columns: tuple[tuple[str, Column], ...]
+    rows: tuple[tuple[str | None, ...], ...]
+
+    def records(self) -> list[dict[str, str | None]]:
+        """For JSON."""
+        names = [name for name, _ in self.columns]
+        return [dict(zip(names, row, strict=True)) for row in self.rows]
+
+    def yaml(self) -> str:
+        """A JSON string is a YAML string, too."""
+        lines = ["---\n" if self.rows else "--- []\n"]
+        for record in self.records():
+            for number, (name, value) in enumerate(record.items()):
+                text = json.dumps(value, ensure_ascii=False)
+                lines.append(f"{'  ' if number else '- '}{name}: {text}\n")
+        return "".join(lines)
+
+    def text(self, verbose: bool) -> str:
+        """Aligned; verbose: with a line of headers."""
+        lines = [[cell or "" for cell in row] for row in self.rows]
+        if verbose:
+            lines.insert(0, [name for name, _ in self.columns])
+        widths = [max((len(line[place]) for line in lines), default=0) for place in range(len(self.columns))]
+        return "".join(self._line(line, widths) for line in lines)
+
+    def _line(self, cells: list[str], widths: list[int]) -> str:
+        padded = [
+            cell.rjust(width) if column.right else cell.ljust(width)
+            for cell, width, (_, column) in zip(cells, widths, self.columns, strict=True)
+        ]
+        if padded and not self.columns[-1][1].right:
+            padded[-1] = cells[-1]  # nothing is aligned to what stands last
+        return " ".join(padded) + "\n"
+
+
+def make_table(columns: Sequence[Column], rows: Iterable[Row], options: TableOptions) -> Table:
+    """rows hold values by the names of columns; what is missing is None."""
+    shown = _shown(columns, options.chosen)
+    ordered = _sorted(columns, list(rows), options.sort)
+    cells = tuple(tuple(_text(row.get(column.name), options) for _, column in shown) for row in ordered)
+    return Table(tuple(shown), cells)
+
+
+def render_help(columns: Sequence[Column]) -> str:
+    """What columns there are: name, aliases, what it is."""
+    table = [(column.name, ",".join(column.aliases), column.description) for column in columns]
+    widths = [max(len(row[place]) for row in table) for place in range(3)]
+    lines = (" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in table)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _shown(columns: Sequence[Column], chosen: str | None) -> list[tuple[str, Column]]:
+    """Each under the name by which it was asked for; unknown ones are left out, as Elasticsearch does."""
+    if chosen is None:
+        return [(column.name, column) for column in columns if column.on]
+    shown: dict[str, Column] = {}
+    for asked in filter(None, (part.strip() for part in chosen.split(","))):
+        if "*" in asked:
+            shown |= {column.name: column for column in columns if column.fits(asked)}
+        else:
+            found = next((column for column in columns if column.is_called(asked)), None)
+            shown |= {} if found is None else {asked: found}
+    return list(shown.items())
+
+
+def _sorted(columns: Sequence[Column], rows: list[Row], sort: str | None) -> list[Row]:
+    """By the last key first, since sorting is stable."""
+    for key in reversed([part.strip() for part in (sort or "").split(",") if part.strip()]):
+        name, _, direction = key.partition(":")
+        column = next((one for one in columns if one.is_called(name)), None)
+        if column is None:
+            raise illegal_argument(f"Unable to sort by unknown sort key `{name}`")
+        rows = _sorted_by(rows, column.name, direction == "desc")
+    return rows
+
+
+def _sorted_by(rows: list[Row], name: str, descending: bool) -> list[Row]:
+    return sorted(rows, key=lambda row: _order(row.get(name)), reverse=descending)
+
+
+def _order(value: Value) -> tuple[int, Any]:
+    """None before all; the values of a column are of one type."""
+    return (0, 0) if value is None else (1, value)
+
+
+def _text(value: Value, options: TableOptions) -> str | None:
+    if isinstance(value, Size):
+        return (
+            size_text(value.count) if options.bytes is None else str(value.count // BYTE_UNITS[options.bytes])
+        )
+    if isinstance(value, Time):
+        if options.time is None:
+            return time_text(value.milliseconds)
+        return str(int(value.milliseconds * TIME_UNITS["ms"]) // TIME_UNITS[options.time])
+    return None if value is None else str(value)

@@ -1,0 +1,74 @@
+"""What is done to whole indexes and changes no document: refresh, flush, merge, clear caches, block."""
+
+from typing import Any
+
+from graphdb.config import Settings
+from graphdb.search.catalog.commands import PutSettings
+from graphdb.search.errors import illegal_argument
+from serve.search.administration.index_choice import CHOICE, chosen_indexes
+from serve.search.administration.shard_health import nodes_reached, shards_json
+from serve.search.backend import SearchBackend
+from serve.search.frame.endpoint import Endpoint, endpoint
+from serve.search.frame.exchange import Exchange
+
+__all__ = ["routes"]
+
+_CACHE = " fielddata fields index query request"
+_MERGE = " flush max_num_segments only_expunge_deletes wait_for_completion"
+_BLOCKS = ("metadata", "read", "read_only", "write")
+
+
+def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
+    def paths(name: str) -> list[str]:
+        return [f"/{name}", f"/{{index}}/{name}"]
+
+    return [
+        *endpoint("GET POST", paths("_refresh"), _refresh, CHOICE),
+        *endpoint("GET POST", paths("_flush"), _flush, CHOICE + " force wait_if_ongoing"),
+        *endpoint("POST", paths("_forcemerge"), _force_merge, CHOICE + _MERGE),
+        *endpoint("POST", paths("_cache/clear"), _clear_cache, CHOICE + _CACHE),
+        *endpoint("PUT", "/{index}/_block/{block}", _block, CHOICE + " timeout master_timeout"),
+    ]
+
+
+async def _refresh(exchange: Exchange) -> dict[str, Any]:
+    indexes = chosen_indexes(exchange)
+    await exchange.node.refresh(indexes)
+    return {"_shards": shards_json(indexes, nodes_reached(exchange.node.status()))}
+
+
+async def _flush(exchange: Exchange) -> dict[str, Any]:
+    """What was acknowledged is in the log already; this writes the index's own files."""
+    wait, force = (exchange.parameters.boolean(name, name[0] == "w") for name in ("wait_if_ongoing", "force"))
+    if force and not wait:
+        raise illegal_argument("wait_if_ongoing must be true for a force flush")
+    indexes = chosen_indexes(exchange)
+    await exchange.node.flush(indexes)
+    return {"_shards": shards_json(indexes, nodes_reached(exchange.node.status()))}
+
+
+async def _force_merge(exchange: Exchange) -> dict[str, Any]:
+    """Without a number: down to one segment, which is what a merge that is worth while comes to."""
+    most = exchange.parameters.integer("max_num_segments", -1)
+    if most != -1 and exchange.parameters.boolean("only_expunge_deletes", False):
+        raise illegal_argument("cannot set only_expunge_deletes and max_num_segments at the same time")
+    indexes = chosen_indexes(exchange)
+    await exchange.node.force_merge(indexes, max(most, 1))
+    return {"_shards": shards_json(indexes, nodes_reached(exchange.node.status()))}
+
+
+async def _clear_cache(exchange: Exchange) -> dict[str, Any]:
+    """What is kept of an index goes when what may be seen of it changes: nothing can be stale."""
+    indexes = chosen_indexes(exchange)
+    return {"_shards": shards_json(indexes, nodes_reached(exchange.node.status()))}
+
+
+async def _block(exchange: Exchange) -> dict[str, Any]:
+    block = exchange["block"]
+    if block not in _BLOCKS:
+        raise illegal_argument(f"No block found with name {block}")
+    indexes = chosen_indexes(exchange)
+    uuids = tuple(index.uuid for index in indexes)
+    await exchange.node.perform(PutSettings(uuids, {f"index.blocks.{block}": True}))
+    blocked = [{"name": index.name, "blocked": True} for index in indexes]
+    return {"acknowledged": True, "shards_acknowledged": True, "indices": blocked}

@@ -1,0 +1,163 @@
+"""What indexes hold: `_stats`, `_segments`."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from graphdb.config import Settings
+from graphdb.search.catalog.index import Index
+from graphdb.search.errors import illegal_argument
+from serve.search.administration.index_choice import CHOICE, chosen_indexes
+from serve.search.administration.segment_list import list_segments
+from serve.search.administration.shard_health import count_shards, nodes_reached, shards_json
+from serve.search.backend import SearchBackend
+from serve.search.frame.endpoint import Endpoint, endpoint
+from serve.search.frame.exchange import Exchange
+from serve.search.frame.identity import Identity
+
+__all__ = ["routes", "stats_json"]
+
+_STATS = """completion_fields expand_wildcards fielddata_fields fields forbid_closed_indices groups
+    include_segment_file_sizes include_unloaded_segments level"""
+_LEVELS = ("cluster", "indices", "shards")
+_METRICS = frozenset(
+    {
+        "_all",
+        "bulk",
+        "completion",
+        "dense_vector",
+        "docs",
+        "fielddata",
+        "flush",
+        "get",
+        "indexing",
+        "mappings",
+        "merge",
+        "query_cache",
+        "recovery",
+        "refresh",
+        "request_cache",
+        "search",
+        "segments",
+        "shard_stats",
+        "sparse_vector",
+        "store",
+        "suggest",
+        "translog",
+        "warmer",
+    }
+)
+
+
+def routes(_node: SearchBackend, settings: Settings) -> list[Endpoint]:
+    identity = Identity(settings)
+
+    async def segments(exchange: Exchange) -> dict[str, Any]:
+        return await asyncio.to_thread(_segments, exchange, identity)
+
+    paths = ["/_stats", "/_stats/{metric}", "/{index}/_stats", "/{index}/_stats/{metric}"]
+    return [
+        *endpoint("GET", paths, _stats, _STATS),
+        *endpoint("GET", ["/_segments", "/{index}/_segments"], segments, CHOICE + " verbose"),
+    ]
+
+
+def stats_json(indexes: Sequence[Index], copies: int = 1) -> dict[str, Any]:
+    """What is known of many indexes together. Searches, flushes and the like are not counted."""
+    stats = [index.shard.stats() for index in indexes]
+    size = sum(one.size_bytes for one in stats) * copies
+    return {
+        "docs": {
+            "count": sum(one.documents for one in stats) * copies,
+            "deleted": sum(one.deleted for one in stats) * copies,
+            "total_size_in_bytes": size,
+        },
+        "shard_stats": {"total_count": len(stats) * copies},
+        "store": {"size_in_bytes": size, "total_data_set_size_in_bytes": size, "reserved_in_bytes": 0},
+        "segments": {"count": sum(one.segments for one in stats) * copies},
+    }
+
+
+async def _stats(exchange: Exchange) -> dict[str, Any]:
+    return await asyncio.to_thread(_shown_stats, exchange)
+
+
+def _shown_stats(exchange: Exchange) -> dict[str, Any]:
+    metrics = (exchange.get("metric") or "_all").split(",")
+    unknown = [name for name in metrics if name not in _METRICS]
+    if unknown:
+        raise illegal_argument(f"request [{exchange.path}] contains unrecognized metric: [{unknown[0]}]")
+    level = exchange.parameters.text("level") or "indices"
+    if level not in _LEVELS:
+        raise illegal_argument(
+            f"level parameter must be one of [cluster] or [indices] or [shards] but was [{level}]"
+        )
+    indexes, nodes = chosen_indexes(exchange), nodes_reached(exchange.node.status())
+    shown: dict[str, Any] = {"_shards": shards_json(indexes, nodes), "_all": _both(indexes, nodes, metrics)}
+    if level != "cluster":
+        shown["indices"] = {
+            index.name: {
+                "uuid": index.uuid,
+                "health": count_shards(index, nodes).status,
+                "status": "open",
+                **_both([index], nodes, metrics),
+                **_following(exchange, index),
+            }
+            for index in indexes
+        }
+    return shown
+
+
+def _following(exchange: Exchange, index: Index) -> dict[str, Any]:
+    following = exchange.node.following(index)
+    return {} if following is None else {"graph": following}
+
+
+def _both(indexes: Sequence[Index], nodes: int, metrics: Sequence[str]) -> dict[str, Any]:
+    """Of the primaries, and of all copies."""
+    total: dict[str, Any] = {}
+    for index in indexes:
+        shards = count_shards(index, nodes)
+        total = _sum(total, stats_json([index], shards.active // shards.primaries))
+    both = {"primaries": stats_json(indexes), "total": total or stats_json([])}
+    return {
+        name: {metric: value for metric, value in stats.items() if "_all" in metrics or metric in metrics}
+        for name, stats in both.items()
+    }
+
+
+def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    if not one:
+        return other
+    return {
+        section: {name: one[section][name] + value for name, value in values.items()}
+        for section, values in other.items()
+    }
+
+
+def _segments(exchange: Exchange, identity: Identity) -> dict[str, Any]:
+    status = exchange.node.status()
+    indexes, here = chosen_indexes(exchange), identity.here(status)
+    shown = {}
+    for index in indexes:
+        segments = {
+            one.name: {
+                "generation": one.generation,
+                "num_docs": one.documents,
+                "deleted_docs": one.deleted,
+                "size_in_bytes": one.size_bytes,
+                "committed": one.on_disk,
+                "search": True,
+                "version": one.version,
+                "compound": True,
+            }
+            for one in list_segments(index)
+        }
+        copy = {
+            "routing": {"state": "STARTED", "primary": True, "node": here.id},
+            "num_committed_segments": sum(one["committed"] is True for one in segments.values()),
+            "num_search_segments": len(segments),
+            "segments": segments,
+        }
+        shown[index.name] = {"shards": {"0": [copy]}}
+    return {"_shards": shards_json(indexes, nodes_reached(status)), "indices": shown}

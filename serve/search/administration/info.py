@@ -1,0 +1,86 @@
+"""What a client asks first: `GET /`, and what stands in for features of Elasticsearch that are not here."""
+
+from typing import Any
+
+from graphdb.config import Settings
+from graphdb.search.errors import SearchError, index_not_found
+from serve.search.backend import SearchBackend
+from serve.search.frame.endpoint import Endpoint, endpoint
+from serve.search.frame.exchange import Exchange
+from serve.search.frame.identity import VERSION, Identity
+
+__all__ = ["routes"]
+
+_LICENCE_ID = "graphdb"
+_DATA_STREAM = "expand_wildcards include_defaults master_timeout verbose"
+
+
+def routes(_node: SearchBackend, settings: Settings) -> list[Endpoint]:
+    identity = Identity(settings)
+
+    async def info(_exchange: Exchange) -> dict[str, Any]:
+        return {
+            "name": identity.name,
+            "cluster_name": identity.cluster_name,
+            "cluster_uuid": identity.cluster_uuid,
+            "version": VERSION,
+            "tagline": "You Know, for Search",
+        }
+
+    return [
+        *endpoint("GET HEAD", "/", info),
+        *endpoint("GET", "/_license", _license, "local accept_enterprise"),
+        *endpoint("GET", "/_xpack", _xpack, "accept_enterprise categories"),
+        *endpoint("GET", "/_ingest/pipeline", _nothing, "master_timeout summary"),
+        *endpoint("GET", "/_ingest/pipeline/{id}", _no_pipeline, "master_timeout summary"),
+        *endpoint("GET", "/_remote/info", _nothing),
+        *endpoint("GET", ["/_data_stream", "/_data_stream/{name}"], _no_data_streams, _DATA_STREAM),
+    ]
+
+
+async def _nothing(_exchange: Exchange) -> dict[str, Any]:
+    return {}
+
+
+async def _no_pipeline(exchange: Exchange) -> dict[str, Any]:
+    """A pattern fits none; a name is not there."""
+    if "*" in exchange["id"]:
+        return {}
+    raise SearchError("resource_not_found_exception", f"pipeline [{exchange['id']}] is missing", 404)
+
+
+async def _no_data_streams(exchange: Exchange) -> dict[str, Any]:
+    """Clients ask whether an index is one. A pattern fits none; a name is not there."""
+    names = [name for name in (exchange.get("name") or "*").split(",") if "*" not in name and name != "_all"]
+    if names:
+        raise index_not_found(names[0])
+    return {"data_streams": []}
+
+
+async def _license(_exchange: Exchange) -> dict[str, Any]:
+    """Nothing here is licensed; clients that look whether a feature is want this answer."""
+    licence = {
+        "status": "active",
+        "uid": _LICENCE_ID,
+        "type": "basic",
+        "issue_date": "1970-01-01T00:00:00.000Z",
+        "issue_date_in_millis": 0,
+        "max_nodes": 1000,
+        "max_resource_units": None,
+        "issued_to": "graphdb",
+        "issuer": "graphdb",
+        "start_date_in_millis": -1,
+    }
+    return {"license": licence}
+
+
+async def _xpack(_exchange: Exchange) -> dict[str, Any]:
+    """None of the features that Elasticsearch calls so."""
+    return {
+        "build": {"hash": VERSION["build_hash"], "date": VERSION["build_date"]},
+        "license": {"uid": _LICENCE_ID, "type": "basic", "mode": "basic", "status": "active"},
+        "features": {
+            name: {"available": False, "enabled": False} for name in ("ilm", "ml", "security", "transform")
+        },
+        "tagline": "You know, for X",
+    }

@@ -1,0 +1,104 @@
+"""Templates: what indexes get when they are made, by their names."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphdb.config import Settings
+from graphdb.search.catalog.commands import (
+    DeleteComponentTemplates,
+    DeleteIndexTemplates,
+    PutComponentTemplate,
+    PutIndexTemplate,
+)
+from graphdb.search.errors import SearchError
+from graphdb.search.mapping.wildcards import wildcard_match
+from serve.search.backend import SearchBackend
+from serve.search.frame.answer import Answer
+from serve.search.frame.endpoint import Body, Endpoint, endpoint
+from serve.search.frame.exchange import Exchange
+
+__all__ = ["routes"]
+
+_GET = "flat_settings include_defaults local master_timeout settings_filter"
+_PUT = "cause create master_timeout timeout"
+_DELETE = "master_timeout timeout"
+
+
+def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
+    index, component, legacy = "/_index_template", "/_component_template", "/_template"
+    return [
+        *endpoint("GET", index, _index_templates, _GET),
+        *endpoint("GET HEAD", f"{index}/{{name}}", _index_templates, _GET),
+        *endpoint("PUT POST", f"{index}/{{name}}", _put_index_template, _PUT, Body.JSON),
+        *endpoint("DELETE", f"{index}/{{name}}", _delete_index_templates, _DELETE),
+        *endpoint("GET", component, _components, _GET),
+        *endpoint("GET HEAD", f"{component}/{{name}}", _components, _GET),
+        *endpoint("PUT POST", f"{component}/{{name}}", _put_component, _PUT, Body.JSON),
+        *endpoint("DELETE", f"{component}/{{name}}", _delete_components, _DELETE),
+        *endpoint("GET", legacy, _legacy_templates, _GET),
+        *endpoint("GET HEAD", f"{legacy}/{{name}}", _legacy_templates, _GET),
+    ]
+
+
+async def _index_templates(exchange: Exchange) -> dict[str, Any]:
+    found = _found(exchange, exchange.node.catalog.templates, "index template matching")
+    return {"index_templates": [{"name": name, "index_template": one} for name, one in found]}
+
+
+async def _components(exchange: Exchange) -> dict[str, Any]:
+    found = _found(exchange, exchange.node.catalog.components, "component template matching")
+    return {"component_templates": [{"name": name, "component_template": one} for name, one in found]}
+
+
+async def _legacy_templates(exchange: Exchange) -> Answer:
+    """Elasticsearch's old kind of template is not offered: there are none."""
+    return Answer({}, 404 if exchange.get("name") is not None else 200)
+
+
+async def _put_index_template(exchange: Exchange) -> dict[str, Any]:
+    body, create = await _template(exchange)
+    await exchange.node.perform(PutIndexTemplate(exchange["name"], body, create))
+    return {"acknowledged": True}
+
+
+async def _put_component(exchange: Exchange) -> dict[str, Any]:
+    body, create = await _template(exchange)
+    await exchange.node.perform(PutComponentTemplate(exchange["name"], body, create))
+    return {"acknowledged": True}
+
+
+async def _delete_index_templates(exchange: Exchange) -> dict[str, Any]:
+    names = _names(exchange, exchange.node.catalog.templates)
+    await exchange.node.perform(DeleteIndexTemplates(names))
+    return {"acknowledged": True}
+
+
+async def _delete_components(exchange: Exchange) -> dict[str, Any]:
+    names = _names(exchange, exchange.node.catalog.components)
+    await exchange.node.perform(DeleteComponentTemplates(names))
+    return {"acknowledged": True}
+
+
+async def _template(exchange: Exchange) -> tuple[dict[str, Any], bool]:
+    body = await exchange.json()
+    if body is None:
+        raise SearchError("parse_exception", "request body is required")
+    return body, exchange.parameters.boolean("create", False)
+
+
+def _found(exchange: Exchange, templates: Mapping[str, Any], what: str) -> list[tuple[str, Any]]:
+    """By name or pattern. Errors: resource_not_found_exception for a name that is not there."""
+    name = exchange.get("name")
+    if name is not None and "*" not in name and name not in templates:
+        raise SearchError("resource_not_found_exception", f"{what} [{name}] not found", 404)
+    return [(one, templates[one]) for one in sorted(templates) if wildcard_match(name or "*", one)]
+
+
+def _names(exchange: Exchange, templates: Mapping[str, Any]) -> tuple[str, ...]:
+    """Patterns become the names that fit."""
+    names: dict[str, None] = {}
+    for part in exchange["name"].split(","):
+        names |= dict.fromkeys(
+            [part] if "*" not in part else [name for name in sorted(templates) if wildcard_match(part, name)]
+        )
+    return tuple(names)

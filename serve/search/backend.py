@@ -1,0 +1,71 @@
+"""What the edges of the search port need from the node behind them.
+
+`serve/search/` knows only these protocols and the pure core; `serve/deployments/` wires them to the actors,
+and tests to memory.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from graphdb.node import NodeStatus
+from graphdb.search.catalog.catalog import Catalog
+from graphdb.search.catalog.commands import Command, DocumentWrite, WriteResult
+from graphdb.search.catalog.index import Index
+from graphdb.search.contexts import SearchContexts
+
+__all__ = ["GraphAccess", "SearchBackend"]
+
+
+class GraphAccess(Protocol):
+    """The graph of the same node, asked as its port is asked: the same gate, the same limits."""
+
+    async def select(self, query: str, min_index: int | None = None) -> dict[str, Any]:
+        """SPARQL 1.1 results JSON of a SELECT or ASK. Raises GraphDBError as the graph port does."""
+
+    async def construct(self, query: str, media_type: str) -> str:
+        """The triples of a CONSTRUCT or DESCRIBE in a syntax."""
+
+    def rows(self, query: str) -> AsyncIterator[bytes]:
+        """The rows of a SELECT as they come: SPARQL 1.1 results TSV, in pieces of any length."""
+
+
+class SearchBackend(Protocol):
+    """One node's search indexes. The catalogue and its indexes may be read on any thread."""
+
+    contexts: SearchContexts
+    graph: GraphAccess
+
+    @property
+    def catalog(self) -> Catalog:
+        """Raises UnavailableError while it is being opened, SearchError (503) where it cannot be."""
+
+    async def perform(self, command: Command) -> Any:
+        """Check a command, log it, apply it here: its outcome's value.
+
+        Raises SearchError, UnavailableError (OutcomeUnknown: it may take effect still).
+        """
+
+    async def write(self, writes: Sequence[DocumentWrite], refresh: str = "false") -> list[WriteResult]:
+        """`WriteDocuments` for any number of documents, in several log entries where they are many: each is
+        stored wholly or not at all. refresh: false, true, wait_for. An index that is not there is made.
+
+        Raises UnavailableError.
+        """
+
+    async def refresh(self, indexes: Sequence[Index]) -> None:
+        """On every node, what was written is found from now on."""
+
+    async def flush(self, indexes: Sequence[Index]) -> None:
+        """Here: all that was applied is on disk."""
+
+    async def force_merge(self, indexes: Sequence[Index], max_segments: int) -> None:
+        """Here: merge until there are not more segments."""
+
+    def following(self, index: Index) -> Mapping[str, Any] | None:
+        """How an index follows the graph, as its statistics show it; None for one that does not."""
+
+    def status(self) -> NodeStatus:
+        """How the node is; never blocks, never raises."""
+
+    def now_ms(self) -> int:
+        """The clock, Unix epoch."""

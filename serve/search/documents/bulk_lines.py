@@ -1,0 +1,152 @@
+"""The lines of a bulk request: pieces of bytes become lines, and lines become operations."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from graphdb.errors import BodyTooLarge
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.segments.operations import Action
+from serve.search.documents.write_options import simple_text
+from serve.search.frame.json_text import token_name
+
+__all__ = ["BulkLines", "Line", "Lines"]
+
+_ACTIONS = {action.value: action for action in Action}
+_NAMES = frozenset(
+    {
+        "_id",
+        "_index",
+        "_source",
+        "dynamic_templates",
+        "if_primary_term",
+        "if_seq_no",
+        "list_executed_pipelines",
+        "op_type",
+        "pipeline",
+        "require_alias",
+        "require_data_stream",
+        "retry_on_conflict",
+        "routing",
+        "version",
+        "version_type",
+    }
+)
+_ACTION_BYTES_MAX = 1 << 20
+_COMPOUND = frozenset({"_source", "dynamic_templates"})
+
+
+class Lines:
+    """Cuts what it is fed at line ends."""
+
+    def __init__(self, line_bytes_max: int) -> None:
+        self._rest = bytearray()
+        self._line_bytes_max = line_bytes_max
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        """The lines that are whole now, without their ends. Raises BodyTooLarge for a line over the limit."""
+        first, newline, rest = piece.partition(b"\n")
+        self._rest += first
+        if len(self._rest) > self._line_bytes_max:
+            raise BodyTooLarge(self._line_bytes_max)
+        if not newline:
+            return
+        yield bytes(self._rest)
+        *whole, last = rest.split(b"\n")
+        yield from whole
+        self._rest = bytearray(last)
+
+    def check_complete(self) -> None:
+        """Raise where the last line does not end."""
+        if self._rest.strip():
+            raise illegal_argument("The bulk request must be terminated by a newline [\\n]")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One action with its document. metadata is what its line says, beside the index and the id."""
+
+    action: Action
+    index: str | None
+    doc_id: str | None
+    metadata: Mapping[str, Any]
+    document: bytes = b""
+
+
+class BulkLines:
+    """Two lines make an operation, but for a deletion one. Errors are of the whole request."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._waiting: Line | None = None
+
+    def feed(self, line: bytes) -> Line | None:
+        """An operation, where this line completes one."""
+        self._number += 1
+        if self._waiting is not None:
+            begun, self._waiting = self._waiting, None
+            return Line(begun.action, begun.index, begun.doc_id, begun.metadata, line.strip())
+        if not line.strip():
+            return None
+        begun = self._begun(line)
+        if begun.action is Action.DELETE:
+            return begun
+        self._waiting = begun
+        return None
+
+    def check_complete(self) -> None:
+        """Raise where the last operation has no document."""
+        if self._waiting is not None:
+            raise illegal_argument(
+                f"Malformed action/metadata line [{self._number}], "
+                f"expected a document line after [{self._waiting.action.value}] but found the end"
+            )
+
+    def _begun(self, line: bytes) -> Line:
+        if len(line) > _ACTION_BYTES_MAX:
+            raise illegal_argument(
+                f"Action/metadata line [{self._number}] is longer than {_ACTION_BYTES_MAX} bytes"
+            )
+        try:
+            found = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            reason = f"[{error.lineno}:{error.colno}] {error.msg.partition(':')[0]}"
+            cause = SearchError("x_content_parse_exception", reason)
+            raise illegal_argument(f"Malformed action/metadata line [{self._number}]", cause) from None
+        if not isinstance(found, dict):
+            raise self._malformed("START_OBJECT", token_name(found))
+        if not found:
+            raise self._malformed("FIELD_NAME", "END_OBJECT")
+        name, metadata = next(iter(found.items()))
+        if name not in _ACTIONS:
+            raise self._malformed("field [create], [delete], [index] or [update]", name)
+        if not isinstance(metadata, dict):
+            raise self._malformed("START_OBJECT", token_name(metadata))
+        if len(found) > 1:
+            raise self._malformed("END_OBJECT", "FIELD_NAME")
+        return self._line(_ACTIONS[name], metadata)
+
+    def _line(self, action: Action, metadata: dict[str, Any]) -> Line:
+        for name, value in metadata.items():
+            if name not in _NAMES:
+                raise illegal_argument(
+                    f"Action/metadata line [{self._number}] contains an unknown parameter [{name[:100]}]"
+                )
+            if isinstance(value, dict | list) and name not in _COMPOUND:
+                raise self._malformed(f"a simple value for field [{name}]", token_name(value))
+        if action is Action.INDEX and metadata.get("op_type") == "create":
+            action = Action.CREATE
+        index, doc_id = metadata.get("_index"), metadata.get("_id")
+        return Line(
+            action,
+            None if index is None else simple_text(index),
+            None if doc_id is None else simple_text(doc_id),
+            metadata,
+        )
+
+    def _malformed(self, expected: str, found: str) -> SearchError:
+        return illegal_argument(
+            f"Malformed action/metadata line [{self._number}], expected {expected} but found [{found[:100]}]"
+        )

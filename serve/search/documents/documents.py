@@ -1,0 +1,103 @@
+"""Single documents written: `_doc`, `_create`, `_update`, and deleted."""
+
+from typing import Any
+
+from graphdb.config import Settings
+from graphdb.search.catalog.commands import DocumentWrite, WriteResult
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.results.source_filter import SourceFilter, parse_source_filter
+from graphdb.search.segments.operations import Action, Operation
+from serve.search.backend import SearchBackend
+from serve.search.documents.given_documents import check_document
+from serve.search.documents.identifiers import generated_id
+from serve.search.documents.sources import SOURCE_PARAMETERS, asked_source
+from serve.search.documents.write_answers import location, written
+from serve.search.documents.write_options import WRITE_PARAMETERS, Conditions, no_pipeline, refresh_of
+from serve.search.frame.answer import Answer
+from serve.search.frame.endpoint import Body, Endpoint, endpoint
+from serve.search.frame.exchange import Exchange
+
+__all__ = ["routes"]
+
+_CONDITIONS = "if_seq_no if_primary_term version version_type"
+_INDEX = f"{WRITE_PARAMETERS} {_CONDITIONS} op_type pipeline require_alias require_data_stream"
+_INDEX += " include_source_on_error"
+_UPDATE = f"{WRITE_PARAMETERS} {SOURCE_PARAMETERS} if_seq_no if_primary_term lang retry_on_conflict"
+_UPDATE += " require_alias include_source_on_error"
+_DELETE = f"{WRITE_PARAMETERS} {_CONDITIONS}"
+
+
+def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
+    return [
+        *endpoint("PUT POST", "/{index}/_doc/{id}", _index, _INDEX, Body.JSON),
+        *endpoint("POST", "/{index}/_doc", _index_new, _INDEX, Body.JSON),
+        *endpoint("PUT POST", "/{index}/_create/{id}", _create, _INDEX, Body.JSON),
+        *endpoint("POST", "/{index}/_update/{id}", _update, _UPDATE, Body.JSON),
+        *endpoint("DELETE", "/{index}/_doc/{id}", _delete, _DELETE),
+    ]
+
+
+async def _index(exchange: Exchange) -> Answer:
+    return await _stored(exchange, exchange["id"], _action(exchange, "index"))
+
+
+async def _index_new(exchange: Exchange) -> Answer:
+    return await _stored(exchange, generated_id(), _action(exchange, "create"))
+
+
+async def _create(exchange: Exchange) -> Answer:
+    if (exchange.parameters.text("op_type") or "create").lower() != "create":
+        raise illegal_argument(f"opType must be 'create', found: [{exchange.parameters.text('op_type')}]")
+    return await _stored(exchange, exchange["id"], Action.CREATE)
+
+
+def _action(exchange: Exchange, default: str) -> Action:
+    given = exchange.parameters.text("op_type") or default
+    if given.lower() not in ("index", "create"):
+        raise illegal_argument(f"opType must be 'create' or 'index', found: [{given}]")
+    return Action(given.lower())
+
+
+async def _stored(exchange: Exchange, doc_id: str, action: Action) -> Answer:
+    pipeline = no_pipeline(exchange.parameters.text("pipeline"))
+    if pipeline is not None:
+        raise pipeline
+    conditions = Conditions.of(exchange.parameters)
+    body = (await exchange.body()).strip()
+    await check_document(body)
+    return await _done(exchange, conditions.operation(action, doc_id, body))
+
+
+async def _update(exchange: Exchange) -> Answer:
+    # Nothing comes between its reading and its writing, so there is nothing to retry.
+    exchange.parameters.integer("retry_on_conflict", None)
+    request = await exchange.json()
+    if request is None:
+        raise SearchError("parse_exception", "request body is required")
+    source = asked_source(exchange.parameters, None)
+    if source is None and request.get("_source") is not None:
+        source = parse_source_filter(request["_source"])
+    operation = Conditions.of(exchange.parameters).operation(
+        Action.UPDATE, exchange["id"], (await exchange.body()).strip()
+    )
+    return await _done(exchange, operation, source)
+
+
+async def _delete(exchange: Exchange) -> Answer:
+    operation = Conditions.of(exchange.parameters).operation(Action.DELETE, exchange["id"])
+    return await _done(exchange, operation)
+
+
+async def _done(exchange: Exchange, operation: Operation, source: SourceFilter | None = None) -> Answer:
+    """One write, as all others. Raises its error."""
+    refresh = refresh_of(exchange.parameters)
+    aliased = exchange.parameters.boolean("require_alias", False)
+    write = DocumentWrite(exchange["index"], operation, aliased)
+    result: WriteResult = (await exchange.node.write([write], refresh))[0]
+    if result.result.error is not None:
+        raise result.result.error
+    headers = {}
+    if result.result.status == 201:
+        headers["Location"] = location(result, operation.routing)
+    value: dict[str, Any] = written(exchange.node.catalog, result, refresh, source)
+    return Answer(value, result.result.status, headers)

@@ -1,0 +1,122 @@
+"""`_mget`: many documents in one request."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from graphdb.config import Settings
+from graphdb.search.catalog.catalog import Catalog
+from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.results.source_filter import parse_source_filter
+from serve.search.backend import SearchBackend
+from serve.search.documents.named_index import one_index
+from serve.search.documents.wanted import READ_PARAMETERS, Wanted, document_json, refresh_first
+from serve.search.documents.write_options import Conditions
+from serve.search.frame.endpoint import Body, Endpoint, endpoint
+from serve.search.frame.errors import envelope
+from serve.search.frame.exchange import Exchange
+from serve.search.frame.json_text import token_name
+
+__all__ = ["routes"]
+
+
+def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
+    return endpoint("GET POST", ["/_mget", "/{index}/_mget"], _get_many, READ_PARAMETERS, Body.JSON)
+
+
+async def _get_many(exchange: Exchange) -> Any:
+    body = await exchange.json()
+    if body is None:
+        raise SearchError("parse_exception", "request body is required")
+    default = Wanted.of(exchange.parameters)
+    asked = _asked(body, exchange.get("index"), default)
+    catalog = exchange.node.catalog
+    if exchange.parameters.boolean("refresh", False):
+        names = dict.fromkeys(one.index for one in asked)
+        await refresh_first(exchange, [index for name in names if (index := catalog.find(name)) is not None])
+
+    def documents() -> list[dict[str, Any]]:
+        return [_item(exchange.node.catalog, one) for one in asked]
+
+    return {"docs": await asyncio.to_thread(documents)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One document of many."""
+
+    index: str
+    doc_id: str
+    wanted: Wanted
+
+
+def _asked(body: Mapping[str, Any], index: str | None, default: Wanted) -> list[_Asked]:
+    """Raises for what is no request at all."""
+    asked: list[_Asked] = []
+    problems = []
+    for key, value in body.items():
+        if key not in ("docs", "ids"):
+            raise parsing(
+                f"unknown key [{key[:100]}] for a {token_name(value)}, expected [docs] or [ids]",
+                line=1,
+                col=1,
+            )
+        if not isinstance(value, list):
+            raise parsing(f"unexpected value for [{key}], expected START_ARRAY", line=1, col=1)
+        for item in value:
+            given = _given(item, key, default)
+            if given.get("_index", index) is None:
+                problems.append(f"index is missing for doc {len(asked)}")
+            if given.get("_id") is None:
+                problems.append(f"id is missing for doc {len(asked)}")
+            asked.append(_Asked(str(given.get("_index", index)), str(given.get("_id")), given["wanted"]))
+    if not asked:
+        problems = ["no documents to get"]
+    if problems:
+        text = "".join(f"{number}: {problem};" for number, problem in enumerate(problems, 1))
+        raise SearchError("action_request_validation_exception", f"Validation Failed: {text}")
+    return asked
+
+
+def _given(item: Any, key: str, default: Wanted) -> dict[str, Any]:
+    """An entry of docs or ids as an object with `wanted`."""
+    if key == "ids":
+        if not isinstance(item, str | int | float):
+            raise illegal_argument("ids array element should only contain ids")
+        return {"_id": str(item), "wanted": default}
+    if not isinstance(item, dict):
+        raise illegal_argument("docs array element should include an object")
+    for name in item:
+        if name not in _MEMBERS:
+            raise SearchError(
+                "parse_exception", f"failed to parse multi get request. unknown field [{name[:100]}]"
+            )
+    return {**item, "wanted": _wanted_of(item, default)}
+
+
+_MEMBERS = ("_index", "_id", "routing", "stored_fields", "version", "version_type", "_source")
+
+
+def _wanted_of(item: Mapping[str, Any], default: Wanted) -> Wanted:
+    wanted = default
+    if item.get("_source") is not None:
+        wanted = replace(wanted, source=parse_source_filter(item["_source"]))
+    if item.get("stored_fields") is not None:
+        fields = item["stored_fields"]
+        fields = fields if isinstance(fields, list) else [fields]
+        wanted = replace(wanted, fields=tuple(str(name) for name in fields))
+    conditions = Conditions.of_line(item)
+    return replace(
+        wanted,
+        version=conditions.version,
+        version_type=conditions.version_type,
+        routing=conditions.routing or wanted.routing,
+    )
+
+
+def _item(catalog: Catalog, asked: _Asked) -> dict[str, Any]:
+    try:
+        return document_json(one_index(catalog, asked.index), asked.doc_id, asked.wanted)
+    except SearchError as error:
+        return {"_index": asked.index, "_id": asked.doc_id, "error": envelope(error)["error"]}

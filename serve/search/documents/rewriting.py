@@ -1,0 +1,247 @@
+"""What a query finds, written again in batches: `_delete_by_query`, `_update_by_query` and `_reindex`."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from graphdb.search.catalog.commands import DocumentWrite, WriteResult
+from graphdb.search.catalog.resolution import Resolved
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.mapping.numbers import parse_number
+from graphdb.search.multi import AllFailed, Searchers, prepare
+from graphdb.search.query import Searcher
+from graphdb.search.segment import Longs
+from graphdb.search.segments.operations import Outcome
+from serve.search.backend import SearchBackend
+from serve.search.frame.answer import Answer
+from serve.search.frame.errors import error_json, query_failed
+from serve.search.frame.exchange import Exchange
+from serve.search.frame.parameters import Parameters, java_integer
+from serve.search.searching.search_names import targets_of
+from serve.search.searching.search_work import SearchWork
+
+__all__ = [
+    "BATCH_DOCUMENTS",
+    "REWRITE_PARAMETERS",
+    "Found",
+    "Rewriting",
+    "Rewritten",
+    "Stored",
+    "found_documents",
+    "most_of",
+    "refuse_reading",
+]
+
+REWRITE_PARAMETERS = "refresh requests_per_second scroll slices timeout wait_for_active_shards"
+REWRITE_PARAMETERS += " wait_for_completion"
+BATCH_DOCUMENTS = 1_000
+_BATCH_DOCUMENTS_MAX = 10_000  # index.max_result_window
+_FAILURES_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A document as the search saw it."""
+
+    index: str
+    doc_id: str
+    version: int
+    seq_no: int
+    source: bytes
+    routing: str | None
+
+
+# What is to become of a document.
+Rewritten: TypeAlias = Callable[[Stored], DocumentWrite]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """All documents that match, as of one moment, one index after the other."""
+
+    parts: tuple[tuple[str, Searcher, Longs], ...]  # index, its searcher, documents in it
+
+    def __len__(self) -> int:
+        return sum(len(docs) for _, _, docs in self.parts)
+
+    def batches(self, size: int, most: int | None) -> Iterator[list[Stored]]:
+        """The first `most` of them, so many at once."""
+        batch: list[Stored] = []
+        left = len(self) if most is None else most
+        for index, searcher, docs in self.parts:
+            for doc in docs[:left]:
+                batch.append(_stored(index, searcher, int(doc)))
+                if len(batch) == size:
+                    yield batch
+                    batch = []
+            left -= len(docs[:left])
+        if batch:
+            yield batch
+
+
+def _stored(index: str, searcher: Searcher, doc: int) -> Stored:
+    leaf, local = searcher.locate(doc)
+    segment = leaf.segment
+    return Stored(
+        index,
+        segment.doc_id(local),
+        int(segment.versions[local]),
+        int(segment.seq_nos[local]),
+        segment.source(local),
+        segment.routing(local),
+    )
+
+
+async def found_documents(
+    work: SearchWork, node: SearchBackend, indexes: Sequence[Resolved], body: Mapping[str, Any]
+) -> Found:
+    """What the query (and slice) of a search body finds in each index. Raises SearchError, QueryTimeout."""
+    targets = targets_of(node, indexes)
+
+    def found() -> Found:
+        parts = []
+        for target in targets:
+            try:
+                prepared = prepare(body, [target], Searchers())
+            except AllFailed as failed:
+                raise query_failed([(one.index, one.error) for one in failed.failures], "") from failed
+            parts.append((target.name, target.searcher, prepared.find().docs))
+        return Found(tuple(parts))
+
+    return await work.run(found)
+
+
+def _check_shared(parameters: Parameters) -> None:
+    """Refuse what the three operations take and cannot do."""
+    if not parameters.boolean("wait_for_completion", True):
+        raise illegal_argument("[wait_for_completion=false] is not supported: there are no background tasks")
+    if _slices(parameters) < 1:
+        raise illegal_argument('[slices] must be a positive integer or the string "auto"')
+    rate = parameters.text("requests_per_second")
+    if rate is not None and rate != "-1":
+        if not _is_rate(rate):
+            reason = "must be a float greater than 0. Use -1 to disable throttling."
+            raise illegal_argument(f"[requests_per_second] {reason}")
+        raise illegal_argument("[requests_per_second] is not supported but for [-1]: no limit")
+
+
+def _slices(parameters: Parameters) -> int:
+    """0 for what is no number."""
+    given = parameters.text("slices")
+    return 1 if given in (None, "auto") else java_integer(given) or 0
+
+
+def _is_rate(text: str) -> bool:
+    number = parse_number(text)
+    return number is not None and number > 0
+
+
+def refuse_reading(body: Mapping[str, Any]) -> None:
+    """What a search takes, and would change which part of the documents is read."""
+    for name in ("from", "stored_fields"):
+        if name in body:
+            reason = f"Validation Failed: 1: {name} is not supported in this context;"
+            raise SearchError("action_request_validation_exception", reason)
+
+
+def most_of(exchange: Exchange, *given: Any) -> int | None:
+    """`max_docs`: of the query string, or what members of the body say. Who says it twice says the same."""
+    most = exchange.parameters.integer("max_docs", None)
+    for value in given:
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise illegal_argument(
+                f"Failed to parse int parameter [max_docs] with value [{str(value)[:100]}]"
+            )
+        if most not in (None, value):
+            low, high = sorted((most, value))
+            raise illegal_argument(f"[max_docs] set to two different values [{low}] and [{high}]")
+        most = value
+    if most is not None and most < 0:
+        raise illegal_argument(f"[max_docs] parameter cannot be negative, found [{most}]")
+    if most is not None and most < _slices(exchange.parameters):
+        raise illegal_argument("[max_docs] should be >= [slices]")
+    return most
+
+
+@dataclass(slots=True)
+class Rewriting:
+    """One request under way: what has become of the documents so far."""
+
+    exchange: Exchange
+    proceed: bool  # past documents that have changed since
+    batch_documents: int = BATCH_DOCUMENTS
+    batches: int = 0
+    conflicts: int = 0
+    outcomes: dict[Outcome, int] = field(default_factory=dict)
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    _began: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def of(cls, exchange: Exchange, conflicts: Any, batch_documents: int = BATCH_DOCUMENTS) -> "Rewriting":
+        """conflicts, batch_documents: what the body says, where it says anything. Raises SearchError."""
+        parameters = exchange.parameters
+        _check_shared(parameters)
+        given = parameters.text("conflicts") or conflicts or "abort"
+        if given not in ("abort", "proceed"):
+            raise illegal_argument(f'conflicts may only be "proceed" or "abort" but was [{str(given)[:100]}]')
+        size = parameters.integer("scroll_size", batch_documents)
+        if not 0 < size <= _BATCH_DOCUMENTS_MAX:
+            raise illegal_argument(
+                f"[scroll_size] must be between 1 and {_BATCH_DOCUMENTS_MAX} but was [{size}]"
+            )
+        return cls(exchange, given == "proceed", size)
+
+    async def run(self, found: Found, most: int | None, rewritten: Rewritten) -> Answer:
+        """Write the documents; the first batch that has a failure is the last."""
+        batches = found.batches(self.batch_documents, most)
+
+        def next_writes() -> list[DocumentWrite]:
+            return [rewritten(document) for document in next(batches, ())]
+
+        while writes := await asyncio.to_thread(next_writes):
+            self._count(await self.exchange.node.write(writes))
+            self.batches += 1
+            if self.failures:
+                break
+        total = len(found) if most is None else min(len(found), most)
+        status = max((failure["status"] for failure in self.failures), default=200)
+        return Answer(self._answer(total), status)
+
+    def _count(self, results: Sequence[WriteResult]) -> None:
+        for result in results:
+            done = result.result
+            if done.error is None:
+                outcome = done.outcome or Outcome.NOOP
+                self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
+                continue
+            conflict = done.error.kind == "version_conflict_engine_exception"
+            self.conflicts += conflict
+            if not (conflict and self.proceed) and len(self.failures) < _FAILURES_MAX:
+                self.failures.append(_failure(result, done.error))
+
+    def _answer(self, total: int) -> dict[str, Any]:
+        return {
+            "took": int((time.monotonic() - self._began) * 1000),
+            "timed_out": False,
+            "total": total,
+            "updated": self.outcomes.get(Outcome.UPDATED, 0),
+            "created": self.outcomes.get(Outcome.CREATED, 0),
+            "deleted": self.outcomes.get(Outcome.DELETED, 0),
+            "batches": self.batches,
+            "version_conflicts": self.conflicts,
+            "noops": self.outcomes.get(Outcome.NOOP, 0),
+            "retries": {"bulk": 0, "search": 0},
+            "throttled_millis": 0,
+            "requests_per_second": -1.0,
+            "throttled_until_millis": 0,
+            "failures": self.failures,
+        }
+
+
+def _failure(result: WriteResult, error: SearchError) -> dict[str, Any]:
+    cause = error_json(error)
+    return {"index": result.index, "id": result.result.doc_id, "cause": cause, "status": error.status}

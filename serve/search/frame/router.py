@@ -1,0 +1,214 @@
+"""`SearchRouter`: which operation answers a request, and what answers where there is none.
+
+Plain ASGI. It matches the path before it is decoded, so that an id may hold a slash (`%2F`), and catches
+whatever an operation raises.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import orjson
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from graphdb.config import Settings
+from graphdb.errors import GraphDBError
+from graphdb.search.errors import illegal_argument
+from serve.answers import AnswerBroken
+from serve.search.backend import SearchBackend
+from serve.search.frame.answer import PRODUCT, Answer, rendered
+from serve.search.frame.endpoint import Body, Endpoint
+from serve.search.frame.errors import failure, internal
+from serve.search.frame.exchange import Exchange
+from serve.search.frame.media_types import MediaType, content_type
+from serve.search.frame.parameters import Parameters, decoded
+
+__all__ = ["SearchRouter"]
+
+log = logging.getLogger(__name__)
+
+_READ = {
+    Body.JSON: frozenset({"application/json"}),
+    Body.LINES: frozenset({"application/json", "application/x-ndjson"}),
+}
+
+
+@dataclass(slots=True)
+class _Place:
+    """A node of the tree of paths: below it, by literal segments and by a name."""
+
+    literal: dict[str, "_Place"] = field(default_factory=dict)
+    named: "_Place | None" = None
+    endpoints: dict[str, tuple[Endpoint, tuple[str, ...]]] = field(default_factory=dict)  # by method
+
+    def add(self, endpoint: Endpoint) -> None:
+        place, names = self, []
+        for segment in _segments(endpoint.path):
+            if segment.startswith("{"):
+                names.append(segment[1:-1])
+                place.named = place.named or _Place()
+                place = place.named
+            else:
+                place = place.literal.setdefault(segment, _Place())
+        for method in endpoint.methods:
+            assert method not in place.endpoints, f"two operations at {method} {endpoint.path}"
+            place.endpoints[method] = endpoint, tuple(names)
+
+    def find(self, segments: Sequence[str], values: tuple[str, ...] = ()) -> "list[_Found]":
+        """All places that the path leads to, those with literal segments first."""
+        if not segments:
+            return [_Found(self, values)] if self.endpoints else []
+        head, rest = segments[0], segments[1:]
+        found = self.literal[head].find(rest, values) if head in self.literal else []
+        if self.named is not None:
+            found += self.named.find(rest, (*values, head))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    place: _Place
+    values: tuple[str, ...]  # of the named segments, in order, encoded
+
+
+class SearchRouter:
+    """The whole application."""
+
+    def __init__(self, node: SearchBackend, settings: Settings, endpoints: Sequence[Endpoint]) -> None:
+        self._node, self._settings = node, settings
+        self._root = _Place()
+        for endpoint in endpoints:
+            self._root.add(endpoint)
+        self._depth = max(endpoint.path.count("/") for endpoint in endpoints)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+            return
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+            return
+        request = Request(scope, receive)
+        try:
+            response = await self._answer(request)
+            await response(scope, receive, send)
+        except AnswerBroken:
+            raise
+        except ClientDisconnect:
+            log.debug("a client went away before its request was complete")
+
+    def malformed(self, message: str) -> Response:
+        """The answer to what is no HTTP request, for whoever reads those."""
+        answer = failure(illegal_argument(message))
+        return _plain(answer.value, answer.status)
+
+    async def _answer(self, request: Request) -> Response:
+        exchange: Exchange | None = None
+        try:
+            found = self._find(request)
+            chosen = next((one for one in found if request.method in one.place.endpoints), None)
+            if chosen is None:
+                return _nobody(request, found)
+            endpoint, names = chosen.place.endpoints[request.method]
+            refused = _refused_type(request, endpoint)
+            if refused is not None:
+                return refused
+            values = {
+                name: decoded(value.encode("latin-1"))
+                for name, value in zip(names, chosen.values, strict=True)
+            }
+            parameters = Parameters.of(request.scope["query_string"])
+            exchange = Exchange(self._node, self._settings, request, values, parameters)
+            return await _performed(exchange, endpoint)
+        except ClientDisconnect:
+            raise
+        except GraphDBError as error:
+            return await _failed(exchange, error)
+        except Exception as error:
+            log.debug("%s %s failed", request.method, request.scope["path"], exc_info=True)
+            return await _failed(exchange, internal(error))
+
+    def _find(self, request: Request) -> list[_Found]:
+        segments = _segments(_raw_path(request))
+        return self._root.find(segments) if len(segments) <= self._depth else []
+
+
+async def _performed(exchange: Exchange, endpoint: Endpoint) -> Response:
+    exchange.parameters.check(exchange.path, endpoint.parameters)
+    if endpoint.body is Body.NONE and _has_body(exchange.request):
+        raise illegal_argument(f"request [{exchange.method} {exchange.path}] does not support having a body")
+    result = await endpoint.handler(exchange)
+    return await rendered(exchange, result if isinstance(result, Answer) else Answer(result))
+
+
+async def _failed(exchange: Exchange | None, error: GraphDBError) -> Response:
+    answer = failure(error)
+    if exchange is not None:
+        try:
+            return await rendered(exchange, answer)
+        except GraphDBError:
+            log.debug("the parameters that say how to answer are wrong themselves: %s", error)
+    return _plain(answer.value, answer.status, dict(answer.headers))
+
+
+def _refused_type(request: Request, endpoint: Endpoint) -> Response | None:
+    """406 where the body is of a type that the operation does not read."""
+    header = request.headers.get("content-type")
+    if endpoint.body is Body.NONE or not _has_body(request):
+        return None
+    if not header:
+        return _plain({"error": "Content-Type header is missing", "status": 406}, 406)
+    found = content_type(header)
+    if found.name in _READ[endpoint.body]:
+        return None
+    return _plain({"error": f"Content-Type header [{header[:200]}] is not supported", "status": 406}, 406)
+
+
+def _nobody(request: Request, found: list[_Found]) -> Response:
+    """Another method is meant, or another path."""
+    uri, allowed = _uri(request), sorted({method for one in found for method in one.place.endpoints})
+    if not allowed:
+        text = f"no handler found for uri [{uri}] and method [{request.method}]"
+        return _plain({"error": text}, 400)
+    headers = {"Allow": ",".join(allowed)}
+    if request.method == "OPTIONS":
+        return Response(status_code=200, headers={**PRODUCT, **headers})
+    text = f"Incorrect HTTP method for uri [{uri}] and method [{request.method}]"
+    text += f", allowed: [{', '.join(allowed)}]"
+    return _plain({"error": text, "status": 405}, 405, headers)
+
+
+def _plain(body: object, status: int, headers: dict[str, str] | None = None) -> Response:
+    """An answer that no operation gave."""
+    media_type = MediaType("application/json").of_answer()
+    return Response(orjson.dumps(body), status, {**PRODUCT, **(headers or {})}, media_type)
+
+
+def _has_body(request: Request) -> bool:
+    return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+
+
+def _uri(request: Request) -> str:
+    query = request.scope["query_string"].decode("latin-1")
+    return _raw_path(request) + (f"?{query}" if query else "")
+
+
+def _raw_path(request: Request) -> str:
+    raw: bytes = request.scope["raw_path"]
+    return raw.partition(b"?")[0].decode("latin-1")
+
+
+def _segments(path: str) -> list[str]:
+    """Slashes at the end say nothing."""
+    return path.rstrip("/").split("/")[1:]
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    """There is nothing to begin or end, but a server waits for the word."""
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

@@ -1,0 +1,123 @@
+"""`ExtensionStage`: the `_ext` of one search: synonyms, a filter, a boost, what the graph says of hits."""
+
+import asyncio
+from collections.abc import Container, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphdb.config import Settings
+from graphdb.search.errors import illegal_argument
+from graphdb.search.extension.boosting import boosted
+from graphdb.search.extension.narrowing import candidates_body, filtered, ids_of, is_ranked
+from graphdb.search.extension.request import ExtensionRequest, parse_extension
+from graphdb.search.extension.synonyms import expanded, terms_sought
+from graphdb.search.extension.template import Template
+from graphdb.search.multi import Prepared, Searchers, Target, prepare
+from graphdb.search.results.selection import Found
+from serve.search.backend import SearchBackend
+from serve.search.graph.graph_asker import GraphAsker
+from serve.search.graph.page_rank_view import PageRankView
+from serve.search.searching.search_stage import SearchStage, StageOf
+
+__all__ = ["ExtensionStage", "extension_stages"]
+
+_FIRST_WAIT_S = 20.0
+_FOUND_MAX = 1_000_000  # candidates whose ids are looked up
+
+
+def extension_stages(node: SearchBackend, settings: Settings) -> StageOf:
+    """What `SearchRunner` asks of each request."""
+    asker = GraphAsker(node.graph, settings)
+    wait_s = min(_FIRST_WAIT_S, settings.server.query_timeout_seconds)
+    ranks = PageRankView(node.graph, lambda: node.status().snapshot_index, wait_s)
+
+    def stage_of(body: Mapping[str, Any]) -> SearchStage | None:
+        if body.get("_ext") is None:
+            return None
+        request = parse_extension(body["_ext"])
+        return None if request == ExtensionRequest() else ExtensionStage(request, asker, ranks)
+
+    return stage_of
+
+
+class ExtensionStage:
+    """One request's. Its methods are called in the order in which they stand here."""
+
+    def __init__(self, request: ExtensionRequest, asker: GraphAsker, ranks: PageRankView) -> None:
+        self._request, self._asker, self._ranks = request, asker, ranks
+        self._enrich: Template | None = None
+        self._filter: Template | None = None
+
+    async def expand(self, body: Mapping[str, Any], targets: Sequence[Target]) -> Mapping[str, Any]:
+        """The request with synonyms; one that ranks vectors also with its filter."""
+        await self._read()
+        if self._request.expand is not None:
+            body = await self._expanded(body)
+        if self._filter is not None and is_ranked(body):
+            ids = await asyncio.to_thread(_candidates, candidates_body(body), targets)
+            accepted = await self._asker.accepted(self._filter, ids)
+            body = filtered(body, [one for one in ids if one in accepted])
+            self._filter = None
+        return body
+
+    async def narrow(self, prepared: Prepared, found: Found) -> Found:
+        """The candidates that the filter lets pass, with their scores boosted."""
+        if self._filter is not None and len(found.docs):
+            ids = await asyncio.to_thread(_ids, prepared, found)
+            different = await asyncio.to_thread(lambda: list(dict.fromkeys(ids)))
+            accepted = await self._asker.accepted(self._filter, different)
+            found = await asyncio.to_thread(_kept, found, ids, accepted)
+        boost = self._request.boost
+        if boost is not None:
+            ranks = await self._ranks.ranks()
+            found = await asyncio.to_thread(boosted, boost, ranks, prepared.scope, found)
+        return found
+
+    async def enrich(self, prepared: Prepared, answer: dict[str, Any]) -> None:
+        """Add what the graph says of the hits; a hit that does not show its `_id` gets nothing."""
+        hits = [hit for hit in answer["hits"]["hits"] if "_id" in hit]
+        ids = list(dict.fromkeys(hit["_id"] for hit in hits))
+        if self._enrich is not None:
+            found = await self._asker.bindings(self._enrich, ids)
+            for hit in hits:
+                hit["_ext"] = {"sparql_enrich": found[hit["_id"]]}
+        output = self._request.format
+        if output is not None:
+            data = await self._asker.document(ids, output.syntax)
+            answer["_ext"] = {"format": output.name, "data": data}
+
+    async def _read(self) -> None:
+        """All queries of the request, before anything is asked."""
+        if self._request.enrich is not None:
+            self._enrich = await self._asker.template(self._request.enrich, "SELECT")
+        if self._request.filter is not None:
+            self._filter = await self._asker.template(self._request.filter, "ASK")
+
+    async def _expanded(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        assert self._request.expand is not None
+        field = self._request.expand.field
+        template = await self._asker.template(self._request.expand.query, "SELECT", required=False)
+        terms = terms_sought(body, field)
+        if not terms:
+            return body
+        return expanded(body, field, await self._asker.synonyms(template, terms))
+
+
+def _candidates(body: Mapping[str, Any], targets: Sequence[Target]) -> list[str]:
+    prepared = prepare(body, targets, Searchers())
+    return list(dict.fromkeys(_ids(prepared, prepared.find())))
+
+
+def _ids(prepared: Prepared, found: Found) -> list[str]:
+    if len(found.docs) > _FOUND_MAX:
+        raise illegal_argument(
+            f"[sparql_filter] the query matches [{len(found.docs)}] documents, at most [{_FOUND_MAX}] can be "
+            "filtered"
+        )
+    return ids_of(prepared.scope, found.docs)
+
+
+def _kept(found: Found, ids: Sequence[str], accepted: Container[str]) -> Found:
+    """ids: of the candidates, in their order."""
+    return found.kept(np.fromiter((one in accepted for one in ids), np.bool_, len(ids)))

@@ -1,0 +1,90 @@
+"""`_search/scroll`: the further pages of a search, and its end."""
+
+import time
+from typing import Any
+
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.multi import Scroll
+from serve.search.frame.answer import Answer
+from serve.search.frame.endpoint import Body, Endpoint, endpoint
+from serve.search.frame.exchange import Exchange
+from serve.search.frame.time_values import time_value_ms
+from serve.search.searching.missing_context import checked_id, missing_context
+from serve.search.searching.search_envelope import NOTHING, enveloped, shards_json, totals_as_int
+from serve.search.searching.search_runner import SearchRunner
+
+__all__ = ["endpoints"]
+
+_IDS_MAX = 10_000
+_PATHS = ("/_search/scroll", "/_search/scroll/{scroll_id}")
+
+
+def endpoints(runner: SearchRunner) -> list[Endpoint]:
+    async def more(exchange: Exchange) -> Any:
+        scroll_id, keep_alive_ms = await _wanted(exchange)
+        return await _page(runner, scroll_id, keep_alive_ms, exchange)
+
+    async def clear(exchange: Exchange) -> Any:
+        contexts = runner.node.contexts
+        ids = await _ids(exchange)
+        freed = contexts.close_all() if ids == ["_all"] else contexts.close(map(checked_id, ids))
+        return Answer({"succeeded": True, "num_freed": freed}, 200 if freed or ids == ["_all"] else 404)
+
+    return [
+        *endpoint("GET POST", _PATHS, more, "scroll scroll_id rest_total_hits_as_int", Body.JSON),
+        *endpoint("DELETE", _PATHS, clear, "scroll_id", Body.JSON),
+    ]
+
+
+async def _wanted(exchange: Exchange) -> tuple[str, int | None]:
+    """(scroll_id, how long to keep it from now); the body wins."""
+    body = await exchange.json() or {}
+    unknown = [name for name in body if name not in ("scroll_id", "scroll")]
+    if unknown:
+        raise illegal_argument(
+            f"Unknown parameter [{unknown[0][:100]}] in request body or parameter is of the wrong type"
+        )
+    scroll_id = body.get("scroll_id", exchange.get("scroll_id") or exchange.parameters.text("scroll_id"))
+    if not isinstance(scroll_id, str):
+        raise SearchError("action_request_validation_exception", "Validation Failed: 1: scrollId is missing;")
+    keep_alive = body.get("scroll", exchange.parameters.text("scroll"))
+    return checked_id(scroll_id), None if keep_alive is None else time_value_ms(str(keep_alive), "scroll")
+
+
+async def _page(
+    runner: SearchRunner, scroll_id: str, keep_alive_ms: int | None, exchange: Exchange
+) -> dict[str, Any]:
+    start = time.perf_counter()
+    try:
+        context = runner.node.contexts.get(scroll_id, keep_alive_ms)
+    except SearchError as error:
+        raise missing_context(error) from None
+    scroll = context.state
+    if scroll is None:
+        return {"_scroll_id": scroll_id, **enveloped(NOTHING, 0, shards_json(0, (), ""))}
+    if not isinstance(scroll, Scroll):
+        raise illegal_argument("Cannot parse scroll id")
+    page = {"timed_out": False, "hits": await runner.work.run(scroll.page)}
+    await runner.enrich_page(scroll, page)
+    prepared = scroll.prepared
+    total = len(prepared.targets) + len(prepared.failures)
+    shards = shards_json(total, prepared.failures, runner.node_id)
+    took_ms = int((time.perf_counter() - start) * 1000)
+    answer = {"_scroll_id": scroll_id, **enveloped(page, took_ms, shards)}
+    return totals_as_int(answer) if exchange.parameters.boolean("rest_total_hits_as_int", False) else answer
+
+
+async def _ids(exchange: Exchange) -> list[str]:
+    """Of the scrolls to end: in the body, else in the path or a parameter."""
+    body = await exchange.json()
+    given = exchange.get("scroll_id") or exchange.parameters.text("scroll_id")
+    if body is not None:
+        given = body.get("scroll_id")
+    ids = given.split(",") if isinstance(given, str) else given
+    if not isinstance(ids, list) or not ids or not all(isinstance(one, str) for one in ids):
+        raise SearchError(
+            "action_request_validation_exception", "Validation Failed: 1: no scroll ids specified;"
+        )
+    if len(ids) > _IDS_MAX:
+        raise illegal_argument(f"more than [{_IDS_MAX}] scroll ids")
+    return ids

@@ -1,0 +1,111 @@
+"""Which indexes a search is of, and what it sees of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.resolution import Resolved, ResolveOptions
+from graphdb.search.errors import illegal_argument
+from graphdb.search.mapping.wildcards import wildcard_match
+from graphdb.search.multi import INDEXES_MAX, Target
+from graphdb.search.query import QueryContext
+from serve.search.backend import SearchBackend
+from serve.search.frame.parameters import Parameters
+from serve.search.searching.terms_lookup import TermsOfDocuments
+
+__all__ = ["NAME_PARAMETERS", "check_boosts", "names_found", "search_context", "targets_of"]
+
+NAME_PARAMETERS = "ignore_unavailable ignore_throttled allow_no_indices expand_wildcards"
+
+
+def names_found(node: SearchBackend, names: str | None, parameters: Parameters) -> list[Resolved]:
+    """The indexes that are named, by name; all for no names.
+
+    Errors: index_not_found_exception, illegal_argument_exception.
+    """
+    options = ResolveOptions.of(
+        parameters.text("expand_wildcards") or "open",
+        parameters.boolean("ignore_unavailable", False),
+        parameters.boolean("allow_no_indices", True),
+    )
+    return node.catalog.resolve(names or "_all", options, node.now_ms())
+
+
+def check_boosts(node: SearchBackend, boosts: Any, parameters: Parameters) -> None:
+    """Every name in `indices_boost` must be there, unless the request does without missing ones.
+
+    Errors: index_not_found_exception, illegal_argument_exception.
+    """
+    for name, _ in _boosts(boosts):
+        if "*" not in name:
+            names_found(node, name, parameters)
+
+
+def search_context(node: SearchBackend, index: Index) -> QueryContext:
+    """How queries read an index now."""
+    return replace(index.context(node.now_ms()), terms_lookup=TermsOfDocuments(node.catalog))
+
+
+def targets_of(node: SearchBackend, found: Sequence[Resolved], boosts: Any = None) -> list[Target]:
+    """As of this moment. boosts: `indices_boost` of a request, by name, alias or pattern: the first to fit.
+
+    Errors: illegal_argument_exception.
+    """
+    if len(found) > INDEXES_MAX:
+        raise illegal_argument(
+            f"Trying to query {len(found)} shards, which is over the limit of {INDEXES_MAX}. This limit "
+            "exists because querying many shards at the same time can make the job of the coordinating node "
+            "very CPU and/or memory intensive. It is usually a better idea to have a smaller number of "
+            "larger shards. Update [action.search.shard_count.limit] to a greater value if you really want "
+            "to query that many shards at the same time."
+        )
+    rated = _boosts(boosts)
+    aliases = _aliases(node) if rated else {}
+    return [
+        Target(
+            one.index.searcher(),
+            search_context(node, one.index),
+            _any_of(one.filters),
+            _boost_of(one.index.name, aliases.get(one.index.name, ()), rated),
+            one.index.number("max_result_window"),
+        )
+        for one in found
+    ]
+
+
+def _any_of(filters: Sequence[Any]) -> Any:
+    if not filters:
+        return None
+    return filters[0] if len(filters) == 1 else {"bool": {"should": list(filters)}}
+
+
+def _boosts(given: Any) -> list[tuple[str, float]]:
+    entries = given if isinstance(given, list) else [] if given is None else [given]
+    rated = []
+    for entry in entries:
+        if not isinstance(entry, Mapping):
+            raise illegal_argument("Expected [START_OBJECT] in [indices_boost]")
+        for name, boost in entry.items():
+            if isinstance(boost, bool) or not isinstance(boost, int | float) or not 0 <= boost < 1e30:
+                raise illegal_argument(
+                    f"[indices_boost] of [{name[:100]}] must be a number that is not negative"
+                )
+            rated.append((name, float(boost)))
+    return rated
+
+
+def _aliases(node: SearchBackend) -> dict[str, list[str]]:
+    """By the name of an index."""
+    found: dict[str, list[str]] = {}
+    for alias, members in node.catalog.aliases.items():
+        for index in members:
+            found.setdefault(index, []).append(alias)
+    return found
+
+
+def _boost_of(index: str, aliases: Sequence[str], rated: Sequence[tuple[str, float]]) -> float:
+    for pattern, boost in rated:
+        if any(wildcard_match(pattern, name) for name in (index, *aliases)):
+            return boost
+    return 1.0

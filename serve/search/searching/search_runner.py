@@ -1,0 +1,220 @@
+"""`SearchRunner`: a search from its request to its answer; what `_search`, `_msearch` and `_count` share.
+
+    names ─► targets ─► [expand] ─► prepare ─► find ─► [narrow] ─► finish ─► [enrich] ─► the envelope
+
+What is known to be short runs on the event loop, all else on the threads of `SearchWork`.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from graphdb.config import Settings
+from graphdb.search.catalog.resolution import Resolved
+from graphdb.search.errors import SearchError
+from graphdb.search.hybrid import scorer_of
+from graphdb.search.multi import AllFailed, Failure, Prepared, Scroll, Searchers, Target, prepare
+from graphdb.search.multi.failures import is_of_request
+from graphdb.search.multi.scrolling import check_batch, check_scroll
+from graphdb.search.multi.short import is_short
+from graphdb.search.results import SearchOptions
+from graphdb.search.results.selection import Found
+from serve.search.backend import SearchBackend
+from serve.search.frame.errors import query_failed
+from serve.search.frame.identity import Identity
+from serve.search.searching.request_cache import RequestCache
+from serve.search.searching.search_body import timeout_ms
+from serve.search.searching.search_envelope import NOTHING, enveloped, profiled, shards_json, totals_as_int
+from serve.search.searching.search_names import targets_of
+from serve.search.searching.search_stage import SearchStage, StageOf
+from serve.search.searching.search_work import SearchWork, TimedOut
+
+__all__ = ["Asked", "SearchRunner"]
+
+T = TypeVar("T")
+
+_FEW = 8  # indexes that are parsed for on the event loop
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A search as it came: its body with the parameters put in, and what only the parameters say."""
+
+    body: Mapping[str, Any]
+    typed_keys: bool = False
+    total_as_int: bool = False
+    shared_statistics: bool = False
+    cached: bool | None = None
+    named_scores: bool = False
+    partial: bool = True  # an answer may hold without the indexes that failed
+
+
+class SearchRunner:
+    """Owned by the application, one for all operations that search."""
+
+    def __init__(self, node: SearchBackend, settings: Settings, stage_of: StageOf) -> None:
+        self.node, self._stage_of = node, stage_of
+        self.work = SearchWork(settings.server.query_timeout_seconds)
+        self.searchers = Searchers()
+        self.identity = Identity(settings)
+        self._cache = RequestCache()
+        self._stages: WeakKeyDictionary[Scroll, SearchStage] = WeakKeyDictionary()
+        self._scorer = scorer_of(settings.search.hybrid_scorer, settings.search.linear_weights)
+
+    @cached_property
+    def node_id(self) -> str:
+        """It stays for as long as the node runs."""
+        return self.identity.here(self.node.status()).id
+
+    async def search(self, found: Sequence[Resolved], asked: Asked) -> dict[str, Any]:
+        """The whole answer. Raises SearchError."""
+        return await self.search_targets(targets_of(self.node, found, asked.body.get("indices_boost")), asked)
+
+    async def search_targets(self, targets: Sequence[Target], asked: Asked) -> dict[str, Any]:
+        """The same for indexes as of some moment (a point in time)."""
+        start = time.perf_counter()
+        failures: Sequence[Failure] = ()
+        answer: dict[str, Any] = NOTHING
+        if targets:
+            try:
+                failures, answer = await self._answer(targets, asked)
+            except TimedOut:
+                answer = {**NOTHING, "timed_out": True}
+            except (AllFailed, SearchError) as failed:
+                raise self.as_failure(failed, targets) from failed
+        if failures and not asked.partial:
+            raise self._failed(failures, "Partial shards failure")
+        took_ms = int((time.perf_counter() - start) * 1000)
+        shards = shards_json(len(targets), failures, self.node_id)
+        whole = enveloped(answer, took_ms, shards)
+        return totals_as_int(whole) if asked.total_as_int else whole
+
+    async def open_scroll(
+        self, found: Sequence[Resolved], asked: Asked, keep_alive_ms: int
+    ) -> dict[str, Any]:
+        """The first page, with the id of the context that has the others."""
+        start = time.perf_counter()
+        targets = targets_of(self.node, found, asked.body.get("indices_boost"))
+        if not targets:
+            scroll_id = self.node.contexts.open(None, keep_alive_ms)
+            return {"_scroll_id": scroll_id, **enveloped(NOTHING, 0, shards_json(0, (), ""))}
+        try:
+            check_batch(asked.body.get("size"), min(target.window for target in targets))
+            # Without `timeout`: a scroll is all hits or none.
+            scroll, answer = await self._opened(targets, asked)
+        except (AllFailed, SearchError) as failed:
+            raise self.as_failure(failed, targets) from failed
+        scroll_id = self.node.contexts.open(scroll, keep_alive_ms)
+        took_ms = int((time.perf_counter() - start) * 1000)
+        shards = shards_json(len(targets), scroll.prepared.failures, self.node_id)
+        whole = {"_scroll_id": scroll_id, **enveloped(answer, took_ms, shards)}
+        return totals_as_int(whole) if asked.total_as_int else whole
+
+    async def _opened(self, targets: Sequence[Target], asked: Asked) -> tuple[Scroll, dict[str, Any]]:
+        stage = self._stage_of(asked.body)
+        if stage is None:
+            return await self.work.run(lambda: self._first_page(*self._to_scroll(asked.body, targets, asked)))
+        body = await stage.expand(asked.body, targets)
+        prepared, found = await self.work.run(partial(self._to_scroll, body, targets, asked))
+        found = await stage.narrow(prepared, found)
+        scroll, answer = await self.work.run(partial(self._first_page, prepared, found))
+        self._stages[scroll] = stage
+        await stage.enrich(prepared, answer)
+        return scroll, answer
+
+    async def enrich_page(self, scroll: Scroll, answer: dict[str, Any]) -> None:
+        """For a further page: what the request that opened the scroll asked for beside the hits."""
+        stage = self._stages.get(scroll)
+        if stage is not None:
+            await stage.enrich(scroll.prepared, answer)
+
+    def _to_scroll(
+        self, body: Mapping[str, Any], targets: Sequence[Target], asked: Asked
+    ) -> tuple[Prepared, Found]:
+        prepared = self._prepared(body, targets, asked)
+        check_scroll(prepared)
+        return prepared, prepared.find()
+
+    @staticmethod
+    def _first_page(prepared: Prepared, found: Found) -> tuple[Scroll, dict[str, Any]]:
+        scroll = Scroll(prepared, found)
+        answer: dict[str, Any] = {"timed_out": False, "hits": scroll.page()}
+        if prepared.request.aggregations is not None:
+            answer["aggregations"] = prepared.finish(found)["aggregations"]
+        return scroll, answer
+
+    async def _answer(
+        self, targets: Sequence[Target], asked: Asked
+    ) -> tuple[Sequence[Failure], dict[str, Any]]:
+        """(indexes that failed, answer without its envelope)."""
+        key = self._cache.key(
+            targets, asked.body, (asked.typed_keys, asked.shared_statistics, asked.named_scores), asked.cached
+        )
+        known = None if key is None else self._cache.get(key, targets)
+        if known is not None:
+            return (), known
+        stage = self._stage_of(asked.body)
+        if stage is not None:
+            return await self._staged(stage, targets, asked)
+        prepared, answer = await self._run(targets, asked)
+        if key is not None and not prepared.failures:
+            self._cache.put(key, targets, answer)
+        return prepared.failures, answer
+
+    async def _run(self, targets: Sequence[Target], asked: Asked) -> tuple[Prepared, dict[str, Any]]:
+        if len(targets) > _FEW or "aggs" in asked.body:
+            return await self._within(asked, partial(self._whole, targets, asked))
+        prepared = self._prepared(asked.body, targets, asked)
+        if is_short(prepared):
+            return prepared, self._shown(prepared)
+        return prepared, await self._within(asked, partial(self._shown, prepared))
+
+    async def _staged(
+        self, stage: SearchStage, targets: Sequence[Target], asked: Asked
+    ) -> tuple[Sequence[Failure], dict[str, Any]]:
+        body = await stage.expand(asked.body, targets)
+        prepared = await self._within(asked, partial(self._prepared, body, targets, asked))
+        found: Found = await self._within(asked, prepared.find)
+        found = await stage.narrow(prepared, found)
+        answer = await self._within(asked, partial(prepared.finish, found))
+        await stage.enrich(prepared, answer)
+        return prepared.failures, answer
+
+    async def _within(self, asked: Asked, work: Callable[[], T]) -> T:
+        """work() on a thread, within the time that the request has."""
+        return await self.work.run(work, timeout_ms(asked.body))
+
+    def _whole(self, targets: Sequence[Target], asked: Asked) -> tuple[Prepared, dict[str, Any]]:
+        prepared = self._prepared(asked.body, targets, asked)
+        return prepared, self._shown(prepared)
+
+    def _prepared(self, body: Mapping[str, Any], targets: Sequence[Target], asked: Asked) -> Prepared:
+        options = SearchOptions(
+            typed_keys=asked.typed_keys,
+            raw_source=True,
+            named_scores=asked.named_scores,
+            hybrid=self._scorer,
+        )
+        return prepare(body, targets, self.searchers, options, asked.shared_statistics)
+
+    def _shown(self, prepared: Prepared) -> dict[str, Any]:
+        start = time.perf_counter_ns()
+        answer = prepared.run()
+        if prepared.request.profile:
+            answer["profile"] = profiled(prepared, time.perf_counter_ns() - start, self.node_id)
+        return answer
+
+    def as_failure(self, error: AllFailed | SearchError, targets: Sequence[Target]) -> SearchError:
+        """What went wrong inside of a search, as clients are told."""
+        if isinstance(error, AllFailed):
+            return self._failed(error.failures)
+        if is_of_request(error):
+            return error
+        return self._failed([Failure(target.name, error) for target in targets])
+
+    def _failed(self, failures: Sequence[Failure], reason: str = "all shards failed") -> SearchError:
+        error = query_failed([(one.index, one.error) for one in failures], self.node_id)
+        return SearchError(error.kind, reason, error.status, error.metadata, error.cause)

@@ -1,0 +1,39 @@
+"""Everything that searches: the operations that share one `SearchRunner`."""
+
+from graphdb.config import Settings
+from serve.search.backend import SearchBackend
+from serve.search.frame.endpoint import Endpoint
+from serve.search.graph.extension_stage import extension_stages
+from serve.search.searching import (
+    counting,
+    explaining,
+    field_caps,
+    multi_search,
+    point_in_time,
+    scrolling,
+    search,
+    search_shards,
+    terms_enum,
+    validating,
+)
+from serve.search.searching.search_runner import SearchRunner
+
+__all__ = ["routes"]
+
+_WITH_RUNNER = (
+    counting,
+    explaining,
+    multi_search,
+    point_in_time,
+    scrolling,
+    search,
+    search_shards,
+    validating,
+)
+_WITHOUT = (field_caps, terms_enum)
+
+
+def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
+    runner = SearchRunner(node, settings, extension_stages(node, settings))
+    made = [one for module in _WITH_RUNNER for one in module.endpoints(runner)]
+    return made + [one for module in _WITHOUT for one in module.endpoints()]

@@ -1,0 +1,55 @@
+"""The application on port 9200: one ASGI callable over a `SearchBackend`, without Ray or socket."""
+
+from starlette.types import ASGIApp
+
+from graphdb.config import Settings
+from serve.search.administration import (
+    aliases,
+    analyze,
+    cat,
+    cluster,
+    cluster_health,
+    index_actions,
+    index_mappings,
+    index_settings,
+    index_stats,
+    indices,
+    info,
+    nodes,
+    templates,
+)
+from serve.search.backend import SearchBackend
+from serve.search.documents import bulk, by_query, documents, multi_get, reading, reindex
+from serve.search.frame.router import SearchRouter
+from serve.search.searching import searching
+
+__all__ = ["build_search_app"]
+
+MODULES = (
+    aliases,
+    analyze,
+    bulk,
+    by_query,
+    cat,
+    cluster,
+    cluster_health,
+    documents,
+    index_actions,
+    index_mappings,
+    index_settings,
+    index_stats,
+    indices,
+    info,
+    multi_get,
+    nodes,
+    reading,
+    reindex,
+    searching,
+    templates,
+)
+
+
+def build_search_app(node: SearchBackend, settings: Settings) -> ASGIApp:
+    """All operations that the modules of `serve/search/` have."""
+    endpoints = [endpoint for module in MODULES for endpoint in module.routes(node, settings)]
+    return SearchRouter(node, settings, endpoints)

@@ -1,0 +1,175 @@
+"""The YAML tests of Elasticsearch's own clients, over HTTP as the clients speak it, on a node in memory.
+
+Every case passes or stands below: with the first of the APIs that it needs and we do not offer, or with a
+known difference. A case that stands there and passes fails as stale.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from graphdb.config import Settings
+from serve.search_app import build_search_app
+from tests.conformance.elasticsearch_runner import StepFailed, run_case
+from tests.conformance.elasticsearch_suite import read_client_cases
+from tests.support.http_server import serving
+from tests.support.memory_search import MemorySearch
+
+CASES = read_client_cases()
+pytestmark = pytest.mark.skipif(not CASES, reason="the YAML tests of the clients are not at ../shared/suites")
+
+# cases, of them passed, of them for want of an API, of them with a known difference
+COUNTS = (207, 65, 134, 8)
+
+# What begins so is not offered. The cases that call it are listed by that.
+NOT_OFFERED = {
+    "async_search.": "searches that go on without their client",
+    "cat.fielddata": "data of text fields, held apart",
+    "cat.ml_": "machine learning",
+    "cat.recovery": "how copies came to their nodes",
+    "cat.snapshots": "snapshots",
+    "cat.thread_pool": "pools of threads",
+    "cat.transforms": "transforms",
+    "cluster.allocation_explain": "placing shards by hand",
+    "cluster.delete_voting_config_exclusions": "votes: members are changed at port 7001",
+    "cluster.info": "counters of nodes",
+    "cluster.post_voting_config_exclusions": "votes: members are changed at port 7001",
+    "cluster.reroute": "placing shards by hand",
+    "connector.": "connectors",
+    "dangling_indices.": "indices that are left over: there cannot be any",
+    "delete_by_query_rethrottle": "tasks that outlive their request",
+    "enrich.": "enriching at ingest",
+    "eql.": "EQL",
+    "esql.": "ES|QL",
+    "features.": "state of features",
+    "get_script": "scripts",
+    "graph.": "graph explore: the graph itself is at port 7001",
+    "health_report": "health by cause",
+    "ilm.": "index lifecycles",
+    "indices.clone": "copying indices",
+    "indices.close": "closed indices",
+    "indices.create_data_stream": "data streams",
+    "indices.disk_usage": "disk by field",
+    "indices.downsample": "downsampling",
+    "indices.field_usage_stats": "use by field",
+    "indices.get_data_lifecycle": "data streams",
+    "indices.migrate_to_data_stream": "data streams",
+    "indices.put_data_lifecycle": "data streams",
+    "indices.put_template": "templates of the old kind",
+    "indices.recovery": "how copies came to their nodes",
+    "indices.rollover": "rolling over",
+    "indices.shard_stores": "files of shards",
+    "indices.shrink": "copying indices",
+    "indices.simulate_": "trying templates",
+    "indices.split": "copying indices",
+    "inference.": "inference",
+    "ingest.": "ingest pipelines",
+    "knn_search": "the old address of vector search",
+    "license.post": "licences",
+    "logstash.": "Logstash",
+    "migration.": "migrations",
+    "ml.": "machine learning",
+    "monitoring.": "monitoring",
+    "msearch_template": "search templates",
+    "mtermvectors": "term vectors",
+    "nodes.usage": "counters of nodes",
+    "query_rules.": "query rules",
+    "rank_eval": "rating searches",
+    "reindex_rethrottle": "tasks that outlive their request",
+    "render_search_template": "search templates",
+    "scripts_painless_execute": "scripts",
+    "search_application.": "search applications",
+    "search_mvt": "vector tiles",
+    "searchable_snapshots.": "snapshots",
+    "security.": "users and keys of Elasticsearch",
+    "snapshot.": "snapshots",
+    "sql.": "SQL of Elasticsearch",
+    "ssl.": "certificates of the port",
+    "synonyms.": "sets of synonyms kept apart",
+    "tasks.get": "tasks that outlive their request",
+    "termvectors": "term vectors",
+    "text_structure.": "guessing formats",
+    "transform.": "transforms",
+    "xpack.usage": "usage of licensed features",
+}
+
+DIFFERENCES = {
+    "cat/component_templates": "there are no templates but those that somebody has made",
+    "cat/nodeattrs": "nodes have no attributes",
+    "cat/tasks": "no task outlives its request, and the request that asks is not shown",
+    "cat/templates": "there are no templates but those that somebody has made",
+    "indices/flush": "flushes are not counted",
+    "indices/segments": "segments have other names than Lucene's",
+    "info_serverless": "the node has another name",
+    "update_by_query/10_basic": "there are no scripts",
+}
+
+
+class Newest:
+    """One server's application for many nodes: `renew` begins with an empty one."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        self._app = build_search_app(MemorySearch(), Settings())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[tuple[Newest, httpx.Client]]:
+    app = Newest()
+    with serving(app) as url, httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+        yield app, client
+
+
+@pytest.fixture
+def client(server: tuple[Newest, httpx.Client]) -> httpx.Client:
+    """Of a node with an index in it: Elasticsearch has some of its own from the start, as the suite knows."""
+    app, client = server
+    app.renew()
+    client.put("/here-before").raise_for_status()
+    return client
+
+
+def lacks(name: str) -> str | None:
+    """The first API that a case needs and we do not offer."""
+    calls = sorted(CASES[name].calls())
+    return next((call for call in calls if any(call.startswith(prefix) for prefix in NOT_OFFERED)), None)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case(name: str, client: httpx.Client) -> None:
+    reason = DIFFERENCES.get(name) or lacks(name)
+    if reason is None:
+        run_case(CASES[name], client)
+    else:
+        assert not passes(name, client), f"stale: {name} passes; it was listed because of {reason}"
+
+
+def passes(name: str, client: httpx.Client) -> bool:
+    try:
+        run_case(CASES[name], client)
+    except StepFailed:
+        return False
+    return True
+
+
+def test_the_tables_are_needed() -> None:
+    unknown = DIFFERENCES.keys() - CASES.keys()
+    twice = {name for name in DIFFERENCES if name in CASES and lacks(name)}
+    called = {call for case in CASES.values() for call in case.calls()}
+    unused = {prefix for prefix in NOT_OFFERED if not any(call.startswith(prefix) for call in called)}
+    assert (unknown, twice, unused) == (set(), set(), set())
+
+
+def test_the_counts_are_right() -> None:
+    listed = Counter(
+        "differs" if name in DIFFERENCES else "lacks" if lacks(name) else "passes" for name in CASES
+    )
+    assert (len(CASES), listed["passes"], listed["lacks"], listed["differs"]) == COUNTS
