@@ -15,7 +15,7 @@ from random import Random
 from graphdb.errors import LogUnavailable
 from graphdb.log.file_system import File, FileSystem, Lock
 
-__all__ = ["Crash", "LossyFileSystem"]
+__all__ = ["Crash", "LossyFileSystem", "random_faults"]
 
 SECTOR_BYTES = 512
 
@@ -259,3 +259,18 @@ class _LossyFile:
 
 
 _: FileSystem = LossyFileSystem(Random(0))  # it is one, says the type checker
+
+
+def random_faults(random: Random, operations_max: int, share: float) -> Callable[[str], None]:
+    """A `fault`: a crash at one of the next operations, and before it that share of them fails."""
+    left = random.randrange(3, operations_max)
+
+    def fault(_operation: str) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise Crash
+        if random.random() < share:
+            raise OSError(errno.EIO, "no")
+
+    return fault

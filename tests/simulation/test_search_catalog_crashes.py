@@ -1,6 +1,5 @@
 """The catalogue on disk: crashes at any operation on files, the log again, against a naive twin."""
 
-import errno
 from random import Random
 from typing import Any
 
@@ -10,25 +9,10 @@ from graphdb.errors import UnavailableError
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.commands import Command
 from graphdb.search.catalog.files import CatalogFiles, read_log_index
-from tests.simulation.lossy_file_system import Crash, LossyFileSystem
+from tests.simulation.lossy_file_system import Crash, LossyFileSystem, random_faults
 from tests.support.catalog_twin import CatalogTwin, TwinIndex, contents_of, random_command
 
 DIRECTORY = "search"
-
-
-def faults(random: Random, failing: bool) -> Any:
-    """Crashes somewhere in the life, and lets operations fail before that."""
-    left = random.randrange(3, 150)
-
-    def fault(operation: str) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            raise Crash
-        if failing and random.random() < 0.05:
-            raise OSError(errno.EIO, "no")
-
-    return fault
 
 
 def state(indexes: dict[str, TwinIndex]) -> dict[str, Any]:
@@ -89,7 +73,7 @@ def test_a_crash_leaves_what_was_saved_and_the_log_does_the_rest(seed: int) -> N
     system = LossyFileSystem(random)
     lives = Lives(system, random)
     for life in range(6):
-        system.fault = faults(random, failing=life % 2 == 1)
+        system.fault = random_faults(random, 150, 0.05 if life % 2 else 0)
         try:
             lives.live(failing=life % 2 == 1)
         except Crash:

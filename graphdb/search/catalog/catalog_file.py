@@ -5,15 +5,12 @@ directory, in the commit whose number stands here.
 """
 
 import os
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import orjson
-
-from graphdb.errors import CorruptionError
 from graphdb.log.file_system import FileSystem, replace_file
+from graphdb.search.segments.checked_json import decode_checked, encode_checked
 from graphdb.search.segments.segment_file import map_file
 
 __all__ = ["CatalogFile", "IndexRow", "read_catalog_file", "write_catalog_file"]
@@ -47,19 +44,12 @@ class CatalogFile:
     components: Mapping[str, Any] = field(default_factory=dict)
 
     def encode(self) -> bytes:
-        body = orjson.dumps(asdict(self))
-        return f"{_MARK} {zlib.crc32(body):08x}\n".encode() + body
+        return encode_checked(_MARK, asdict(self))
 
     @classmethod
     def decode(cls, data: bytes, where: str) -> "CatalogFile":
         """Raises CorruptionError."""
-        head, _, body = data.partition(b"\n")
-        mark, _, checksum = head.decode("latin-1").partition(" ")
-        if mark != _MARK:
-            raise CorruptionError("no catalogue of search indexes, or one of another format", where)
-        if checksum != f"{zlib.crc32(body):08x}":
-            raise CorruptionError("the checksum of the catalogue does not fit", where)
-        values = orjson.loads(body)
+        values = decode_checked(_MARK, data, "catalogue of search indexes", where)
         values["indexes"] = tuple(IndexRow(**row) for row in values["indexes"])
         return cls(**values)
 

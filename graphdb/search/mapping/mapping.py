@@ -17,6 +17,7 @@ from graphdb.search.mapping.wildcards import wildcard_match
 
 __all__ = ["Mapping"]
 
+_MATCHED_MAX = 1_000
 _DYNAMIC_ROUNDS_MAX = 3
 """A document's new fields are known after one round; the dimensions of a vector that a template has made, and
 copies to new fields, take another.
@@ -30,6 +31,7 @@ class Mapping:
         """definition is in normal form."""
         self._definition, self._analyzers, self._limits = definition, analyzers, limits
         self._compiled: Compiled = compiled(definition, analyzers, limits)
+        self._matched: dict[str, tuple[FieldSpec, ...]] = {}  # by pattern: each hit asks for the same ones
 
     @classmethod
     def of(
@@ -57,8 +59,13 @@ class Mapping:
 
     def match(self, pattern: str) -> list[FieldSpec]:
         """The fields (no objects) whose names, or an alias of which, fit a pattern with `*`; each once."""
-        specs = [self.field(name) for name in self.names(pattern)]
-        return list({spec.path: spec for spec in specs if spec is not None}.values())
+        found = self._matched.get(pattern)
+        if found is None:
+            specs = [self.field(name) for name in self.names(pattern)]
+            found = tuple({spec.path: spec for spec in specs if spec is not None}.values())
+            if len(self._matched) < _MATCHED_MAX:
+                self._matched[pattern] = found
+        return list(found)
 
     def names(self, pattern: str) -> list[str]:
         """The names of fields and aliases (no objects) that fit a pattern with `*`, sorted."""

@@ -1,12 +1,10 @@
 """The commit point: what an index consists of, in one small file that is replaced as a whole."""
 
-import json
-import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from graphdb.errors import CorruptionError
+from graphdb.search.segments.checked_json import decode_checked, encode_checked
 
 __all__ = ["CommitPoint", "CommittedSegment"]
 
@@ -38,19 +36,12 @@ class CommitPoint:
 
     def encode(self) -> bytes:
         """A line with the format and a CRC-32, then JSON."""
-        body = json.dumps(asdict(self)).encode()
-        return f"{_MARK} {zlib.crc32(body):08x}\n".encode() + body
+        return encode_checked(_MARK, asdict(self))
 
     @classmethod
     def decode(cls, data: bytes, where: str) -> "CommitPoint":
         """Raises CorruptionError."""
-        head, _, body = data.partition(b"\n")
-        mark, _, checksum = head.decode("latin-1").partition(" ")
-        if mark != _MARK:
-            raise CorruptionError("no commit point, or one of another format", where)
-        if checksum != f"{zlib.crc32(body):08x}":
-            raise CorruptionError("the checksum of the commit point does not fit", where)
-        values = json.loads(body)
+        values = decode_checked(_MARK, data, "commit point", where)
         values["segments"] = tuple(CommittedSegment(**segment) for segment in values["segments"])
         values["tombstones"] = tuple(tuple(row) for row in values["tombstones"])
         return cls(**values)

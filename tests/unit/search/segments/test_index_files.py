@@ -17,7 +17,7 @@ from graphdb.search.segments.index_files import IndexFiles
 from graphdb.search.segments.index_shard import IndexShard
 from graphdb.search.segments.merge_policy import TieredMergePolicy
 from graphdb.search.segments.operations import Action, Operation
-from tests.simulation.lossy_file_system import Crash, LossyFileSystem
+from tests.simulation.lossy_file_system import Crash, LossyFileSystem, random_faults
 from tests.unit.search.segments.words_mapping import WordsMapping
 
 DIRECTORY = "index"
@@ -212,21 +212,6 @@ def random_operation(random: Random) -> Operation:
     return index(doc_id, body.encode())
 
 
-def faults(random: Random, failing: bool) -> Any:
-    """Crashes somewhere in the life, and lets operations fail before that."""
-    left = random.randrange(3, 60)
-
-    def fault(operation: str) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            raise Crash
-        if failing and random.random() < 0.1:
-            raise OSError(errno.EIO, "no")
-
-    return fault
-
-
 def live(files: IndexFiles, log: list[Operation], durable: list[int], random: Random, failing: bool) -> None:
     """One life of a process: open, follow the log, write more, until it crashes. durable: the greatest log
     index that a flush has confirmed.
@@ -277,7 +262,7 @@ def test_crashes_leave_the_last_commit_or_the_new_one(seed: int) -> None:
     log: list[Operation] = []
     durable = [0]
     for life in range(6):
-        system.fault = faults(random, failing=life % 2 == 1)
+        system.fault = random_faults(random, 60, 0.1 if life % 2 else 0)
         try:
             live(IndexFiles(system, DIRECTORY), log, durable, random, failing=life % 2 == 1)
         except Crash:
