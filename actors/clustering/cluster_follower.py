@@ -13,6 +13,7 @@ __all__ = ["ClusterFollower"]
 
 logger = logging.getLogger(__name__)
 _LEADERLESS_S = 3.0  # so long an election may take; who asks then is refused at once
+_ELECTION_S = 2.0  # of that, once it is known that there is no leader any more
 _AGAIN_S = 0.1
 _SILENT_S = 2.0  # the log promises an answer every half second
 
@@ -62,6 +63,7 @@ class ClusterFollower:
             await asyncio.sleep(_AGAIN_S)
 
     def _take(self, view: ClusterView) -> None:
+        self._note_change()
         self.view = view
         if view.leader_id is not None:
             self._leader_seen_at = asyncio.get_running_loop().time()
@@ -71,8 +73,15 @@ class ClusterFollower:
     def _lose(self, view: ClusterView | None) -> None:
         if view is not None and view != self.view:
             logger.error("this node has no part in its cluster: %s", view.failure)
+        self._note_change()
         self.view = view
         self._tell()
+
+    def _note_change(self) -> None:
+        """A node that had a leader, or stood still, until now may wait as long as an election takes."""
+        if self.view is not None and self.view.leader_id is not None:
+            now = asyncio.get_running_loop().time()
+            self._leader_seen_at = max(self._leader_seen_at, now - max(0.0, _LEADERLESS_S - _ELECTION_S))
 
     def _tell(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()

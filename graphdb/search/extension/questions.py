@@ -15,10 +15,11 @@ from itertools import count
 from typing import Any
 
 from graphdb.config.limits import GateLimits
+from graphdb.errors import LimitExceeded
 from graphdb.search.extension.template import Slot, Template, value_as_iri, value_as_string
 from graphdb.search.extension.varying import enumerates, varies
 from graphdb.sparql.complexity import Complexity, measure
-from graphdb.sparql.parser import parse_query
+from graphdb.sparql.gate import read_query
 from graphdb.sparql.terms import Span
 
 __all__ = ["Question", "Questions"]
@@ -138,18 +139,20 @@ class Questions:
         where = template.filled(value, query.where.span, number)
         rest = template.filled(value, Span(query.where.span.end, len(template.text)), number)
         if query.select is None:
-            first = "" if query.modifiers.limit is not None or query.values is not None else "\nLIMIT 1"
-            return f"{{ SELECT ({number} AS ?{self._number}) WHERE {where}{rest}{first}\n}}"
+            found = f"SELECT ({number} AS ?{self._number}) WHERE {where}{rest}"
+            if query.modifiers.limit is None and query.values is None:
+                return f"{{ {found}\nLIMIT 1\n}}"
+            return f"{{ SELECT DISTINCT ?{self._number} WHERE {{ {{ {found}\n}} }} }}"  # one row will do
         columns = template.filled(value, query.select.span, number)
         return f"{{ {{ {columns} WHERE {where}{rest}\n}} BIND({number} AS ?{self._number}) }}"
 
     def _copies_max(self, taken: Sequence[Numbered]) -> int:
         """How many copies one query may have: each figure of the gate grows by the same with each of them."""
         value = taken[0][1]
-        two, three = (
-            measure(parse_query(self._with_copies([(number, value) for number in range(size)])))
-            for size in (2, 3)
-        )
+        try:
+            two, three = (self._figures([(number, value) for number in range(size)]) for size in (2, 3))
+        except LimitExceeded:  # two of them are a text that is too long already
+            return 1
         longest = max(len(self._copy(number, value).encode()) for number, value in taken)
         tokens = self._template.size + 40
         bounds = [
@@ -158,6 +161,9 @@ class Questions:
             *self._by_figures(two, three),
         ]
         return max(1, min(bounds))
+
+    def _figures(self, copies: Sequence[Numbered]) -> Complexity:
+        return measure(read_query(self._with_copies(copies), None, self._limits))
 
     def _by_figures(self, two: Complexity, three: Complexity) -> Iterable[int]:
         for name in Complexity.__slots__:

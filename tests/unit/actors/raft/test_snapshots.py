@@ -338,7 +338,7 @@ HOSTILE = {
     "long name": ["x" * 256],
     "long path": ["/".join(["x" * 200] * 3)],
     "deep": ["/".join("x" * 17)],
-    "many": [f"{number:05}" for number in range(10_001)],
+    "many": [f"{number:05}" for number in range(50_001)],
 }
 
 

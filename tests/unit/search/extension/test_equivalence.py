@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphdb.config import Settings
@@ -150,6 +150,9 @@ def graph_of(triples: list[tuple[str, str, str, str]]) -> MemoryGraph:
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
+@example(
+    head="ask with values", triples=[("<urn:a>", p, "<urn:a>", "") for p in ("<urn:p>", "<urn:q>")]
+)  # several rows
 @given(head=st.sampled_from(sorted(HEADS)), triples=st.lists(TRIPLES, min_size=4, max_size=12))
 @settings(max_examples=5, deadline=None)
 def test_one_query_is_as_good_as_many(
