@@ -1,6 +1,7 @@
 """`Connection`: a running service's actors from a notebook or a script, without HTTP."""
 
 import contextlib
+import json
 import logging
 import os
 from collections.abc import Iterator
@@ -64,6 +65,17 @@ class Connection:
     def construct(self, text: str) -> str:
         """The graph of a CONSTRUCT or DESCRIBE query, as N-Triples."""
         return self._answer(text, "CONSTRUCT").decode()
+
+    def validate(
+        self, shapes: str | None = None, *, shapes_graph: str | None = None, graph: str = "default"
+    ) -> dict[str, Any]:
+        """The SHACL validation report of a graph: an IRI, "default", or "union" for all graphs together.
+
+        shapes is Turtle; or else shapes_graph is the IRI of a graph of the service. The report is as
+        `POST /shacl/validate` answers: `conforms`, `results`, `stats`.
+        """
+        report: dict[str, Any] = json.loads(self._call("report", shapes, shapes_graph, graph))
+        return report
 
     def update(self, text: str) -> Confirmation:
         """Perform an update request, atomically; durable when this returns."""

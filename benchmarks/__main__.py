@@ -12,12 +12,14 @@ from benchmarks import (
     bulk_load,
     durable_update,
     fuzz,
+    geo,
     hostile,
     json_result,
     knn,
     point_query,
     raft_commit,
     search_bm25,
+    shacl,
 )
 from benchmarks.report import Line, print_lines
 from benchmarks.service import BenchmarkError
@@ -54,6 +56,8 @@ BENCHMARKS = {
     "knn": Benchmark(knn.run, RATIO),
     "bulk_load": Benchmark(bulk_load.run, RATIO),
     "durable_update": Benchmark(durable_update.run, RATIO),
+    "shacl": Benchmark(shacl.run, RATIO),
+    "geo": Benchmark(geo.run, RATIO),
     "hostile": Benchmark(
         hostile.run,
         (

@@ -5,8 +5,12 @@ GraphDBError
     QuerySyntaxError          SPARQL text that does not parse
     RdfSyntaxError            an RDF body that does not parse
     InvalidParameter          a parameter, header or body that cannot mean anything
+    MalformedShapes           SHACL shapes that mean nothing, or more than is offered
+    ShapesViolated            a write that the shapes which are enforced do not allow
     UnknownGraph              a graph that does not exist
-    AlreadyExists             a graph (later: an alert, a holon) that is there already
+    NotFound                  something else that does not exist, such as a holon
+    MembershipLoop            a holon that would be a part of itself
+    AlreadyExists             a graph, holon or portal (later: an alert) that is there already
     NotAcceptable             no offered format fits the Accept header
     UnsupportedMediaType      a body of a type, or compressed in a way, that we do not read
     BodyTooLarge              a body over the limit, counted after decompression
@@ -17,6 +21,8 @@ GraphDBError
     NotClustered              a change of the cluster, asked of a node that stands alone
     MembershipRefused         a change of the cluster that its members do not allow
     EvaluationFailed          the engine refused a request that parses
+    UnknownFunction           a function that GeoSPARQL does not have
+    BadGeometry               a geometry that cannot be read, or that an operation is not defined for
   UnavailableError          try again later
     Overloaded                too much is waiting
     QueryTimeout              a query past its time limit
@@ -35,8 +41,12 @@ Errors carry fields and know nothing of HTTP. Every class hands its arguments po
 `Exception.__init__`, so that it survives pickling and reaches the caller of an actor as itself.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 __all__ = [
     "AlreadyExists",
+    "BadGeometry",
     "BodyTooLarge",
     "ConfigError",
     "CorruptionError",
@@ -49,9 +59,12 @@ __all__ = [
     "LimitExceeded",
     "LogCompacted",
     "LogUnavailable",
+    "MalformedShapes",
+    "MembershipLoop",
     "MembershipRefused",
     "NotAcceptable",
     "NotClustered",
+    "NotFound",
     "NotLeader",
     "OutcomeUnknown",
     "Overloaded",
@@ -61,9 +74,11 @@ __all__ = [
     "QueryTimeout",
     "RdfSyntaxError",
     "RequestError",
+    "ShapesViolated",
     "StorageFull",
     "TextTooLarge",
     "UnavailableError",
+    "UnknownFunction",
     "UnknownGraph",
     "UnsupportedMediaType",
 ]
@@ -111,6 +126,35 @@ class InvalidParameter(RequestError):
         return f"{self.name}: {self.reason}"
 
 
+class MalformedShapes(RequestError):
+    """SHACL shapes that mean nothing, or more than is offered.
+
+    shape says which one, in words that lead to it where it has no name; property is the one that is wrong
+    there ("sh:minCount"), or "" where it is the shape as a whole.
+    """
+
+    def __init__(self, shape: str, property: str, reason: str) -> None:
+        super().__init__(shape, property, reason)
+        self.shape, self.property, self.reason = shape, property, reason
+
+    def __str__(self) -> str:
+        place = f"{self.property} of {self.shape}" if self.property else self.shape
+        return f"malformed shapes: {place}: {self.reason}"
+
+
+class ShapesViolated(RequestError):
+    """A write that the shapes which are enforced do not allow. report is the validation report of the
+    interface, for JSON; None where the shapes themselves cannot be read.
+    """
+
+    def __init__(self, reason: str, report: Mapping[str, Any] | None = None) -> None:
+        super().__init__(reason, report)
+        self.reason, self.report = reason, report
+
+    def __str__(self) -> str:
+        return self.reason
+
+
 class UnknownGraph(RequestError):
     """A named graph that does not exist."""
 
@@ -120,6 +164,28 @@ class UnknownGraph(RequestError):
 
     def __str__(self) -> str:
         return f"there is no graph <{self.graph}>"
+
+
+class NotFound(RequestError):
+    """There is nothing of this kind ("holon") under this name."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(kind, name)
+        self.kind, self.name = kind, name
+
+    def __str__(self) -> str:
+        return f"there is no {self.kind} {self.name}"
+
+
+class MembershipLoop(RequestError):
+    """A holon that would be a member of itself, at once or by way of others."""
+
+    def __init__(self, holon: str, parent: str) -> None:
+        super().__init__(holon, parent)
+        self.holon, self.parent = holon, parent
+
+    def __str__(self) -> str:
+        return f"<{self.holon}> cannot be a member of <{self.parent}>: it would be a member of itself"
 
 
 class AlreadyExists(RequestError):
@@ -199,6 +265,28 @@ class HostNotAllowed(RequestError):
 
 class EvaluationFailed(RequestError):
     """The engine refused or could not finish a request that parses, for a reason in the request."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class UnknownFunction(RequestError):
+    """A function that GeoSPARQL does not have, or that is not offered; hint says more, where there is any."""
+
+    def __init__(self, function: str, hint: str | None = None) -> None:
+        super().__init__(function, hint)
+        self.function, self.hint = function, hint
+
+    def __str__(self) -> str:
+        return f"there is no function {self.function}" + (f": {self.hint}" if self.hint else "")
+
+
+class BadGeometry(RequestError):
+    """A geometry that cannot be read, or that an operation is not defined for."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

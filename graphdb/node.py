@@ -1,10 +1,11 @@
 """What a node answers and says of itself, as every edge and every kind of node understands it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
-from pyoxigraph import QueryBoolean, QuerySolutions, QueryTriples
+from pyoxigraph import NamedNode, QueryBoolean, QuerySolutions, QueryTriples
 
+from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
@@ -14,10 +15,14 @@ __all__ = [
     "ClusterReport",
     "Consistency",
     "Evaluated",
+    "FunctionCall",
+    "MergedGraphs",
     "NodeStatus",
     "PeerReport",
     "QueryRequest",
     "RunningQuery",
+    "ShapesDocument",
+    "ValidationRequest",
 ]
 
 
@@ -42,12 +47,73 @@ class QueryRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class ShapesDocument:
+    """SHACL shapes as a request brings them: not parsed yet."""
+
+    content: bytes = field(repr=False)
+    syntax: RdfSyntax
+
+
+@dataclass(frozen=True, slots=True)
+class MergedGraphs:
+    """Named graphs together, as one graph; those that do not exist hold nothing."""
+
+    graphs: tuple[NamedNode, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.graphs))
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationRequest:
+    """A SHACL validation for a reader: of what, by which shapes, and within which bounds."""
+
+    shapes: ShapesDocument | NamedNode | MergedGraphs  # a document, or graphs of the store
+    # the IRI of a named graph, "default", "union" (all graphs together); or some graphs together
+    data_graph: str | MergedGraphs
+    report_syntax: RdfSyntax | None  # None: the report of the interface, in JSON
+    timeout_s: float  # from now to the last byte of the report, waiting for a reader included
+    principal: str | None = None  # who asks, as `GET /queries` shows it
+
+    @property
+    def text(self) -> str:
+        """What `GET /queries` shows: shapes may be long."""
+        given = isinstance(self.shapes, ShapesDocument)
+        shapes = "given shapes" if given else f"the shapes of {self.shapes}"
+        if isinstance(self.data_graph, MergedGraphs):
+            data = str(self.data_graph)
+        else:
+            data = f"the {self.data_graph} graph" if self.is_of_no_name else f"<{self.data_graph}>"
+        return f"validate {data} against {shapes}"
+
+    @property
+    def is_of_no_name(self) -> bool:
+        """Whether the data graph is none that has a name."""
+        return self.data_graph in ("default", "union")
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A call of a function of GeoSPARQL for a reader. See `graphdb.geo.evaluate`."""
+
+    function: str
+    args: tuple[str, ...] = field(repr=False)
+    timeout_s: float  # waiting for a reader included
+    principal: str | None = None  # who asks, as `GET /queries` shows it
+
+    @property
+    def text(self) -> str:
+        """What `GET /queries` shows: geometries may be long."""
+        return f"{self.function[:100]}({', '.join(arg[:60] for arg in self.args[:10])})"
+
+
+@dataclass(frozen=True, slots=True)
 class RunningQuery:
     """A query as `GET /queries` shows it."""
 
     id: str
     text: str
-    form: str  # SELECT, ASK, CONSTRUCT, DESCRIBE or UPDATE
+    form: str  # SELECT, ASK, CONSTRUCT, DESCRIBE, UPDATE, VALIDATE or CALL
     state: str  # queued, running
     where: str | None  # which process evaluates it; None while it is queued
     started_at: str  # ISO 8601, UTC

@@ -9,18 +9,19 @@ import asyncio
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from graphdb.errors import QueryTimeout
 
-__all__ = ["AnswerBroken", "Pipe", "Produce", "WorkerAnswer", "Workers", "client_gone"]
+__all__ = ["AnswerBroken", "Pipe", "Produce", "WorkerAnswer", "Workers", "client_gone", "unless_gone"]
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 CHUNKS_MAX = 4  # in a pipe, each about 64 kB
@@ -208,6 +209,23 @@ async def client_gone(receive: Receive) -> None:
     """Return when the client goes away; the server says so in no other way."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+async def unless_gone(request: Request, work: Awaitable[T]) -> T:
+    """The result of work, which is cancelled where the client of a request that was read goes away.
+
+    Raises what work raises, ClientDisconnect.
+    """
+    working = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(client_gone(request.receive))
+    try:
+        await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        working.cancel()
+        gone.cancel()
 
 
 async def _watch(receive: Receive, pipe: Pipe) -> None:

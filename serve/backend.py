@@ -3,35 +3,40 @@
 `serve/` knows only these protocols; `serve/deployments/` wires them to the actors, and tests to memory.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Protocol
 
 from pyoxigraph import NamedNode, Quad
 
-from graphdb.model import Confirmation, NamedGraph
+from graphdb.model import Confirmation, GraphName, NamedGraph
 from graphdb.node import (
     ClusterMember,
     ClusterReport,
     Consistency,
     Evaluated,
+    FunctionCall,
     NodeStatus,
     QueryRequest,
     RunningQuery,
+    ValidationRequest,
 )
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import Query
 from graphdb.sparql.syntax import Update
 from graphdb.store.small_joins import LittleJoin
+from graphdb.store.view import StoreView, Subject, Term
 
 __all__ = [
     "AnswerStream",
     "Backend",
     "ClusterMember",
     "Evaluated",
+    "FunctionCall",
     "NodeStatus",
     "QueryRequest",
     "RunningQuery",
+    "ValidationRequest",
 ]
 
 
@@ -96,8 +101,23 @@ class Backend(Protocol):
         Raises LimitExceeded, HostNotAllowed, Overloaded, QueryTimeout, QueryCancelled, UnavailableError.
         """
 
+    async def start_validation(self, request: ValidationRequest) -> "AnswerStream":
+        """Have a reader validate a graph against SHACL shapes, and write the report; else as `start_query`.
+
+        What the shapes or the graphs are is found out while the answer is read, which raises RdfSyntaxError,
+        MalformedShapes, InvalidParameter (shapes in a named graph of the document), UnknownGraph as well.
+        """
+
+    async def call_function(self, call: FunctionCall) -> bytes:
+        """Have a reader call a function of GeoSPARQL: see `graphdb.geo.evaluate.evaluation_json`.
+
+        Waits, within bounds, for a reader to be free. Cancelling the call ends it.
+        Raises UnknownFunction, InvalidParameter, BadGeometry, LimitExceeded, Overloaded, QueryTimeout,
+        QueryMemoryExceeded, QueryCancelled, UnavailableError.
+        """
+
     def running_queries(self) -> list[RunningQuery]:
-        """What `start_query` has begun and what has not ended yet, the oldest first."""
+        """What queries, validations and updates are under way, the oldest first."""
 
     def cancel_query(self, query_id: str) -> bool:
         """End a running query: whoever reads it meets QueryCancelled. False where no such query runs."""
@@ -120,6 +140,15 @@ class Backend(Protocol):
         Raises UnknownGraph.
         """
 
+    def quads_matching(
+        self,
+        subject: Subject | None,
+        predicate: NamedNode | None,
+        object_: Term | None,
+        graph: GraphName | None,
+    ) -> Iterator[Quad]:
+        """See `StoreView.quads_matching`; as of the call."""
+
     def dataset_quads(self) -> Iterator[Quad]:
         """Every quad of one consistent state."""
 
@@ -136,12 +165,15 @@ class Backend(Protocol):
         replace: bool,
         base_iri: str | None,
         request_id: bytes | None = None,
+        precondition: Callable[[StoreView], None] | None = None,
     ) -> Confirmation:
         """Read an RDF document (already decompressed) to its end, then put it in as one atomic change.
 
         With whole_dataset the body's own graph names count: replace empties every graph that the body names
         first, else they are merged. Without it everything goes to `graph` (None: the default graph), and a
         named graph in the body is InvalidParameter. Nothing is stored unless the whole body parses.
+        precondition is called, perhaps more than once and on another thread, with the very state that the
+        change is of; what it raises is raised, and nothing stored. A node of a cluster takes none.
         Raises RdfSyntaxError, InvalidParameter, BodyTooLarge (passed through from the iterator),
         UnavailableError.
         """

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from typing import Any
 
 import orjson
 from starlette.responses import Response
@@ -12,10 +13,13 @@ from graphdb.errors import (
     GraphDBError,
     HostNotAllowed,
     KeyReused,
+    MembershipLoop,
     MembershipRefused,
     NotAcceptable,
     NotClustered,
+    NotFound,
     RequestError,
+    ShapesViolated,
     TextTooLarge,
     UnavailableError,
     UnknownGraph,
@@ -31,7 +35,10 @@ STATUS: dict[type[GraphDBError], int] = {
     GraphDBError: 500,
     RequestError: 400,
     UnknownGraph: 404,
+    NotFound: 404,
+    MembershipLoop: 409,
     AlreadyExists: 409,
+    ShapesViolated: 409,
     NotAcceptable: 406,
     UnsupportedMediaType: 415,
     BodyTooLarge: 413,
@@ -48,9 +55,11 @@ def status_of(error: GraphDBError) -> int:
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
-def error_response(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
-    """The body that every failure on this port has."""
-    body = orjson.dumps({"error": message, "status": status})
+def error_response(
+    status: int, message: str, headers: dict[str, str] | None = None, **members: Any
+) -> Response:
+    """The body that every failure on this port has; some have further members."""
+    body = orjson.dumps({"error": message, "status": status, **members})
     return Response(body, status, headers, media_type="application/json")
 
 
@@ -67,4 +76,6 @@ def failure_response(error: GraphDBError, beside: Mapping[str, str] | None = Non
     if isinstance(error, BodyTooLarge | TextTooLarge):
         # The rest of the body is not read, so the connection cannot carry another request.
         headers["Connection"] = "close"
+    if isinstance(error, ShapesViolated) and error.report is not None:
+        return error_response(status, str(error), headers, report=error.report)
     return error_response(status, str(error), headers)

@@ -18,16 +18,23 @@ from serve.graph.asked_query import QueryReader
 from serve.graph.cluster import ClusterEndpoint
 from serve.graph.entity_tags import EntityTags
 from serve.graph.explanation import Explainer
+from serve.graph.geospatial import GeospatialEndpoint
 from serve.graph.graph_store import GraphStoreEndpoint
 from serve.graph.health import HealthEndpoint
+from serve.graph.holonic.desk import HolonicDesk
+from serve.graph.holonic.membrane import MembraneEndpoint
+from serve.graph.holonic.portals import PortalsEndpoint
+from serve.graph.holonic.routes import holonic_routes
 from serve.graph.metrics import Metrics, MetricsEndpoint
 from serve.graph.queries import QueriesEndpoint
 from serve.graph.query_accounts import QueryAccounts
 from serve.graph.query_answers import QueryAnswers
 from serve.graph.result_cache import ResultCache
+from serve.graph.shacl import ShaclEndpoint
 from serve.graph.slow_query_log import SlowQueryLog
 from serve.graph.sparql import SparqlEndpoint
 from serve.graph.update import UpdateEndpoint
+from serve.graph.validation_request import ValidationReader
 from serve.routing import not_found, resource
 
 __all__ = ["build_app"]
@@ -40,6 +47,9 @@ ENDPOINTS = {
     "/sparql": "SPARQL queries, GET and POST",
     "/update": "SPARQL updates, POST",
     "/data": "whole graphs: GET, PUT, POST, DELETE, ?graph=IRI or ?default; GET ?dataset=all for everything",
+    "/shacl/validate": "a graph against SHACL shapes, POST",
+    "/holonic": "holons, their layers and portals; /holonic/health tells whether it is there",
+    "/geospatial/evaluate": "one call of a function of GeoSPARQL, POST",
     "/queries": "the queries that are running, GET; DELETE /queries/{id} ends one",
     "/cluster": "the members and who leads, GET; /cluster/members and /cluster/leader change it",
     "/health": "how this node is",
@@ -84,6 +94,17 @@ def _routes(
     update = UpdateEndpoint(backend, accounts, server.max_body_bytes, limits)
     data = GraphStoreEndpoint(backend, workers, tags, server.max_body_bytes)
     data_methods = {"get": data.get, "put": data.put, "post": data.post, "delete": data.delete}
+    validations = ValidationReader(
+        server.query_timeout_seconds,
+        server.max_body_bytes,
+        settings.shacl.max_shapes_bytes,
+        union_default_graph=server.union_default_graph,
+    )
+    shacl = ShaclEndpoint(backend, validations, accounts)
+    geospatial = GeospatialEndpoint(backend, server.query_timeout_seconds, server.max_body_bytes)
+    desk = HolonicDesk(backend, workers, settings)
+    portals = PortalsEndpoint(desk, reader, answers)
+    membrane = MembraneEndpoint(desk, validations, shacl)
     queries = QueriesEndpoint(backend)
     cluster = ClusterEndpoint(backend)
 
@@ -95,6 +116,9 @@ def _routes(
         resource("/update", index, post=update.post),
         resource("/data", index, **data_methods),
         resource("/data/{name:path}", index, **data_methods),
+        resource("/shacl/validate", index, post=shacl.post),
+        *holonic_routes(desk, portals, membrane, index),
+        resource("/geospatial/evaluate", post=geospatial.post),
         resource("/queries", get=queries.get),
         resource("/queries/{id}", get=queries.get_one, delete=queries.delete),
         resource("/cluster", get=cluster.get),

@@ -3,16 +3,18 @@
 import asyncio
 
 from graphdb.errors import InvalidParameter, LimitExceeded
-from graphdb.node import QueryRequest
+from graphdb.node import QueryRequest, ShapesDocument, ValidationRequest
+from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.cheap import is_cheap
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.gate import GateLimits, read_query
 from graphdb.sparql.results import ResultFormat
-from serve.backend import Backend
+from serve.backend import AnswerStream, Backend
 from serve.graph.cheap_answer import answer_here
 from serve.graph.streamed_answer import BACKSTOP_S, past_limit
+from serve.graph.validation_request import read_data_graph, read_shapes_source
 
-__all__ = ["RESULT_BYTES_MAX", "answer"]
+__all__ = ["RESULT_BYTES_MAX", "answer", "report"]
 
 RESULT_BYTES_MAX = 256 << 20
 
@@ -32,13 +34,33 @@ async def answer(backend: Backend, text: str, form: str, limits: GateLimits, tim
         return found[0]
     try:
         async with asyncio.timeout(timeout_s + BACKSTOP_S):
-            return await _read_whole(backend, QueryRequest(query, Dataset(), fmt, timeout_s))
+            request = QueryRequest(query, Dataset(), fmt, timeout_s)
+            return await _read_whole(await backend.start_query(request))
     except TimeoutError:
         raise past_limit(timeout_s) from None
 
 
-async def _read_whole(backend: Backend, request: QueryRequest) -> bytes:
-    stream = await backend.start_query(request)
+async def report(
+    backend: Backend, shapes: str | None, shapes_graph: str | None, data_graph: str, timeout_s: float
+) -> bytes:
+    """Validate a graph ("default", "union" or an IRI) against shapes in Turtle, or those of a graph.
+
+    The report of the interface, as JSON. Raises RdfSyntaxError, MalformedShapes, UnknownGraph,
+    InvalidParameter (neither or both kinds of shapes, what is no IRI), LimitExceeded (a larger report), and
+    what the backend raises.
+    """
+    given = read_shapes_source(
+        None if shapes is None else ShapesDocument(shapes.encode(), RdfSyntax.TURTLE), shapes_graph
+    )
+    try:
+        async with asyncio.timeout(timeout_s + BACKSTOP_S):
+            request = ValidationRequest(given, read_data_graph(data_graph), None, timeout_s)
+            return await _read_whole(await backend.start_validation(request))
+    except TimeoutError:
+        raise past_limit(timeout_s, "validation") from None
+
+
+async def _read_whole(stream: AnswerStream) -> bytes:
     try:
         pieces, size = [], 0
         while (piece := await stream.read()) is not None:

@@ -21,6 +21,7 @@ from serve.search.administration import (
 from serve.search.backend import SearchBackend
 from serve.search.documents import bulk, by_query, documents, multi_get, reading, reindex
 from serve.search.frame.router import SearchRouter
+from serve.search.frame.search_work import SearchWork
 from serve.search.searching import searching
 
 __all__ = ["build_search_app"]
@@ -44,12 +45,12 @@ MODULES = (
     nodes,
     reading,
     reindex,
-    searching,
     templates,
 )
 
 
 def build_search_app(node: SearchBackend, settings: Settings) -> ASGIApp:
     """All operations that the modules of `serve/search/` have."""
+    work = SearchWork(settings.server.query_timeout_seconds)
     endpoints = [endpoint for module in MODULES for endpoint in module.routes(node, settings)]
-    return SearchRouter(node, settings, endpoints)
+    return SearchRouter(node, settings, work, [*endpoints, *searching.routes(node, settings, work)])

@@ -14,7 +14,7 @@ from actors.raft.log_requests import ClusterView
 from actors.raft.raft_log_client import RaftLogClient
 from actors.shard.search_state import copy_search, saved_search_index
 from actors.shard.store_shard import OpenShard
-from graphdb.errors import GraphDBError, LogUnavailable
+from graphdb.errors import CorruptionError, GraphDBError, LogUnavailable, UnavailableError
 
 __all__ = ["Chores"]
 
@@ -40,7 +40,7 @@ class Chores:
     ) -> None:
         """has_trouble: whether this node could not write. hand_over gives the lead away, if it can.
 
-        carries_search: whether a snapshot must have the search indexes too.
+        carries_search: whether a snapshot is to have the search indexes too.
         """
         self._log = log
         self._has_trouble = has_trouble
@@ -86,7 +86,7 @@ class Chores:
         try:
             index = await shard.make_snapshot(tree)
             if self._carries_search:
-                await _add_search(shard.directory.path, tree, index)
+                await _try_to_add_search(shard.directory.path, tree, index)
             await self._log.offer(index, str(tree))
         except GraphDBError as error:
             logger.warning("no snapshot for a peer that needs one: %s", error)
@@ -109,6 +109,15 @@ class Chores:
         except GraphDBError as error:
             logger.warning("nobody else can lead: %s", error)
         await asyncio.sleep(_HAND_OVER_EVERY_S)
+
+
+async def _try_to_add_search(data_dir: Path, tree: Path, index: int) -> None:
+    """Without them the peer has its quads, and looks for the indexes itself (`actors.search.late_joiner`)."""
+    try:
+        await _add_search(data_dir, tree, index)
+    except (UnavailableError, CorruptionError) as error:
+        logger.warning("a snapshot for a peer is without search indexes: %s", error)
+        await asyncio.to_thread(_remove, tree / "search")
 
 
 async def _add_search(data_dir: Path, tree: Path, index: int) -> None:

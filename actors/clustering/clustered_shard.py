@@ -18,6 +18,7 @@ from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import cluster_report, node_status
 from actors.clustering.forwarded_work import APPLIED_INDEX, ForwardedWork
 from actors.clustering.forwarded_writes import GraphDeletion, GraphWrite, SparqlUpdate
+from actors.clustering.search_copies import SearchCopies
 from actors.clustering.write_router import WriteRouter
 from actors.raft.log_requests import ClusterView, ForwardedRequest, MemberChange
 from actors.raft.raft_log_client import RaftLogClient
@@ -40,6 +41,7 @@ from graphdb.node import ClusterReport, Consistency, NodeStatus
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.syntax import Update
+from graphdb.store.view import StoreView
 
 __all__ = ["ClusteredShard"]
 
@@ -85,7 +87,8 @@ class ClusteredShard(StoreShard):
             self.wait_for_index,
             settings.server.query_timeout_seconds + _WRITE_GRACE_S,
         )
-        self._work = ForwardedWork(log, self._cluster, self, settings.security)
+        copies = SearchCopies(settings, log)
+        self._work = ForwardedWork(log, self._cluster, self, settings.security, copies)
         self._chores = Chores(
             log, self._has_trouble, self.hand_over_lead, carries_search=settings.search.enabled
         )
@@ -229,8 +232,10 @@ class ClusteredShard(StoreShard):
         base_iri: str | None,
         request_id: bytes | None = None,
         since: int | None = None,
+        precondition: Callable[[StoreView], None] | None = None,
     ) -> Confirmation:
         """See `Backend.write_graph`. The body is kept until it is stored: it may be for another node."""
+        assert precondition is None, "no function goes to another node"
         options: _Placement = {
             "graph": graph,
             "whole_dataset": whole_dataset,

@@ -1,7 +1,8 @@
-"""`ForwardedWork`: what other nodes' clients ask of the node that leads, taken from its log and performed."""
+"""`ForwardedWork`: what other nodes ask of this one, taken from its log and performed: their clients' writes
+where it leads, and copies of its search indexes.
+"""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from typing import Protocol
 
@@ -10,11 +11,12 @@ from pyoxigraph import NamedNode
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.forward_batches import BATCH, encode_outcomes
 from actors.clustering.forwarded_writes import GraphDeletion, SparqlUpdate, decode_write, encode_confirmation
-from actors.error_codec import encode_error
+from actors.clustering.search_copies import SearchCopies
+from actors.raft.desk_worker import DeskWorker
 from actors.raft.log_requests import ForwardedRequest, decode_requests
 from actors.raft.raft_log_client import RaftLogClient
 from graphdb.config.limits import GateLimits
-from graphdb.errors import GraphDBError, NotLeader, OutcomeUnknown
+from graphdb.errors import NotLeader
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
@@ -24,8 +26,6 @@ from graphdb.sparql.syntax import Update
 __all__ = ["APPLIED_INDEX", "ForwardedWork"]
 
 APPLIED_INDEX = "applied_index"  # the operation that asks a leader how far its store is
-_AGAIN_S = 0.2
-_LEAVE_S = 2.0  # so long a log may take to hear that this port takes no more
 
 
 class LeadingShard(Protocol):
@@ -56,71 +56,39 @@ class ForwardedWork:
     """Owned by a `ClusteredShard`, on its event loop."""
 
     def __init__(
-        self, log: RaftLogClient, cluster: ClusterFollower, shard: LeadingShard, limits: GateLimits
+        self,
+        log: RaftLogClient,
+        cluster: ClusterFollower,
+        shard: LeadingShard,
+        limits: GateLimits,
+        copies: SearchCopies,
     ) -> None:
-        self._log = log
+        """copies belongs to this from here on."""
+        self._copies = copies
         self._cluster = cluster
         self._shard = shard
         self._limits = limits
-        self._taking: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._closing = False
+        self._worker = DeskWorker(log, self._answer)
 
     def start(self) -> None:
         """Begin to take requests."""
-        if self._taking is None:
-            self._taking = asyncio.get_running_loop().create_task(self._take())
+        self._worker.start()
 
     async def close(self) -> None:
-        """Finish what was taken, refusing what comes meanwhile; then take no more.
-
-        The log knows of that: a request that it gave to a port which has gone would be neither performed nor
-        refused.
-        """
-        self._closing = True
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._taking is not None:
-            with contextlib.suppress(GraphDBError, TimeoutError):
-                async with asyncio.timeout(_LEAVE_S):
-                    await self._log.leave()
-                    await self._taking  # it was answered before
-            self._taking.cancel()
-            await asyncio.gather(self._taking, return_exceptions=True)
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _take(self) -> None:
-        while True:
-            try:
-                requests = await self._log.take()
-            except GraphDBError:
-                await asyncio.sleep(_AGAIN_S)  # the log is being started again, or cannot be
-                continue
-            if not requests:
-                return  # the last answer, after `leave`
-            for request in requests:
-                task = asyncio.get_running_loop().create_task(self._perform(request))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
-
-    async def _perform(self, request: ForwardedRequest) -> None:
-        succeeded, outcome = await self._outcome(request)
-        with contextlib.suppress(GraphDBError):  # then who asked learns that the outcome is unknown
-            await self._log.finish(request.number, succeeded, outcome)
-
-    async def _outcome(self, request: ForwardedRequest) -> tuple[bool, bytes]:
-        try:
-            return True, await self._answer(request)
-        except Exception as error:  # noqa: BLE001 whoever asked gets it
-            return False, encode_error(error, OutcomeUnknown)
+        """Finish what was taken; see `DeskWorker.close`."""
+        await self._worker.close()
+        self._copies.close()
 
     async def _answer(self, request: ForwardedRequest) -> bytes:
-        if self._closing:
-            raise NotLeader("this node is stopping")
+        if self._copies.is_asked(request.operation):
+            return await self._copies.answer(request.operation, request.body)
         if not self._cluster.leads:
             view = self._cluster.view
             raise NotLeader("another node leads", 1, view.leader_id if view is not None else None)
         if request.operation == BATCH:
-            return encode_outcomes(await asyncio.gather(*map(self._outcome, decode_requests(request.body))))
+            return encode_outcomes(
+                await asyncio.gather(*map(self._worker.outcome, decode_requests(request.body)))
+            )
         if request.operation == APPLIED_INDEX:
             return b"%d" % self._shard.snapshot_index()
         return encode_confirmation(await self._write(request))

@@ -27,6 +27,7 @@ class ClusterFacts:
     open_links: Callable[[], frozenset[int]]  # node ids of the peers that can be sent to
     dropped: Callable[[], int]
     snapshot_wanted: Callable[[], bool]
+    search_wanted: Callable[[], int]
     received: Callable[[], ReceivedSnapshot | None]
     failure: Callable[[], str | None]
 
@@ -107,6 +108,7 @@ class ClusterWatch:
             elections=status.elections,
             messages_dropped=facts.dropped(),
             snapshot_wanted=facts.snapshot_wanted(),
+            search_wanted=facts.search_wanted(),
             received=facts.received(),
             failure=failure,
             members=self._look_at_members(status, failure is None),

@@ -7,6 +7,7 @@
     TAKE           port (8)                                      requests once there are any; none after LEAVE
     LEAVE          port (8)                                      none; the port takes nothing more
     FINISH         number (8), 1 or 0 (1), answer or error       none
+    TAKE_SEARCH, LEAVE_SEARCH, FINISH_SEARCH                     the same, of the search port
     CHANGE         a MemberChange, as JSON                       none; once it is committed
     OFFER          index (8), path of a tree                     none
     ADOPTED        index (8)                                     none
@@ -76,6 +77,9 @@ class RaftLogRequest(IntEnum):
     LEAVE = 25
     CONFIRM = 26
     ANYWHERE = 27
+    TAKE_SEARCH = 28
+    LEAVE_SEARCH = 29
+    FINISH_SEARCH = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,7 @@ class ClusterView:
     elections: int = 0
     messages_dropped: int = 0
     snapshot_wanted: bool = False  # some peer needs one that is newer than any there is
+    search_wanted: int = 0  # the log index as of which some peer needs the search indexes on disk
     received: ReceivedSnapshot | None = None
     failure: str | None = None  # why this node takes no part any more
     members: tuple[ViewedMember, ...] = ()

@@ -43,6 +43,8 @@ from actors.raft.member_changes import MemberChanges
 from actors.raft.peer_transport import PeerTransport
 from actors.raft.raft_directory import fresh_life, raft_directory
 from actors.raft.raft_driver import RaftDriver
+from actors.raft.search_requests import SEARCH_REQUEST, SEARCH_STATE, decode_needed
+from actors.raft.search_wanted import SearchWanted
 from actors.raft.snapshots import Snapshots
 from graphdb.config import Settings
 from graphdb.config.service import Cluster
@@ -101,7 +103,8 @@ class RaftLog:
             dice=random.SystemRandom().random,
             snapshots=self._snapshots,
         )
-        self._desk = ForwardDesk()
+        self._desk, self._search_desk = ForwardDesk(), ForwardDesk()
+        self._search_wanted = SearchWanted(time.monotonic)
         self._transport = PeerTransport(
             self._thread,
             cluster.node_id,
@@ -147,6 +150,7 @@ class RaftLog:
             open_links=self._transport.reachable,
             dropped=self._transport.dropped,
             snapshot_wanted=lambda: self._snapshots.wanted,
+            search_wanted=self._search_wanted.index,
             received=self._received,
             failure=lambda: None if self._driver.failure is None else str(self._driver.failure),
         )
@@ -169,14 +173,12 @@ class RaftLog:
                 encode_index,
             ),
             RaftLogRequest.FORWARD: lambda body: (self._forward(*decode_forward(body)), bytes),
-            RaftLogRequest.TAKE: lambda body: (self._desk.take(decode_index(body)), encode_requests),
-            RaftLogRequest.LEAVE: lambda body: (
-                _performed(lambda: self._desk.leave(decode_index(body))),
-                encode_nothing,
-            ),
-            RaftLogRequest.FINISH: lambda body: (
-                _performed(lambda: self._desk.finish(*decode_finish(body))),
-                encode_nothing,
+            **_desk_handlers(self._desk, RaftLogRequest.TAKE, RaftLogRequest.LEAVE, RaftLogRequest.FINISH),
+            **_desk_handlers(
+                self._search_desk,
+                RaftLogRequest.TAKE_SEARCH,
+                RaftLogRequest.LEAVE_SEARCH,
+                RaftLogRequest.FINISH_SEARCH,
             ),
             RaftLogRequest.CHANGE: lambda body: (
                 self._begin(self._changes.perform(decode_change(body))),
@@ -265,6 +267,10 @@ class RaftLog:
             return await self._changes.serve(request)
         if request.operation == anywhere.OPERATION:
             return await self._anywhere.serve(request)
+        if request.operation == SEARCH_REQUEST:
+            return await self._search_desk.serve(request)
+        if request.operation == SEARCH_STATE:
+            self._search_wanted.note(decode_needed(request.body))
         return await self._desk.serve(request)
 
     def _offer(self, index: int, tree: str) -> None:
@@ -308,6 +314,14 @@ class RaftLog:
 
     def _begin(self, coroutine: Coroutine[Any, Any, T]) -> "Future[T]":
         return asyncio.run_coroutine_threadsafe(coroutine, self._thread.loop)
+
+
+def _desk_handlers(desk: ForwardDesk, take: int, leave: int, finish: int) -> dict[int, Handler]:
+    return {
+        take: lambda body: (desk.take(decode_index(body)), encode_requests),
+        leave: lambda body: (_performed(lambda: desk.leave(decode_index(body))), encode_nothing),
+        finish: lambda body: (_performed(lambda: desk.finish(*decode_finish(body))), encode_nothing),
+    }
 
 
 def _open_journal(data_dir: Path, node_id: int) -> Journal:

@@ -68,6 +68,10 @@ class Checkpoints:
         current.holders += 1
         return current
 
+    def is_present(self, checkpoint: Checkpoint) -> bool:
+        """Whether the store is still as the checkpoint has it."""
+        return checkpoint.is_exact and checkpoint.index == self._applied.exact
+
     def give_back(self, checkpoint: Checkpoint) -> None:
         """A holder is done with it."""
         checkpoint.holders -= 1

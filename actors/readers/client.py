@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from actors.error_codec import decode_error
 from actors.frames import Frame, encode_frame, read_frame
-from actors.readers.protocol import LeaseRequest, Message, ReaderStatus, ReaderTask
+from actors.readers.protocol import LeaseRequest, Message, ReaderStatus, Task
 from graphdb.errors import QueryTimeout, UnavailableError
 
 __all__ = ["Lease", "ReaderClient"]
@@ -32,16 +32,17 @@ class Lease:
             self.where = _checked(frame).body.decode()
         return frame is not None
 
-    def evaluate(self, task: ReaderTask) -> None:
-        """Hand over the query; once. If the StoreReader has gone meanwhile, read() tells."""
+    def evaluate(self, task: Task) -> None:
+        """Hand over the task; once. If the StoreReader has gone meanwhile, read() tells."""
         if not self._outgoing.is_closing():  # uvloop refuses what is closed
-            self._outgoing.write(encode_frame(Message.EVALUATE, 0, task.encode()))
+            self._outgoing.write(encode_frame(task.message, 0, task.encode()))
 
     async def read(self) -> bytes | None:
         """The next piece of the answer, about 64 kB; None at its end, which alone says that it is whole.
 
         Raises EvaluationFailed, NotAcceptable, LimitExceeded, HostNotAllowed, QueryTimeout,
-        QueryMemoryExceeded, UnavailableError.
+        QueryMemoryExceeded, UnavailableError; for a validation RdfSyntaxError, MalformedShapes, UnknownGraph
+        as well.
         """
         frame = await read_frame(self._incoming)
         if frame is None:

@@ -1,4 +1,4 @@
-"""One evaluator: a process that evaluates queries on checkpoints, one at a time, for a `StoreReader`.
+"""One evaluator: a process that queries and validates checkpoints, one task at a time, for a `StoreReader`.
 
 `python -m actors.readers.evaluator FD MEMORY_LIMIT_MB` talks over the socket of this number, in the frames of
 `protocol`.
@@ -21,11 +21,12 @@ from pyoxigraph import NamedNode, Store
 
 from actors.error_codec import encode_error
 from actors.frames import Frame, encode_frame, read_frame_from
-from actors.readers.protocol import Message, ReaderTask
+from actors.readers.protocol import FunctionTask, Message, ReaderTask, ValidationTask
 from graphdb.errors import QueryMemoryExceeded, UnavailableError
+from graphdb.geo.evaluate import evaluation_json
 from graphdb.sparql.results import ResultFormat, write_answer
 from graphdb.store.engine_errors import request_failures
-from graphdb.store.engine_query import engine_query
+from graphdb.store.engine_query import engine_query, first_full
 from graphdb.store.explaining import explain
 
 __all__ = ["Evaluator"]
@@ -57,7 +58,12 @@ class Evaluator:
                 self._release(frame.body.decode())
             else:
                 self._send(Message.BEGUN)
-                self._evaluate(ReaderTask.decode(frame.body))
+                if frame.code == Message.VALIDATE:
+                    self._validate(ValidationTask.decode(frame.body))
+                elif frame.code == Message.CALL:
+                    self._call(FunctionTask.decode(frame.body))
+                else:
+                    self._evaluate(ReaderTask.decode(frame.body))
         except MemoryError:
             self._send(Message.ERROR, encode_error(QueryMemoryExceeded("the query ran out of memory")))
         except Exception as error:  # noqa: BLE001 whoever asked gets it
@@ -73,13 +79,25 @@ class Evaluator:
             default_graph=_nodes(task.default_graphs),
             named_graphs=_nodes(task.named_graphs),
             union_default_graph=task.union_default_graph,
+            calls_geometry=task.calls_geometry,
         )
         sink = partial(self._send, Message.DATA)
+        evaluate = partial(first_full, ask, task.attempts, task.attempt_rows, task.text)
         if task.operation == "explain":
-            explain(ask, task.text, task.count_queries, sink, monotonic)
+            explain(ask, evaluate, task.count_queries, sink, monotonic, task.lookups)
             return
         with request_failures():
-            write_answer(ask(task.text), _FORMATS[task.format], sink)
+            write_answer(evaluate(), _FORMATS[task.format], sink)
+
+    def _validate(self, task: ValidationTask) -> None:
+        # at the top, each evaluator would load the parser of SPARQL at its start, and few validate
+        from actors.readers.validating import perform
+
+        perform(task, self._opened(task.checkpoint), partial(self._send, Message.DATA), monotonic)
+
+    def _call(self, task: FunctionTask) -> None:
+        for piece in evaluation_json(task.function, task.args):
+            self._send(Message.DATA, piece)
 
     def _opened(self, path: str) -> Store:
         if self._store is None or self._path != path:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from actors.frames import Frame, encode_frame, read_frame
-from actors.readers.protocol import Message, ReaderTask
+from actors.readers.protocol import Message, Task
 from graphdb.errors import GraphDBError, QueryMemoryExceeded, UnavailableError
 
 __all__ = ["EvaluatorEnded", "EvaluatorProcess"]
@@ -93,11 +93,11 @@ class EvaluatorProcess:
         """What `GET /queries` and the log call it."""
         return f"reader {self.number} (process {self.pid})"
 
-    def evaluate(self, task: ReaderTask) -> None:
+    def evaluate(self, task: Task) -> None:
         """Begin; the answer comes as frames."""
         self.is_busy, self._has_begun = True, False
-        self.checkpoint = task.checkpoint
-        self._send(Message.EVALUATE, task.encode())
+        self.checkpoint = task.checkpoint or self.checkpoint
+        self._send(task.message, task.encode())
         if self._next_look is None:  # else that of the query before comes soon
             self._look_at_memory()
 

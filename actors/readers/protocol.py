@@ -6,26 +6,33 @@ one thing: for a query,
     client                          StoreReader
     LEASE (a LeaseRequest)
                                     GRANTED (where), once an evaluator is free
-    EVALUATE (a ReaderTask)
+    EVALUATE (a ReaderTask),
+    VALIDATE (a ValidationTask) or
+    CALL (a FunctionTask)
                                     DATA, any number of times, then END; or ERROR at any time, as the last
 
 or for RELEASE (the path of a checkpoint), answered by END, or for STATUS, answered by STATUS (a
 ReaderStatus). A client that goes away cancels its query. An evaluator says READY when it has started, answers
-EVALUATE with BEGUN, DATA and END or ERROR, and RELEASE with END. DATA is bytes of the answer, for "explain"
-one object in JSON; RELEASE and GRANTED are UTF-8, the other bodies JSON.
+EVALUATE, VALIDATE and CALL with BEGUN, DATA and END or ERROR, and RELEASE with END. DATA is bytes of the
+answer, for "explain" one object in JSON; RELEASE and GRANTED are UTF-8, VALIDATE is a line of JSON and a
+document, the other bodies are JSON.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
+from typing import Any, ClassVar, TypeAlias
 
 __all__ = [
     "EvaluatorStatus",
+    "FunctionTask",
     "LeaseRequest",
     "Message",
     "ReaderStatus",
     "ReaderTask",
+    "Task",
+    "ValidationTask",
 ]
 
 
@@ -42,6 +49,8 @@ class Message(IntEnum):
     END = 8
     ERROR = 9
     BEGUN = 10
+    VALIDATE = 11
+    CALL = 12
 
 
 class _Json:
@@ -66,7 +75,9 @@ class LeaseRequest(_Json):
 
 @dataclass(frozen=True, slots=True)
 class ReaderTask(_Json):
-    """What an evaluator shall do, on which checkpoint. See `graphdb.store.engine_query` for the dataset."""
+    """A query for an evaluator, on which checkpoint. See `graphdb.store.engine_query` for the dataset."""
+
+    message: ClassVar[Message] = Message.EVALUATE
 
     operation: str  # query, explain
     text: str  # for the engine: already rewritten
@@ -77,11 +88,58 @@ class ReaderTask(_Json):
     format: str  # the value of a ResultFormat
     checkpoint: str  # a directory
     services: Mapping[str, str] = field(default_factory=dict)  # IRI in the text -> URL that SERVICE calls
+    calls_geometry: bool = False  # the text needs the functions of GeoSPARQL
+    attempts: Sequence[str] = ()  # texts to be tried first: one with attempt_rows rows is the answer
+    attempt_rows: int = 0
+    lookups: Sequence[Mapping[str, Any]] = ()  # for explain: what a spatial index did for the text
     count_queries: Sequence[str] = ()  # for explain: texts for the engine, each with one row, ?n
 
     @classmethod
     def decode(cls, body: bytes) -> "ReaderTask":
         return cls(**json.loads(body))
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationTask:
+    """A SHACL validation for an evaluator, on which checkpoint. See `graphdb.shacl.answering`."""
+
+    message: ClassVar[Message] = Message.VALIDATE
+
+    checkpoint: str  # a directory
+    data_graph: str | Sequence[str]  # an IRI, "default" or "union"; or IRIs of graphs that are merged
+    shapes_graph: str | Sequence[str] | None = None  # likewise; None: the shapes are the document
+    shapes: bytes = field(default=b"", repr=False)  # a document
+    shapes_type: str = ""  # its media type, as an RdfSyntax has it
+    report_type: str | None = None  # of an RdfSyntax; None: the report of the interface, in JSON
+    is_write_check: bool = False  # see `graphdb.shacl.write_check`
+    focus: Sequence[str] | None = None  # then, as N-Triples terms: only these nodes; None: all targets
+
+    def encode(self) -> bytes:
+        head = {name: getattr(self, name) for name in self.__slots__ if name != "shapes"}
+        return json.dumps(head).encode() + b"\n" + self.shapes
+
+    @classmethod
+    def decode(cls, body: bytes) -> "ValidationTask":
+        head, _, shapes = body.partition(b"\n")
+        return cls(**json.loads(head), shapes=shapes)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTask(_Json):
+    """A call of a function of GeoSPARQL. See `graphdb.geo.evaluate`."""
+
+    message: ClassVar[Message] = Message.CALL
+    checkpoint: ClassVar[str] = ""  # none: what an evaluator has open stays so
+
+    function: str
+    args: Sequence[str] = field(repr=False)
+
+    @classmethod
+    def decode(cls, body: bytes) -> "FunctionTask":
+        return cls(**json.loads(body))
+
+
+Task: TypeAlias = ReaderTask | ValidationTask | FunctionTask
 
 
 @dataclass(frozen=True, slots=True)

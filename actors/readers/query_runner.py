@@ -1,23 +1,28 @@
-"""`QueryRunner`: the read path of a `StoreShard` for queries that are not cheap: a reader, a checkpoint, an
-answer.
+"""`QueryRunner`: the read path of a `StoreShard` for what may take long, queries that are not cheap and
+validations: a reader, a checkpoint, an answer.
 """
 
+import asyncio
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
 
 from pyoxigraph import NamedNode
 
 from actors.readers.checkpoints import Checkpoint, Checkpoints
 from actors.readers.client import Lease, ReaderClient
-from actors.readers.protocol import ReaderTask
+from actors.readers.protocol import FunctionTask, ReaderTask, Task, ValidationTask
 from actors.readers.running_queries import QueryRun, RunningQueries
-from graphdb.node import QueryRequest
+from graphdb.geo.narrowing import Narrowed
+from graphdb.node import FunctionCall, MergedGraphs, QueryRequest, ShapesDocument, ValidationRequest
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.engine_text import engine_text_and_services
 from graphdb.sparql.explain import scans_of
 from graphdb.sparql.results import ResultFormat
+from graphdb.sparql.slotted_text import EngineText
+from graphdb.store.quad_store import QuadStore
 
 __all__ = ["QueryRunner", "ReaderAnswer", "query_task"]
 
@@ -30,40 +35,79 @@ class QueryRunner:
         self._readers = readers
         self._union_default_graph = union_default_graph
 
-    async def start(self, request: QueryRequest, checkpoints: Checkpoints) -> "ReaderAnswer":
-        """See `Backend.start_query`.
+    async def start(
+        self, request: QueryRequest, checkpoints: Checkpoints, quads: QuadStore
+    ) -> "ReaderAnswer":
+        """See `Backend.start_query`. quads is what the checkpoints are of."""
+        run = self.running.begin(request.query.text, request.query.form, request.principal)
+        make_task = partial(self._query_task, request, checkpoints, quads)
+        return await self._start(run, request.timeout_s, checkpoints, make_task)
 
-        The checkpoint comes after the reader, so that however many wait, no more than there are readers are
-        kept on disk.
+    async def validate(self, request: ValidationRequest, checkpoints: Checkpoints) -> "ReaderAnswer":
+        """See `Backend.start_validation`."""
+        run = self.running.begin(request.text, "VALIDATE", request.principal)
+        return await self._start(run, request.timeout_s, checkpoints, partial(_validation_task, request))
+
+    async def call(self, call: FunctionCall) -> bytes:
+        """See `Backend.call_function`. It takes no checkpoint: a function knows nothing but its arguments."""
+        with ExitStack() as held:
+            run = self.running.begin(call.text, "CALL", call.principal)
+            held.callback(run.end)
+            lease = await run.unless_cancelled(self._readers.lease(run.id, call.timeout_s), Lease.close)
+            held.callback(lease.close)
+            run.where = lease.where
+            lease.evaluate(FunctionTask(call.function, call.args))
+            pieces = []
+            while (piece := await run.unless_cancelled(lease.read())) is not None:
+                pieces.append(piece)
+            return b"".join(pieces)
+
+    async def _start(
+        self,
+        run: QueryRun,
+        timeout_s: float,
+        checkpoints: Checkpoints,
+        make_task: Callable[[Checkpoint], Awaitable[Task]],
+    ) -> "ReaderAnswer":
+        """The checkpoint comes after the reader, so that however many wait, no more than there are readers
+        are kept on disk.
         """
         with ExitStack() as held:
-            run = self.running.begin(request.query.text, request.query.form, request.principal)
             held.callback(run.end)
-            lease = await run.unless_cancelled(self._readers.lease(run.id, request.timeout_s), Lease.close)
+            lease = await run.unless_cancelled(self._readers.lease(run.id, timeout_s), Lease.close)
             held.callback(lease.close)
             run.where = lease.where
             checkpoint = await run.unless_cancelled(checkpoints.take(), checkpoints.give_back)
             held.callback(checkpoints.give_back, checkpoint)
             run.on_cancel = lease.close  # also while nobody reads
-            lease.evaluate(self._task(request, checkpoint))
+            lease.evaluate(await run.unless_cancelled(make_task(checkpoint)))
             return ReaderAnswer(run, lease, checkpoint, held.pop_all())
 
-    def _task(self, request: QueryRequest, checkpoint: Checkpoint) -> ReaderTask:
+    async def _query_task(
+        self, request: QueryRequest, checkpoints: Checkpoints, quads: QuadStore, checkpoint: Checkpoint
+    ) -> ReaderTask:
         query = request.query
-        text, services = engine_text_and_services(query, secrets.token_hex(16))
+        made, services = engine_text_and_services(query, secrets.token_hex(16))
+        asked = await _narrowed(made, checkpoints, quads, checkpoint)
         task = query_task(
-            text,
+            asked.text,
             query.base_iri,
             request.dataset or own_dataset(query),
             str(checkpoint.path),
             format=request.format,
             services=services,
             union_default_graph=self._union_default_graph,
+            calls_geometry=made.calls_geometry,
         )
+        if not services:  # else an attempt would call them once more
+            task = replace(task, attempts=asked.attempts, attempt_rows=asked.rows)
         if not request.explain:
             return task
         return replace(
-            task, operation="explain", count_queries=[scan.count_query for scan in scans_of(query)]
+            task,
+            operation="explain",
+            count_queries=[scan.count_query for scan in scans_of(query)],
+            lookups=[asdict(report) for report in asked.reports],
         )
 
 
@@ -77,6 +121,7 @@ def query_task(
     services: Mapping[str, str],
     union_default_graph: bool,
     default_graph: NamedNode | None = None,
+    calls_geometry: bool = False,
 ) -> ReaderTask:
     """What to send a reader. default_graph stands in for the store's where the dataset names no graph."""
     default_graphs = dataset.default_graphs if dataset else (default_graph,) if default_graph else None
@@ -90,7 +135,35 @@ def query_task(
         format=format.value,
         checkpoint=checkpoint,
         services=services,
+        calls_geometry=calls_geometry,
     )
+
+
+async def _narrowed(
+    made: EngineText, checkpoints: Checkpoints, quads: QuadStore, checkpoint: Checkpoint
+) -> Narrowed:
+    """The text with what the spatial index finds for it; on a thread, for constants may be large."""
+    if not (made.lookups or made.nearest):
+        return Narrowed(made.text)
+    for is_present in (checkpoints.is_present(checkpoint), False):
+        asked = await asyncio.to_thread(quads.narrowed, made, checkpoint.index, is_present=is_present)
+        if not is_present or checkpoints.is_present(checkpoint):
+            break
+    return asked
+
+
+async def _validation_task(request: ValidationRequest, checkpoint: Checkpoint) -> ValidationTask:
+    report_type = request.report_syntax.value if request.report_syntax is not None else None
+    task = ValidationTask(str(checkpoint.path), _graph_names(request.data_graph), report_type=report_type)
+    if not isinstance(request.shapes, ShapesDocument):
+        return replace(task, shapes_graph=_graph_names(request.shapes))
+    return replace(task, shapes=request.shapes.content, shapes_type=request.shapes.syntax.value)
+
+
+def _graph_names(graph: str | NamedNode | MergedGraphs) -> str | list[str]:
+    if isinstance(graph, MergedGraphs):
+        return [of.value for of in graph.graphs]
+    return graph.value if isinstance(graph, NamedNode) else graph
 
 
 class ReaderAnswer:

@@ -13,7 +13,7 @@ from actors.frames import Frame, FrameReader, encode_frame
 from actors.private_socket import private_directory
 from actors.readers.evaluator_pool import EvaluatorPool
 from actors.readers.evaluator_process import EvaluatorEnded, EvaluatorProcess
-from actors.readers.protocol import LeaseRequest, Message, ReaderTask
+from actors.readers.protocol import FunctionTask, LeaseRequest, Message, ReaderTask, Task, ValidationTask
 from graphdb.errors import GraphDBError, QueryTimeout
 
 __all__ = ["ReaderServer"]
@@ -142,7 +142,7 @@ class _Connection(asyncio.Protocol):
             async with self._pool.leased(query_id, again=task is not None) as evaluator:
                 if task is None:
                     self._send(Message.GRANTED, evaluator.where.encode())
-                    task = ReaderTask.decode((await self._frames.get()).body)
+                    task = _task(await self._frames.get())
                 try:
                     return await self._relay(evaluator, task)
                 except EvaluatorEnded as ended:
@@ -150,10 +150,13 @@ class _Connection(asyncio.Protocol):
                     if attempts == 2 or self._has_sent_data or not ended.by_kill:
                         raise ended.failure from None
 
-    async def _relay(self, evaluator: EvaluatorProcess, task: ReaderTask) -> Frame:
+    async def _relay(self, evaluator: EvaluatorProcess, task: Task) -> Frame:
         """Raises EvaluatorEnded."""
-        with self._forwarder.open(task.services) as calls:
-            evaluator.evaluate(replace(task, text=calls.text_for_engine(task.text), services={}))
+        services = task.services if isinstance(task, ReaderTask) else {}
+        with self._forwarder.open(services) as calls:
+            if isinstance(task, ReaderTask):
+                task = replace(task, text=calls.text_for_engine(task.text), services={})
+            evaluator.evaluate(task)
             while (frame := await evaluator.next_frame()).code == Message.DATA:
                 await self._writable.wait()
                 self._has_sent_data = True
@@ -163,6 +166,15 @@ class _Connection(asyncio.Protocol):
     def _send(self, message: Message, body: bytes = b"") -> None:
         if not self._transport.is_closing():  # the client has gone; connection_lost() comes soon
             self._transport.write(encode_frame(message, 0, body))
+
+
+def _task(frame: Frame) -> Task:
+    match frame.code:
+        case Message.VALIDATE:
+            return ValidationTask.decode(frame.body)
+        case Message.CALL:
+            return FunctionTask.decode(frame.body)
+    return ReaderTask.decode(frame.body)
 
 
 def _last_frame(frame: Frame, calls: ServiceCalls) -> Frame:

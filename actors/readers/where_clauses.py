@@ -15,6 +15,7 @@ from pathlib import Path
 from pyoxigraph import QueryResultsFormat, QuerySolution, QuerySolutions, parse_query_results
 
 from actors.readers.client import ReaderClient
+from actors.readers.fetching import fetch
 from actors.readers.protocol import ReaderTask
 from actors.readers.query_runner import query_task
 from actors.shard.update_turn import UpdateTurn
@@ -47,7 +48,8 @@ class WhereClauses:
         with tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(directory)) as document:
             try:
                 store.checkpoint(path)
-                fetching = self._fetch(turn, self._task(where, path), document)
+                task = self._task(where, path)
+                fetching = fetch(self._readers, turn.run, task, turn.left_s, document.write)
                 asyncio.run_coroutine_threadsafe(fetching, turn.run.loop).result()
             except QueryTimeout:
                 raise turn.past_limit() from None  # the reader only knows how much was left to it
@@ -73,19 +75,5 @@ class WhereClauses:
             services=where.services,
             default_graph=where.graph,
             union_default_graph=self._union_default_graph,
+            calls_geometry=where.calls_geometry,
         )
-
-    async def _fetch(
-        self, turn: UpdateTurn, task: ReaderTask, document: "tempfile.SpooledTemporaryFile[bytes]"
-    ) -> None:
-        run = turn.run
-        lease = await run.unless_cancelled(self._readers.lease(run.id, turn.left_s))
-        before, run.where, run.on_cancel = run.where, lease.where, lease.close
-        try:
-            lease.evaluate(task)
-            while (chunk := await run.unless_cancelled(lease.read())) is not None:
-                document.write(chunk)
-        finally:
-            lease.close()
-            run.where = before
-            await self._readers.release_checkpoint(task.checkpoint)

@@ -10,9 +10,10 @@ from graphdb.model import EntryKind, LogEntry
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.codec import decode_command
 from graphdb.search.catalog.commands import Command, Outcome, WriteDocuments
-from graphdb.search.catalog.files import CatalogFiles
+from graphdb.search.catalog.files import CatalogFiles, CatalogSave
 from graphdb.search.catalog.index import Index
 from graphdb.search.errors import SearchError
+from graphdb.search.segments.saving import SavedCommit
 from graphdb.search.vectors import GraphFiles
 
 __all__ = ["Applied", "CatalogView"]
@@ -33,7 +34,9 @@ class Applied:
 
 
 class CatalogView:
-    """Owned by a `SearchThread`, which alone calls its methods. The attributes may be read on any thread."""
+    """Owned by a `SearchThread`, whose writer calls its methods, but for those that say otherwise. The
+    attributes may be read on any thread.
+    """
 
     def __init__(self, catalog: Catalog, files: CatalogFiles, log_index: int) -> None:
         """catalog is on disk as of log_index."""
@@ -87,22 +90,41 @@ class CatalogView:
         """Take what stands in the log up to there for applied."""
         self.applied_index = log_index
 
-    def refresh(self, names: Sequence[str]) -> None:
-        """Make what was written to these indexes findable; those that are gone are passed over."""
-        for name in names:
-            index = self.catalog.find(name)
-            if index is not None:
-                index.shard.refresh()
+    def seal(self, names: Iterable[str]) -> list[Index]:
+        """Begin to make findable what was written to these indexes; those that are gone are passed over."""
+        found = [index for name in names if (index := self.catalog.find(name)) is not None]
+        for index in found:
+            index.shard.seal()
+        return found
+
+    def adopt(self, indexes: Iterable[Index]) -> None:
+        """Search what was sealed and has been built."""
+        for index in indexes:
+            index.shard.adopt_built()
 
     def graph_files(self, index: Index) -> GraphFiles:
         """Where the graphs of an index's vectors lie. Any thread."""
         return GraphFiles(RealFileSystem(), self._files.directory_of(index))
 
-    def flush(self) -> int:
-        """Put everything on disk; the log index that it is of. Raises UnavailableError."""
+    def plan_flush(self) -> CatalogSave | None:
+        """What is to be put on disk; None where all is there. Raises UnavailableError."""
         if self.torn:
             raise LogUnavailable("the search indexes are made anew from the log: memory ran out")
-        if self.applied_index > self.saved_index:
-            self._files.save(self.catalog, self.applied_index)
-            self.saved_index = self.applied_index
-        return self.saved_index
+        if self.applied_index <= self.saved_index:
+            return None
+        return self._files.plan(self.catalog, self.applied_index)
+
+    def write_flush(self, planned: CatalogSave) -> list[SavedCommit]:
+        """Put it on disk, on any thread; one at a time. Raises UnavailableError."""
+        return self._files.write(planned)
+
+    def note_flush(self, planned: CatalogSave, commits: Sequence[SavedCommit]) -> None:
+        """It is on disk."""
+        planned.note(commits)
+        self.saved_index = planned.content.log_index
+
+    def flush(self) -> None:
+        """Put everything on disk, here and now. Raises UnavailableError."""
+        planned = self.plan_flush()
+        if planned is not None:
+            self.note_flush(planned, self.write_flush(planned))

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from actors.search.document_writer import split_writes
-from graphdb.search.catalog.commands import Command, DocumentWrite, WriteDocuments, WriteResult
+from graphdb.search.catalog.commands import (
+    Command,
+    CursorMove,
+    DocumentWrite,
+    WriteDocuments,
+    WriteResult,
+)
 from graphdb.search.catalog.index import Index
 from graphdb.search.errors import SearchError, index_not_found
 from graphdb.search.segments.operations import Action, Operation
@@ -82,16 +88,18 @@ class CursorWriter:
             results = await self._perform(await self._node.prepared(writes), after)
             again = [write for write, result in zip(writes, results, strict=True) if result.again]
             again += self._replaced(writes, results)
-            if not again:
+            if self.cursor == after:
                 return
             writes = again
 
     async def _perform(self, writes: Sequence[DocumentWrite], after: int) -> list[WriteResult]:
-        cursor = (self._here().uuid, self.cursor, after)
-        results: list[WriteResult] = await self._node.perform(WriteDocuments(tuple(writes), False, cursor))
-        if self._here().cursor != after or len(results) != len(writes):
+        """Afterwards the cursor is at `after` only where nothing is left to be done about these."""
+        move = CursorMove(self._here().uuid, self.cursor, after, fresh_mark())
+        results: list[WriteResult] = await self._node.perform(WriteDocuments(tuple(writes), False, move))
+        cursor = self._here().cursor
+        if cursor not in (after, move.unfinished) or len(results) != len(writes):
             raise Displaced
-        self.cursor = after
+        self.cursor = cursor
         return results
 
     def _replaced(

@@ -74,8 +74,7 @@ class DocumentWriter:
 def split_writes(writes: Writes) -> Iterator[tuple[Writes, int]]:
     """Parts that fit an entry each, in order, with their sizes in bytes; a very long document is alone."""
     start = size = 0
-    for place, write in enumerate(writes):
-        added = write_bytes(write)
+    for place, added in enumerate(map(write_bytes, writes)):
         if place > start and (size + added > ENTRY_BYTES_MAX or place - start >= ENTRY_WRITES_MAX):
             yield writes[start:place], size
             start, size = place, 0

@@ -12,7 +12,7 @@ from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.index import Index
 from graphdb.search.following.settings import read_shape
 
-__all__ = ["GraphFollower"]
+__all__ = ["GraphFollower", "note_end"]
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class GraphFollower:
         follower = IndexFollower(lambda: self._catalog.state.by_uuid.get(uuid), shape, self._around)
         self._followers[uuid] = follower
         self._tasks[uuid] = asyncio.get_running_loop().create_task(follower.run())
-        self._tasks[uuid].add_done_callback(_note_end)
+        self._tasks[uuid].add_done_callback(note_end)
 
     async def _end(self, uuid: str) -> None:
         task = self._tasks.pop(uuid)
@@ -97,6 +97,7 @@ class GraphFollower:
         await asyncio.gather(task, return_exceptions=True)
 
 
-def _note_end(task: asyncio.Task[None]) -> None:
+def note_end(task: asyncio.Task[None]) -> None:
+    """Log the mistake of ours that has ended what should go on for ever."""
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.error("following the graph failed", exc_info=error)

@@ -126,7 +126,8 @@ class IndexFollower:
         """For changes, or until the cursor is to be saved."""
         if self._has_followed:
             try:
-                await asyncio.wait_for(reader.wait(), _SAVE_S)
+                async with asyncio.timeout(_SAVE_S):  # wait_for of Python 3.11 may swallow a cancellation
+                    await reader.wait()
             except TimeoutError:
                 return
         else:

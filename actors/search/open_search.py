@@ -26,6 +26,7 @@ class SearchConfig:
     """How a node keeps up with the log, and with its clients."""
 
     room_bytes: int = 64 << 20  # free on the disk; with less, writes are refused and searches go on
+    introduce_s: float | None = 5.0  # how often to look whether all know who this node is; None: never
     commit: CommitConfig = field(default_factory=CommitConfig)
     upkeep: UpkeepConfig = field(default_factory=UpkeepConfig)
 

@@ -19,7 +19,8 @@ _WRITE_BYTES = 64  # what a write takes beside its texts, about
 
 def write_bytes(write: DocumentWrite) -> int:
     """What a write takes in an entry, about."""
-    return _WRITE_BYTES + len(write.operation.body) + len(write.operation.doc_id) + len(write.index)
+    operation = write.operation
+    return _WRITE_BYTES + len(operation.body) + len(operation.doc_id) + len(write.index)
 
 
 @dataclass(eq=False, slots=True)

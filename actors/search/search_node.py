@@ -4,18 +4,22 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import node_status
 from actors.log.client import LogAccess
-from actors.raft.log_requests import ClusterView
+from actors.raft.desk_worker import DeskWorker
+from actors.raft.log_requests import ClusterView, ForwardedRequest
 from actors.raft.raft_log_client import RaftLogClient
+from actors.raft.search_requests import SEARCH_REQUEST
 from actors.search.asking import answered
-from actors.search.graph_follower import GraphFollower
+from actors.search.graph_follower import GraphFollower, note_end
 from actors.search.index_follower import Surroundings
+from actors.search.introduction import introduce_for_ever, known_node
+from actors.search.late_joiner import LateJoiner
 from actors.search.open_search import OpenSearch, SearchConfig, now_ms
 from actors.search.recovery import SearchRecovery
 from actors.search.search_directory import SearchDirectory
@@ -33,7 +37,8 @@ from graphdb.search.catalog.commands import (
     WriteResult,
 )
 from graphdb.search.catalog.index import Index
-from graphdb.search.contexts import SearchContexts
+from graphdb.search.catalog.state import CatalogState
+from graphdb.search.contexts import RANDOM_BYTES, SearchContexts, make_context_id
 from graphdb.search.errors import SearchError
 from graphdb.search.following.creation import completed_body
 
@@ -41,7 +46,6 @@ __all__ = ["SearchNode"]
 
 logger = logging.getLogger(__name__)
 
-_CONTEXT_ID_BYTES = 48
 _SWEEP_S = 10.0
 _COMMAND_BYTES = 16 << 10  # what a command that writes no documents counts as, among those that wait
 
@@ -58,7 +62,11 @@ class SearchNode:
     ) -> None:
         """Nothing is opened yet. log belongs to this node from here on; graph is a `GraphAccess`."""
         self.graph = graph
-        self.contexts = SearchContexts(now_ms, lambda: secrets.token_urlsafe(_CONTEXT_ID_BYTES))
+        self.own = known_node(settings)
+        node_id = settings.cluster.node_id
+        self.contexts = SearchContexts(
+            now_ms, lambda: make_context_id(node_id, secrets.token_bytes(RANDOM_BYTES))
+        )
         self._settings = settings
         self._log = log
         self._config = config or SearchConfig()
@@ -73,7 +81,14 @@ class SearchNode:
             if isinstance(log, RaftLogClient)
             else None
         )
-        self._recovery = SearchRecovery(self._directory, log, self._config, self._cluster)
+        joiner = (
+            LateJoiner(settings.cluster.node_id, log, self._directory.fetched)
+            if isinstance(log, RaftLogClient)
+            else None
+        )
+        self._perform_for_others: Callable[[bytes], Awaitable[bytes]] | None = None
+        self._worker = DeskWorker(log, self._answer_other) if isinstance(log, RaftLogClient) else None
+        self._recovery = SearchRecovery(self._directory, log, self._config, self._cluster, joiner)
 
     # from start to close
 
@@ -83,17 +98,22 @@ class SearchNode:
         Where they cannot be opened, nor made anew, it returns too: the status is "error" then, and whatever
         is asked for says why. Raises UnavailableError; then it may be called again.
         """
-        if self._cluster is not None:
+        if self._cluster is not None and self._worker is not None:
             self._cluster.start()
+            self._worker.start()
         try:
             self._open = await self._recovery.open()
         except CorruptionError as error:
             return self._give_up(error)
         begin = asyncio.get_running_loop().create_task
         self._tasks = [begin(self._run(self._open)), begin(self._sweep())]
+        if self._config.introduce_s is not None:
+            self._tasks.append(begin(self._introduce(self._config.introduce_s)))
 
     async def close(self) -> None:
         """Answer who waits, put everything on disk, let go of the log."""
+        if self._worker is not None:
+            await self._worker.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -138,6 +158,7 @@ class SearchNode:
         follower = GraphFollower(opened.view.catalog, self._leads, around, self._settings.security)
         self._graph_follower = follower
         task = asyncio.get_running_loop().create_task(follower.run())
+        task.add_done_callback(note_end)
         try:
             await opened.run()
         finally:
@@ -167,10 +188,17 @@ class SearchNode:
             await asyncio.sleep(_SWEEP_S)
             self.contexts.sweep()
 
+    async def _introduce(self, look_s: float) -> None:
+        def state() -> CatalogState | None:
+            return None if self._open is None else self._open.view.catalog.state
+
+        node_id = self._settings.cluster.node_id
+        await introduce_for_ever(node_id, self.own, state, self.perform, look_s)
+
     def _hear(self, view: ClusterView) -> None:
         if self._open is not None:
             self._open.follower.hear(view.committed_index)
-            if view.snapshot_wanted:
+            if view.snapshot_wanted or view.search_wanted > self._open.view.saved_index:
                 self._open.upkeep.request_flush()
 
     # what the edges ask for; see `SearchBackend`
@@ -209,10 +237,12 @@ class SearchNode:
         return results
 
     async def _make_findable(self, opened: OpenSearch, results: Sequence[WriteResult], refresh: str) -> None:
+        if refresh == "false":
+            return
         names = {one.index for one in results if one.result.error is None}
         if refresh == "wait_for":
             await opened.upkeep.refreshed(sorted(names))
-        elif refresh == "true":
+        else:
             found = [opened.view.catalog.find(name) for name in sorted(names)]
             await self.refresh([index for index in found if index is not None])
 
@@ -245,6 +275,23 @@ class SearchNode:
     def now_ms(self) -> int:
         """The clock, Unix epoch."""
         return now_ms()
+
+    # what the search ports of a cluster ask each other
+
+    def serve_others(self, perform: Callable[[bytes], Awaitable[bytes]]) -> None:
+        """Have requests of other nodes' search ports performed, from `start` on."""
+        self._perform_for_others = perform
+
+    async def ask_other(self, node_id: int, request: bytes, timeout_s: float) -> bytes:
+        """What another node's search port answers. Raises UnavailableError."""
+        if not isinstance(self._log, RaftLogClient):
+            raise LogUnavailable("this node stands alone")
+        return await self._log.forward(node_id, ForwardedRequest(0, SEARCH_REQUEST, "", request), timeout_s)
+
+    async def _answer_other(self, request: ForwardedRequest) -> bytes:
+        if self._perform_for_others is None:
+            raise LogUnavailable("this node answers no other one")
+        return await self._perform_for_others(request.body)
 
     # how the node is
 
@@ -289,5 +336,6 @@ class SearchNode:
             reason = f"the search indexes of this node cannot be used: {self._failure}"
             raise SearchError("no_shard_available_action_exception", reason, 503)
         if self._open is None:
-            raise LogUnavailable("the search indexes are being opened, or the node is stopping")
+            waits_for = self._recovery.waits_for
+            raise LogUnavailable(waits_for or "the search indexes are being opened, or the node is stopping")
         return self._open

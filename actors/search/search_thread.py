@@ -1,4 +1,4 @@
-"""`SearchThread`: the one thread on which a node's catalogue changes, and one beside it for merging."""
+"""`SearchThread`: the one thread on which a node's catalogue changes, and those beside it for long work."""
 
 import asyncio
 import contextlib
@@ -19,6 +19,8 @@ class SearchThread:
 
     def __init__(self) -> None:
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="search-writer")
+        self._builder = ThreadPoolExecutor(max_workers=1, thread_name_prefix="search-builder")
+        self._saver = ThreadPoolExecutor(max_workers=1, thread_name_prefix="search-saver")
         self._merger = ThreadPoolExecutor(
             max_workers=1, thread_name_prefix="search-merger", initializer=_give_way
         )
@@ -27,14 +29,22 @@ class SearchThread:
         """Call it where the catalogue may be changed, after what was given before."""
         return await asyncio.get_running_loop().run_in_executor(self._writer, function, *arguments)
 
+    async def build(self, function: Callable[..., T], *arguments: object) -> T:
+        """Make segments of what was written, while writes go on; searches wait for it."""
+        return await asyncio.get_running_loop().run_in_executor(self._builder, function, *arguments)
+
+    async def save(self, function: Callable[..., T], *arguments: object) -> T:
+        """Write to disk while writes go on."""
+        return await asyncio.get_running_loop().run_in_executor(self._saver, function, *arguments)
+
     async def beside(self, function: Callable[..., T], *arguments: object) -> T:
-        """Call it while writes go on."""
+        """Call it while writes go on, giving way to all else."""
         return await asyncio.get_running_loop().run_in_executor(self._merger, function, *arguments)
 
     def close(self) -> None:
         """Finish what was given, however long that takes; nothing more may be given. Any thread."""
-        self._writer.shutdown()
-        self._merger.shutdown()
+        for executor in (self._writer, self._builder, self._saver, self._merger):
+            executor.shutdown()
 
 
 def _give_way() -> None:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from actors.log.client import LogAccess
 from actors.search.catalog_view import Applied, CatalogView
+from actors.search.freed_memory import give_back
 from actors.search.merger import Merger
 from actors.search.refresh_schedule import RefreshSchedule
 from actors.search.search_thread import SearchThread
 from graphdb.errors import UnavailableError
 from graphdb.log.views import SEARCH
+from graphdb.search.catalog.files import CatalogSave
 from graphdb.search.catalog.index import Index
 
 __all__ = ["Upkeep", "UpkeepConfig"]
@@ -26,6 +28,7 @@ class UpkeepConfig:
     look_s: float = 0.1  # how often it is looked whether anything is due
     flush_bytes: int = 64 << 20  # of log between two flushes; about what a restart replays
     flush_s: float = 30.0  # how long what was applied may not be on disk
+    rest_s: float = 5.0  # without a change or a flush, after which freed memory goes back
 
 
 class Upkeep:
@@ -38,14 +41,17 @@ class Upkeep:
         self._clock = asyncio.get_running_loop().time
         self._unsaved_bytes = 0
         self._unsaved_since: float | None = None
+        self._changed_at: float | None = None  # the last time since memory was given back
         self._flushing = asyncio.Lock()
         self._flush_task: asyncio.Task[None] | None = None
+        self._rest: asyncio.Task[None] | None = None
 
     def note(self, applied: Iterable[Applied], logged_bytes: int) -> None:
         """So much of the log has been followed, and these search entries in it have taken effect."""
         self._unsaved_bytes += logged_bytes
         for one in applied:
             self._schedule.note_written(one.written, self._clock())
+            self._changed_at = self._clock()
             if self._unsaved_since is None:
                 self._unsaved_since = self._clock()
 
@@ -62,6 +68,9 @@ class Upkeep:
                 logger.exception("a refresh failed")
             if self._is_flush_due():
                 self.request_flush()
+            if self._changed_at is not None and self._clock() - self._changed_at >= self._config.rest_s:
+                self._changed_at = None
+                self._rest = asyncio.get_running_loop().create_task(self._thread.beside(give_back))
 
     async def refreshed(self, names: Sequence[str]) -> None:
         """Return when these indexes have been refreshed in their turn."""
@@ -87,9 +96,21 @@ class Upkeep:
         """
         async with self._flushing:
             self._unsaved_bytes, self._unsaved_since = 0, None
-            index = await self._thread.write(self._view.flush)
+            planned = await self._thread.write(self._view.plan_flush)
+            if planned is not None:
+                await self._save(planned)
+            index = self._view.saved_index
             await self._log.truncate_before(index + 1, SEARCH)
             return index
+
+    async def _save(self, planned: CatalogSave) -> None:
+        try:
+            commits = await self._thread.save(self._view.write_flush, planned)
+        except BaseException:
+            await self._thread.write(planned.give_up)
+            raise
+        await self._thread.write(self._view.note_flush, planned, commits)
+        self._changed_at = self._clock()  # arrays in memory gave way to mapped files
 
     async def close(self) -> None:
         """Leave merges, flush a last time, let go of who waits for a refresh: their writes are stored."""
@@ -108,7 +129,9 @@ class Upkeep:
     async def _refresh(self, names: Sequence[str]) -> None:
         waiting = self._schedule.take_waiting(names)
         try:
-            await self._thread.write(self._view.refresh, names)
+            indexes = await self._thread.write(self._view.seal, names)
+            await self._thread.build(_build, indexes)
+            await self._thread.write(self._view.adopt, indexes)
         finally:
             _tell(waiting)
         self._merger.look_at(names)
@@ -122,6 +145,11 @@ class Upkeep:
         except Exception:
             self._unsaved_since = self._clock()
             logger.exception("putting the search indexes on disk failed; the log keeps what it has")
+
+
+def _build(indexes: Iterable[Index]) -> None:
+    for index in indexes:
+        index.shard.build_sealed()
 
 
 def _tell(waiting: "Iterable[asyncio.Future[None]]") -> None:

@@ -25,6 +25,8 @@ __all__ = ["warm_up"]
 logger = logging.getLogger(__name__)
 
 _NAME = "warm-up"
+_MEASURES = ("cosine", "l2_norm", "max_inner_product")  # each with code of its own
+_VECTORS = {name: {"type": "dense_vector", "dims": 2, "similarity": name} for name in _MEASURES}
 _QUERIES: tuple[dict[str, Any], ...] = (
     {"match": {"text": "quick fox"}},
     {"match_phrase": {"text": "quick brown"}},
@@ -33,6 +35,10 @@ _QUERIES: tuple[dict[str, Any], ...] = (
     {"wildcard": {"text": "qu*k"}},
     {"fuzzy": {"text": "quack"}},
     {"terms": {"tag": ["even", "odd"]}},
+    *(
+        {"knn": {"field": name, "query_vector": [1, 2], "k": 2, "filter": {"range": {"number": {"gte": 1}}}}}
+        for name in _MEASURES
+    ),
 )
 
 
@@ -52,7 +58,7 @@ def warm_up() -> None:
 def _states(files: CatalogFiles) -> Iterator[Index]:
     """A small index in memory, then from files, then merged: code is compiled for each kind of array."""
     catalog = Catalog()
-    catalog.apply(CreateIndex(_NAME, _NAME, {}), 1, 0).get()
+    catalog.apply(CreateIndex(_NAME, _NAME, {"mappings": {"properties": _VECTORS}}), 1, 0).get()
     for log_index in (2, 3):
         catalog.apply(WriteDocuments(_documents(log_index), refresh=True), log_index, 0).get()
     index = catalog.find(_NAME)
@@ -68,9 +74,10 @@ def _states(files: CatalogFiles) -> Iterator[Index]:
 
 def _documents(first: int) -> tuple[DocumentWrite, ...]:
     numbers = range(first, first + 5)
+    vectors = {name: [1, first] for name in _MEASURES}
     texts = [f"the quick brown fox number {number} and the quick dog" for number in numbers]
     bodies = [
-        orjson.dumps({"text": text, "number": number, "tag": "odd" if number % 2 else "even"})
+        orjson.dumps({"text": text, "number": number, "tag": "odd" if number % 2 else "even"} | vectors)
         for number, text in zip(numbers, texts, strict=True)
     ]
     return tuple(

@@ -3,6 +3,7 @@
 Another process owns the indexes themselves (`actors.search.search_directory`).
 """
 
+import contextlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,9 @@ from pathlib import Path
 from actors.shard.incoming import sync_tree
 from graphdb.log.file_system import FileSystem
 
-__all__ = ["copy_search", "receive_search", "saved_search_index"]
+__all__ = ["STARTING", "copy_search", "receive_search", "saved_search_index"]
+
+STARTING = "search.starting"  # a file that says that the indexes are about to pass over entries of the log
 
 _SEARCH = "search"
 _INCOMING = "search.incoming"
@@ -57,8 +60,8 @@ def receive_search(
         shutil.rmtree(left, ignore_errors=True)
     shutil.copytree(tree / _SEARCH, draft, copy_function=copy_file)
     sync_tree(draft)
-    if (data_dir / _INCOMING).exists():
-        (data_dir / _INCOMING).rename(replaced)  # at once: its owner may look at any moment
+    with contextlib.suppress(FileNotFoundError):  # or its owner has taken it
+        (data_dir / _INCOMING).rename(replaced)  # at once: it may look at any moment
     draft.rename(data_dir / _INCOMING)
     files.sync_directory(str(data_dir))
     shutil.rmtree(replaced, ignore_errors=True)

@@ -20,6 +20,7 @@ from actors.shard.applied_index import AppliedIndex
 from actors.shard.log_appender import LogAppender
 from actors.shard.log_follower import LogFollower
 from actors.shard.write_batch import Batch, LargeWrite, Plan, WriteJob, plan_batch
+from actors.shard.write_guard import WriteGuard
 from actors.shard.write_queue import TurnJob, WriteQueue
 from graphdb.errors import (
     ConfigError,
@@ -75,6 +76,7 @@ class ShardWriter:
         fresh_request_id: Callable[[], bytes],
         has_room: Callable[[], bool] = lambda: True,
         on_logged: Callable[[int], None] = lambda logged_bytes: None,
+        guard: WriteGuard | None = None,
     ) -> None:
         """replayer feeds quads; on_logged is told how many bytes of log were written or followed.
 
@@ -86,6 +88,7 @@ class ShardWriter:
         self._config = config
         self._clock_ms = clock_ms
         self._fresh_request_id = fresh_request_id
+        self._guard = guard
         # one thread, and always the same: pyoxigraph's iterators end the process when used on another than
         # their own
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="writer")
@@ -258,8 +261,10 @@ class ShardWriter:
                 job.answer.set_result(result)
 
     async def _plan(self, jobs: list[WriteJob]) -> Batch:
-        arguments = (jobs, self._quads, self._config.part_bytes_max)
-        quick = len(jobs) <= self._config.inline_requests_max and all(job.quick for job in jobs)
+        arguments = (jobs, self._quads, self.applied_index, self._config.part_bytes_max, self._guard)
+        # a guard may wait for a reader, which is asked on the event loop
+        is_short = len(jobs) <= self._config.inline_requests_max and self._guard is None
+        quick = is_short and all(job.quick for job in jobs)
         batch = plan_batch(*arguments) if quick else await self._on_thread(plan_batch, *arguments)
         self._under_way = batch.jobs
         if batch.deferred:
@@ -294,6 +299,8 @@ class ShardWriter:
             self._fall_behind(error)
             self._appender.fail(batch.jobs, error)
             return False
+        if self._guard is not None:
+            self._guard.note(change, self.applied_index)
         batch.succeed(first_index - 1)
         return True
 

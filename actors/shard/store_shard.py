@@ -9,7 +9,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,9 +20,12 @@ from actors.log.client import LogAccess
 from actors.readers.checkpoints import Checkpoints
 from actors.readers.client import ReaderClient
 from actors.readers.query_runner import QueryRunner, ReaderAnswer
+from actors.readers.write_checks import WriteChecks
 from actors.shard.body_source import BodySource, read_small
 from actors.shard.checkpointer import Checkpointer
+from actors.shard.shape_guard import shape_guard
 from actors.shard.shard_writer import ShardWriter, WriterConfig
+from actors.shard.spatial_keeper import SpatialKeeper
 from actors.shard.store_directory import StoreDirectory, StoreLost
 from actors.shard.update_runner import UpdateRunner
 from graphdb.config import Settings
@@ -37,15 +40,17 @@ from graphdb.errors import (
 )
 from graphdb.log import request_ids
 from graphdb.log.replay import Replayer
-from graphdb.model import Confirmation, EntryKind, LogEntry, NamedGraph
+from graphdb.model import ChangeSet, Confirmation, EntryKind, GraphName, LogEntry, NamedGraph
 from graphdb.node import (
     ClusterMember,
     ClusterReport,
     Consistency,
     Evaluated,
+    FunctionCall,
     NodeStatus,
     QueryRequest,
     RunningQuery,
+    ValidationRequest,
 )
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.reading import read_quads
@@ -53,9 +58,11 @@ from graphdb.sparql import gate
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import Query
 from graphdb.sparql.syntax import Update
+from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.small_joins import LittleJoin
 from graphdb.store.staging import StagedBody, graph_deletion
+from graphdb.store.view import StoreView, Subject, Term
 
 __all__ = ["OpenShard", "ShardConfig", "StoreShard", "let_go"]
 
@@ -186,6 +193,7 @@ class StoreShard:
             fresh_request_id=lambda: request_ids.fresh(os.urandom(16)),
             has_room=self._has_room,
             on_logged=checkpointer.count,
+            guard=shape_guard(self._settings.shacl, self._write_checks(directory)),
         )
         try:
             await self._catch_up(writer, lambda index: progress(index, last_index))
@@ -194,7 +202,12 @@ class StoreShard:
             raise
         writer.start()
         checkpoints = Checkpoints(directory.scratch, quads, writer.applied, self._readers.release_checkpoint)
-        return OpenShard(directory, quads, replayer, writer, checkpointer, checkpoints)
+        spatial = SpatialKeeper(quads, writer.applied, directory.scratch)
+        return OpenShard(directory, quads, replayer, writer, checkpointer, checkpoints, spatial)
+
+    def _write_checks(self, directory: StoreDirectory) -> WriteChecks:
+        timeout_s, loop = self._settings.server.query_timeout_seconds, asyncio.get_running_loop()
+        return WriteChecks(self._readers, self._queries.running, directory.scratch, timeout_s, loop)
 
     async def _catch_up(self, writer: ShardWriter, progress: Callable[[int], None]) -> None:
         """Bring a store that was just opened to a state that readers may see.
@@ -261,7 +274,16 @@ class StoreShard:
     async def start_query(self, request: QueryRequest) -> ReaderAnswer:
         """See `Backend.start_query`."""
         self.check_query(request.query)
-        return await self._queries.start(request, self._opened().checkpoints)
+        shard = self._opened()
+        return await self._queries.start(request, shard.checkpoints, shard.quads)
+
+    async def start_validation(self, request: ValidationRequest) -> ReaderAnswer:
+        """See `Backend.start_validation`."""
+        return await self._queries.validate(request, self._opened().checkpoints)
+
+    async def call_function(self, call: FunctionCall) -> bytes:
+        """See `Backend.call_function`."""
+        return await self._queries.call(call)
 
     def check_query(self, query: Query) -> None:
         """See `Backend.check_query`."""
@@ -310,6 +332,16 @@ class StoreShard:
         """See `Backend.graph_quads`."""
         return self._opened().quads.graph_quads(graph)
 
+    def quads_matching(
+        self,
+        subject: Subject | None,
+        predicate: NamedNode | None,
+        object_: Term | None,
+        graph: GraphName | None,
+    ) -> Iterator[Quad]:
+        """See `Backend.quads_matching`."""
+        return self._opened().quads.quads_matching(subject, predicate, object_, graph)
+
     def dataset_quads(self) -> Iterator[Quad]:
         """See `Backend.dataset_quads`."""
         return self._opened().quads.dataset_quads()
@@ -329,6 +361,7 @@ class StoreShard:
         base_iri: str | None,
         request_id: bytes | None = None,
         since: int | None = None,
+        precondition: Callable[[StoreView], None] | None = None,
     ) -> Confirmation:
         """See `Backend.write_graph`. The body is read and parsed outside the writer's turn."""
         shard = self._opened()
@@ -340,11 +373,14 @@ class StoreShard:
             directory = shard.directory.scratch
             return StagedBody(quads, graph=graph, whole_dataset=whole_dataset, directory=directory)
 
+        def plan(state: Overlay) -> Iterable[ChangeSet]:
+            if precondition is not None:
+                precondition(state)
+            return staged.parts(state, replace=replace)
+
         staged = await asyncio.to_thread(stage)
         try:
-            return await shard.writer.write(
-                lambda state: staged.parts(state, replace=replace), request_id=request_id, since=since
-            )
+            return await shard.writer.write(plan, request_id=request_id, since=since)
         finally:
             await asyncio.to_thread(staged.close)
 
@@ -433,6 +469,7 @@ class OpenShard:
     writer: ShardWriter
     checkpointer: Checkpointer
     checkpoints: Checkpoints
+    spatial: SpatialKeeper
 
     async def make_snapshot(self, tree: Path) -> int:
         """Write what another node needs to be where this one is to tree; the log index that it is of.
@@ -451,5 +488,6 @@ class OpenShard:
     async def close(self) -> None:
         """Finish the writes that are waiting, and a checkpoint that is under way; let the readers go."""
         await self.writer.close()
+        await self.spatial.close()
         await self.checkpoints.close()
         await self.checkpointer.finish()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeAlias
 
+from actors.shard.write_guard import WriteGuard
 from graphdb.log.codec import encode_change_parts
 from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
 from graphdb.store.overlay import BaseNotApplied, Overlay
@@ -121,13 +122,20 @@ class Batch:
                 attempt.job.succeed(Confirmation(index, attempt.affected_triples))
 
 
-def plan_batch(jobs: list[WriteJob], quads: QuadStore, part_bytes: int) -> Batch:
-    """Plan jobs one upon the other, as far as they can be planned before the first of them is applied."""
+def plan_batch(
+    jobs: list[WriteJob], quads: QuadStore, index: int, part_bytes: int, guard: WriteGuard | None
+) -> Batch:
+    """Plan jobs one upon the other, as far as they can be planned before the first of them is applied.
+
+    quads is at this log index. guard may refuse what was planned.
+    """
     batch = Batch(Overlay(quads))
+    if guard is not None:
+        guard.begin(batch.overlay, index)
     for position, job in enumerate(jobs):
         attempt = Attempt(job)
         try:
-            batch.large = _plan(attempt, batch.overlay, part_bytes)
+            batch.large = _plan(attempt, batch.overlay, part_bytes, guard)
         except BaseNotApplied:
             batch.deferred = jobs[position:]
             break
@@ -140,7 +148,7 @@ def plan_batch(jobs: list[WriteJob], quads: QuadStore, part_bytes: int) -> Batch
     return batch
 
 
-def _plan(attempt: Attempt, overlay: Overlay, part_bytes: int) -> LargeWrite | None:
+def _plan(attempt: Attempt, overlay: Overlay, part_bytes: int, guard: WriteGuard | None) -> LargeWrite | None:
     """Plan one request and lay its change over the state, unless it is a large one."""
     parts = iter(attempt.job.plan(overlay))
     first = next(parts, ChangeSet())
@@ -151,8 +159,31 @@ def _plan(attempt: Attempt, overlay: Overlay, part_bytes: int) -> LargeWrite | N
     if len(payloads) != 1:
         if overlay.pending:
             raise BaseNotApplied
-        return LargeWrite(attempt, chain((first,), () if second is None else (second,), parts), part_bytes)
+        if guard is None:
+            return LargeWrite(
+                attempt, chain((first,), () if second is None else (second,), parts), part_bytes
+            )
+        parts = iter(())  # what reads from the engine must end here, and not with an error's traceback
+        return _guarded_large(attempt, overlay, part_bytes, guard, first if second is None else None)
+    if guard is not None:
+        guard.check(overlay, first)
     attempt.payload = payloads[0]
     attempt.affected_triples = first.affected_triples
     overlay.push(first)
     return None
+
+
+def _guarded_large(
+    attempt: Attempt, overlay: Overlay, part_bytes: int, guard: WriteGuard, whole: ChangeSet | None
+) -> LargeWrite:
+    """A large change that was planned once already.
+
+    whole is one that came in one piece: that of an update, which may ask the time or the dice. The parts of
+    others are the same at each planning.
+    """
+
+    def plan() -> Iterator[ChangeSet]:
+        return iter(attempt.job.plan(overlay) if whole is None else (whole,))
+
+    guard.check_parts(overlay, plan)
+    return LargeWrite(attempt, plan(), part_bytes)

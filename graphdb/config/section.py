@@ -11,6 +11,8 @@ __all__ = [
     "AbsoluteFile",
     "AbsolutePath",
     "AddressRange",
+    "DataGraph",
+    "GraphIri",
     "HostRule",
     "Port",
     "Section",
@@ -50,8 +52,20 @@ def _host_rule(text: str) -> str:
         raise ValueError(f"{text!r} is not a host name, an address or a CIDR range") from None
 
 
+def _graph_iri(text: str) -> str:
+    if fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*", text):
+        return text
+    raise ValueError(f"{text!r} is not an absolute IRI")
+
+
+def _data_graph(name: str) -> str:
+    return name if name in ("default", "union") else _graph_iri(name)
+
+
 Port: TypeAlias = Annotated[int, Field(ge=1, le=65535)]
 AddressRange: TypeAlias = Annotated[str, AfterValidator(_address_range)]
+DataGraph: TypeAlias = Annotated[str, AfterValidator(_data_graph)]
+GraphIri: TypeAlias = Annotated[str, AfterValidator(_graph_iri)]
 HostRule: TypeAlias = Annotated[str, AfterValidator(_host_rule)]
 Sid: TypeAlias = Annotated[str, StringConstraints(pattern=r"^S-\d+(-\d+){2,}$")]
 # Made absolute when read: a worker process has another working directory than the command that started it.

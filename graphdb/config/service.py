@@ -9,6 +9,8 @@ from graphdb.config.section import (
     AbsoluteFile,
     AbsolutePath,
     AddressRange,
+    DataGraph,
+    GraphIri,
     HostRule,
     Port,
     Section,
@@ -24,6 +26,7 @@ __all__ = [
     "Search",
     "Security",
     "Server",
+    "Shacl",
     "split_address",
 ]
 
@@ -92,6 +95,11 @@ class Search(Section):
     node_name: str | None = Field(
         None, min_length=1, description="Name of this node; the host's name unless given."
     )
+    publish_address: str | None = Field(
+        None,
+        description="`host:port` at which clients reach this search port, where they do at another one than "
+        "`server.host` and `port`: through a proxy, or from other machines where that is 0.0.0.0.",
+    )
     hybrid_scorer: Literal["rrf", "linear", "bayesian"] = Field(
         "rrf",
         description="How text and vector results are merged; the variable `ES_HYBRID_SCORER` wins over it.",
@@ -101,9 +109,11 @@ class Search(Section):
     ] = Field((0.5, 0.5), description="Weights of `query` and `knn` for the scorer `linear`, not both 0.")
 
     @model_validator(mode="after")
-    def _check_weights(self) -> Self:
+    def _check(self) -> Self:
         if not any(self.linear_weights):
             raise ValueError("linear_weights are both 0")
+        if self.publish_address is not None:
+            split_address(self.publish_address)
         return self
 
 
@@ -206,6 +216,23 @@ class Security(GateLimits):
     )
 
 
+class Shacl(Section):
+    """SHACL validation on request, and shapes that every write has to satisfy."""
+
+    enforce_graph: GraphIri | None = Field(
+        None,
+        description="IRI of the named graph whose shapes every write must satisfy; the same on all nodes.",
+    )
+    enforce_on: DataGraph = Field(
+        "default",
+        description="What must satisfy them: the default graph, `union` (all graphs together) or the named "
+        "graph with this IRI.",
+    )
+    max_shapes_bytes: int = Field(
+        16_777_216, ge=1, description="Size in bytes of the shapes in one request, decompressed."
+    )
+
+
 class Holonic(Section):
     """The holonic interface; standalone nodes only."""
 
@@ -221,8 +248,8 @@ class GraphQL(Section):
     """The GraphQL interface."""
 
     enabled: bool = Field(True, description="Whether `/graphql` is served.")
-    schema_source: Literal["ontology", "shacl", "combined"] = Field(
-        "combined", description="What the schema is generated from."
+    schema_source: Literal["ontology", "shacl", "combined", "inferred"] = Field(
+        "combined", description="What the schema is generated from; `inferred`: from a sample of the data."
     )
     base_iri: str = Field(
         "http://example.org/",

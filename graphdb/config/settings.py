@@ -15,6 +15,7 @@ from graphdb.config.service import (
     Search,
     Security,
     Server,
+    Shacl,
     split_address,
 )
 
@@ -30,6 +31,7 @@ class Settings(Section):
     readers: Readers = Field(Readers(), description="Query workers.")
     columns: Columns = Field(Columns(), description="Column view.")
     security: Security = Field(Security(), description="Hosts that may be called.")
+    shacl: Shacl = Field(Shacl(), description="SHACL validation.")
     holonic: Holonic = Field(Holonic(), description="Holonic interface.")
     graphql: GraphQL = Field(GraphQL(), description="GraphQL interface.")
     authentication: Authentication = Field(Authentication(), description="Who may come in.")

@@ -18,7 +18,13 @@ from pyoxigraph import BlankNode, Quad, RdfFormat, Triple, serialize
 
 from graphdb.errors import LimitExceeded
 
-__all__ = ["canonical_labels", "canonical_lines", "canonical_nquads", "canonical_ntriples"]
+__all__ = [
+    "canonical_labels",
+    "canonical_lines",
+    "canonical_nquads",
+    "canonical_ntriples",
+    "escaped_controls",
+]
 
 _Item: TypeAlias = Quad | Triple  # a triple is in the default graph
 

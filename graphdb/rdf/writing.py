@@ -36,9 +36,11 @@ def write_quads(
     return _Writer(syntax, dict(prefixes or {})).document(items)
 
 
-def write_triples(triples: Iterable[Triple], syntax: RdfSyntax) -> Iterator[bytes]:
+def write_triples(
+    triples: Iterable[Triple], syntax: RdfSyntax, *, prefixes: Mapping[str, str] | None = None
+) -> Iterator[bytes]:
     """The same for a graph; not for TriG."""
-    return _Writer(syntax, {}).document(triples)
+    return _Writer(syntax, dict(prefixes or {})).document(triples)
 
 
 class _Writer:

@@ -1,17 +1,39 @@
 """`SearchContexts`: scrolls and points in time: what a client searches further while the index goes on."""
 
+import base64
+import binascii
+import struct
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.errors import SearchError, illegal_request
 
-__all__ = ["SearchContext", "SearchContexts"]
+__all__ = ["RANDOM_BYTES", "SearchContext", "SearchContexts", "make_context_id", "node_of_context"]
 
 _OPEN_MAX = 500  # search.max_open_scroll_context
 _KEEP_ALIVE_MS_MAX = 24 * 3_600_000  # search.max_keep_alive
+RANDOM_BYTES = 47  # of an id; with the node's number a multiple of 3, so that base64 ends without padding
+_NUMBER = struct.Struct("<I")
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
+
+
+def make_context_id(node_id: int, random: bytes) -> str:
+    """RANDOM_BYTES that nobody guesses, and the node that has the context; fit for an URL."""
+    return base64.urlsafe_b64encode(_NUMBER.pack(node_id) + random).decode()
+
+
+def node_of_context(context_id: str) -> int | None:
+    """The node that has it, if that is where it says it is from; None for what is no such id."""
+    try:
+        decoded = base64.b64decode(context_id, altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    if len(decoded) != _NUMBER.size + RANDOM_BYTES:
+        return None
+    number: int = _NUMBER.unpack_from(decoded)[0]
+    return number
 
 
 @dataclass(slots=True)
@@ -94,7 +116,7 @@ class SearchContexts:
 
 def _check_keep_alive(keep_alive_ms: int) -> None:
     if keep_alive_ms > _KEEP_ALIVE_MS_MAX:
-        raise illegal_argument(
+        raise illegal_request(
             f"Keep alive for request ({_shown(keep_alive_ms)}) is too large. It must be less than "
             f"({_shown(_KEEP_ALIVE_MS_MAX)}). This limit can be set by changing the [search.max_keep_alive] "
             "cluster level setting."

@@ -8,6 +8,7 @@ from graphdb.errors import RequestError
 __all__ = [
     "SearchError",
     "illegal_argument",
+    "illegal_request",
     "index_not_found",
     "mapper_parsing",
     "parsing",
@@ -18,7 +19,8 @@ __all__ = [
 
 class SearchError(RequestError):
     """kind is Elasticsearch's type of the error, status its HTTP status; metadata stands beside both in the
-    answer (`index`, `line`, `col`, `resource.id` and so on); cause is what led to it.
+    answer (`index`, `line`, `col`, `resource.id` and so on); cause is what led to it; of_request says that
+    the kind of error, which may be one index's, is here the request's: every index would refuse it so.
     """
 
     def __init__(
@@ -28,8 +30,9 @@ class SearchError(RequestError):
         status: int = 400,
         metadata: Mapping[str, Any] | None = None,
         cause: "SearchError | None" = None,
+        of_request: bool = False,
     ) -> None:
-        super().__init__(kind, reason, status, metadata, cause)
+        super().__init__(kind, reason, status, metadata, cause, of_request)
         self.kind, self.reason, self.status, self.metadata, self.cause = (
             kind,
             reason,
@@ -37,6 +40,7 @@ class SearchError(RequestError):
             metadata or {},
             cause,
         )
+        self.of_request = of_request
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.reason}"
@@ -50,6 +54,11 @@ def parsing(reason: str, **metadata: Any) -> SearchError:
 def illegal_argument(reason: str, cause: SearchError | None = None) -> SearchError:
     """A value that cannot be."""
     return SearchError("illegal_argument_exception", reason, 400, None, cause)
+
+
+def illegal_request(reason: str) -> SearchError:
+    """A value in a search that cannot be, whatever mapping, settings and documents an index has."""
+    return SearchError("illegal_argument_exception", reason, of_request=True)
 
 
 def mapper_parsing(reason: str, cause: SearchError | None = None) -> SearchError:

@@ -1,14 +1,15 @@
 """What an index knows of one field, and what a document gives it: the nouns that all of search shares."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FieldSpec", "ParsedDocument", "Storage", "TextTokens", "UncutText"]
+__all__ = ["NO_VALUES", "FieldSpec", "ParsedDocument", "Storage", "TextTokens"]
 
 
 class Storage(Enum):
@@ -55,30 +56,52 @@ class TextTokens:
     length: int
 
 
-class UncutText(NamedTuple):
-    """The one value of a text field, ASCII, whose tokens are its words in lower case, without holes.
+NO_VALUES = cast("dict[str, Any]", MappingProxyType({}))
+"""What a document has in a column that it has nothing for: most have values in one or two. Nothing can be put
+in, see `ParsedDocument.column`.
+"""
 
-    A segment cuts many of these at once; whoever wants the tokens before, cuts it for himself.
+
+@dataclass(slots=True, init=False)
+class ParsedDocument:
+    """What one document, or one nested object in it, gives the index, by path. Values keep their order.
+
+    uncut are the values of text fields, other ones than those in texts, that are one ASCII text whose tokens
+    are its words in lower case (`Analyzer.is_plain`): a segment cuts many of these at once.
     """
 
-    text: str
-    cut: Callable[[str], tuple[list[str], list[int]]]  # the field's analyzer
+    texts: dict[str, TextTokens]
+    uncut: dict[str, str]
+    terms: dict[str, list[str]]
+    ints: dict[str, list[int]]
+    floats: dict[str, list[float]]
+    points: dict[str, list[tuple[float, float]]]
+    vectors: dict[str, NDArray[np.float32]]
+    ignored: list[str]  # paths with values that were left out (`_ignored`)
+    children: list[tuple[str, "ParsedDocument"]]  # nested path, object
 
-    def tokens(self) -> TextTokens:
-        terms, positions = self.cut(self.text)
-        return TextTokens(terms, positions, len(positions))
+    def __init__(
+        self,
+        texts: dict[str, TextTokens] = NO_VALUES,
+        uncut: dict[str, str] = NO_VALUES,
+        terms: dict[str, list[str]] = NO_VALUES,
+        ints: dict[str, list[int]] = NO_VALUES,
+        floats: dict[str, list[float]] = NO_VALUES,
+        points: dict[str, list[tuple[float, float]]] = NO_VALUES,
+        vectors: dict[str, NDArray[np.float32]] = NO_VALUES,
+        ignored: list[str] | None = None,
+        children: "list[tuple[str, ParsedDocument]] | None" = None,
+    ) -> None:
+        self.texts, self.uncut, self.terms = texts, uncut, terms
+        self.ints, self.floats = ints, floats
+        self.points, self.vectors = points, vectors
+        self.ignored = [] if ignored is None else ignored
+        self.children = [] if children is None else children
 
-
-@dataclass(slots=True)
-class ParsedDocument:
-    """What one document, or one nested object in it, gives the index, by path. Values keep their order."""
-
-    texts: dict[str, TextTokens] = field(default_factory=dict)
-    uncut: dict[str, UncutText] = field(default_factory=dict)  # other text fields than those in texts
-    terms: dict[str, list[str]] = field(default_factory=dict)
-    ints: dict[str, list[int]] = field(default_factory=dict)
-    floats: dict[str, list[float]] = field(default_factory=dict)
-    points: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
-    vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
-    ignored: list[str] = field(default_factory=list)  # paths with values that were left out (`_ignored`)
-    children: list[tuple[str, "ParsedDocument"]] = field(default_factory=list)  # nested path, object
+    def column(self, name: str) -> dict[str, Any]:
+        """One of the columns, to put values into."""
+        values = getattr(self, name)
+        if values is NO_VALUES:
+            values = {}
+            setattr(self, name, values)
+        return cast("dict[str, Any]", values)

@@ -6,6 +6,7 @@ few. The syntax tree alone decides, without statistics; in doubt a query is not 
 
 from collections.abc import Iterator
 
+from graphdb.geo.derived_triples import is_derived
 from graphdb.sparql.patterns import (
     GraphPattern,
     GroupGraphPattern,
@@ -72,7 +73,9 @@ def _obstacles_in_modifiers(modifiers: SolutionModifiers) -> Iterator[str]:
 
 
 def _obstacles_in_scan(query: Query, triple: TriplePattern) -> Iterator[str]:
-    if not is_index_scan(triple.subject, triple.predicate, triple.object):
+    if is_derived(triple):
+        yield "a topology property looks at geometries"
+    elif not is_index_scan(triple.subject, triple.predicate, triple.object):
         yield "the triple pattern has a path, a triple term, or a variable twice"
     elif not _shows_rows(query.select, triple):
         yield "what is selected drops or computes rows"

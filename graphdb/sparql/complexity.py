@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from graphdb.geo.derived_triples import REWRITTEN, is_derived
 from graphdb.sparql.patterns import (
     Aggregate,
     AlternativePath,
@@ -195,9 +196,19 @@ class _Walk:
         for triple in block.triples:
             if type(triple.predicate) in _PATHS:
                 self._path(triple.predicate, place.scope)
+            elif is_derived(triple):
+                self._topology(place)
             else:
                 place.scope.operands += 1
                 self.patterns += 1
+
+    def _topology(self, place: _Place) -> None:
+        """A pattern that becomes several, in a sub-select."""
+        place.scope.operands += 1
+        self.patterns += REWRITTEN["patterns"]
+        self._unions += REWRITTEN["unions"]
+        self._filters += REWRITTEN["filters"]
+        self._nesting = max(self._nesting, place.nesting + REWRITTEN["nesting"])
 
     def _union(self, union: UnionPattern, place: _Place) -> None:
         place.scope.operands += 2  # it costs the join about twice what a triple pattern does

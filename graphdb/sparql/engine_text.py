@@ -8,6 +8,7 @@ The text has been through our parser, and its tree says where to change it:
 - GROUP_CONCAT gives a literal without a language.
 - A path of length zero from or to a constant that the graph does not hold, where it stands by itself.
 - GRAPH with a variable: see `graph_variables`.
+- Topology properties of GeoSPARQL: see `graphdb/geo/derived_triples.py`.
 
 A text that needs nothing of this is left as it is.
 """
@@ -15,6 +16,9 @@ A text that needs nothing of this is left as it is.
 import re
 
 from graphdb.errors import EvaluationFailed
+from graphdb.geo.called_functions import calls_functions
+from graphdb.sparql.construct_where import is_short, lengthen
+from graphdb.sparql.geometry_edits import Derivation, Narrowing, has_derived
 from graphdb.sparql.graph_variables import Place, mend_at, nodes_with_places
 from graphdb.sparql.lexer import Token, tokens
 from graphdb.sparql.parse_cache import ParseCache
@@ -29,6 +33,7 @@ from graphdb.sparql.patterns import (
     TriplesBlock,
 )
 from graphdb.sparql.service_endpoints import name_endpoints_anew
+from graphdb.sparql.slotted_text import EngineText
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.tables import load_tables
 from graphdb.sparql.terms import Iri, PatternTerm, Span, Variable
@@ -41,10 +46,10 @@ _CLOSED_UP = ("BNODE", "COALESCE", "CONCAT")
 _UNREAD_SPELLING = re.compile(
     rf"\b(?:(?!true\b|false\b)(?i:true|false)\b|(?i:{'|'.join(_CLOSED_UP)})[\s#])|[\[(]\s*#"
 )
-_texts: ParseCache[str] = ParseCache(entries_max=2048, chars_max=8_000_000)
+_texts: ParseCache[EngineText] = ParseCache(entries_max=2048, chars_max=8_000_000)
 
 
-def engine_text(query: Query) -> str:
+def engine_text(query: Query) -> EngineText:
     """The text that asks the engine what the query asks. Kept, for a query may come again.
 
     Raises EvaluationFailed for SERVICE: the engine would call by itself whatever endpoint the text names.
@@ -58,7 +63,7 @@ def engine_text(query: Query) -> str:
     return text
 
 
-def engine_text_and_services(query: Query, token: str) -> tuple[str, dict[str, str]]:
+def engine_text_and_services(query: Query, token: str) -> tuple[EngineText, dict[str, str]]:
     """`engine_text` with a placeholder for each endpoint that the engine would call, and what they stand for.
 
     See `name_endpoints_anew`, also for token and for what is raised.
@@ -85,16 +90,21 @@ def engine_pattern(
     return edits.written(span), services
 
 
-def _query_text(query: Query, edits: TextEdits) -> str:
+def _query_text(query: Query, edits: TextEdits) -> EngineText:
     whole = Span(0, len(query.text))
     _spell_as_the_engine_does(query.text, whole, edits)
-    _mend(query.text, query, edits)
+    if is_short(query) and query.where is not None and any(map(has_derived, query.where.elements)):
+        lengthen(query, edits)
+    calls_geometry = calls_functions(query)
+    narrowing = Narrowing(query, edits) if calls_geometry else None
+    _mend(query.text, query, edits, narrowing)
     if query.select is not None and query.select.projections is None:
         names = " ".join(f"?{name}" for name in _columns(query))
         end = query.select.span.end
         if names:
             edits.replace(Span(end - 1, end), f" {names} ")
-    return edits.written(whole)
+    text = edits.written(whole)
+    return EngineText((text,)) if narrowing is None else narrowing.slotted(text)
 
 
 def _spell_as_the_engine_does(text: str, span: Span, edits: TextEdits) -> None:
@@ -129,13 +139,22 @@ def _columns(query: Query) -> list[str]:
     return [name for name in names if name in shown]
 
 
-def _mend(text: str, root: Query | GroupGraphPattern, edits: TextEdits) -> None:
-    for node in reversed(nodes_with_places(text, root, edits)):
+def _mend(
+    text: str, root: Query | GroupGraphPattern, edits: TextEdits, narrowing: Narrowing | None = None
+) -> None:
+    nodes = nodes_with_places(text, root, edits)
+    slot = narrowing.slot if narrowing is not None else None
+    derivation = Derivation(text, slot) if any(has_derived(node.node) for node in nodes) else None
+    for node in reversed(nodes):
         match node.node:
             case Aggregate(name="GROUP_CONCAT", span=span):
                 edits.around(span, "STR(", ")")
             case GroupGraphPattern():
                 _mend_path(node.node, node.place, edits)
+        if derivation is not None:
+            derivation.mend_at(node, edits)
+        if narrowing is not None:
+            narrowing.mark_at(node.node)
         mend_at(node, edits)
 
 

@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from pyoxigraph import Literal, NamedNode
-
 from graphdb.sparql.patterns import GraphPattern, ServicePattern, TriplesBlock
 from graphdb.sparql.syntax import Query
-from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, TripleTerm, Variable
+from graphdb.sparql.terms import BlankNodeLabel, Iri, TripleTerm, Variable
 from graphdb.sparql.tree_walk import parts_of
+from graphdb.sparql.writing import written_term
 
 __all__ = ["COUNTED_MAX", "Scan", "scans_of"]
 
@@ -100,18 +99,8 @@ def _iris_of_path(path: Any) -> Iterator[Iri]:
 
 def _written(term: Any) -> str:
     """A term in SPARQL; a blank node as the variable that it is in a pattern."""
-    match term:
-        case Variable(name=name):
-            return f"?{name}"
-        case BlankNodeLabel(label=label):
-            return f"?_{label}"
-        case Iri(value=value):
-            return str(NamedNode(value))
-        case TripleTerm(subject, predicate, object_):
-            return f"<<( {_written(subject)} {_written(predicate)} {_written(object_)} )>>"
-        case RdfLiteral(value=value, language=None, datatype=datatype):
-            return str(Literal(value, datatype=NamedNode(datatype)))
-        case RdfLiteral(value=value, language=language, direction=direction):
-            # by hand: the tag may be one that the engine refuses, which is for the evaluation to find
-            return f"{Literal(value)}@{language}{f'--{direction}' if direction else ''}"
-    raise TypeError(f"{term!r} is no term")
+    return written_term(term, _as_variable)
+
+
+def _as_variable(term: Variable | BlankNodeLabel) -> str:
+    return f"?{term.name}" if isinstance(term, Variable) else f"?_{term.label}"

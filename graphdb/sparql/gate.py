@@ -10,6 +10,7 @@ from operator import attrgetter, le
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import HostNotAllowed, LimitExceeded, QuerySyntaxError
+from graphdb.geo.called_functions import check_calls
 from graphdb.sparql.complexity import Complexity, measure
 from graphdb.sparql.lexer import IRIREF, STRINGS, Token, braces_of_data_block
 from graphdb.sparql.parse_cache import ParseCache
@@ -52,13 +53,15 @@ def read_update(text: str, base_iri: str | None, limits: GateLimits) -> Update:
 
 
 def check(request: Query | Update, limits: GateLimits) -> None:
-    """Raise LimitExceeded for a request that is larger in some way than allowed.
+    """Raise LimitExceeded for a request that is larger in some way than allowed, and what
+    `graphdb.geo.called_functions.check_calls` raises for one that calls functions of GeoSPARQL in vain.
 
-    It is measured once for each text; the comparison takes a microsecond or two.
+    It is looked at once for each text; the comparison takes a microsecond or two.
     """
     complexity = _measured.get(request.text, None)
     if complexity is None:
         complexity = measure(request)
+        check_calls(request)
         _measured.put(request.text, None, complexity)
     figures, allowed = _figures_of(complexity), _limits_of(limits)
     if all(map(le, figures, allowed)):

@@ -185,7 +185,9 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """name is COUNT, SUM, MIN, MAX, AVG, SAMPLE or GROUP_CONCAT; expression None is the star of COUNT(*)."""
+    """name is COUNT, SUM, MIN, MAX, AVG, SAMPLE, GROUP_CONCAT or the IRI of an aggregate of GeoSPARQL;
+    expression None is the star of COUNT(*).
+    """
 
     name: str
     expression: "Expression | None"

@@ -1,11 +1,16 @@
-"""Which expressions take no more time and room than what they are given, however often they are nested."""
+"""Which expressions take no more time and room than what they are given, however often they are nested; and
+about how much.
+"""
 
 from typing import Any
 
+from graphdb.geo.signatures import RELATIONS
+from graphdb.geo.vocabulary import GEOF
 from graphdb.sparql.patterns import Aggregate, BuiltInCall, Exists, FunctionCall
-from graphdb.sparql.tree_walk import parts_of
+from graphdb.sparql.terms import Iri, RdfLiteral
+from graphdb.sparql.tree_walk import nodes_below
 
-__all__ = ["are_tame"]
+__all__ = ["are_tame", "cost_of"]
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 # CONCAT, REPLACE and the like can double a text at each step, REGEX can be long in compiling its pattern.
@@ -20,11 +25,42 @@ _TAME = frozenset(
 )
 
 
+# Those that make geometries can double them, as CONCAT does texts, or take long for a small one.
+_TAME_OF_GEOMETRY = frozenset(
+    GEOF + name
+    for name in (
+        *(*RELATIONS, "relate", "distance", "metricDistance", "envelope", "getSRID", "geometryType"),
+        *("dimension", "coordinateDimension", "spatialDimension", "isEmpty", "is3D", "isMeasured"),
+        *("numGeometries", "minX", "maxX", "minY", "maxY", "minZ", "maxZ"),
+        *("area", "length", "perimeter", "metricArea", "metricLength", "metricPerimeter"),
+    )
+)
+_GEOMETRY_COST = 12  # of a call with points or small polygons, to that of an operator
+
+
+_CHARACTERS = 64  # of a literal, that cost as much as an operator
+
+
+def cost_of(*expressions: Any) -> int:
+    """How many calls, operators and operands there are, tame ones; calls with geometries and long literals
+    count as many.
+    """
+    return sum(map(_cost, nodes_below(*expressions)))
+
+
+def _cost(node: Any) -> int:
+    match node:
+        case FunctionCall(function=Iri(value=name)) if name.startswith(GEOF):
+            return _GEOMETRY_COST
+        case RdfLiteral(value=value):
+            return 1 + len(value) // _CHARACTERS
+        case _:
+            return 1
+
+
 def are_tame(*expressions: Any) -> bool:
     """Whether none has a subquery, calls a function of another's, or can make its operands grow."""
-    waiting = list(expressions)  # expressions may be nested more deeply than Python calls
-    while waiting:
-        node = waiting.pop()
+    for node in nodes_below(*expressions):
         match node:
             case Exists():
                 return False
@@ -32,7 +68,10 @@ def are_tame(*expressions: Any) -> bool:
                 return False
             case Aggregate(name="GROUP_CONCAT"):
                 return False
-            case FunctionCall(function=function) if not function.value.startswith(_XSD):
+            case Aggregate(name=name) if name.startswith(GEOF):
                 return False
-        waiting.extend(parts_of(node))
+            case FunctionCall(function=function) if not (
+                function.value.startswith(_XSD) or function.value in _TAME_OF_GEOMETRY
+            ):
+                return False
     return True

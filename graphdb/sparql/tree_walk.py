@@ -8,7 +8,7 @@ from graphdb.sparql.patterns import InlineData, ServicePattern, TriplePattern, T
 from graphdb.sparql.syntax import DatasetClause, Prologue
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, TripleTerm, Variable
 
-__all__ = ["count_nodes", "parts_of"]
+__all__ = ["nodes_below", "parts_of"]
 
 # What SERVICE holds is another engine's to read. The others have no pattern or expression below them.
 _LEAVES = (
@@ -34,12 +34,13 @@ def parts_of(node: Any) -> Iterator[Any]:
         yield from _nodes_in(getattr(node, name))
 
 
-def count_nodes(*roots: Any) -> int:
-    """How many nodes there are, the roots and all below them."""
-    nodes = list(roots)
-    for node in nodes:  # trees may be deeper than Python calls
-        nodes.extend(parts_of(node))
-    return len(nodes)
+def nodes_below(*roots: Any) -> Iterator[Any]:
+    """The roots and all nodes below them, each before what is below it."""
+    waiting = list(roots)  # trees may be deeper than Python calls
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(parts_of(node))
 
 
 def _nodes_in(value: Any) -> Iterator[Any]:

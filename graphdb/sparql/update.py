@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, QuerySolution, QuerySolutions
 
 from graphdb.errors import EvaluationFailed, HostNotAllowed, InvalidParameter, RequestError
+from graphdb.geo.called_functions import calls_functions
 from graphdb.model import ChangeSet, NamedGraph
 from graphdb.sparql import graph_operations
 from graphdb.sparql.dataset import Dataset
@@ -53,13 +54,14 @@ class WhereClause:
     """The WHERE clause of one operation: a SELECT as the engine reads it, and the dataset it is asked of.
 
     services tells what the placeholders in the text stand for. graph stands in for the default graph where
-    the dataset names no graph.
+    the dataset names no graph. calls_geometry: it needs the functions of GeoSPARQL.
     """
 
     text: str
     services: Mapping[str, str]
     dataset: Dataset
     graph: NamedNode | None
+    calls_geometry: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,8 @@ class _Planner:
             self._update.text, operation.where, operation.pattern, self._token()
         )
         text = _select(operation.prologue, variables, pattern)
-        where = WhereClause(text, services, self._using or _dataset(operation.using), graph)
+        dataset = self._using or _dataset(operation.using)
+        where = WhereClause(text, services, dataset, graph, calls_functions(operation.pattern))
         return self._replace(self._solutions(where, operation.pattern), variables, delete, insert, graph)
 
     def _replace(
@@ -208,7 +211,9 @@ class _Planner:
             return apart(store, where)
         if where.services:
             raise EvaluationFailed("SERVICE is evaluated by a reader only")
-        answer = store.query_text(where.text, where.dataset, default_graph=where.graph)
+        answer = store.query_text(
+            where.text, where.dataset, default_graph=where.graph, calls_geometry=where.calls_geometry
+        )
         assert isinstance(answer, QuerySolutions)
         return answer
 

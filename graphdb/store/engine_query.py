@@ -1,13 +1,18 @@
 """The one call that asks the engine a query; of the store, it knows pyoxigraph's alone."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, QueryBoolean, QuerySolutions, QueryTriples, Store
 
+from graphdb.geo.functions import AGGREGATES, FUNCTIONS
 from graphdb.store.engine_errors import request_failures
 
-__all__ = ["engine_query"]
+__all__ = ["Ask", "EngineAnswer", "engine_query", "first_full"]
+
+EngineAnswer: TypeAlias = QuerySolutions | QueryTriples | QueryBoolean
+Ask: TypeAlias = Callable[[str], EngineAnswer]
+"""Begins to evaluate a text on some store and dataset."""
 
 _Graph: TypeAlias = NamedNode | BlankNode | DefaultGraph  # what the engine takes
 
@@ -20,11 +25,13 @@ def engine_query(
     default_graph: NamedNode | Iterable[NamedNode] | None,
     named_graphs: Iterable[NamedNode] | None,
     union_default_graph: bool,
-) -> QuerySolutions | QueryTriples | QueryBoolean:
+    calls_geometry: bool = False,
+) -> EngineAnswer:
     """Start evaluating a text made for the engine, whose own FROM clauses, if any, do not count.
 
     None stands for the store's own default graph and for all its named graphs; union_default_graph makes the
-    union of all graphs the default graph, where none is given.
+    union of all graphs the default graph, where none is given. calls_geometry gives the text the functions of
+    GeoSPARQL: ours, also where the engine has one of its own, which knows neither reference systems nor GML.
     Raises EvaluationFailed. Taking rows may raise pyoxigraph's own errors: see `request_failures`.
     """
     with request_failures():
@@ -34,7 +41,23 @@ def engine_query(
             use_default_graph_as_union=union_default_graph and default_graph is None and named_graphs is None,
             default_graph=_given(default_graph),
             named_graphs=None if named_graphs is None else list(named_graphs),
+            custom_functions=FUNCTIONS if calls_geometry else None,
+            custom_aggregate_functions=AGGREGATES if calls_geometry else None,
         )
+
+
+def first_full(ask: Ask, attempts: Sequence[str], rows: int, text: str) -> EngineAnswer:
+    """The answer to the first of some attempts at a SELECT that has so many rows, else that to its text.
+
+    An attempt is evaluated twice, so it should be short. Raises as `engine_query`.
+    """
+    for attempt in attempts:
+        answer = ask(attempt)
+        assert isinstance(answer, QuerySolutions)
+        with request_failures():
+            if sum(1 for _ in answer) >= rows:
+                return ask(attempt)
+    return ask(text)
 
 
 def _given(graph: NamedNode | Iterable[NamedNode] | None) -> "NamedNode | list[_Graph] | None":

@@ -5,12 +5,14 @@ from contextlib import ExitStack
 from itertools import chain
 from types import TracebackType
 
-from pyoxigraph import DefaultGraph, Quad
+from pyoxigraph import DefaultGraph, NamedNode, Quad
 
 from graphdb.errors import UnknownGraph
-from graphdb.model import ChangeSet, NamedGraph
+from graphdb.model import ChangeSet, GraphName, NamedGraph
 from graphdb.store.net_change import NetChange
+from graphdb.store.quad_index import QuadIndex
 from graphdb.store.quad_store import QuadStore
+from graphdb.store.view import Subject, Term
 
 __all__ = ["BaseNotApplied", "Overlay", "RequestOverlay"]
 
@@ -31,6 +33,7 @@ class Overlay:
     def __init__(self, base: "QuadStore | Overlay") -> None:
         self._base = base
         self._pending = NetChange()
+        self._added: QuadIndex | None = None  # of the pending change, once it is looked into by terms
 
     @property
     def pending(self) -> ChangeSet:
@@ -40,6 +43,12 @@ class Overlay:
     def push(self, change: ChangeSet) -> None:
         """Lay a change over this state, of which it must be a real change."""
         self._pending.push(change)
+        if self._added is not None:
+            for quad in change.removed:
+                self._added.discard(quad)
+            for quad in change.added:
+                if quad in self._pending.added:  # and not only back again
+                    self._added.add(quad)
 
     def request(self) -> "RequestOverlay":
         """A layer for the operations of one request. The caller closes it; this state stays as it is."""
@@ -77,6 +86,25 @@ class Overlay:
             raise UnknownGraph(graph.value)
         below = self._base.graph_quads(graph) if self._base.graph_exists(graph) else iter(())
         return self._laid_over(below, graph)
+
+    def quads_matching(
+        self,
+        subject: Subject | None,
+        predicate: NamedNode | None,
+        object_: Term | None,
+        graph: GraphName | None,
+    ) -> Iterator[Quad]:
+        """See `StoreView.quads_matching`."""
+        below = self._base.quads_matching(subject, predicate, object_, graph)
+        if not self._pending:
+            return below
+        if self._added is None:
+            self._added = QuadIndex(self._pending.added)
+        removed = self._pending.removed
+        return chain(
+            (quad for quad in below if quad not in removed),
+            self._added.matching(subject, predicate, object_, graph),
+        )
 
     def dataset_quads(self) -> Iterator[Quad]:
         """The quads of all graphs."""

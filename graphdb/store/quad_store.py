@@ -8,8 +8,8 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import TypeAlias
 
 from pyoxigraph import (
     BlankNode,
@@ -25,18 +25,26 @@ from pyoxigraph import (
 )
 
 from graphdb.errors import UnknownGraph
-from graphdb.model import ChangeSet, NamedGraph
+from graphdb.geo.derived_triples import GEOMETRY_PROPERTIES, SERIALIZATIONS
+from graphdb.geo.lookups import Lookup
+from graphdb.geo.narrowing import Narrowed, NotUsed, candidates, narrowed
+from graphdb.geo.spatial_index import SpatialIndex
+from graphdb.model import ChangeSet, GraphName, NamedGraph
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.engine_text import engine_text
+from graphdb.sparql.slotted_text import EngineText
 from graphdb.sparql.syntax import Query
 from graphdb.store.apply import apply_changes
 from graphdb.store.engine_errors import storage_failures
 from graphdb.store.engine_query import engine_query
+from graphdb.store.view import Subject, Term
 
 __all__ = ["Answer", "QuadStore", "Term"]
 
+_SERIALIZATIONS = tuple(map(NamedNode, SERIALIZATIONS))
+_HAS_GEOMETRY = tuple(map(NamedNode, GEOMETRY_PROPERTIES))
+
 Answer = QuerySolutions | QueryTriples | QueryBoolean
-Term: TypeAlias = NamedNode | BlankNode | Literal | Triple
 
 
 class QuadStore:
@@ -58,6 +66,7 @@ class QuadStore:
         self._store = store
         self._scratch_directory = scratch_directory
         self._union_default_graph = union_default_graph
+        self.spatial_index: SpatialIndex | None = None  # where there is one, it follows all changes
 
     def query(self, query: Query, dataset: Dataset) -> Answer:
         """Start evaluating a query on the present state; rows are computed as they are taken.
@@ -65,7 +74,13 @@ class QuadStore:
         A dataset that names graphs overrides the FROM clauses of the query.
         Raises EvaluationFailed. Taking rows may raise pyoxigraph's own errors: see `request_failures`.
         """
-        return self.query_text(engine_text(query), dataset or own_dataset(query), base_iri=query.base_iri)
+        made = engine_text(query)
+        return self.query_text(
+            self.narrowed(made).text,
+            dataset or own_dataset(query),
+            base_iri=query.base_iri,
+            calls_geometry=made.calls_geometry,
+        )
 
     def query_text(
         self,
@@ -74,11 +89,12 @@ class QuadStore:
         *,
         default_graph: NamedNode | None = None,
         base_iri: str | None = None,
+        calls_geometry: bool = False,
     ) -> Answer:
         """`query` for text whose own FROM clauses, if any, do not count.
 
         default_graph stands in for the store's default graph, beside all named graphs, where the dataset
-        names none.
+        names none. calls_geometry: see `engine_query`.
         """
         return engine_query(
             self._store,
@@ -87,7 +103,37 @@ class QuadStore:
             default_graph=dataset.default_graphs if dataset else default_graph,
             named_graphs=dataset.named_graphs if dataset else None,
             union_default_graph=self._union_default_graph,
+            calls_geometry=calls_geometry,
         )
+
+    def narrowed(self, made: EngineText, at: int | None = None, *, is_present: bool = True) -> Narrowed:
+        """A query's text with what the spatial index finds for it in the present state, or that of a log
+        index; is_present says whether that is the present one all the same.
+        """
+        if self.spatial_index is None or not (made.lookups or made.nearest):
+            return Narrowed(made.text)
+        return narrowed(made, self.spatial_index, at, self._geometries_of if is_present else None)
+
+    def _geometries_of(self, iri: str) -> Iterator[Term]:
+        """The geometries of a resource, itself one or a feature, in any graph, as they are written."""
+        resource = NamedNode(iri)
+        own = chain.from_iterable(
+            self._store.quads_for_pattern(resource, has, None, None) for has in _HAS_GEOMETRY
+        )
+        for node in (resource, *(quad.object for quad in own)):
+            if isinstance(node, NamedNode | BlankNode):
+                for serialization in _SERIALIZATIONS:
+                    quads = self._store.quads_for_pattern(node, serialization, None, None)
+                    yield from (quad.object for quad in quads)
+
+    def candidates(self, lookup: Lookup) -> list[Term] | None:
+        """All values that the spatial index finds in the present state; None where it is of no use."""
+        if self.spatial_index is None:
+            return None
+        try:
+            return candidates(lookup, self.spatial_index)
+        except NotUsed:
+            return None
 
     def contains(self, quad: Quad) -> bool:
         """Whether the quad is there."""
@@ -104,6 +150,20 @@ class QuadStore:
             return iter(())
         default = None if self._union_default_graph else DefaultGraph()
         return self._store.quads_for_pattern(subject, predicate, object_, graph or default)
+
+    def quads_matching(
+        self,
+        subject: Subject | None,
+        predicate: NamedNode | None,
+        object_: Term | None,
+        graph: GraphName | None,
+    ) -> Iterator[Quad]:
+        """See `StoreView.quads_matching`; as of the call."""
+        return self._store.quads_for_pattern(subject, predicate, object_, graph)
+
+    def objects_of(self, predicate: NamedNode) -> Iterator[Term]:
+        """The objects of all quads with a predicate, as of the call; each as often as it stands there."""
+        return (quad.object for quad in self._store.quads_for_pattern(None, predicate, None, None))
 
     def graph_exists(self, graph: NamedGraph) -> bool:
         """True also for a graph that was created empty."""
@@ -131,6 +191,8 @@ class QuadStore:
 
         Raises StorageFull, CorruptionError.
         """
+        if self.spatial_index is not None:
+            self.spatial_index.note(change)
         apply_changes(self._store, (change,))
 
     def apply_many(self, changes: Iterable[ChangeSet]) -> None:
@@ -141,7 +203,9 @@ class QuadStore:
         dropped stand in the first part; those named later come and go by themselves just after the quads.
         Raises StorageFull, CorruptionError.
         """
-        apply_changes(self._store, changes)
+        apply_changes(
+            self._store, changes if self.spatial_index is None else self.spatial_index.noted(changes)
+        )
 
     def checkpoint(self, path: Path) -> None:
         """Write a copy of the present state to a directory that does not exist yet: hard links where

@@ -11,101 +11,93 @@ a pattern, or a filter within GRAPH beside others, can have it evaluate anything
 
 What is computed for each solution counts too, and so does the length of what it is computed from: else a few
 long texts and a few hundred calls would be seconds.
+
+Where a filter on geometries can be looked up in the store's spatial index, the engine is given the few values
+that this finds as VALUES, and joins them as it joins patterns.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TypeAlias
+from typing import Any
 
-from pyoxigraph import BaseDirection, Literal, NamedNode, Triple
+from pyoxigraph import Literal, NamedNode
 
+from graphdb.geo.called_functions import are_loaded, calls_functions
+from graphdb.geo.derived_triples import is_derived
+from graphdb.geo.lookups import Lookup
 from graphdb.sparql.cheap import is_index_scan
+from graphdb.sparql.engine_text import engine_text
 from graphdb.sparql.patterns import (
     Bind,
     Filter,
     GraphPattern,
     GroupGraphPattern,
     OptionalPattern,
+    SequencePath,
+    TriplePattern,
     TriplesBlock,
 )
 from graphdb.sparql.syntax import QuadPattern, Query
-from graphdb.sparql.tame_expressions import are_tame
+from graphdb.sparql.tame_expressions import are_tame, cost_of
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
-from graphdb.sparql.tree_walk import count_nodes
+from graphdb.sparql.writing import literal_of
+from graphdb.store.join_walk import Choice, OverBudget, Part, Pattern, Walk, connected_parts, in_engine_order
 from graphdb.store.quad_store import QuadStore, Term
 
 __all__ = ["LittleJoin", "is_one_scan", "little_join"]
 
 _PATTERNS_AT_ONCE = 8  # of a query: the engine plans so many in well under a millisecond
 _CHARACTERS_AN_ENTRY = 512  # of an object; a longer one counts as several entries
+_GEOMETRY_CHARACTERS_AN_ENTRY = 64  # where objects may be read as geometries
 _COMPUTED_AN_ENTRY = 16  # calls, operators and operands that take as long as looking at an entry
-
-# The engine's guess at how many triples match, by which of subject, predicate and object are known: it joins
-# the smallest first (sparopt, `estimate_triple_pattern_size`).
-_GUESSES = {
-    (True, True, True): 1,
-    (True, False, True): 2,
-    (True, True, False): 10,
-    (True, False, False): 100,
-    (False, True, True): 10_000,
-    (False, False, True): 100_000,
-    (False, True, False): 1_000_000,
-    (False, False, False): 1_000_000_000,
-}
-
-
-_Solution: TypeAlias = dict[str, Term]
-
-
-@dataclass(frozen=True, slots=True)
-class _Pattern:
-    terms: tuple[Term | str, Term | str, Term | str]  # a string is the name of a variable
-    graph: NamedNode | None
-
-    @property
-    def variables(self) -> set[str]:
-        return {term for term in self.terms if isinstance(term, str)}
 
 
 @dataclass(slots=True)
 class _Group:
     """What there is in a group."""
 
-    required: list[_Pattern] = field(default_factory=list)
-    optional: list[_Pattern] = field(default_factory=list)
-    computed: int = 0  # nodes of its expressions
+    required: list[Pattern] = field(default_factory=list)
+    optional: list[Pattern] = field(default_factory=list)
+    computed: int = 0  # what its expressions cost
+    calls_geometry: bool = False
     has_bind: bool = False
+
+    def compute(self, *expressions: Any) -> None:
+        self.computed += cost_of(*expressions)
+        self.calls_geometry |= any(map(calls_functions, expressions))
 
 
 class _InDoubt(Exception):
     """Something that this module does not judge."""
 
 
-class _OverBudget(Exception):
-    """The join looks at more than it may."""
-
-
 def little_join(query: Query) -> "LittleJoin | None":
     """The join that a whole query is, if it may be evaluated at once where the join fits; None for others."""
     if query.form == "DESCRIBE" or query.where is None or query.dataset or query.values is not None:
+        return None
+    if query.service_hosts:
         return None
     columns = query.select.projections if query.select is not None else None
     expressions = [column.expression for column in columns or () if column.expression is not None]
     if not are_tame(query.modifiers, *expressions):
         return None
-    computed = count_nodes(query.modifiers, *expressions) + len(query.template or ())
-    join = LittleJoin.of_group(query.where, computed=computed)
+    group = _Group(computed=len(query.template or ()))
+    group.compute(query.modifiers, *expressions)
+    lookups = engine_text(query).lookups if group.calls_geometry or calls_functions(query.where) else ()
+    join = LittleJoin.of_group(query.where, group=group, lookups=lookups)
     return join if join is not None and join.patterns <= _PATTERNS_AT_ONCE else None
 
 
 class LittleJoin:
     """The patterns of one group, ready to be joined."""
 
-    def __init__(self, group: _Group) -> None:
-        self._parts = [_in_engine_order(part) for part in _parts(group.required)]
+    def __init__(self, group: _Group, lookups: Sequence[Lookup] = ()) -> None:
+        self._parts = connected_parts(group.required)
         self._optional = group.optional
         self._computed = group.computed
+        self._calls_geometry = group.calls_geometry
+        self._lookups = lookups
         self.patterns = len(group.required) + len(group.optional)
         self._optional_apart = _optional_apart(group)
         if group.optional and len(self._parts) > 1:  # planned otherwise than without OPTIONAL
@@ -113,20 +105,25 @@ class LittleJoin:
 
     @classmethod
     def of_group(
-        cls, where: GroupGraphPattern, graph: NamedNode | None = None, *, computed: int = 0
+        cls,
+        where: GroupGraphPattern,
+        graph: NamedNode | None = None,
+        *,
+        group: _Group | None = None,
+        lookups: Sequence[Lookup] = (),
     ) -> "LittleJoin | None":
         """Of triple patterns, tame filters and BINDs, and then OPTIONALs of one pattern each; else None.
 
-        graph is the one that patterns outside of GRAPH are matched in, None for the default graph. computed
-        counts what is made of each solution outside of the group.
+        graph is the one that patterns outside of GRAPH are matched in, None for the default graph. group has
+        what is computed for each solution outside of the pattern; lookups narrow what the engine joins.
         """
-        group = _Group(computed=computed)
+        group = group or _Group()
         match where.elements:
             case (GraphPattern(name=Iri(value=name), pattern=pattern),):  # all that there is
                 where, graph = pattern, NamedNode(name)
         try:
             _collect(where, graph, group)
-            return cls(group)
+            return cls(group, lookups)
         except _InDoubt:
             return None
 
@@ -142,22 +139,42 @@ class LittleJoin:
         """Whether it looks at no more index entries of the store, has no more solutions, and computes little
         for each.
         """
-        walk = _Walk(store, entries_max)
+        if self._calls_geometry and not are_loaded():
+            return False  # loading what reads geometries takes a fifth of a second
+        characters = _GEOMETRY_CHARACTERS_AN_ENTRY if self._calls_geometry else _CHARACTERS_AN_ENTRY
+        walk = Walk(store, entries_max, characters)
+        choices = self._choices(store)
+        parts = [in_engine_order(_with_choices(part, choices)) for part in self._parts]
         try:
             # what shares no variable the engine evaluates apart, then multiplies
             for pattern in self._optional_apart:
                 walk.scan(pattern)
-            apart = [list(walk.solutions(part, {})) for part in self._parts[1:]]
-            first = walk.solutions(self._parts[0], {}) if self._parts else ({},)
+            apart = [list(walk.solutions(part, {})) for part in parts[1:]]
+            first = walk.solutions(parts[0], {}) if parts else ({},)
             rows = sum(walk.count_with(solution, self._optional) for solution in first)
             rows *= prod(map(len, apart))
             work = max(rows, walk.looked) * self._computed
             return rows <= entries_max and work <= entries_max * _COMPUTED_AN_ENTRY
-        except _OverBudget:
+        except OverBudget:
             return False
 
+    def _choices(self, store: QuadStore) -> list[Choice]:
+        """What the engine will be given for the lookups that the store's index has an answer to."""
+        choices = []
+        for lookup in self._lookups:
+            terms = store.candidates(lookup)
+            if terms is not None:
+                choices.append(Choice(f"?{lookup.binding.variable}", terms))
+        return choices
 
-def _optional_apart(group: _Group) -> list[_Pattern]:
+
+def _with_choices(part: list[Pattern], choices: list[Choice]) -> list[Part]:
+    """The patterns of a part with the choices of its variables."""
+    names = set[str]().union(*(pattern.variables for pattern in part))
+    return [*(choice for choice in choices if choice.name in names), *part]
+
+
+def _optional_apart(group: _Group) -> list[Pattern]:
     """The OPTIONALs that share no variable with anything: the engine evaluates them whole.
 
     One that shares only what another OPTIONAL binds is in doubt.
@@ -175,15 +192,19 @@ def is_one_scan(where: GroupGraphPattern | Sequence[QuadPattern]) -> bool:
     """Whether the group is one pattern of which all that is looked at is a solution."""
     match where.elements if isinstance(where, GroupGraphPattern) else tuple(where):
         case (TriplesBlock(triples=(triple,)),):
-            return is_index_scan(triple.subject, triple.predicate, triple.object)
+            return _is_scan(triple)
         case (
             GraphPattern(name=graph, pattern=GroupGraphPattern(elements=(TriplesBlock(triples=(triple,)),))),
         ):
-            return is_index_scan(triple.subject, triple.predicate, triple.object, graph)
+            return _is_scan(triple, graph)
         case (QuadPattern(subject=subject, predicate=predicate, object=object_, graph=graph),):
             return is_index_scan(subject, predicate, object_, *(() if graph is None else (graph,)))
         case _:
             return False
+
+
+def _is_scan(triple: TriplePattern, *graph: object) -> bool:
+    return not is_derived(triple) and is_index_scan(triple.subject, triple.predicate, triple.object, *graph)
 
 
 def _collect(where: GroupGraphPattern, graph: NamedNode | None, group: _Group) -> None:
@@ -194,9 +215,9 @@ def _collect(where: GroupGraphPattern, graph: NamedNode | None, group: _Group) -
             case OptionalPattern(pattern=pattern):
                 _collect_optional(pattern, graph, group)
             case Filter(expression=expression) if are_tame(expression):
-                group.computed += count_nodes(expression)
+                group.compute(expression)
             case Bind(expression=expression) if are_tame(expression):
-                group.computed += count_nodes(expression)
+                group.compute(expression)
                 group.has_bind = True
             case _:
                 raise _InDoubt
@@ -205,10 +226,9 @@ def _collect(where: GroupGraphPattern, graph: NamedNode | None, group: _Group) -
 def _collect_triples(element: object, graph: NamedNode | None, group: _Group) -> None:
     """Triple patterns, and GRAPH with nothing else in it."""
     match element:
-        case TriplesBlock(triples=triples):
-            group.required += (
-                _pattern(triple.subject, triple.predicate, triple.object, graph) for triple in triples
-            )
+        case TriplesBlock(triples=triples) if not any(map(is_derived, triples)):
+            for triple in triples:
+                group.required += _steps(triple, graph)
         case GraphPattern(name=Iri(value=name), pattern=pattern):
             for inner in pattern.elements:
                 _collect_triples(inner, NamedNode(name), group)
@@ -224,9 +244,24 @@ def _collect_optional(where: GroupGraphPattern, graph: NamedNode | None, group: 
         raise _InDoubt
     group.optional += inner.required
     group.computed += inner.computed
+    group.calls_geometry |= inner.calls_geometry
 
 
-def _pattern_of_quad(quad: QuadPattern, graph: NamedNode | None) -> _Pattern:
+def _steps(triple: TriplePattern, graph: NamedNode | None) -> Iterator[Pattern]:
+    """One pattern, or one for each step of a sequence."""
+    if not isinstance(triple.predicate, SequencePath):
+        yield _pattern(triple.subject, triple.predicate, triple.object, graph)
+        return
+    *steps, last = triple.predicate.steps
+    start: object = triple.subject
+    for number, step in enumerate(steps):
+        end = Variable(f"{triple.span}/{number}", triple.span)  # no name that a text can have
+        yield _pattern(start, step, end, graph)
+        start = end
+    yield _pattern(start, last, triple.object, graph)
+
+
+def _pattern_of_quad(quad: QuadPattern, graph: NamedNode | None) -> Pattern:
     match quad.graph:
         case None:
             return _pattern(quad.subject, quad.predicate, quad.object, graph)
@@ -236,12 +271,12 @@ def _pattern_of_quad(quad: QuadPattern, graph: NamedNode | None) -> _Pattern:
             raise _InDoubt
 
 
-def _pattern(subject: object, predicate: object, object_: object, graph: NamedNode | None) -> _Pattern:
+def _pattern(subject: object, predicate: object, object_: object, graph: NamedNode | None) -> Pattern:
     terms = (_term(subject), _term(predicate), _term(object_))
     names = [term for term in terms if isinstance(term, str)]
     if len(set(names)) < len(names):  # a filter behind a scan, which the engine plans in its own way
         raise _InDoubt
-    return _Pattern(terms, graph)
+    return Pattern(terms, graph)
 
 
 def _term(term: object) -> "Term | str":
@@ -260,94 +295,7 @@ def _term(term: object) -> "Term | str":
 
 
 def _literal(literal: RdfLiteral) -> Literal:
-    if literal.language is None:
-        return Literal(literal.value, datatype=NamedNode(literal.datatype))
-    direction = BaseDirection(literal.direction) if literal.direction else None
     try:
-        return Literal(literal.value, language=literal.language, direction=direction)
-    except ValueError:  # a language tag that the engine refuses
+        return literal_of(literal)
+    except ValueError:
         raise _InDoubt from None
-
-
-def _parts(patterns: list[_Pattern]) -> list[list[_Pattern]]:
-    """The patterns in groups that share no variable with each other, each in the order of the text."""
-    parts: list[tuple[list[int], set[str]]] = []
-    for number, pattern in enumerate(patterns):
-        members, names = [number], pattern.variables
-        apart = []
-        for part in parts:
-            if part[1].isdisjoint(names):
-                apart.append(part)
-            else:
-                members, names = part[0] + members, part[1] | names
-        parts = [*apart, (members, names)]
-    return [[patterns[number] for number in sorted(members)] for members, _ in parts]
-
-
-def _in_engine_order(patterns: list[_Pattern]) -> list[_Pattern]:
-    left, ordered = list(patterns), []
-    known: set[str] = set()
-    while left:
-        best = min(left, key=lambda pattern: (known.isdisjoint(pattern.variables), _guess(pattern, known)))
-        left.remove(best)
-        ordered.append(best)
-        known |= best.variables
-    return ordered
-
-
-def _guess(pattern: _Pattern, known: set[str]) -> int:
-    subject, predicate, object_ = (not isinstance(term, str) or term in known for term in pattern.terms)
-    return _GUESSES[subject, predicate, object_]
-
-
-class _Walk:
-    """A nested loop join, up to a budget of index entries. Its methods raise _OverBudget."""
-
-    def __init__(self, store: QuadStore, entries_max: int) -> None:
-        self._store = store
-        self._entries_max = entries_max
-        self.looked = 0  # at so many entries; a long one counts as several
-
-    def solutions(self, patterns: list[_Pattern], known: _Solution) -> Iterator[_Solution]:
-        """The solutions of patterns joined in this order."""
-        if not patterns:
-            yield known
-            return
-        for bound in self._matches(patterns[0], known):
-            yield from self.solutions(patterns[1:], bound)
-
-    def scan(self, pattern: _Pattern) -> None:
-        """Look at all that matches one pattern by itself."""
-        for _ in self._matches(pattern, {}):
-            pass
-
-    def count_with(self, known: _Solution, optional: list[_Pattern]) -> int:
-        """How many solutions there are of one with what OPTIONALs add to it."""
-        if not optional:
-            return 1
-        extended = list(self._matches(optional[0], known)) or [known]
-        return sum(self.count_with(bound, optional[1:]) for bound in extended)
-
-    def _matches(self, pattern: _Pattern, known: _Solution) -> Iterator[_Solution]:
-        subject, predicate, object_ = (
-            known.get(term) if isinstance(term, str) else term for term in pattern.terms
-        )
-        self._look(1)
-        for quad in self._store.matching(subject, predicate, object_, pattern.graph):
-            self._look(1 + _characters(quad.object) // _CHARACTERS_AN_ENTRY)
-            bound = dict(known)
-            if all(
-                bound.setdefault(wanted, found) == found
-                for wanted, found in zip(pattern.terms, quad.triple, strict=True)
-                if isinstance(wanted, str)
-            ):
-                yield bound
-
-    def _look(self, entries: int) -> None:
-        self.looked += entries
-        if self.looked > self._entries_max:
-            raise _OverBudget
-
-
-def _characters(term: Term) -> int:
-    return len(str(term) if isinstance(term, Triple) else term.value)

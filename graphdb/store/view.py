@@ -1,13 +1,16 @@
 """`StoreView`: what planning asks of a state of the store, the present one or one still being planned."""
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-from pyoxigraph import Quad
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Triple
 
-from graphdb.model import NamedGraph
+from graphdb.model import GraphName, NamedGraph
 
-__all__ = ["StoreView"]
+__all__ = ["StoreView", "Subject", "Term"]
+
+Subject: TypeAlias = NamedNode | BlankNode | Triple
+Term: TypeAlias = NamedNode | BlankNode | Literal | Triple
 
 
 class StoreView(Protocol):
@@ -23,6 +26,17 @@ class StoreView(Protocol):
         """The quads of one graph; None is the default graph.
 
         Raises UnknownGraph, at the call.
+        """
+
+    def quads_matching(
+        self,
+        subject: Subject | None,
+        predicate: NamedNode | None,
+        object_: Term | None,
+        graph: GraphName | None,
+    ) -> Iterator[Quad]:
+        """The quads with these terms, in their stored form, of this graph; None stands for any, of the graph
+        too.
         """
 
     def dataset_quads(self) -> Iterator[Quad]:

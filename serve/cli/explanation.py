@@ -25,6 +25,8 @@ def print_explanation(found: Mapping[str, Any]) -> None:
     if found["scans"]:
         out.print()
         print_table(_scans(found["scans"]))
+    for lookup in found["lookups"]:
+        _print(_lookup(lookup))
     out.print()
     print_table(_complexity(found["complexity"]))
 
@@ -54,6 +56,13 @@ def _scans(scans: list[Mapping[str, Any]]) -> Table:
             count = f"{scan['quads']:,}{'' if scan['complete'] else ' or more'}"
         table.add_row(Text(scan["pattern"]), count)
     return table
+
+
+def _lookup(lookup: Mapping[str, Any]) -> str:
+    what = f"spatial index, ?{lookup['variable']} {lookup['sought']}"
+    if lookup["values"] is None:
+        return f"{what}: not used, for {lookup['reason']}"
+    return f"{what}: {lookup['values']:,} values"
 
 
 def _complexity(complexity: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -19,6 +19,7 @@ from serve.cli.health import health
 from serve.cli.load import load
 from serve.cli.query import query, update
 from serve.cli.serve import serve
+from serve.cli.validate import validate
 
 __all__ = ["app", "main"]
 
@@ -31,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (serve, load, query, update, dump, health, backup, restore):
+for command in (serve, load, query, update, dump, validate, health, backup, restore):
     app.command()(command)
 app.add_typer(cluster, name="cluster")
 

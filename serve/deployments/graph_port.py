@@ -21,7 +21,7 @@ from graphdb.sparql.gate import read_update
 from serve.deployments.listening import graph_listen
 from serve.deployments.port_replica import PortReplica, graph_socket, start_patiently
 from serve.graph_app import build_app
-from serve.notebook_answers import answer
+from serve.notebook_answers import answer, report
 
 __all__ = ["GraphPort"]
 
@@ -79,6 +79,11 @@ class GraphPort(PortReplica):
         """See `serve.notebook_answers.answer`."""
         store = self._ready_node().store
         return await self._on_port(answer(store, text, form, self._limits, self._query_timeout_s))
+
+    async def report(self, shapes: str | None, shapes_graph: str | None, data_graph: str) -> bytes:
+        """See `serve.notebook_answers.report`."""
+        store = self._ready_node().store
+        return await self._on_port(report(store, shapes, shapes_graph, data_graph, self._query_timeout_s))
 
     async def update(self, text: str) -> Confirmation:
         """Evaluate an update, as POST /update does."""

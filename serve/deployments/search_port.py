@@ -27,14 +27,18 @@ class _Node:
         from actors import cluster
         from actors.search.search_node import SearchNode
         from actors.search.warm_up import warm_up
+        from serve.search.frame.peer_requests import PeerRequests
         from serve.search.graph.local_graph import LocalGraph
         from serve.search_app import build_search_app
 
         log_endpoint = functools.partial(cluster.update_log_endpoint, namespace)
-        log = RaftLogClient(log_endpoint) if settings.cluster.enabled else LogClient(log_endpoint)
+        log: LogClient = LogClient(log_endpoint)
+        if settings.cluster.enabled:
+            log = RaftLogClient(log_endpoint, searches=True)
         self.graph = LocalGraph(graph_socket(settings), settings.server.query_timeout_seconds)
         self.search = SearchNode(settings, log, self.graph)
         self.app: ASGIApp = build_search_app(self.search, settings)
+        self.search.serve_others(PeerRequests(self.app).perform)
         self._warm_up = warm_up
 
     async def start(self) -> None:

@@ -9,6 +9,9 @@ from time import perf_counter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from graphdb.geo.called_functions import are_loaded, load
+from graphdb.geo.entailment import Entailment, asked_text
+from graphdb.geo.vocabulary import GEOF
 from graphdb.node import Consistency, QueryRequest
 from graphdb.sparql import gate
 from graphdb.sparql.cheap import is_cheap
@@ -122,11 +125,15 @@ class QueryReader:
         """
         began = perf_counter()
         base_iri = request_iri(request)
+        entailment = parameters.entailment
+        if GEOF in text and not are_loaded():
+            await run_in_threadpool(load)  # once; the gate will want it
         if len(text) <= SHORT_CHARACTERS:
-            understood = self._understand_short(text, base_iri)
+            understood = self._understand_short(self._worded(text, base_iri, entailment), base_iri)
         else:
             async with self._long_text:
-                understood = await run_in_threadpool(self._understand, text, base_iri)
+                worded = await run_in_threadpool(self._worded, text, base_iri, entailment)
+                understood = await run_in_threadpool(self._understand, worded, base_iri)
         query = understood.query
         timeout_s = self._timeout_s
         if parameters.timeout_s is not None and parameters.timeout_s < timeout_s:
@@ -143,6 +150,14 @@ class QueryReader:
             parameters.explain,
             Account(text, query.form, began),
         )
+
+    def _worded(self, text: str, base_iri: str, entailment: Entailment) -> str:
+        """The text, or one that means the same without anything being said of entailment."""
+        if entailment is Entailment.GEOSPARQL:
+            return text
+        query = read_query(text, base_iri, self._limits)
+        gate.check(query, self._limits)
+        return asked_text(query, entailment)
 
     def _understand_short(self, text: str, base_iri: str) -> _Understood:
         understood = self._short.get(text, base_iri)

@@ -2,22 +2,21 @@
 
 import re
 from dataclasses import asdict
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import orjson
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from graphdb.config.service import split_address
-from graphdb.errors import InvalidParameter, UnsupportedMediaType
+from graphdb.errors import InvalidParameter
 from graphdb.node import ClusterReport, PeerReport
 from serve.backend import Backend
-from serve.bodies import content_type, read_body
+from serve.json_bodies import JSON_TYPE, JsonBody, read_json
 
 __all__ = ["ClusterEndpoint", "report_of"]
 
-JSON_TYPE = "application/json"
 _BODY_BYTES_MAX = 4_096
 # What gRPC is given to call: a name or an address, not one of its other schemes such as unix:.
 _HOST = re.compile(r"[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]", re.ASCII)
@@ -59,20 +58,13 @@ def _host_and_port(text: str) -> str:
 NodeId = Annotated[int, Field(ge=1, le=_NODE_ID_MAX)]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class _NewMember(_Body):
+class _NewMember(JsonBody):
     node_id: NodeId
     address: Annotated[str, AfterValidator(_host_and_port)]
 
 
-class _NewLeader(_Body):
+class _NewLeader(JsonBody):
     node_id: NodeId
-
-
-_Fields = TypeVar("_Fields", bound=_Body)
 
 
 class ClusterEndpoint:
@@ -89,7 +81,7 @@ class ClusterEndpoint:
 
     async def add(self, request: Request) -> Response:
         """Expect a new node, or one that is known at another address."""
-        member = await _read(request, _NewMember)
+        member = await read_json(request, _NewMember, _BODY_BYTES_MAX)
         await self._backend.add_member(member.node_id, member.address)
         return self._report()
 
@@ -100,25 +92,12 @@ class ClusterEndpoint:
 
     async def lead(self, request: Request) -> Response:
         """Have a member lead."""
-        await self._backend.hand_over((await _read(request, _NewLeader)).node_id)
+        await self._backend.hand_over((await read_json(request, _NewLeader, _BODY_BYTES_MAX)).node_id)
         return self._report()
 
     def _report(self) -> Response:
         body = orjson.dumps(asdict(report_of(self._backend)))
         return Response(body, headers={"Cache-Control": "no-store"}, media_type=JSON_TYPE)
-
-
-async def _read(request: Request, kind: type[_Fields]) -> _Fields:
-    """The body of a request. Raises UnsupportedMediaType, BodyTooLarge, InvalidParameter."""
-    media_type = content_type(request, (JSON_TYPE,))
-    if media_type.name != JSON_TYPE:
-        raise UnsupportedMediaType(media_type.name, (JSON_TYPE,))
-    try:
-        return kind.model_validate_json(await read_body(request, _BODY_BYTES_MAX))
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        reason = first["msg"].removeprefix("Value error, ")
-        raise InvalidParameter(".".join(map(str, first["loc"])) or "body", reason) from None
 
 
 def _read_node_id(text: str) -> int:

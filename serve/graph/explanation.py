@@ -122,7 +122,12 @@ class Explanation:
             "snapshot_index": self.snapshot_index,
             "snapshot_exact": self.is_exact,
         }
-        return {**self._about, "scans": list(map(_scan, scans, quads)), "evaluation": evaluation}
+        return {
+            **self._about,
+            "scans": list(map(_scan, scans, quads)),
+            "lookups": self._found.get("lookups", []),
+            "evaluation": evaluation,
+        }
 
 
 def explanation_head(snapshot_index: int) -> Head:
@@ -136,12 +141,12 @@ def explanation_head(snapshot_index: int) -> Head:
 
 def _query(asked: AskedQuery) -> dict[str, Any]:
     query = asked.query
-    text, services = engine_text_and_services(query, _SERVICE_TOKEN)
+    made, services = engine_text_and_services(query, _SERVICE_TOKEN)
     return {
         "form": query.form,
         "text": query.text,
         "base_iri": query.base_iri,
-        "engine_text": text,
+        "engine_text": made.text,
         "services": services,
         "dataset": _dataset(asked.dataset or own_dataset(query)),
     }

@@ -34,6 +34,9 @@ Outcome: TypeAlias = Literal[
     "overloaded",
     "broken",  # failed when the head of the answer was sent already
 ]
+VALIDATION_OUTCOMES = tuple(
+    outcome for outcome in get_args(Outcome) if outcome not in ("cached", "not_modified")
+)
 KILLS = ("timeout", "memory", "cancelled", "disconnected")
 _SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60)
 
@@ -68,6 +71,19 @@ class Metrics:
         self._cache_misses = Counter(
             "service_service_query_cache_misses", "Queries looked for in vain.", registry=self.registry
         )
+        self._validation_seconds = Histogram(
+            "service_service_shacl_validation_duration_seconds",
+            "Seconds from a request for a validation to the last byte of its report.",
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        validations = Counter(
+            "service_service_shacl_validations",
+            "What became of SHACL validations.",
+            ["outcome"],
+            registry=self.registry,
+        )
+        self._validations = {outcome: validations.labels(outcome) for outcome in VALIDATION_OUTCOMES}
         self._watch_queries(backend)
         self._watch_cache(cache)
         self.registry.register(ClusterMetrics(backend))
@@ -96,6 +112,12 @@ class Metrics:
         """Count a query that was not refused before it began, and how long it took."""
         self._queries.inc()
         self._durations.observe(seconds)
+
+    def count_validation(self, outcome: Outcome, seconds: float | None = None) -> None:
+        """Count a validation that is over; seconds is None where it was refused before it began."""
+        self._validations[outcome].inc()
+        if seconds is not None:
+            self._validation_seconds.observe(seconds)
 
     def count_kill(self, reason: Outcome) -> None:
         """Count a query that was ended while a reader was at it; other outcomes are no kills."""

@@ -40,7 +40,7 @@ def outcome_of(error: BaseException) -> Outcome:
 
 @dataclass(slots=True)
 class Account:
-    """One query or update, from the arrival of its request on."""
+    """One query, update or validation, from the arrival of its request on."""
 
     text: str
     form: str
@@ -68,6 +68,17 @@ class QueryAccounts:
         seconds = perf_counter() - account.began
         self._metrics.count_query(seconds)
         self._metrics.count_outcome(outcome)
+        if seconds >= self._slow_s:
+            self._note(account, outcome, seconds)
+
+    def refuse_validation(self) -> None:
+        """A request for a validation that could not be understood."""
+        self._metrics.count_validation("rejected")
+
+    def close_validation(self, account: Account, outcome: Outcome) -> None:
+        """A validation is over."""
+        seconds = perf_counter() - account.began
+        self._metrics.count_validation(outcome, seconds)
         if seconds >= self._slow_s:
             self._note(account, outcome, seconds)
 

@@ -4,12 +4,13 @@ import re
 from dataclasses import dataclass
 
 from graphdb.errors import InvalidParameter
+from graphdb.geo.entailment import Entailment
 from graphdb.node import Consistency
 from graphdb.sparql.dataset import Dataset
 from serve.graph.consistency import read_consistency
 from serve.parameters import Parameters, read_dataset
 
-__all__ = ["QueryParameters", "read_min_index", "read_query_parameters"]
+__all__ = ["QueryParameters", "read_min_index", "read_query_parameters", "read_timeout"]
 
 _DECIMAL = re.compile(r"\d+(?:\.\d*)?|\.\d+", re.ASCII)
 _INDEX = re.compile(r"\d{1,18}", re.ASCII)  # a log index is less than 2^63
@@ -26,6 +27,7 @@ class QueryParameters:
     min_index: int  # 0 where none is asked for
     consistency: Consistency | None
     explain: bool  # what the service does with the query is asked for, not its answer
+    entailment: Entailment
 
     def required_query(self) -> str:
         """The query. Raises InvalidParameter where there is none."""
@@ -43,10 +45,11 @@ def read_query_parameters(*encoded: bytes) -> QueryParameters:
         parameters.one("query"),
         read_dataset(parameters, "default-graph-uri", "named-graph-uri"),
         tuple(parameters.many("format")),
-        _read_timeout(parameters),
+        read_timeout(parameters),
         read_min_index(parameters),
         read_consistency(parameters),
         _read_explain(parameters),
+        _read_entailment(parameters),
     )
 
 
@@ -60,7 +63,7 @@ def read_min_index(parameters: Parameters) -> int:
     return int(text)
 
 
-def _read_timeout(parameters: Parameters) -> float | None:
+def read_timeout(parameters: Parameters) -> float | None:
     """The client's time limit in seconds. Raises InvalidParameter."""
     text = parameters.one("timeout")
     if text is None:
@@ -76,3 +79,15 @@ def _read_explain(parameters: Parameters) -> bool:
     if text not in (None, "true", "false"):
         raise InvalidParameter("explain", f"{text!r} is neither true nor false")
     return text == "true"
+
+
+def _read_entailment(parameters: Parameters) -> Entailment:
+    """Raises InvalidParameter."""
+    text = parameters.one("entailment")
+    if text is None:
+        return Entailment.GEOSPARQL
+    try:
+        return Entailment(text)
+    except ValueError:
+        known = ", ".join(each.value for each in Entailment)
+        raise InvalidParameter("entailment", f"{text!r} is none of {known}") from None

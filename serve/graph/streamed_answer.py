@@ -29,6 +29,7 @@ class Limits:
     timeout_s: float  # from the request's arrival to the last byte
     deadline: float  # when that is, by the event loop's clock
     keep_bytes_max: int  # pieces are kept for later as long as they are no more than this; 0 is never
+    work: str = "query"  # what an error calls it
 
 
 @dataclass(slots=True)
@@ -101,11 +102,10 @@ class StreamedAnswer(Response):
                 return work.result()
             if gone.done():
                 raise ClientDisconnect
-            raise past_limit(self._limits.timeout_s)
+            raise past_limit(self._limits.timeout_s, self._limits.work)
         except QueryTimeout:
-            raise past_limit(
-                self._limits.timeout_s
-            ) from None  # the reader only knows how much of the limit was left to it
+            # the reader only knows how much of the limit was left to it
+            raise past_limit(self._limits.timeout_s, self._limits.work) from None
         finally:
             work.cancel()
             gone.cancel()
@@ -152,9 +152,9 @@ class StreamedAnswer(Response):
             delivery.pieces.append(piece)
 
 
-def past_limit(timeout_s: float) -> QueryTimeout:
-    """What to tell a client whose query took longer than this."""
-    return QueryTimeout(f"the query took longer than {timeout_s:g} s and was ended")
+def past_limit(timeout_s: float, work: str = "query") -> QueryTimeout:
+    """What to tell a client whose query, or other work of a reader, took longer than this."""
+    return QueryTimeout(f"the {work} took longer than {timeout_s:g} s and was ended")
 
 
 class KeptStream:

@@ -25,13 +25,14 @@ FORM_TYPE = "application/x-www-form-urlencoded"
 _USING, _USING_NAMED = "using-graph-uri", "using-named-graph-uri"
 
 
-def confirm(confirmation: Confirmation) -> Response:
-    """The update confirmation of the interface; Graph Store writes answer with it too."""
+def confirm(confirmation: Confirmation, **beside: str) -> Response:
+    """The update confirmation of the interface, with members beside; all writes answer with it."""
     body = {
         "success": True,
         "message": confirmation.message,
         "snapshot_index": confirmation.snapshot_index,
         "affected_triples": confirmation.affected_triples,
+        **beside,
     }
     headers = {"X-Snapshot-Index": str(confirmation.snapshot_index)}
     return Response(orjson.dumps(body), headers=headers, media_type="application/json")

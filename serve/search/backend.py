@@ -11,6 +11,7 @@ from graphdb.node import NodeStatus
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.commands import Command, DocumentWrite, WriteResult
 from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.state import KnownNode
 from graphdb.search.contexts import SearchContexts
 
 __all__ = ["GraphAccess", "SearchBackend"]
@@ -34,6 +35,7 @@ class SearchBackend(Protocol):
 
     contexts: SearchContexts
     graph: GraphAccess
+    own: KnownNode  # what this node says of itself, whether or not the catalogue has it by now
 
     @property
     def catalog(self) -> Catalog:
@@ -60,6 +62,12 @@ class SearchBackend(Protocol):
 
     async def force_merge(self, indexes: Sequence[Index], max_segments: int) -> None:
         """Here: merge until there are not more segments."""
+
+    async def ask_other(self, node_id: int, request: bytes, timeout_s: float) -> bytes:
+        """What the search port of another node of the cluster answers to what this one has made.
+
+        Raises UnavailableError.
+        """
 
     def following(self, index: Index) -> Mapping[str, Any] | None:
         """How an index follows the graph, as its statistics show it; None for one that does not."""

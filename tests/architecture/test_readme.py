@@ -10,6 +10,7 @@ from tests.conformance import (
     test_protocol,
     test_rdf_canon,
     test_rdf_syntax,
+    test_shacl,
     test_sparql_evaluation,
     test_sparql_syntax,
 )
@@ -58,6 +59,8 @@ def conformance() -> Iterator[tuple[str, int, int, int]]:
         len(test_rdf_syntax.EXCEPTIONS),
     )
     yield "RDF canonicalization", test_rdf_canon.COUNT, 0, 0
+    listed_of_shacl = sum(engine == "compiled" for engine, _ in test_shacl.EXCEPTIONS)
+    yield "SHACL: core, SPARQL", sum(test_shacl.COUNTS.values()), 0, listed_of_shacl
 
 
 @pytest.mark.parametrize("path", list(paths_on_the_map()))

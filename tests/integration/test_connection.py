@@ -19,6 +19,9 @@ import json, sys
 import graphdb
 from graphdb.errors import GraphDBError
 
+SHAPES = '''PREFIX sh: <http://www.w3.org/ns/shacl#> <urn:k:S> sh:targetNode <urn:k:a> ;
+sh:property [ sh:path <urn:k:p> ; sh:maxCount 1 ; sh:message "too many" ] .'''
+
 def failure(call, *arguments):
     try:
         call(*arguments)
@@ -37,6 +40,8 @@ with graphdb.connect(sys.argv[1]) as service:
         "ask": [service.ask("ASK { <urn:k:a> ?p 1 }"), service.ask("ASK { <urn:k:a> ?p 7 }")],
         "construct": service.construct("CONSTRUCT { ?s <urn:k:q> 1 } WHERE { ?s <urn:k:p> 1 }"),
         "status": service.status()["status"],
+        "shacl": service.validate(SHAPES)["results"],
+        "shapes": failure(service.validate, "<urn:k:a> <urn:k:b"),
         "syntax": failure(service.query, "SELECT WHERE"),
         "form": failure(service.query, "ASK {}"),
         "update": failure(service.update, "DROP GRAPH <urn:k:none>"),
@@ -75,6 +80,12 @@ def test_ask_construct_status(report: dict[str, Any]) -> None:
         ".",
     ]
     assert report["status"] == "healthy"
+
+
+def test_a_validation(report: dict[str, Any]) -> None:
+    [result] = report["shacl"]
+    assert (result["focusNode"], result["message"]) == ("urn:k:a", "too many")
+    assert report["shapes"][0] == "RdfSyntaxError"
 
 
 def test_errors_are_the_service_s_own(report: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyoxigraph import QuerySolutions
+from pyoxigraph import Quad, QuerySolutions
 
 from graphdb.errors import UnknownGraph
 from graphdb.model import ChangeSet
@@ -57,6 +57,7 @@ def test_an_overlay_answers_as_the_store_will(state: Twin, data: st.DataObject) 
         change = data.draw(changes(end))
         overlay.push(change)
         end = end.after(change)
+        assert len(list(overlay.quads_matching(None, None, None, None))) == len(end.quads)
     with overlay.request() as request:
         assert_answers_as(overlay, end, data)
         assert same(overlay.pending, state.change_to(end))
@@ -93,6 +94,7 @@ def assert_answers_as(view: StoreView, state: Twin, data: st.DataObject) -> None
     assert twin_of(view) == state
     for quad in stored_form([data.draw(quads)]):
         assert view.contains(quad) == (quad in state.quads)
+        assert_matches_as(view, state, quad, data.draw(st.tuples(*[st.booleans()] * 4)))
     for graph in [None, *GRAPHS]:
         exists = graph is None or graph in state.graphs
         if graph is not None:
@@ -106,6 +108,20 @@ def assert_answers_as(view: StoreView, state: Twin, data: st.DataObject) -> None
             assert sorted(map(str, found)) == sorted(
                 str(q) for q in state.quads if named_graph_of(q) == graph
             )
+
+
+def assert_matches_as(view: StoreView, state: Twin, quad: Quad, given: tuple[bool, ...]) -> None:
+    """Whatever of the quad's terms is given."""
+    subject, predicate, object_, graph = (
+        term if is_given else None for term, is_given in zip(quad, given, strict=True)
+    )
+    found = list(view.quads_matching(subject, predicate, object_, graph))
+    wanted = [
+        each
+        for each in state.quads
+        if all(term == own or not is_given for term, own, is_given in zip(quad, each, given, strict=True))
+    ]
+    assert sorted(map(str, found)) == sorted(map(str, wanted))
 
 
 def parts_of(change: ChangeSet, size: int) -> list[ChangeSet]:

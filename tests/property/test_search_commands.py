@@ -14,10 +14,12 @@ from graphdb.search.catalog.commands import (
     AliasAction,
     Command,
     CreateIndex,
+    CursorMove,
     DeleteComponentTemplates,
     DeleteIndexTemplates,
     DeleteIndices,
     DocumentWrite,
+    IntroduceNode,
     PutComponentTemplate,
     PutIndexTemplate,
     PutMapping,
@@ -53,6 +55,7 @@ OPERATIONS = st.builds(
     st.none() | NUMBERS,
     st.none() | NUMBERS,
     st.sampled_from(["internal", "external", "external_gte"]),
+    st.none(),
 )
 WRITES = st.builds(
     DocumentWrite,
@@ -72,6 +75,7 @@ COMMANDS: st.SearchStrategy[Command] = st.one_of(
     st.builds(DeleteIndexTemplates, NAMES),
     st.builds(DeleteComponentTemplates, NAMES),
     st.builds(RefreshIndices, NAMES),
+    st.builds(IntroduceNode, NUMBERS, TEXTS, TEXTS, TEXTS),
     st.builds(
         UpdateAliases, st.lists(st.builds(AliasAction, TEXTS, TEXTS, TEXTS, BODIES), max_size=3).map(tuple)
     ),
@@ -79,7 +83,7 @@ COMMANDS: st.SearchStrategy[Command] = st.one_of(
         WriteDocuments,
         st.lists(WRITES, max_size=4).map(tuple),
         st.booleans(),
-        st.none() | st.tuples(TEXTS, NUMBERS, NUMBERS),
+        st.none() | st.builds(CursorMove, TEXTS, NUMBERS, NUMBERS, NUMBERS),
     ),
 )
 
@@ -98,6 +102,15 @@ def test_damage_is_corruption_or_another_command(command: Command, data: st.Data
     cut = data.draw(st.sampled_from([len(payload), place]))
     with suppress(CorruptionError):
         decode_command(bytes(payload[:cut]))
+
+
+def test_a_value_that_was_read_already_is_not_logged() -> None:
+    operation = Operation(Action.INDEX, "1", b'{"a":1}')
+    payloads = {
+        encode_command(WriteDocuments((DocumentWrite("i", one),)))
+        for one in (operation, operation._replace(value={"a": 1}))
+    }
+    assert len(payloads) == 1
 
 
 def test_documents_stand_as_they_came() -> None:

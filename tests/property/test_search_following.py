@@ -8,13 +8,6 @@ from graphdb.config.limits import GateLimits
 from graphdb.search.following.settings import read_shape
 from tests.support.followed_graphs import EX, FollowedStore, changes, graphs
 
-SHACL = f"""
-@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix : <{EX}> .
-:Works sh:targetClass :Work ; sh:targetObjectsOf :made ; sh:targetNode :b ;
-    sh:property [ sh:path :name ], [ sh:path (:part :part) ; sh:name "parts" ],
-        [ sh:path [ sh:inversePath :made ] ; sh:name "maker" ; sh:node :Maker ] .
-:Maker sh:property [ sh:path :name ], [ sh:path :part ; sh:node :Maker ] .
-"""
 SHAPES = {
     "class": f"{EX}Work",
     "star": {
@@ -25,7 +18,6 @@ SHAPES = {
     "counted": {
         "query": f"PREFIX : <{EX}> SELECT ?id (COUNT(?part) AS ?parts) {{ ?id :part ?part }} GROUP BY ?id"
     },
-    "shacl": {"shacl": SHACL},
 }
 Changes = list[tuple[list[Quad], list[Quad]]]
 

@@ -188,6 +188,7 @@ class ClusterService:
             "GRAPHDB_CLUSTER__PEERS": json.dumps(others),
             "GRAPHDB_CLUSTER__SECRET": SECRET,
             "GRAPHDB_READERS__COUNT": "1",
+            "GRAPHDB_SEARCH__NODE_NAME": f"n{number}",
         }
         data_dir = self._directory / f"node{number}"
         port = self.nodes[number].port if number in self.nodes else None

@@ -13,11 +13,20 @@ from graphdb.search.following.shape import Shape
 from graphdb.search.segments.operations import Action, Operation
 from graphdb.sparql.gate import check, read_query
 
-__all__ = ["EX", "FollowedStore", "changes", "graphs"]
+__all__ = [
+    "EX",
+    "RDF_TYPE",
+    "SUBCLASS",
+    "FollowedStore",
+    "changes",
+    "graphs",
+    "tangled_changes",
+    "tangled_graphs",
+]
 
 EX = "http://example.org/"
-_RDF_TYPE = NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
-_SUBCLASS = NamedNode("http://www.w3.org/2000/01/rdf-schema#subClassOf")
+RDF_TYPE = NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
+SUBCLASS = NamedNode("http://www.w3.org/2000/01/rdf-schema#subClassOf")
 
 _classes = st.sampled_from([NamedNode(f"{EX}{name}") for name in ("Work", "Painting")])
 _nodes = st.sampled_from(
@@ -27,15 +36,23 @@ _links = st.sampled_from([NamedNode(f"{EX}{name}") for name in ("part", "made")]
 _literals = st.sampled_from([Literal(7), Literal("Wort", language="de")])
 _names = st.sampled_from([NamedNode(f"{EX}name"), NamedNode(f"{EX}other#name")])
 _quads = st.one_of(
-    st.builds(Quad, _nodes, st.just(_RDF_TYPE), _classes),
+    st.builds(Quad, _nodes, st.just(RDF_TYPE), _classes),
     st.builds(Quad, _nodes, _links, _nodes),
     st.builds(Quad, _nodes, _names, _literals),
-    st.builds(Quad, _classes, st.just(_SUBCLASS), _classes),
+    st.builds(Quad, _classes, st.just(SUBCLASS), _classes),
 )
 graphs = st.lists(_quads, min_size=5, max_size=40)
 _few = st.lists(_quads, max_size=3)
 changes = st.lists(st.tuples(_few, _few), min_size=1, max_size=8)
 """What is removed, what is added, one after the other."""
+
+_tangled_quads = st.one_of(
+    _quads, st.builds(Quad, _nodes, _links, _nodes), st.builds(Quad, _nodes, _links, _literals)
+)
+tangled_graphs = st.lists(_tangled_quads, min_size=5, max_size=40)
+_few_tangled = st.lists(_tangled_quads, max_size=3)
+tangled_changes = st.lists(st.tuples(_few_tangled, _few_tangled), min_size=1, max_size=6)
+"""With more links, and links to literals."""
 
 
 class FollowedStore:
@@ -46,18 +63,23 @@ class FollowedStore:
         self.store.extend(quads)
         self.documents: dict[str, bytes] = {}
         self._shape = shape
+        self._unfollowed: list[Quad] = []
         self.rebuild()
 
     def change(self, removed: Sequence[Quad], added: Sequence[Quad]) -> None:
-        """Let it happen, and follow it."""
+        """Let it happen, and follow it. Raises what a shape does that cannot be: then the next change is
+        followed together with this one.
+        """
         for quad in removed:
             self.store.remove(quad)
         self.store.extend(added)
-        ids = carried_out(self._shape.owners([*removed, *added]), self._select)
+        self._unfollowed += [*removed, *added]
+        ids = carried_out(self._shape.owners(self._unfollowed), self._select)
         if ids is None:
             self.rebuild()
         else:
             self._take(ids, carried_out(self._shape.documents(sorted(ids)), self._select))
+        self._unfollowed.clear()
 
     def rebuild(self) -> None:
         """Compare with the whole graph."""

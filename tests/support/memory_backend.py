@@ -14,12 +14,21 @@ from secrets import token_hex
 from pyoxigraph import BlankNode, NamedNode, Quad, Store
 
 from graphdb.errors import HostNotAllowed, IndexNotReached, KeyReused
+from graphdb.geo.evaluate import evaluation_json
 from graphdb.log.request_ids import key_part
-from graphdb.model import ChangeSet, Confirmation, NamedGraph
-from graphdb.node import ClusterReport, Consistency
+from graphdb.model import ChangeSet, Confirmation, GraphName, NamedGraph
+from graphdb.node import ClusterReport, Consistency, MergedGraphs, ShapesDocument, ValidationRequest
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.pieces import Sink
 from graphdb.rdf.reading import read_quads
+from graphdb.shacl.answering import (
+    answer_validation,
+    check_known,
+    data_graph_named,
+    shapes_in_document,
+    shapes_in_graph,
+)
+from graphdb.shacl.merged_graphs import merged_graphs, merged_triples
 from graphdb.sparql import gate
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.engine_text import engine_text
@@ -34,7 +43,16 @@ from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.small_joins import LittleJoin
 from graphdb.store.staging import StagedBody, graph_deletion
-from serve.backend import AnswerStream, ClusterMember, Evaluated, NodeStatus, QueryRequest, RunningQuery
+from graphdb.store.view import StoreView, Subject, Term
+from serve.backend import (
+    AnswerStream,
+    ClusterMember,
+    Evaluated,
+    FunctionCall,
+    NodeStatus,
+    QueryRequest,
+    RunningQuery,
+)
 from tests.support.memory_cluster import MemoryCluster
 from tests.support.memory_reader import MemoryReaders, MemoryStream, Write
 
@@ -81,10 +99,41 @@ class MemoryBackend:
         query = request.query
 
         def ask(text: str) -> Answer:
-            return self.store.query_text(text, request.dataset or own_dataset(query), base_iri=query.base_iri)
+            dataset = request.dataset or own_dataset(query)
+            return self.store.query_text(
+                text, dataset, base_iri=query.base_iri, calls_geometry=made.calls_geometry
+            )
 
+        made = engine_text(query)
         counts = [scan.count_query for scan in scans_of(query)]
-        explain(ask, engine_text(query), counts, sink, time.monotonic)
+        explain(ask, lambda: ask(made.text), counts, sink, time.monotonic)
+
+    async def start_validation(self, request: ValidationRequest) -> AnswerStream:
+        def begin(stream: MemoryStream) -> Write:
+            with self._writing:
+                stream.has_begun(self._index)
+                return partial(self._validate, request)
+
+        return await self.readers.start(MemoryStream(request), begin)
+
+    def _validate(self, request: ValidationRequest, sink: Sink) -> None:
+        store, given = self.store._store, request.shapes
+        if isinstance(request.data_graph, MergedGraphs):
+            data, graph = merged_graphs(request.data_graph.graphs, store)
+        else:
+            data, graph = store, data_graph_named(request.data_graph)
+            check_known(graph, store)
+        match given:
+            case NamedNode():
+                shapes = shapes_in_graph(given.value, store)
+            case MergedGraphs():
+                shapes = merged_triples(given.graphs, store)
+            case ShapesDocument():
+                shapes = shapes_in_document(given.content, given.syntax)
+        answer_validation(data, graph, shapes, request.report_syntax, sink, time.monotonic)
+
+    async def call_function(self, call: FunctionCall) -> bytes:
+        return b"".join(await asyncio.to_thread(lambda: list(evaluation_json(call.function, call.args))))
 
     def running_queries(self) -> list[RunningQuery]:
         return [stream.shown() for stream in self.readers.streams.values()]
@@ -148,6 +197,15 @@ class MemoryBackend:
     def graph_quads(self, graph: NamedGraph | None) -> Iterator[Quad]:
         return self.store.graph_quads(graph)
 
+    def quads_matching(
+        self,
+        subject: Subject | None,
+        predicate: NamedNode | None,
+        object_: Term | None,
+        graph: GraphName | None,
+    ) -> Iterator[Quad]:
+        return self.store.quads_matching(subject, predicate, object_, graph)
+
     def dataset_quads(self) -> Iterator[Quad]:
         return self.store.dataset_quads()
 
@@ -164,13 +222,20 @@ class MemoryBackend:
         replace: bool,
         base_iri: str | None,
         request_id: bytes | None = None,
+        precondition: Callable[[StoreView], None] | None = None,
     ) -> Confirmation:
         document = b"".join([chunk async for chunk in body])
 
         def write() -> Confirmation:
             quads = read_quads(document, syntax, base_iri=base_iri)
             with StagedBody(quads, graph=graph, whole_dataset=whole_dataset, directory=None) as staged:
-                return self._once(request_id, lambda: self._apply(staged.parts(self.store, replace=replace)))
+
+                def change() -> Confirmation:
+                    if precondition is not None:
+                        precondition(self.store)
+                    return self._apply(staged.parts(self.store, replace=replace))
+
+                return self._once(request_id, change)
 
         return await asyncio.to_thread(write)
 

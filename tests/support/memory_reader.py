@@ -14,7 +14,7 @@ from secrets import token_hex
 from typing import TypeAlias
 
 from graphdb.errors import QueryCancelled, QueryTimeout
-from graphdb.node import QueryRequest, RunningQuery
+from graphdb.node import QueryRequest, RunningQuery, ValidationRequest
 from graphdb.rdf.pieces import Sink
 
 __all__ = ["MemoryReaders", "MemoryStream", "Write"]
@@ -29,7 +29,7 @@ class _Ended(Exception):
 class MemoryStream:
     """One answer on its way from its thread to the event loop that asked for it."""
 
-    def __init__(self, request: QueryRequest) -> None:
+    def __init__(self, request: QueryRequest | ValidationRequest) -> None:
         self.query_id = token_hex(8)
         self.snapshot_index, self.is_exact, self.where = 0, True, "thread"
         self.request = request
@@ -120,15 +120,20 @@ class MemoryStream:
         self.on_close()
 
     def shown(self) -> RunningQuery:
+        request = self.request
+        if isinstance(request, QueryRequest):
+            text, form = request.query.text, request.query.form
+        else:
+            text, form = request.text, "VALIDATE"
         return RunningQuery(
             id=self.query_id,
-            text=self.request.query.text,
-            form=self.request.query.form,
+            text=text,
+            form=form,
             state="running",
             where=self.where,
             started_at=self.started_at.isoformat(),
             age_seconds=time.monotonic() - self._began,
-            principal=self.request.principal,
+            principal=request.principal,
         )
 
 

@@ -4,7 +4,7 @@ Commands are applied at once, to the real catalogue. What is missing is durabili
 """
 
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -20,6 +20,7 @@ from graphdb.search.catalog.commands import (
     WriteResult,
 )
 from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.state import KnownNode
 from graphdb.search.contexts import SearchContexts
 from graphdb.search.segments.index_shard import MergePlan
 from graphdb.search.segments.merging import merge
@@ -50,7 +51,9 @@ class MemorySearch:
         self.catalog = Catalog()
         self._numbers = count(1)
         self.contexts = SearchContexts(self.now_ms, self._new_id)
+        self.own = KnownNode("memory", "127.0.0.1:9200")
         self.graph: GraphAccess = graph or NoGraph()
+        self.others: dict[int, Callable[[bytes], Awaitable[bytes]]] = {}  # how other nodes answer, by number
         self.failing: Exception | None = None  # what every change meets, where a test says so
         self.writes: list[int] = []  # how many documents each call of `write` had
         self._log_index = 0
@@ -81,11 +84,16 @@ class MemorySearch:
                 plan = MergePlan(leaves, f"_merged_{next(self._numbers)}")
                 index.shard.adopt_merge(plan, merge(plan.leaves, plan.name))
 
+    async def ask_other(self, node_id: int, request: bytes, timeout_s: float) -> bytes:
+        if node_id not in self.others:
+            raise UnavailableError("there is no such node")
+        return await self.others[node_id](request)
+
     def following(self, index: Index) -> dict[str, Any] | None:
         return None
 
     def status(self) -> NodeStatus:
-        return NodeStatus("healthy", "standalone", 0, self._log_index, 0, (), None, True, 0)
+        return NodeStatus("healthy", "standalone", 1, self._log_index, 0, (), None, True, 0)
 
     def now_ms(self) -> int:
         return self.clock_ms

@@ -26,7 +26,7 @@ class RaftLogs:
     def __init__(self, directory: Path, node_ids: Iterable[int], *, search: bool = False) -> None:
         """search: whether they have search indexes, which whoever uses them has to see to."""
         self.directory = directory
-        self._search = {"enabled": search}
+        self.with_search = set(node_ids) if search else set[int]()
         self.addresses = {node_id: f"127.0.0.1:{free_port()}" for node_id in node_ids}
         self.logs: dict[int, RaftLog] = {}
         self._clients: list[RaftLogClient] = []
@@ -42,7 +42,11 @@ class RaftLogs:
         data_dir = self.data_dir(node_id)
         data_dir.mkdir(exist_ok=True)
         return Settings.model_validate(
-            {"server": {"data_dir": data_dir}, "cluster": cluster, "search": self._search}
+            {
+                "server": {"data_dir": data_dir},
+                "cluster": cluster,
+                "search": {"enabled": node_id in self.with_search},
+            }
         )
 
     async def start(self, node_id: int, config: RaftConfig | None = None) -> None:

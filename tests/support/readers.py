@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.readers.client import Lease, ReaderClient
-from actors.readers.protocol import EvaluatorStatus, ReaderStatus, ReaderTask
+from actors.readers.protocol import EvaluatorStatus, ReaderStatus, ReaderTask, Task
 from actors.readers.store_reader import StoreReader
 from graphdb.config import Settings
 
@@ -29,8 +29,8 @@ class Readers:
         self.reader = reader
         self.client = ReaderClient(answering(reader.endpoint()))
 
-    async def answer(self, task: ReaderTask, timeout_s: float = 30) -> bytes:
-        """The whole answer of a query."""
+    async def answer(self, task: Task, timeout_s: float = 30) -> bytes:
+        """The whole answer to a task."""
         lease = await self.client.lease("q", timeout_s)
         try:
             lease.evaluate(task)

@@ -27,7 +27,8 @@ async def started(
     directory: Path, log: LogAccess, config: SearchConfig | None = None, graph: Any = None
 ) -> AsyncIterator[SearchNode]:
     """A node over any log; graph is a `GraphAccess`."""
-    node = SearchNode(Settings.model_validate({"server": {"data_dir": directory}}), log, graph, config)
+    settings = Settings.model_validate({"server": {"data_dir": directory}})
+    node = SearchNode(settings, log, graph, config or SearchConfig(introduce_s=None))
     try:
         await node.start()
         yield node

@@ -51,7 +51,7 @@ class Service:
         searching = {"GRAPHDB_SEARCH__ENABLED": str(search).lower()}
         if self.search_port is not None:
             searching["GRAPHDB_SEARCH__PORT"] = str(self.search_port)
-        self._environment = searching | dict(environment or {})
+        self._environment: dict[str, str] = searching | dict(environment or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._client = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
 
@@ -70,6 +70,10 @@ class Service:
     def is_running(self) -> bool:
         """Whether the command has been started and has not ended."""
         return self._process is not None and self._process.poll() is None
+
+    def set_search(self, enabled: bool) -> None:
+        """From the next start on, with or without the search port; the service has one."""
+        self._environment["GRAPHDB_SEARCH__ENABLED"] = str(enabled).lower()
 
     def start(self, wait: bool = True) -> "Service":
         """Run the command, wait until the service is healthy."""

@@ -13,7 +13,7 @@ from graphdb.search.aggregations.rounding import CalendarRounding, FixedRounding
 from graphdb.search.aggregations.rows import Rows
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.sources import Source
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_request
 from graphdb.search.segment import Longs
 
 __all__ = ["AutoDateHistogram", "parse_auto_date_histogram"]
@@ -96,9 +96,9 @@ def parse_auto_date_histogram(definition: Definition) -> Aggregation:
     options = definition.options
     buckets, least = options.integer("buckets", _BUCKETS_DEFAULT), options.text("minimum_interval")
     if buckets < 1:
-        raise illegal_argument(f"[buckets] must be greater than 0 for [{definition.name}]")
+        raise illegal_request(f"[buckets] must be greater than 0 for [{definition.name}]")
     if least is not None and least not in _NAMES:
-        raise illegal_argument(
+        raise illegal_request(
             f"minimum_interval must be one of [{', '.join(reversed(_NAMES))}] but was [{least[:100]}]"
         )
     source = date_source(definition)

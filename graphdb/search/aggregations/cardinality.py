@@ -11,7 +11,7 @@ from graphdb.search.aggregations.definition import Definition
 from graphdb.search.aggregations.rows import Rows, cells_of
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.sources import COMPARABLE, Source
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_request
 from graphdb.search.segment import Doubles
 
 __all__ = ["Cardinality", "parse_cardinality"]
@@ -43,7 +43,7 @@ def parse_cardinality(definition: Definition) -> Aggregation:
     options = definition.options
     threshold = options.integer("precision_threshold", 3000)
     if threshold < 0:
-        raise illegal_argument(
+        raise illegal_request(
             f"[precisionThreshold] must be greater than or equal to 0. Found [{threshold}] in "
             f"[{definition.name}]"
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphdb.search.aggregations.sources import Source
 from graphdb.search.aggregations.vocabulary import Vocabulary
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.mapping.values import term_of
 from graphdb.search.query.regexp import Regexp
 from graphdb.search.segment import Bools
@@ -50,7 +50,7 @@ class Choice:
 def _test(name: str, source: Source, wanted: Any) -> Test:
     if isinstance(wanted, list):
         if len(wanted) > VALUES_MAX:
-            raise illegal_argument(f"[include] and [exclude] take at most [{VALUES_MAX}] values")
+            raise illegal_request(f"[include] and [exclude] take at most [{VALUES_MAX}] values")
         spec = source.spec
         values = {value if spec is None else term_of(spec, value) for value in wanted}
         return values.__contains__
@@ -70,9 +70,7 @@ def _partition(include: dict[str, Any]) -> Test:
         or not isinstance(count, int)
         or set(include) - {"partition", "num_partitions"}
     ):
-        raise illegal_argument(
-            "Missing [partition] or [num_partitions] parameter for partition-based include"
-        )
+        raise illegal_request("Missing [partition] or [num_partitions] parameter for partition-based include")
     if not 0 <= number < count:
-        raise illegal_argument(f"partition must be in [0, num_partitions) but was [{number}] of [{count}]")
+        raise illegal_request(f"partition must be in [0, num_partitions) but was [{number}] of [{count}]")
     return lambda value: crc32(str(value).encode("utf-8", "surrogatepass")) % count == number

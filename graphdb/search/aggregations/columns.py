@@ -1,7 +1,9 @@
 """The values of fields over all the segments of a searcher, for documents by their number in the whole."""
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -72,7 +74,7 @@ class Columns:
 
     def locate(self, doc: int) -> tuple[Leaf, int]:
         """The leaf of a document and its number there."""
-        leaf = self.leaves[int(np.searchsorted(self._bases, doc, side="right")) - 1]
+        leaf = self.leaves[bisect_right(self.leaves, doc, key=attrgetter("base")) - 1]
         return leaf, doc - leaf.base
 
     def numbers(self, spec: FieldSpec, docs: Longs) -> Values:

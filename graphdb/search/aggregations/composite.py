@@ -13,7 +13,7 @@ from graphdb.search.aggregations.composite_sources import CompositeSource, Keys,
 from graphdb.search.aggregations.definition import Definition
 from graphdb.search.aggregations.rows import Rows, cells_of
 from graphdb.search.aggregations.scope import Scope
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.segment import Bools, Longs
 
 __all__ = ["Composite", "parse_composite"]
@@ -104,20 +104,20 @@ def parse_composite(definition: Definition) -> Aggregation:
     options = definition.options
     size, after = options.integer("size", 10), options.take("after")
     if "sources" not in options:
-        raise illegal_argument("Required [sources]")
+        raise illegal_request("Required [sources]")
     entries = options.items("sources")
     options.done()
     if size < 1:
-        raise illegal_argument(f"[size] must be greater than 0. Found [{size}] in [{definition.name}]")
+        raise illegal_request(f"[size] must be greater than 0. Found [{size}] in [{definition.name}]")
     if not entries or len(entries) > _SOURCES_MAX:
-        raise illegal_argument("Composite [sources] cannot be null or empty")
+        raise illegal_request("Composite [sources] cannot be null or empty")
     sources = tuple(parse_source(entry, definition) for entry in entries)
     names = [source.name for source in sources]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         listed = ", ".join(twice)
-        raise illegal_argument(f"Composite source names must be unique, found duplicates: [{listed}]")
+        raise illegal_request(f"Composite source names must be unique, found duplicates: [{listed}]")
     if after is not None and (not isinstance(after, Mapping) or set(after) != set(names)):
         given = len(after) if isinstance(after, Mapping) else 0
-        raise illegal_argument(f"[after] has {given} value(s) but [sources] has {len(names)}")
+        raise illegal_request(f"[after] has {given} value(s) but [sources] has {len(names)}")
     return Composite(definition.common, sources, size, after)

@@ -14,7 +14,7 @@ from graphdb.search.aggregations.rounding import Rounding
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.sources import COMPARABLE, NUMERIC, Source
 from graphdb.search.aggregations.vocabulary import NumberVocabulary, TermVocabulary, Vocabulary
-from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import Storage
 from graphdb.search.mapping.date_formats import DateFormat
 from graphdb.search.mapping.values import term_of
@@ -163,7 +163,7 @@ def parse_source(entry: Any, definition: Definition) -> CompositeSource:
     missing_bucket = options.flag("missing_bucket")
     missing_order = (options.text("missing_order", "default") or "default").lower()
     if order not in ("asc", "desc") or missing_order not in ("first", "last", "default"):
-        raise illegal_argument(f"Unknown order [{order[:100]}] or missing_order [{missing_order[:100]}]")
+        raise illegal_request(f"Unknown order [{order[:100]}] or missing_order [{missing_order[:100]}]")
     formatted = "format" in options
     steps: Steps | Rounding | None
     zoom = None
@@ -186,7 +186,7 @@ def parse_source(entry: Any, definition: Definition) -> CompositeSource:
 def _steps(options: Options, name: str) -> Steps:
     interval = options.number("interval")
     if interval is None or not 0 < interval < np.inf:
-        raise illegal_argument(f"[interval] must be greater than 0 for [histogram] source [{name}]")
+        raise illegal_request(f"[interval] must be greater than 0 for [histogram] source [{name}]")
     return Steps(interval, 0.0)
 
 

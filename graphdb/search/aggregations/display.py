@@ -7,7 +7,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any
 
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.date_formats import DEFAULT_FORMAT, DateFormat, date_format
 from graphdb.search.mapping.instants import zone_of
@@ -36,7 +36,7 @@ class DecimalPattern:
         """Errors: illegal_argument_exception for a pattern beyond that."""
         match = _DECIMAL.fullmatch(pattern) if 0 < len(pattern) <= 100 else None
         if match is None or not re.search("[#0]", pattern):
-            raise illegal_argument(f'Malformed pattern "{pattern[:100]}"')
+            raise illegal_request(f'Malformed pattern "{pattern[:100]}"')
         prefix, hashes, zeros, least, more, percent, suffix = match.groups()
         fraction_min = len(least or "")
         return DecimalPattern(

@@ -10,7 +10,7 @@ from graphdb.search.aggregations.buckets import all_cells, bucket_lists, keyed_b
 from graphdb.search.aggregations.definition import Definition
 from graphdb.search.aggregations.rows import Rows
 from graphdb.search.aggregations.scope import Scope
-from graphdb.search.errors import illegal_argument, parsing
+from graphdb.search.errors import illegal_request, parsing
 from graphdb.search.query import Query, parse_query
 
 __all__ = ["Filter", "Filters", "parse_filter", "parse_filters"]
@@ -75,7 +75,7 @@ def parse_filters(definition: Definition) -> Aggregation:
     if not isinstance(given, (Mapping, list)):
         raise parsing(f"[filters] of [{definition.name}] must be an object or an array")
     if not given or len(given) > FILTERS_MAX:
-        raise illegal_argument(f"[filters] cannot be empty, nor more than {FILTERS_MAX}")
+        raise illegal_request(f"[filters] cannot be empty, nor more than {FILTERS_MAX}")
     if isinstance(given, Mapping):
         # Elasticsearch answers named filters in the order of their names.
         names = tuple(sorted(given))

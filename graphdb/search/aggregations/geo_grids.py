@@ -11,7 +11,7 @@ from graphdb.search.aggregations.options import Options, required
 from graphdb.search.aggregations.rows import Rows, cells_of
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.sources import Source
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_request
 from graphdb.search.fields import Storage
 from graphdb.search.mapping.points import point_of
 from graphdb.search.segment import Doubles, Longs
@@ -132,7 +132,7 @@ def parse_geo_grid(definition: Definition) -> Aggregation:
     precision = _precision(options, tiles)
     size, bounds = options.integer("size", _SIZE_DEFAULT), _parse_bounds(options)
     if size < 1:
-        raise illegal_argument(f"[size] must be greater than 0. Found [{size}] in [{definition.name}]")
+        raise illegal_request(f"[size] must be greater than 0. Found [{size}] in [{definition.name}]")
     source = Source.parse(definition, {Storage.POINTS})
     options.ignore("shard_size")
     options.done()
@@ -144,7 +144,7 @@ def _precision(options: Options, tiles: bool) -> int:
     low, high = (0, _ZOOM_MAX) if tiles else (1, 12)
     if not low <= precision <= high:
         kind = "geotile_grid precision" if tiles else "geohash aggregation precision"
-        raise illegal_argument(f"Invalid {kind} of {precision}. Must be between {low} and {high}.")
+        raise illegal_request(f"Invalid {kind} of {precision}. Must be between {low} and {high}.")
     return precision
 
 

@@ -24,7 +24,7 @@ from graphdb.search.aggregations.rounding import (
 from graphdb.search.aggregations.rows import Cells, Rows, cells_of
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.sources import NUMERIC, Source
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.mapping.date_formats import DateFormat
 from graphdb.search.mapping.date_math import date_math
 from graphdb.search.segment import Longs
@@ -139,7 +139,7 @@ def parse_histogram(definition: Definition) -> Aggregation:
     options = definition.options
     interval = options.number("interval")
     if interval is None or not 0 < interval < np.inf:
-        raise illegal_argument(f"[interval] must be >0 for histogram aggregation [{definition.name}]")
+        raise illegal_request(f"[interval] must be >0 for histogram aggregation [{definition.name}]")
     steps = Steps(interval, options.number("offset", 0.0) or 0.0)
     source = Source.parse(definition, NUMERIC)
     return _finished(definition, source, False, steps, lambda bound: float(bound))
@@ -165,7 +165,7 @@ def interval_rounding(definition: Definition) -> tuple[Source, Rounding]:
     offset = duration_ms(options.text("offset", "0ms") or "0ms", "offset")
     calendar, fixed = options.text("calendar_interval"), options.text("fixed_interval")
     if "interval" in options:
-        raise illegal_argument(
+        raise illegal_request(
             "[interval] on [date_histogram] is removed: use [fixed_interval] or [calendar_interval]"
         )
     source = date_source(definition)
@@ -188,18 +188,18 @@ def date_source(definition: Definition) -> Source:
 
 def _rounding(calendar: str | None, fixed: str | None, zone: ZoneTable, offset: int) -> Rounding:
     if calendar is not None and fixed is not None:
-        raise illegal_argument("Cannot use [fixed_interval] with [calendar_interval] configuration option.")
+        raise illegal_request("Cannot use [fixed_interval] with [calendar_interval] configuration option.")
     if calendar is not None:
         if calendar not in CALENDAR_UNITS:
-            raise illegal_argument(
+            raise illegal_request(
                 f"The supplied interval [{calendar}] could not be parsed as a calendar interval."
             )
         return CalendarRounding.of(CALENDAR_UNITS[calendar], zone, offset)
     if fixed is None:
-        raise illegal_argument("Invalid interval specified, must be non-null and non-empty")
+        raise illegal_request("Invalid interval specified, must be non-null and non-empty")
     interval = duration_ms(fixed, "fixed_interval")
     if interval < 1:
-        raise illegal_argument("Zero or negative time interval not supported")
+        raise illegal_request("Zero or negative time interval not supported")
     return FixedRounding(interval, zone, offset)
 
 
@@ -207,7 +207,7 @@ def duration_ms(text: str, setting: str) -> int:
     """`90m` or `-6h` as milliseconds."""
     match = _DURATION.fullmatch(text)
     if match is None:
-        raise illegal_argument(
+        raise illegal_request(
             f"failed to parse setting [{setting}] with value [{text[:100]}] as a time value: unit is missing "
             "or unrecognized"
         )
@@ -248,6 +248,6 @@ def _bounds(
         raise options.unreadable(key) from error
     low, high = ends
     if low is not None and high is not None and low > high:
-        raise illegal_argument(f"[{key}.min][{values[0]}] cannot be greater than [{key}.max][{values[1]}]")
+        raise illegal_request(f"[{key}.min][{values[0]}] cannot be greater than [{key}.max][{values[1]}]")
     numbers = [None if end is None else int(steps.number(np.array([end]))[0]) for end in ends]
     return numbers[0], numbers[1]

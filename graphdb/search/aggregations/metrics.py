@@ -13,7 +13,7 @@ from graphdb.search.aggregations.options import Options, required
 from graphdb.search.aggregations.rows import Rows
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.sources import NUMERIC, Source, json_number
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.segment import Doubles, Longs
 
 __all__ = ["Moments", "NumberMetric", "parse_metric", "parse_weighted_avg"]
@@ -157,7 +157,7 @@ def parse_metric(definition: Definition) -> Aggregation:
     options, kind = definition.options, definition.kind
     sigma = options.number("sigma", 2.0) if kind == "extended_stats" else 2.0
     if sigma is None or sigma < 0:
-        raise illegal_argument(f"[sigma] must be greater than or equal to 0. Found [{sigma}] in [{kind}]")
+        raise illegal_request(f"[sigma] must be greater than or equal to 0. Found [{sigma}] in [{kind}]")
     source = Source.parse(definition, None if kind == "value_count" else NUMERIC)
     options.done()
     return NumberMetric(definition.common, kind, source, sigma)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.errors import SearchError, illegal_request, parsing
 
 __all__ = ["Options", "required"]
 
@@ -59,7 +59,7 @@ class Options:
         if value != value or abs(value) >= 2**31:
             raise self.unreadable(key)
         if least is not None and value < least:
-            raise illegal_argument(f"[{key}] must be greater than or equal to {least}. Found [{int(value)}]")
+            raise illegal_request(f"[{key}] must be greater than or equal to {least}. Found [{int(value)}]")
         return int(value)
 
     def flag(self, key: str, default: bool = False) -> bool:
@@ -95,5 +95,5 @@ class Options:
 def required(value: T | None, key: str) -> T:
     """The value of a parameter that must be there."""
     if value is None:
-        raise illegal_argument(f"Required one of fields [{key}], but none were specified. ")
+        raise illegal_request(f"Required one of fields [{key}], but none were specified. ")
     return value

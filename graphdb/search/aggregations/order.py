@@ -10,7 +10,7 @@ from graphdb.search.aggregations.base import Common, measure_below
 from graphdb.search.aggregations.columns import Numbers
 from graphdb.search.aggregations.rows import Cells
 from graphdb.search.aggregations.scope import Scope
-from graphdb.search.errors import illegal_argument, parsing
+from graphdb.search.errors import illegal_request, parsing
 from graphdb.search.segment import Longs
 
 __all__ = ["ByCount", "ByKey", "ByMetric", "Order", "parse_order", "parse_path", "sorted_cells"]
@@ -64,7 +64,7 @@ def _entry(entry: Any) -> ByCount | ByKey | ByMetric:
 def parse_path(path: str) -> tuple[tuple[str, ...], str]:
     """`a>b.avg` or `a>b[avg]` as (("a", "b"), "avg")."""
     if not path or len(path) > 1000:
-        raise illegal_argument(f"Invalid aggregation order path [{path[:100]}]")
+        raise illegal_request(f"Invalid aggregation order path [{path[:100]}]")
     *names, last = path.split(">")
     if last.endswith("]") and "[" in last:
         last, _, metric = last[:-1].partition("[")

@@ -29,7 +29,7 @@ from graphdb.search.aggregations.single_buckets import (
 )
 from graphdb.search.aggregations.terms import parse_terms
 from graphdb.search.aggregations.top_hits import parse_top_hits
-from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.errors import SearchError, illegal_request, parsing
 from graphdb.search.query import QueryContext
 
 __all__ = ["DEPTH_MAX", "KINDS", "parse"]
@@ -82,7 +82,7 @@ def _level(parent: Common, body: Any, context: QueryContext, depth: int) -> Comm
     if not isinstance(body, Mapping):
         raise parsing(f"Expected [START_OBJECT] under [aggs], but got a value in [{parent.name or 'aggs'}]")
     if depth > DEPTH_MAX or len(body) > COUNT_MAX:
-        raise illegal_argument(f"aggregations are deeper than {DEPTH_MAX} or more than {COUNT_MAX}")
+        raise illegal_request(f"aggregations are deeper than {DEPTH_MAX} or more than {COUNT_MAX}")
     children: list[Aggregation] = []
     pipelines: list[Pipeline] = []
     for name, definition in body.items():

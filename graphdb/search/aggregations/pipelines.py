@@ -10,7 +10,7 @@ from typing import Any
 
 from graphdb.search.aggregations.base import Answer, Pipeline
 from graphdb.search.aggregations.options import Options, required
-from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.errors import SearchError, illegal_request, parsing
 
 __all__ = ["PIPELINES", "value_at"]
 
@@ -169,7 +169,7 @@ def _zeros(options: Options) -> bool:
     policy = options.text("gap_policy", "skip")
     if policy not in ("skip", "insert_zeros", "keep_values"):
         known = "accepted values: [insert_zeros, skip]"
-        raise illegal_argument(f"Invalid gap policy: [{str(policy)[:100]}], {known}")
+        raise illegal_request(f"Invalid gap policy: [{str(policy)[:100]}], {known}")
     return policy == "insert_zeros"
 
 
@@ -204,7 +204,7 @@ def _bucket_sort(name: str, meta: Meta, options: Options) -> Pipeline:
     zeros = _zeros(options)
     options.done()
     if not keys and size < 0 and not start:
-        raise illegal_argument(
+        raise illegal_request(
             f"[{name}] is configured to perform nothing. Please set either of [sort, size, from]"
         )
     return BucketSort(name, meta, tuple(keys), start, None if size < 0 else size, zeros)

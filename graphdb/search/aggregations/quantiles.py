@@ -15,7 +15,7 @@ from graphdb.search.aggregations.options import Options, required
 from graphdb.search.aggregations.rows import Rows
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.sources import NUMERIC, Source
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_request
 from graphdb.search.segment import Doubles, Longs
 
 __all__ = ["MedianDeviation", "Quantiles", "Sorted", "parse_median_deviation", "parse_percentiles"]
@@ -112,13 +112,13 @@ def parse_percentiles(definition: Definition) -> Aggregation:
     given = options.take(key) if ranks or key in options else list(_DEFAULT)
     given = required(given, key)
     if not isinstance(given, list) or not given or len(given) > _COUNT_MAX:
-        raise illegal_argument(f"[{key}] must not be empty: [{definition.name}]")
+        raise illegal_request(f"[{key}] must not be empty: [{definition.name}]")
     try:
         points = tuple(sorted(float(point) for point in given))
     except (TypeError, ValueError) as error:
         raise options.unreadable(key) from error
     if not ranks and not all(0 <= point <= 100 for point in points):
-        raise illegal_argument(f"percent must be in [0,100], got [{points}]: [{definition.name}]")
+        raise illegal_request(f"percent must be in [0,100], got [{points}]: [{definition.name}]")
     keyed = options.flag("keyed", True)
     _check_digests(options)
     source = Source.parse(definition, NUMERIC)
@@ -131,11 +131,11 @@ def _check_digests(options: Options) -> None:
     if "tdigest" in options:
         compression = Options("tdigest", options.take("tdigest", {})).number("compression", 100.0)
         if compression is not None and not compression >= 0:
-            raise illegal_argument(f"[compression] must be greater than or equal to 0. Found [{compression}]")
+            raise illegal_request(f"[compression] must be greater than or equal to 0. Found [{compression}]")
     if "hdr" in options:
         digits = Options("hdr", options.take("hdr", {})).integer("number_of_significant_value_digits", 3)
         if not 0 <= digits <= 5:
-            raise illegal_argument("[numberOfSignificantValueDigits] must be between 0 and 5")
+            raise illegal_request("[numberOfSignificantValueDigits] must be between 0 and 5")
 
 
 @dataclass(frozen=True)

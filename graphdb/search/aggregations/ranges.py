@@ -14,7 +14,7 @@ from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.rows import Rows
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.sources import NUMERIC, Source
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.date_formats import DateFormat
 from graphdb.search.mapping.date_math import date_math
@@ -148,9 +148,9 @@ def parse_ranges(definition: Definition) -> list[Options]:
     """The parameters of each of `ranges`."""
     bodies = definition.options.items("ranges")
     if not bodies:
-        raise illegal_argument(f"No [ranges] specified for the [{definition.name}] aggregation")
+        raise illegal_request(f"No [ranges] specified for the [{definition.name}] aggregation")
     if len(bodies) > RANGES_MAX:
-        raise illegal_argument(f"[ranges] takes at most [{RANGES_MAX}] ranges")
+        raise illegal_request(f"[ranges] takes at most [{RANGES_MAX}] ranges")
     return [Options("range", body) for body in bodies]
 
 

@@ -12,7 +12,7 @@ from graphdb.search.aggregations.display import Display
 from graphdb.search.aggregations.options import required
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.vocabulary import NumberVocabulary, TermVocabulary, Vocabulary
-from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.date_formats import DEFAULT_FORMAT
 from graphdb.search.mapping.values import term_of
@@ -49,7 +49,7 @@ class Source:
         """From `field`, `missing`, `format` and `time_zone`; accepts None: all that have columns."""
         options = definition.options
         if "script" in options:
-            raise illegal_argument("script aggregations are not supported: name a [field] instead")
+            raise illegal_request("script aggregations are not supported: name a [field] instead")
         path = required(options.text("field"), "field, script")
         missing, shape, zone = options.take("missing"), options.text("format"), options.text("time_zone")
         value_type = options.text("value_type")
@@ -162,7 +162,7 @@ def _unmapped(path: str, value_type: str) -> FieldSpec:
     """What `value_type` says of a field that is not mapped."""
     found = _VALUE_TYPES.get(value_type.lower())
     if found is None:
-        raise illegal_argument(f"Unknown value type [{value_type[:100]}]")
+        raise illegal_request(f"Unknown value type [{value_type[:100]}]")
     name, storage = found
     return FieldSpec(path, name, storage, options={"format": DEFAULT_FORMAT} if name == "date" else {})
 

@@ -14,7 +14,7 @@ from graphdb.search.aggregations.rows import Cells, Rows, cells_of
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.sources import COMPARABLE, Source
 from graphdb.search.aggregations.vocabulary import Vocabulary
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_request
 from graphdb.search.fields import Storage
 
 __all__ = ["Terms", "parse_terms"]
@@ -89,7 +89,7 @@ def parse_terms(definition: Definition) -> Aggregation:
     options = definition.options
     size = options.integer("size", 10)
     if size < 1:
-        raise illegal_argument(f"[size] must be greater than 0. Found [{size}] in [{definition.name}]")
+        raise illegal_request(f"[size] must be greater than 0. Found [{size}] in [{definition.name}]")
     order = parse_order(options.take("order"), (ByCount(True), ByKey(False)))
     source = Source.parse(definition, COMPARABLE)
     choice = Choice.parse(definition.name, source, options.take("include"), options.take("exclude"))

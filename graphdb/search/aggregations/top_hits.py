@@ -8,7 +8,7 @@ from graphdb.search.aggregations.base import Aggregation, Answer
 from graphdb.search.aggregations.definition import Definition
 from graphdb.search.aggregations.rows import Rows
 from graphdb.search.aggregations.scope import Scope
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_argument, illegal_request
 
 __all__ = ["TopHits", "parse_top_hits"]
 
@@ -45,5 +45,5 @@ def parse_top_hits(definition: Definition) -> Aggregation:
 
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise illegal_argument("[from] and [size] must be whole numbers, not negative")
+        raise illegal_request("[from] and [size] must be whole numbers, not negative")
     return value

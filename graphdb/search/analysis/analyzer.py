@@ -6,7 +6,7 @@ from typing import Protocol
 
 from graphdb.search.analysis.case import java_lower
 from graphdb.search.analysis.char_filters import CharFilter
-from graphdb.search.analysis.plain_words import has_long_run
+from graphdb.search.analysis.plain_words import LENGTH_MAX
 from graphdb.search.analysis.token import (
     KeywordMarker,
     StreamFilter,
@@ -52,7 +52,10 @@ def _filtered(term: str, filters: Sequence[TokenFilter]) -> str | None:
 
 
 class Analyzer:
-    """Immutable but for what it remembers of terms. position_gap stands between two values of a field."""
+    """Immutable but for what it remembers of terms. position_gap stands between two values of a field.
+
+    is_plain: the tokens of an ASCII text are what `plain_words.cut_all` makes of it.
+    """
 
     def __init__(
         self,
@@ -66,15 +69,8 @@ class Analyzer:
         self._by_term = tokenizer.consecutive and not any(isinstance(step, StreamFilter) for step in filters)
         self._cache = _TermCache(filters)
         changes = [step.change if isinstance(step, TermFilter) else None for step in filters]
-        is_plain = not char_filters and changes == [java_lower]
-        self._plain_run_max = 0
-        if is_plain and isinstance(tokenizer, StandardTokenizer):
-            self._plain_run_max = tokenizer.length_max
-
-    def is_plain(self, text: str) -> bool:
-        """Whether the tokens are what `plain_words.cut_all` makes of the text."""
-        length_max = self._plain_run_max
-        return length_max > 0 and text.isascii() and not has_long_run(text, length_max)
+        is_standard = isinstance(tokenizer, StandardTokenizer) and tokenizer.length_max == LENGTH_MAX
+        self.is_plain = is_standard and not char_filters and changes == [java_lower]
 
     def tokens(self, text: str) -> tuple[list[str], list[int]]:
         """Terms and their positions, ascending from 0; a filter that drops a term leaves a hole."""

@@ -1,6 +1,8 @@
 """The words of many ASCII texts at once, in lower case: what the analyzer `standard` makes of them (Numba).
 
-The rules are those of `word_breaks` for letters, digits and low lines.
+The rules are those of `word_breaks` for letters, digits and low lines. A text is read twice: `_edges` finds
+where words begin and end, without a branch, for a processor cannot guess how long the next word is; then each
+word is looked up, one of eight characters or less as a number.
 """
 
 from collections.abc import Sequence
@@ -13,9 +15,13 @@ from numpy.typing import NDArray
 
 from graphdb.search.segment import Ints
 
-__all__ = ["PlainWords", "cut_all", "has_long_run"]
+__all__ = ["LENGTH_MAX", "PlainWords", "cut_all"]
 
-_NONE, _DIGIT, _LETTER, _LOW_LINE = 0, 1, 2, 3
+LENGTH_MAX = 255
+"""A longer word is cut there, and what is left begins another."""
+
+_LOW_LINE = 95
+_LETTERS, _DIGITS = 1, 2
 
 
 class PlainWords(NamedTuple):
@@ -27,133 +33,187 @@ class PlainWords(NamedTuple):
     counts: Ints
 
 
-def cut_all(texts: Sequence[bytes]) -> PlainWords:
-    """No text has a run of more characters than a token may have, see `has_long_run`."""
-    blob = b"\n".join(texts).lower() + b"\n"  # the line feed ends a word
+def cut_all(texts: Sequence[str]) -> PlainWords:
+    """The texts are ASCII."""
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     starts = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=starts[1:])
-    tokens, positions, counts, words, bounds = _cut(np.frombuffer(blob, np.uint8), starts, _KINDS)
+    np.cumsum(lengths, out=starts[1:])
+    blob = np.frombuffer("".join(texts).encode(), np.uint8)
+    lowered = np.zeros((int(lengths.max(initial=0)) // 8 + 3) * 8, np.uint8)
+    tokens, positions, counts, words, bounds = _cut(
+        blob, starts, lowered, lowered.view(np.uint64), _LOWER, _IN_WORDS, _JOINS, LENGTH_MAX
+    )
     terms = words.tobytes()
     return PlainWords(
         [terms[first:last] for first, last in pairwise(bounds.tolist())], tokens, positions, counts
     )
 
 
-def has_long_run(text: str, length_max: int) -> bool:
-    """Whether more characters than that follow each other without white space, in ASCII."""
-    start = 0
-    while len(text) - start > length_max:
-        space = text.rfind(" ", start, start + length_max + 1)
-        if space < 0:  # there may be other white space
-            return max(map(len, text[start:].split()), default=0) > length_max
-        start = space + 1
-    return False
+def _table(entry: Any) -> NDArray[np.uint8]:
+    """A value for each byte; what is no ASCII has none."""
+    return np.array([entry(chr(code)) if code < 128 else 0 for code in range(256)], np.uint8)
 
 
-def _kind(code: int) -> int:
-    char = chr(code)
-    if char == "_":
-        return _LOW_LINE
-    return _DIGIT if char.isdigit() else _LETTER if char.isalpha() else _NONE
+_LOWER = _table(lambda char: ord(char.lower()))
+_IN_WORDS = _table(lambda char: char.isalnum() or char == "_")
+_JOINS = _table(lambda char: _LETTERS * (char in "'.:") + _DIGITS * (char in "'.,;"))
 
 
-_KINDS: NDArray[np.uint8] = np.array([_kind(code) if code < 128 else _NONE for code in range(256)], np.uint8)
+@numba.njit(cache=True, nogil=True)
+def _edges(text: Any, lowered: Any, edges: Any, lower: Any, in_words: Any) -> Any:
+    """How many edges there are: runs of letters, digits and low lines begin and end there in turn.
+
+    lowered gets the text in lower case.
+    """
+    count, before = 0, np.uint8(0)
+    for place in range(len(text)):
+        lowered[place] = lower[text[place]]
+        now = in_words[text[place]]
+        edges[count] = place  # to stay where something changes
+        count += now ^ before
+        before = now
+    edges[count] = len(text)
+    lowered[len(text)] = 0
+    return count + before
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
-def _goes_on(blob: Any, place: int, kinds: Any) -> Any:
+@numba.njit(cache=True, nogil=True)
+def _goes_on(lowered: Any, place: int, joins: Any) -> Any:
     """Whether the character there stands within a word: between two letters, or between two digits."""
-    before, after, code = kinds[blob[place - 1]], kinds[blob[place + 1]], blob[place]
-    letters = before == _LETTER and (code == 39 or code == 46 or code == 58)  # ' . :
-    digits = before == _DIGIT and (code == 39 or code == 46 or code == 44 or code == 59)  # ' . , ;
-    return before == after and (letters or digits)
+    kind = joins[lowered[place]]
+    before, after = lowered[place - 1], lowered[place + 1]
+    letters = before > _LOW_LINE and after > _LOW_LINE
+    digits = before < _LOW_LINE and after < _LOW_LINE
+    return (letters and kind & _LETTERS != 0) or (digits and kind & _DIGITS != 0)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
-def _word_end(blob: Any, place: int, kinds: Any) -> Any:
-    """(end, whether there is more than low lines, FNV-1a code) of the word that begins there."""
-    is_word, code = False, np.uint32(2166136261)
-    while True:
-        kind = kinds[blob[place]]
-        if _DIGIT <= kind <= _LETTER:
-            is_word = True
-        elif kind != _LOW_LINE and not _goes_on(blob, place, kinds):
-            break
-        code = np.uint32((code ^ blob[place]) * np.uint32(16777619))
-        place += 1
-    return place, is_word, code
+@numba.njit(cache=True, nogil=True)
+def _eight(blocks: Any, place: int) -> Any:
+    """Eight characters from a place on, the first one lowest."""
+    shift = np.uint64(8 * (place & 7))
+    block = place >> 3
+    return (blocks[block] >> shift) | ((blocks[block + 1] << np.uint64(1)) << (np.uint64(63) - shift))
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
-def _is_same(blob: Any, one: int, words: Any, other: int, length: int) -> Any:
+@numba.njit(cache=True, nogil=True)
+def _mixed(code: Any) -> Any:
+    code *= np.uint64(0x9FB21C651E98DF25)
+    return code ^ (code >> np.uint64(29))
+
+
+@numba.njit(cache=True, nogil=True)
+def _code(blocks: Any, first: int, length: int) -> Any:
+    """The word itself where it is short; else a code with the highest bit, which another may have as well."""
+    if length <= 8:
+        return _eight(blocks, first) & (~np.uint64(0) >> np.uint64(64 - 8 * length))
+    code = np.uint64(length)
+    for place in range(first, first + length - 8, 8):
+        code = _mixed(code ^ _eight(blocks, place))
+    return _mixed(code ^ _eight(blocks, first + length - 8)) | np.uint64(1 << 63)
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_same(lowered: Any, first: int, length: int, words: Any, start: int, stop: int) -> Any:
+    if stop - start != length:
+        return False
     same = 0
-    while same < length and blob[one + same] == words[other + same]:
+    while same < length and lowered[first + same] == words[start + same]:
         same += 1
     return same == length
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
-def _slot(blob: Any, first: int, last: int, code: Any, table: Any, words: Any, bounds: Any) -> Any:
-    """Where a word is in the table of numbers and codes, or is to be: open addressing."""
-    mask = len(table) - 1
-    slot = np.int64(code) & mask
-    while table[slot, 0] >= 0:
-        number = table[slot, 0]
-        is_likely = table[slot, 1] == code and bounds[number + 1] - bounds[number] == last - first
-        if is_likely and _is_same(blob, first, words, bounds[number], last - first):
-            break
-        slot = (slot + 1) & mask
-    return slot
+@numba.njit(cache=True, nogil=True)
+def _home(code: Any, mask: Any) -> Any:
+    """The first row of the table to look at for a code."""
+    mixed = code * np.uint64(0x9E3779B97F4A7C15)
+    return (mixed ^ (mixed >> np.uint64(32))) & mask
 
 
 @numba.njit(cache=True, nogil=True)
 def _grown(table: Any) -> Any:
     """The same in four times the room."""
-    grown = np.full((4 * len(table), 2), -1, np.int64)
-    mask = len(grown) - 1
-    for row in range(len(table)):
-        if table[row, 0] >= 0:
-            slot = table[row, 1] & mask
-            while grown[slot, 0] >= 0:
-                slot = (slot + 1) & mask
-            grown[slot] = table[row]
+    grown = np.zeros((4 * len(table), 2), np.uint64)
+    mask = np.uint64(len(grown) - 1)
+    for old in range(len(table)):
+        if table[old, 1] != 0:
+            row = _home(table[old, 0], mask)
+            while grown[row, 1] != 0:
+                row = (row + np.uint64(1)) & mask
+            grown[row] = table[old]
     return grown
 
 
-# Each word is kept once, close together: words and the table are read at random, and stay in the cache.
 @numba.njit(cache=True, nogil=True)
-def _cut(blob: Any, starts: Any, kinds: Any) -> Any:
-    """(tokens, positions, counts, words, bounds): term t is words[bounds[t]:bounds[t + 1]]."""
-    tokens, positions = np.empty(len(blob) // 2 + 1, np.int32), np.empty(len(blob) // 2 + 1, np.int32)
+def _is_low_line(lowered: Any, first: int, last: int) -> Any:
+    """A run of low lines alone is no token."""
+    while first < last and lowered[first] == _LOW_LINE:
+        first += 1
+    return first == last
+
+
+@numba.njit(cache=True, nogil=True)
+def _cut_word(lowered: Any, first: int, last: int, joins: Any, length_max: int) -> Any:
+    """Where a word ends that is too long: it does not end with what would join it to what follows."""
+    if last - first <= length_max:
+        return last
+    last = first + length_max
+    return last - 1 if joins[lowered[last - 1]] else last
+
+
+# A row of the table is a code and the word's number, from 1; open addressing. Each word is kept once, close
+# together: words and the table are read at random, and stay in the cache.
+@numba.njit(cache=True, nogil=True)
+def _cut(
+    blob: Any, starts: Any, lowered: Any, blocks: Any, lower: Any, in_words: Any, joins: Any, length_max: int
+) -> Any:
+    """(tokens, positions, counts, words, bounds): term t is words[bounds[t]:bounds[t + 1]].
+
+    lowered has room for any text, and as blocks of eight.
+    """
+    most = len(blob) // 2 + len(starts)
+    tokens, positions = np.empty(most, np.int32), np.empty(most, np.int32)
     counts = np.zeros(len(starts) - 1, np.int32)
-    words, bounds = np.empty(len(blob), np.uint8), np.empty(len(blob) // 2 + 2, np.int64)
+    words, bounds = np.empty(len(blob), np.uint8), np.empty(most + 1, np.int64)
+    edges = np.empty(len(lowered), np.int64)
     bounds[0] = 0
-    table = np.full((4096, 2), -1, np.int64)
+    table = np.zeros((4096, 2), np.uint64)
+    mask = np.uint64(len(table) - 1)
     number = known = 0
     for text in range(len(starts) - 1):
-        place = starts[text]
-        while place < starts[text + 1]:
-            if not _DIGIT <= kinds[blob[place]] <= _LOW_LINE:
-                place += 1
-                continue
-            last, is_word, code = _word_end(blob, place, kinds)
-            if is_word:
-                slot = _slot(blob, place, last, code, table, words, bounds)
-                if table[slot, 0] < 0:
-                    table[slot, 0], table[slot, 1] = known, code
-                    bounds[known + 1] = bounds[known] + last - place
-                    words[bounds[known] : bounds[known + 1]] = blob[place:last]
+        edge_count = _edges(blob[starts[text] : starts[text + 1]], lowered, edges, lower, in_words)
+        before, edge = number, 0
+        while edge < edge_count:
+            first, last = edges[edge], edges[edge + 1]
+            edge += 2
+            while edge < edge_count and edges[edge] == last + 1 and _goes_on(lowered, last, joins):
+                last = edges[edge + 1]
+                edge += 2
+            while first < last:
+                stop = _cut_word(lowered, first, last, joins, length_max)
+                length = stop - first
+                if lowered[first] == _LOW_LINE and _is_low_line(lowered, first, stop):
+                    first = stop
+                    continue
+                code = _code(blocks, first, length)
+                row = _home(code, mask)
+                while table[row, 1] != 0:
+                    if table[row, 0] == code:
+                        found = np.int64(table[row, 1])
+                        if length <= 8 or _is_same(
+                            lowered, first, length, words, bounds[found - 1], bounds[found]
+                        ):
+                            break
+                    row = (row + np.uint64(1)) & mask
+                if table[row, 1] == 0:
+                    words[bounds[known] : bounds[known] + length] = lowered[first:stop]
                     known += 1
-                tokens[number], positions[number] = table[slot, 0], counts[text]
+                    bounds[known] = bounds[known - 1] + length
+                    table[row, 0], table[row, 1] = code, known
+                tokens[number], positions[number] = np.int64(table[row, 1]) - 1, number - before
                 number += 1
-                counts[text] += 1
                 if 2 * known > len(table):
                     table = _grown(table)
-            place = last
-    return (
-        tokens[:number].copy(),
-        positions[:number].copy(),
-        counts,
-        words[: bounds[known]].copy(),
-        bounds[: known + 1].copy(),
-    )
+                    mask = np.uint64(len(table) - 1)
+                first = stop + 1 if stop < last and joins[lowered[stop]] else stop
+        counts[text] = number - before
+    return tokens[:number], positions[:number], counts, words[: bounds[known]], bounds[: known + 1]

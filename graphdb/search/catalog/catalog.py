@@ -21,7 +21,7 @@ from graphdb.search.catalog.index import Index
 from graphdb.search.catalog.preparing import prepared
 from graphdb.search.catalog.resolution import DEFAULT_OPTIONS, Resolved, ResolveOptions, resolve, write_target
 from graphdb.search.catalog.state import AliasOptions, CatalogState
-from graphdb.search.catalog.writing import makes_index, write_documents
+from graphdb.search.catalog.writing import check_blocks, is_unfinished, makes_index, write_documents
 from graphdb.search.errors import SearchError, illegal_argument, index_not_found, unexpected
 
 __all__ = ["Catalog"]
@@ -120,10 +120,11 @@ class Catalog:
         return change.value
 
     def _write(self, command: WriteDocuments, log_index: int, timestamp_ms: int) -> list[WriteResult]:
-        following = None
-        if command.cursor is not None:
-            following = self._state.index(command.cursor[0])
-            if following.cursor != command.cursor[1]:
+        following, move = None, command.cursor
+        if move is not None:
+            following = self._state.index(move.uuid)
+            check_blocks(following)
+            if following.cursor != move.before:
                 return []
 
         def target(write: DocumentWrite) -> tuple[Index, AliasOptions]:
@@ -133,8 +134,8 @@ class Catalog:
             return index, options
 
         results, written = write_documents(command.writes, target)
-        if following is not None and command.cursor is not None:
-            following.cursor = command.cursor[2]
+        if following is not None and move is not None:
+            following.cursor = move.unfinished if is_unfinished(following, results) else move.after
         for index in written if command.refresh else ():
             index.shard.refresh()
         return results

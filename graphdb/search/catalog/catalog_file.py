@@ -35,13 +35,18 @@ class IndexRow:
 
 @dataclass(frozen=True, slots=True)
 class CatalogFile:
-    """log_index: every entry up to there is in. opening counts the times that a process has opened it."""
+    """log_index: every entry up to there is in. opening counts the times that a process has opened it.
+
+    nodes: name and address by node id, as text.
+    """
 
     log_index: int
     opening: int
     indexes: Sequence[IndexRow] = ()
     templates: Mapping[str, Any] = field(default_factory=dict)
     components: Mapping[str, Any] = field(default_factory=dict)
+    cluster_uuid: str | None = None
+    nodes: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def encode(self) -> bytes:
         return encode_checked(_MARK, asdict(self))

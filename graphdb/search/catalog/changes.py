@@ -1,7 +1,7 @@
 """What a command that is not about documents would change: found out first, done afterwards or not."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any
 
@@ -12,6 +12,7 @@ from graphdb.search.catalog.commands import (
     DeleteComponentTemplates,
     DeleteIndexTemplates,
     DeleteIndices,
+    IntroduceNode,
     PutComponentTemplate,
     PutIndexTemplate,
     PutMapping,
@@ -28,7 +29,7 @@ from graphdb.search.catalog.settings import (
     static_names,
     updated_settings,
 )
-from graphdb.search.catalog.state import CatalogState
+from graphdb.search.catalog.state import CatalogState, KnownNode
 from graphdb.search.catalog.templates import (
     component_template,
     contents,
@@ -126,6 +127,12 @@ def _(command: RefreshIndices, state: CatalogState) -> Change:
             index.shard.refresh()
 
     return Change(state, act)
+
+
+@_planned.register
+def _(command: IntroduceNode, state: CatalogState) -> Change:
+    nodes = {**state.nodes, command.node_id: KnownNode(command.name, command.address)}
+    return Change(replace(state, nodes=nodes, cluster_uuid=state.cluster_uuid or command.cluster_uuid))
 
 
 @_planned.register

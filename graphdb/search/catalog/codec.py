@@ -17,10 +17,12 @@ from graphdb.search.catalog.commands import (
     AliasAction,
     Command,
     CreateIndex,
+    CursorMove,
     DeleteComponentTemplates,
     DeleteIndexTemplates,
     DeleteIndices,
     DocumentWrite,
+    IntroduceNode,
     PutComponentTemplate,
     PutIndexTemplate,
     PutMapping,
@@ -47,10 +49,13 @@ _PLAIN: dict[str, type[Any]] = {
     "delete_index_templates": DeleteIndexTemplates,
     "delete_component_templates": DeleteComponentTemplates,
     "refresh_indices": RefreshIndices,
+    "introduce_node": IntroduceNode,
 }
 _NAMES = {kind: name for name, kind in _PLAIN.items()}
 _TUPLES = {"uuids", "names"}
+_ACTIONS = {action: action.value for action in Action}  # quicker than the property of an Enum
 _OPERATION = ("routing", "if_seq_no", "if_primary_term", "version", "version_type")
+_NOTHING = Operation(Action.INDEX, "")[3:8]  # what most say of them
 
 
 def encode_command(command: Command) -> bytes:
@@ -77,13 +82,16 @@ def _written(command: WriteDocuments) -> dict[str, Any]:
     if command.refresh:
         head["refresh"] = True
     if command.cursor is not None:
-        head["cursor"] = command.cursor
+        move = command.cursor
+        head["cursor"] = [move.uuid, move.before, move.after, move.unfinished]
     return head
 
 
 def _row(write: DocumentWrite) -> list[Any]:
     operation = write.operation
-    row = [write.index, operation.action.value, operation.doc_id, len(operation.body)]
+    row = [write.index, _ACTIONS[operation.action], operation.doc_id, len(operation.body)]
+    if operation[3:8] == _NOTHING and write.tried is None and write.error is None and not write.require_alias:
+        return row
     others = {name: value for name in _OPERATION if (value := getattr(operation, name)) is not None}
     if others["version_type"] == "internal":
         del others["version_type"]
@@ -120,7 +128,7 @@ def _decoded(head: dict[str, Any], payload: bytes, bodies_at: int) -> Command:
         return WriteDocuments(
             tuple(_writes(head["writes"], payload, bodies_at)),
             head.get("refresh", False),
-            None if cursor is None else tuple(cursor),
+            None if cursor is None else CursorMove(*cursor),
         )
     if bodies_at != len(payload):
         raise CorruptionError(f"{len(payload) - bodies_at} bytes behind a command", _WHERE)

@@ -16,10 +16,12 @@ __all__ = [
     "AliasAction",
     "Command",
     "CreateIndex",
+    "CursorMove",
     "DeleteComponentTemplates",
     "DeleteIndexTemplates",
     "DeleteIndices",
     "DocumentWrite",
+    "IntroduceNode",
     "Outcome",
     "PutComponentTemplate",
     "PutIndexTemplate",
@@ -124,6 +126,21 @@ class RefreshIndices:
 
 
 @dataclass(frozen=True, slots=True)
+class IntroduceNode:
+    """Who a node is to clients; it counts until the node says otherwise.
+
+    address: host:port where they reach its search port. cluster_uuid: the cluster's from here on, where it
+    has none yet: whoever comes first decides.
+    """
+
+    node_id: int
+    name: str
+    address: str
+    cluster_uuid: str
+
+
+# Not frozen, as the results below: one is made for each document, and that would take four times as long.
+@dataclass(slots=True)
 class DocumentWrite:
     """index: the name that the client gave, of an index or of an alias that can be written to.
 
@@ -140,19 +157,33 @@ class DocumentWrite:
 
 
 @dataclass(frozen=True, slots=True)
+class CursorMove:
+    """Of an index that follows the graph: where its cursor has to stand, and where it stands then.
+
+    unfinished: in place of `after` where a document is to be tried again, or an older form of one that the
+    index refuses is still there; 0 is where a new index stands.
+    """
+
+    uuid: str
+    before: int
+    after: int
+    unfinished: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class WriteDocuments:
     """Each takes effect or fails by itself. Its outcome: a list of WriteResult, one for each.
 
-    refresh: find them from here on. cursor: of an index that follows the graph; where it is given
-    and the index is not at cursor[1], nothing is written, and the outcome is an empty list.
+    refresh: find them from here on. cursor: where the index's does not stand where it has to, nothing is
+    written, and the outcome is an empty list.
     """
 
     writes: tuple[DocumentWrite, ...]
     refresh: bool = False
-    cursor: tuple[str, int, int] | None = None  # uuid, log index followed to before, and after
+    cursor: CursorMove | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WriteResult:
     """What became of one document; index is the name of the index that it is in.
 
@@ -176,6 +207,7 @@ Command: TypeAlias = (
     | DeleteComponentTemplates
     | UpdateAliases
     | RefreshIndices
+    | IntroduceNode
     | WriteDocuments
 )
 

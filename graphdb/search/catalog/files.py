@@ -3,13 +3,14 @@
     search/catalog      what there is (`catalog_file.py`), and which commit of each index belongs to it
     search/<uuid>/      the documents and the mapping of one index (`graphdb.search.segments.index_files`)
 
-Indexes are committed first, the file that names their commits is replaced then, older commits go last.
+Indexes are committed first, the file that names their commits is replaced then, older commits go last. All
+that may be done beside the thread that applies, which says what there is before, and hears of it afterwards.
 """
 
 import contextlib
 import os
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from graphdb.errors import CorruptionError
 from graphdb.log.file_system import FileSystem, RealFileSystem, storage_error
@@ -22,23 +23,41 @@ from graphdb.search.catalog.catalog_file import (
 )
 from graphdb.search.catalog.index import Index
 from graphdb.search.catalog.settings import analyzers_of, limits_of
-from graphdb.search.catalog.state import CatalogState
+from graphdb.search.catalog.state import CatalogState, KnownNode
 from graphdb.search.errors import SearchError
 from graphdb.search.mapping import Mapping
 from graphdb.search.segments.index_files import IndexFiles
 from graphdb.search.segments.index_shard import IndexShard, OpenAt
+from graphdb.search.segments.saving import SavedCommit, SavePlan
 
-__all__ = ["CatalogFiles", "read_log_index"]
+__all__ = ["CatalogFiles", "CatalogSave", "read_log_index"]
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogSave:
+    """What is to be on disk: the file, and the indexes that have changed since they were committed."""
+
+    content: CatalogFile
+    indexes: Sequence[tuple[Index, SavePlan]]
+
+    def note(self, commits: Sequence[SavedCommit]) -> None:
+        """It is on disk. To be called where the catalogue changes."""
+        for (index, _), commit in zip(self.indexes, commits, strict=True):
+            index.shard.note_saved(commit)
+
+    def give_up(self) -> None:
+        """It could not be written. What was sealed for it is found all the same. To be called as `note`."""
+        for index, _ in self.indexes:
+            index.shard.adopt_built()
 
 
 class CatalogFiles:
-    """One directory. Its methods are called on one thread at a time, the one that applies."""
+    """One directory. Its methods are called on one thread at a time, but for `plan`."""
 
     def __init__(self, file_system: FileSystem, directory: str) -> None:
         self._system, self._directory = file_system, directory
         self._opening = 1
         self._files: dict[str, IndexFiles] = {}  # of every index that has a directory
-        self._to_clean: set[str] = set()  # uuids of those with a new commit
 
     def load(self) -> tuple[Catalog, int] | None:
         """The catalogue and the log index that it is of; None where there never was one.
@@ -59,34 +78,45 @@ class CatalogFiles:
             {index.uuid: index.aliases for index in indexes},
             content.templates,
             content.components,
+            content.cluster_uuid,
+            {int(number): KnownNode(*row) for number, row in content.nodes.items()},
         )
         return Catalog(state), content.log_index
 
     def save(self, catalog: Catalog, log_index: int) -> None:
-        """Put everything on disk; log_index is the last entry that was applied. Reads go on meanwhile.
+        """Put everything on disk, here and now; log_index is the last entry that was applied.
 
         Raises UnavailableError: on disk is then what was saved before, or this.
         """
+        for index in catalog.state.by_uuid.values():
+            index.shard.refresh()
+        planned = self.plan(catalog, log_index)
+        planned.note(self.write(planned))
+
+    def plan(self, catalog: Catalog, log_index: int) -> CatalogSave:
+        """What there is, as of the last entry that was applied. To be called where the catalogue changes."""
         state = catalog.state
-        for index in state.by_uuid.values():
-            if not index.shard.is_saved:
-                index.shard.save(self._files_of(index.uuid), log_index)
-                self._to_clean.add(index.uuid)
-        rows = [_row(index, state) for index in state.by_uuid.values()]
-        content = CatalogFile(log_index, self._opening, rows, state.templates, state.components)
+        unsaved = [index for index in state.by_uuid.values() if not index.shard.is_saved]
+        plans = {index.uuid: index.shard.plan_save(log_index) for index in unsaved}
+        rows = [_row(index, state, plans.get(index.uuid)) for index in state.by_uuid.values()]
+        nodes = {str(number): (node.name, node.address) for number, node in state.nodes.items()}
+        content = CatalogFile(
+            log_index, self._opening, rows, state.templates, state.components, state.cluster_uuid, nodes
+        )
+        return CatalogSave(content, [(index, plans[index.uuid]) for index in unsaved])
+
+    def write(self, planned: CatalogSave) -> list[SavedCommit]:
+        """Put it on disk; the commits, for `note`. Reads and writes go on meanwhile. Raises as `save`."""
+        commits = [plan.write(self._files_of(index.uuid)) for index, plan in planned.indexes]
         with _storage("saving the catalogue"):
             self._system.make_directory(self._directory)
-            write_catalog_file(self._system, self._directory, content)
-        self._tidy(state)
-
-    def _tidy(self, state: CatalogState) -> None:
-        """Remove what the file that is on disk now does not name."""
-        for uuid in self._to_clean & state.by_uuid.keys():
-            state.by_uuid[uuid].shard.clean(self._files_of(uuid))
-        self._to_clean.clear()
-        for uuid in self._files.keys() - state.by_uuid.keys():
+            write_catalog_file(self._system, self._directory, planned.content)
+        for (index, _), commit in zip(planned.indexes, commits, strict=True):
+            self._files_of(index.uuid).remove_all_but(commit.point)
+        for uuid in self._files.keys() - {row.uuid for row in planned.content.indexes}:
             del self._files[uuid]
             self._remove(uuid)
+        return commits
 
     def directory_of(self, index: Index) -> str:
         """Where an index is, for what others keep beside its segments."""
@@ -141,7 +171,7 @@ def read_log_index(directory: str, file_system: FileSystem | None = None) -> int
     return None if content is None else content.log_index
 
 
-def _row(index: Index, state: CatalogState) -> IndexRow:
+def _row(index: Index, state: CatalogState, planned: SavePlan | None) -> IndexRow:
     return IndexRow(
         index.name,
         index.uuid,
@@ -150,7 +180,7 @@ def _row(index: Index, state: CatalogState) -> IndexRow:
         state.aliases.get(index.uuid, {}),
         index.mapping_version,
         index.cursor,
-        index.shard.generation,
+        index.shard.generation if planned is None else planned.generation,
     )
 
 

@@ -7,20 +7,33 @@ from typing import Any, TypeAlias
 from graphdb.search.catalog.index import Index
 from graphdb.search.errors import index_not_found
 
-__all__ = ["AliasOptions", "CatalogState"]
+__all__ = ["AliasOptions", "CatalogState", "KnownNode"]
 
 AliasOptions: TypeAlias = Mapping[str, Any]
 """filter, index_routing, search_routing, is_write_index, is_hidden: those that were given."""
 
 
+@dataclass(frozen=True, slots=True)
+class KnownNode:
+    """A node as it has introduced itself: address is host:port of its search port, for clients."""
+
+    name: str
+    address: str
+
+
 @dataclass(frozen=True)
 class CatalogState:
-    """aliases: by index uuid and alias. templates and components: by name, each in the form that is shown."""
+    """aliases: by index uuid and alias. templates and components: by name, each in the form that is shown.
+
+    cluster_uuid: None before the first node has introduced itself. nodes: by node id, those that ever have.
+    """
 
     by_uuid: Mapping[str, Index] = field(default_factory=dict)
     aliases: Mapping[str, Mapping[str, AliasOptions]] = field(default_factory=dict)
     templates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     components: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    cluster_uuid: str | None = None
+    nodes: Mapping[int, KnownNode] = field(default_factory=dict)
     by_name: Mapping[str, Index] = field(init=False)
     by_alias: Mapping[str, Mapping[str, AliasOptions]] = field(init=False)  # by alias and uuid
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from graphdb.errors import CorruptionError, UnavailableError
@@ -13,7 +13,7 @@ from graphdb.search.catalog.state import AliasOptions
 from graphdb.search.errors import SearchError, illegal_argument, unexpected
 from graphdb.search.segments.operations import Action, Operation, OperationResult
 
-__all__ = ["Target", "admitted", "makes_index", "write_documents"]
+__all__ = ["Target", "admitted", "check_blocks", "is_unfinished", "makes_index", "write_documents"]
 
 Target: TypeAlias = Callable[[DocumentWrite], tuple[Index, AliasOptions]]
 """The index that a document goes to. Raises SearchError."""
@@ -36,8 +36,13 @@ def makes_index(write: DocumentWrite) -> bool:
 def write_documents(writes: Sequence[DocumentWrite], target: Target) -> tuple[list[WriteResult], list[Index]]:
     """What becomes of each, in order; and the indexes that were written to."""
     results: dict[int, WriteResult] = {}
-    waiting: dict[str, tuple[Index, list[tuple[int, DocumentWrite]]]] = {}
+    waiting: dict[str, _Waiting] = {}
+    last: tuple[str, _Waiting] | None = None  # where a write that asks for nothing has just gone
     for place, write in enumerate(writes):
+        if last is not None and last[0] == write.index and _asks_for_nothing(write):
+            last[1].add(place, write)
+            continue
+        last = None
         try:
             index, options = target(write)
             operation = admitted(index, options, write)
@@ -49,13 +54,34 @@ def write_documents(writes: Sequence[DocumentWrite], target: Target) -> tuple[li
             logger.exception("a document for [%s] could not be applied", write.index)
             results[place] = _failed(write, unexpected(error))
         else:
-            ready = write if operation is write.operation else replace(write, operation=operation)
-            waiting.setdefault(index.uuid, (index, []))[1].append((place, ready))
-    for index, rows in waiting.values():
-        places, ready_writes = [place for place, _ in rows], [write for _, write in rows]
-        apply = _applied_one_by_one if index.has_patterns else _applied_together
-        results.update(zip(places, apply(index, ready_writes), strict=True))
-    return [results[place] for place in range(len(writes))], [index for index, _ in waiting.values()]
+            together = waiting.setdefault(index.uuid, _Waiting(index))
+            if operation is write.operation:
+                together.add(place, write)
+                last = (write.index, together) if _asks_for_nothing(write) else None
+            else:
+                together.add(place, replace(write, operation=operation))
+    for one in waiting.values():
+        apply = _applied_one_by_one if one.index.has_patterns else _applied_together
+        results.update(zip(one.places, apply(one.index, one.writes), strict=True))
+    return [results[place] for place in range(len(writes))], [one.index for one in waiting.values()]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Writes to one index, and their places among all."""
+
+    index: Index
+    places: list[int] = field(default_factory=list)
+    writes: list[DocumentWrite] = field(default_factory=list)
+
+    def add(self, place: int, write: DocumentWrite) -> None:
+        self.places.append(place)
+        self.writes.append(write)
+
+
+def _asks_for_nothing(write: DocumentWrite) -> bool:
+    """Whether it may go wherever another such one may go that names the same index."""
+    return write.operation.routing is None and write.error is None and not write.require_alias
 
 
 def _failed(write: DocumentWrite, error: SearchError) -> WriteResult:
@@ -63,15 +89,28 @@ def _failed(write: DocumentWrite, error: SearchError) -> WriteResult:
     return WriteResult(write.index, result.failed(error))
 
 
-def admitted(index: Index, options: AliasOptions, write: DocumentWrite) -> Operation:
-    """The operation as the index gets it, with the alias's routing. Errors: what forbids it."""
-    if write.error is not None:
-        raise write.error
+def is_unfinished(index: Index, results: Sequence[WriteResult]) -> bool:
+    """Whether, of an index that follows the graph, a document is to be tried again, or an older form of one
+    that was refused is still there.
+    """
+    failed = (one for one in results if one.result.error is not None)
+    return any(one.again or index.shard.get(one.result.doc_id) is not None for one in failed)
+
+
+def check_blocks(index: Index) -> None:
+    """Errors: cluster_block_exception where the settings let nobody write."""
     for name, description in _BLOCKS:
         if name in index.settings and flag_setting(index.settings, name):
             status = 429 if description.startswith("TOO_MANY") else 403
             reason = f"index [{index.name}] blocked by: [{description}];"
             raise SearchError("cluster_block_exception", reason, status, {"index": index.name})
+
+
+def admitted(index: Index, options: AliasOptions, write: DocumentWrite) -> Operation:
+    """The operation as the index gets it, with the alias's routing. Errors: what forbids it."""
+    if write.error is not None:
+        raise write.error
+    check_blocks(index)
     operation = write.operation
     routing = options.get("index_routing")
     if routing is not None and operation.routing not in (None, routing):

@@ -7,7 +7,7 @@ from pyoxigraph import Quad, RdfFormat, parse
 from graphdb.errors import NotAcceptable
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.writing import write_quads
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_request
 from graphdb.search.extension.template import value_as_iri
 
 __all__ = ["document", "triples_queries"]
@@ -40,13 +40,13 @@ def document(pieces: Sequence[str], syntax: RdfSyntax) -> str:
     for piece in pieces:
         quads.extend(Quad(*one.triple) for one in parse(piece.encode(), RdfFormat.N_TRIPLES))
         if len(quads) > TRIPLES_MAX:
-            raise illegal_argument(
+            raise illegal_request(
                 f"[_ext] [format] the hits have more than [{TRIPLES_MAX}] triples: ask for fewer"
             )
     try:
         return b"".join(write_quads(iter(quads), syntax)).decode()
     except NotAcceptable as error:
-        raise illegal_argument(
+        raise illegal_request(
             f"[_ext] [format] {syntax.media_type} cannot say one of the triples: {error}"
         ) from error
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphdb.errors import UnsupportedMediaType
 from graphdb.rdf.formats import RdfSyntax
-from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.errors import SearchError, illegal_request, parsing
 
 __all__ = [
     "BoostOption",
@@ -129,7 +129,7 @@ class _Members:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise parsing(f"[{self._owner}] [{name}] must be a number", line=1, col=1)
         if (isinstance(value, float) and not math.isfinite(value)) or not 0 <= value <= most:
-            raise illegal_argument(f"[{self._owner}] [{name}] must be between 0 and {most:g}, got [{value}]")
+            raise illegal_request(f"[{self._owner}] [{name}] must be between 0 and {most:g}, got [{value}]")
         return float(value)
 
 
@@ -138,7 +138,7 @@ def _about_hit(member: str, query: str) -> Any:
         members = _Members(member, body, (query, "bind"))
         name = members.text("bind", "id")
         if _NAME.fullmatch(name) is None:
-            raise illegal_argument(
+            raise illegal_request(
                 f"[{member}] [bind] must be a name of letters, digits and _, got [{name[:100]}]"
             )
         return QueryOption(member, members.text(query), name)
@@ -174,7 +174,7 @@ def _format(value: Any) -> OutputFormat:
 
 def _unknown_format(value: str) -> SearchError:
     known = ", ".join(_SYNTAXES)
-    return illegal_argument(
+    return illegal_request(
         f"[_ext] [format] [{value[:100]}] is no RDF syntax; known are [{known}] and media types"
     )
 

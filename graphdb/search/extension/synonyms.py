@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_request
 
 __all__ = ["SYNONYMS_MAX", "Synonyms", "expanded", "synonyms_of", "terms_sought"]
 
@@ -38,7 +38,7 @@ def terms_sought(body: Mapping[str, Any], field: str) -> list[str]:
 
     _with_queries(body, lambda query: _rewritten(query, field, note, 0))
     if len(found) > TERMS_MAX:
-        raise illegal_argument(
+        raise illegal_request(
             f"[sparql_expand] the query seeks [{len(found)}] terms in [{field}], at most [{TERMS_MAX}] are "
             "expanded"
         )

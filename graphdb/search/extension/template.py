@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import RequestError
-from graphdb.search.errors import SearchError
+from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.extension.request import QueryOption
 from graphdb.sparql.gate import check, read_query
 from graphdb.sparql.iris import why_invalid
@@ -152,7 +152,7 @@ def _brace(option: QueryOption) -> str:
 
 
 def _refused(option: QueryOption, reason: str) -> SearchError:
-    return SearchError("illegal_argument_exception", f"[{option.member}] the query {reason}")
+    return illegal_request(f"[{option.member}] the query {reason}")
 
 
 def _marked(option: QueryOption) -> tuple[str, dict[Span, bool]]:

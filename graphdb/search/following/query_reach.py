@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from graphdb.geo.derived_triples import READ_PROPERTIES, is_derived
 from graphdb.sparql.patterns import (
     Aggregate,
     Bind,
@@ -73,6 +74,8 @@ def _predicates(query: Query) -> frozenset[str] | None:
                 if found is None:
                     return None
                 predicates |= found
+                if is_derived(triple):
+                    predicates.update(READ_PROPERTIES)
     return frozenset(predicates)
 
 
@@ -126,7 +129,7 @@ def _is_star_group(group: Any, id_name: str) -> bool:
 
 def _is_of(triple: TriplePattern, id_name: str) -> bool:
     subject, predicate = triple.subject, triple.predicate
-    is_subject = isinstance(subject, Variable) and subject.name == id_name
+    is_subject = isinstance(subject, Variable) and subject.name == id_name and not is_derived(triple)
     plain = isinstance(predicate, Iri | Variable) and not isinstance(triple.object, TripleTerm)
     return is_subject and plain
 

@@ -3,18 +3,19 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from pyoxigraph import BlankNode, NamedNode, Quad
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad
 
 from graphdb.search.extension.template import value_as_iri
 from graphdb.search.following.plans import Plan, Row, Term, batches
 from graphdb.search.following.shacl_tree import Member, NodeTree, Step
 from graphdb.search.following.shape import Documents, Selection
-from graphdb.search.following.values import RDF_TYPE, Value, document_id, merged, value_of
+from graphdb.search.following.values import RDF_TYPE, Value, document_id, merged, resource_id, value_of
 
 __all__ = ["TreeShape"]
 
 _SUBCLASS = "http://www.w3.org/2000/01/rdf-schema#subClassOf"
 _NAMED_AT_ONCE = 500
+_NAME_CHARACTERS_MAX = 1_000
 
 _Found: TypeAlias = Mapping[tuple[Member, ...], Mapping[str, Sequence[Term]]]
 """By the members from the top of the tree, then by the node that has them: values."""
@@ -47,9 +48,11 @@ class TreeShape:
             *before, last = path
             nodes = {quad.object if last.inverse else quad.subject for quad in quads if _is_along(quad, last)}
             if before:
+                if any(_name_of(node) is None and not isinstance(node, BlankNode) for node in nodes):
+                    return None
                 found |= yield from self._roots(before, nodes)
             else:
-                found |= {_id_of(node) for node in nodes if isinstance(node, NamedNode | BlankNode)}
+                found |= {resource_id(node) for node in nodes if isinstance(node, NamedNode | BlankNode)}
         return found
 
     def documents(self, ids: Sequence[str]) -> Plan[Documents]:
@@ -88,20 +91,20 @@ class TreeShape:
         for quad in quads:
             predicate = quad.predicate.value
             is_typed = predicate == RDF_TYPE and bool(tree.classes)
-            if is_typed or predicate in tree.subjects_of or _id_of(quad.subject) in tree.nodes:
-                found.add(_id_of(quad.subject))
+            if is_typed or predicate in tree.subjects_of or resource_id(quad.subject) in tree.nodes:
+                found.add(resource_id(quad.subject))
             if predicate in tree.objects_of and isinstance(quad.object, NamedNode | BlankNode):
-                found.add(_id_of(quad.object))
+                found.add(resource_id(quad.object))
         return found
 
     def _roots(self, before: Sequence[Step], nodes: Iterable[Any]) -> Plan[set[str]]:
-        """Where the path begins that ends in one of these."""
+        """Where the path begins that ends in one of these. It may go through literals."""
         found: set[str] = set()
-        iris = [iri for node in nodes if isinstance(node, NamedNode) and (iri := value_as_iri(node.value))]
-        for batch in batches(sorted(iris), _NAMED_AT_ONCE):
+        names = [name for node in nodes if (name := _name_of(node)) is not None]
+        for batch in batches(sorted(names), _NAMED_AT_ONCE):
             named = f"VALUES ?x {{ {' '.join(batch)} }} ?s {_path(before)} ?x"
             found.update(_ids((yield self._select("DISTINCT ?s", named)), "s"))
-        blank = {_id_of(node) for node in nodes if isinstance(node, BlankNode)}
+        blank = {resource_id(node) for node in nodes if isinstance(node, BlankNode)}
         if blank:
             rows = yield self._select("DISTINCT ?s ?x", f"?s {_path(before)} ?x FILTER(isBlank(?x))")
             found.update(_ids([row for row in rows if document_id(row["x"]) in blank], "s"))
@@ -149,6 +152,14 @@ def _prefixes(members: Iterable[Member]) -> Iterator[tuple[Step, ...]]:
     yield from found
 
 
+def _name_of(node: Any) -> str | None:
+    """As a query names it; None for a blank node, a long text, a triple term."""
+    if isinstance(node, NamedNode):
+        return value_as_iri(node.value)
+    is_short = isinstance(node, Literal) and len(node.value) <= _NAME_CHARACTERS_MAX
+    return str(node) if is_short else None
+
+
 def _is_along(quad: Quad, step: Step) -> bool:
     return quad.predicate.value == step.predicate
 
@@ -178,10 +189,6 @@ def _value(term: Term, line: tuple[Member, ...], found: _Found) -> Value:
 
 def _path(steps: Iterable[Step]) -> str:
     return "/".join(map(str, steps))
-
-
-def _id_of(node: Any) -> str:
-    return f"_:{node.value}" if isinstance(node, BlankNode) else str(getattr(node, "value", ""))
 
 
 def _ids(rows: Iterable[Row], variable: str) -> list[str]:

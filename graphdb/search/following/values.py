@@ -6,10 +6,20 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import orjson
+from pyoxigraph import BlankNode
 
 from graphdb.search.following.plans import Term
 
-__all__ = ["RDF_TYPE", "Value", "document_id", "local_name", "member_names", "merged", "value_of"]
+__all__ = [
+    "RDF_TYPE",
+    "Value",
+    "document_id",
+    "local_name",
+    "member_names",
+    "merged",
+    "resource_id",
+    "value_of",
+]
 
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -27,6 +37,11 @@ def document_id(term: Term) -> str | None:
     if term["type"] == "bnode":
         return f"_:{term['value']}"
     return str(term["value"]) if term["type"] in ("uri", "literal") else None
+
+
+def resource_id(node: Any) -> str:
+    """The `_id` of the document that a node of a quad names; empty for a triple term."""
+    return f"_:{node.value}" if isinstance(node, BlankNode) else str(getattr(node, "value", ""))
 
 
 def value_of(term: Term) -> Value:

@@ -52,6 +52,8 @@ def planned(
 
 
 def _sized(context: QueryContext, size: int) -> QueryContext:
+    if context.size == size:
+        return context
     parts = tuple(replace(part, size=size) for part in context.parts)
     return replace(context, size=size, parts=parts)
 

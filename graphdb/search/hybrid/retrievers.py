@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphdb.search.aggregations.options import Options
-from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.errors import SearchError, illegal_request, parsing
 from graphdb.search.hybrid.fused import FusedQuery
 from graphdb.search.hybrid.nearest import nearest_of
 from graphdb.search.hybrid.scorers import NORMALIZERS, RANK_CONSTANT, Bayesian, Linear, ReciprocalRank, Scorer
@@ -52,9 +52,9 @@ def window_of(options: Options, owner: str) -> int:
     """rank_window_size, once called window_size."""
     window = options.integer("rank_window_size", options.integer("window_size", WINDOW_DEFAULT))
     if window < 1:
-        raise illegal_argument(f"[rank_window_size] must be greater or equal to [1] for [{owner}]")
+        raise illegal_request(f"[rank_window_size] must be greater or equal to [1] for [{owner}]")
     if window > WINDOW_MAX:
-        raise illegal_argument(f"[rank_window_size] must be less than or equal to: [{WINDOW_MAX}]")
+        raise illegal_request(f"[rank_window_size] must be less than or equal to: [{WINDOW_MAX}]")
     return window
 
 
@@ -62,14 +62,14 @@ def reciprocal_rank(options: Options) -> ReciprocalRank:
     """Takes its members out of a retriever or of `rank`."""
     constant = options.integer("rank_constant", RANK_CONSTANT)
     if constant < 1:
-        raise illegal_argument("[rank_constant] must be greater or equal to [1] for [rrf]")
+        raise illegal_request("[rank_constant] must be greater or equal to [1] for [rrf]")
     return ReciprocalRank(constant)
 
 
 def _standard(options: Options, context: QueryContext, filters: Filters, score_min: float | None) -> Query:
     for key in _ALONE:
         if key in options:
-            raise illegal_argument(f"[{key}] of a [standard] retriever inside another one is not supported")
+            raise illegal_request(f"[{key}] of a [standard] retriever inside another one is not supported")
     query = options.take("query", {"match_all": {}})
     options.done()
     if filters:
@@ -93,9 +93,9 @@ def _compound(
     window = window_of(options, kind)
     entries = options.items("retrievers")
     if not entries:
-        raise illegal_argument(f"[{kind}] requires at least one of [retrievers]")
+        raise illegal_request(f"[{kind}] requires at least one of [retrievers]")
     if len(entries) > RETRIEVERS_MAX:
-        raise illegal_argument(f"[{kind}] takes at most [{RETRIEVERS_MAX}] retrievers")
+        raise illegal_request(f"[{kind}] takes at most [{RETRIEVERS_MAX}] retrievers")
     scorer: Scorer
     if kind == "linear":
         bodies, scorer = _weighted(entries)
@@ -127,10 +127,10 @@ def _weighted(entries: Sequence[Any]) -> tuple[list[Any], Linear]:
         bodies.append(options.take("retriever"))
         weight = options.number("weight", 1.0) or 0.0
         if not 0 <= weight < 1e30:
-            raise illegal_argument("[weight] must be non-negative")
+            raise illegal_request("[weight] must be non-negative")
         normalizer = options.text("normalizer", "none") or "none"
         if normalizer not in NORMALIZERS:
-            raise illegal_argument(f"Unknown normalizer [{normalizer[:100]}]")
+            raise illegal_request(f"Unknown normalizer [{normalizer[:100]}]")
         options.done()
         weights.append(weight)
         normalizers.append(normalizer)

@@ -1,19 +1,19 @@
 """The mapping as documents are read with it: a tree of nodes, and every field's FieldSpec by path."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.definition import Definition, unparsable
 from graphdb.search.mapping.limits import MappingLimits
-from graphdb.search.mapping.readers import Read, reader_of
+from graphdb.search.mapping.nodes import AliasNode, FieldNode, Node, ObjectNode
+from graphdb.search.mapping.readers import reader_of
+from graphdb.search.mapping.simple_values import take_of
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES
 
-__all__ = ["AliasNode", "Analyzer", "Analyzers", "Compiled", "FieldNode", "Node", "ObjectNode", "compiled"]
-
-Tokens = Callable[[str], tuple[list[str], list[int]]]
+__all__ = ["Analyzer", "Analyzers", "Compiled", "compiled"]
 
 
 class Analyzer(Protocol):
@@ -22,8 +22,9 @@ class Analyzer(Protocol):
     @property
     def position_gap(self) -> int: ...
     def tokens(self, text: str, /) -> tuple[list[str], list[int]]: ...
-    def is_plain(self, text: str, /) -> bool:
-        """Whether the tokens are those of an `UncutText`."""
+    @property
+    def is_plain(self) -> bool:
+        """Whether the tokens of an ASCII text are its words in lower case."""
 
 
 class Normalizer(Protocol):
@@ -35,44 +36,6 @@ class Analyzers(Protocol):
 
     def analyzer(self, name: str, /) -> Analyzer: ...
     def normalizer(self, name: str, /) -> Normalizer: ...
-
-
-@dataclass(slots=True)
-class FieldNode:
-    """column: the member of ParsedDocument that takes the values, None where they are checked only."""
-
-    spec: FieldSpec
-    column: str | None
-    read: Read
-    tokens: Tokens | None = None  # of text
-    is_plain: Callable[[str], bool] = lambda _: False  # its tokens are those of an `UncutText`
-    gap: int = 0  # positions between two values of text
-    ignore_above: int | None = None
-    fields: tuple["FieldNode", ...] = ()
-    copy_to: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class AliasNode:
-    path: str
-    target: str
-
-
-@dataclass(slots=True)
-class ObjectNode:
-    """dynamic is what holds here, inherited or not."""
-
-    path: str  # empty at the root
-    dynamic: str
-    enabled: bool = True
-    is_nested: bool = False
-    nested: str | None = None  # path of the innermost nested object, this one too
-    in_parent: bool = False
-    in_root: bool = False
-    children: dict[str, "Node"] = field(default_factory=dict)
-
-
-Node = FieldNode | AliasNode | ObjectNode
 
 
 @dataclass(slots=True)
@@ -139,6 +102,8 @@ class _Build:
                 self.aliases[path] = definition["path"]
             else:
                 node = self._field(definition, path, parent.nested)
+                if (take := take_of(node)) is not None:
+                    parent.takes[name] = take
             parent.children[name] = self.nodes[path] = node
 
     def _check_name(self, name: str, path: str, depth: int) -> None:

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_argument
-from graphdb.search.fields import ParsedDocument, TextTokens, UncutText
-from graphdb.search.mapping.compiled import AliasNode, Compiled, FieldNode, Node, ObjectNode
+from graphdb.search.fields import ParsedDocument, TextTokens
+from graphdb.search.mapping.compiled import Compiled
 from graphdb.search.mapping.limits import MappingLimits
+from graphdb.search.mapping.nodes import AliasNode, FieldNode, Node, ObjectNode
 from graphdb.search.mapping.points import points_of
 from graphdb.search.mapping.readers import text_of
 from graphdb.search.mapping.vectors import vector_of
@@ -27,39 +28,62 @@ def read_document(
 
     Errors: document_parsing_exception.
     """
+    document, takes = ParsedDocument(), mapping.root.takes
+    reading = None
+    for name, member in source.items():
+        take = takes.get(name)
+        if take is not None and take(member, document):
+            continue
+        if reading is None:
+            _check_names(source)
+            reading = _Reading(mapping, document, doc_id, limits)
+        reading.member(mapping.root, name, member, document)
+    return document, reading is not None and reading.has_unknown
+
+
+def _check_names(source: Mapping[str, Any]) -> None:
     for name in METADATA_FIELDS.intersection(source):
         raise _document_error(
             f"Field [{name}] is a metadata field and cannot be added inside a document. Use the index API "
             "request parameters."
         )
-    reading = _Reading(mapping, doc_id, limits)
-    reading.members(mapping.root, source, reading.root)
-    return reading.root, reading.has_unknown
 
 
 class _Reading:
-    """scopes: the document that fields of each nested path go to at this moment; that of None is the root."""
+    """The walk. scopes: the document that fields of each nested path go to at this moment, by path."""
 
-    def __init__(self, mapping: Compiled, doc_id: str | None, limits: MappingLimits) -> None:
-        self.root = ParsedDocument()
+    def __init__(
+        self, mapping: Compiled, root: ParsedDocument, doc_id: str | None, limits: MappingLimits
+    ) -> None:
+        self.root = root
         self.has_unknown = False
-        self._mapping, self._limits = mapping, limits
-        self._name = "document" if doc_id is None else f"document with id '{doc_id}'"
+        self._mapping, self._limits, self._doc_id = mapping, limits, doc_id
         self._scopes: dict[str | None, ParsedDocument] = {None: self.root}
         self._nested_objects = 0
 
+    @property
+    def _name(self) -> str:
+        """For errors."""
+        return "document" if self._doc_id is None else f"document with id '{self._doc_id}'"
+
     def members(self, node: ObjectNode, value: Mapping[str, Any], out: ParsedDocument) -> None:
         for name, member in value.items():
-            child = node.children.get(name)
-            if child is not None:
-                self._member(child, name, member, out)
-            elif "." in name:
-                head, _, rest = name.partition(".")
-                self.members(_only(node, head), {head: {rest: member}}, out)
-            elif node.dynamic in ("true", "strict") and member is not None and member != []:
-                self.has_unknown = True
+            take = node.takes.get(name)
+            if take is None or not take(member, out):
+                self.member(node, name, member, out)
 
-    def _member(self, node: Node, name: str, value: Any, out: ParsedDocument) -> None:
+    def member(self, node: ObjectNode, name: str, value: Any, out: ParsedDocument) -> None:
+        """One that is no simple value."""
+        child = node.children.get(name)
+        if child is not None:
+            self._child(child, name, value, out)
+        elif "." in name:
+            head, _, rest = name.partition(".")
+            self.members(_only(node, head), {head: {rest: value}}, out)
+        elif node.dynamic in ("true", "strict") and value is not None and value != []:
+            self.has_unknown = True
+
+    def _child(self, node: Node, name: str, value: Any, out: ParsedDocument) -> None:
         if isinstance(node, FieldNode):
             self._field_and_copies(node, value, out)
         elif isinstance(node, ObjectNode):
@@ -101,16 +125,17 @@ class _Reading:
 
     def _absorb(self, child: ParsedDocument, out: ParsedDocument) -> None:
         """include_in_parent and include_in_root: the fields once more, outside."""
-        cut = {path: text.tokens() for path, text in child.uncut.items()}
-        for path, tokens in (child.texts | cut).items():
+        for path in [*child.texts, *child.uncut]:
             node = self._mapping.nodes[path]
             assert isinstance(node, FieldNode)
+            tokens = _tokens(child, node)
+            assert tokens is not None
             first = tokens.positions[0] if tokens.positions else 0
             shifted = [position - first for position in tokens.positions]
-            _append(out, path, list(tokens.terms), shifted, tokens.length, node.gap)
+            _append(out, node, TextTokens(list(tokens.terms), shifted, tokens.length))
         for column in ("terms", "ints", "floats", "points"):
             for path, values in getattr(child, column).items():
-                getattr(out, column).setdefault(path, []).extend(values)
+                out.column(column).setdefault(path, []).extend(values)
 
     def _field_and_copies(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
         self._field(node, value, out)
@@ -158,18 +183,13 @@ class _Reading:
         stored = node.read(value)
         if stored is None or node.column is None:
             return
-        if node.tokens is not None:
-            if path not in out.texts and path not in out.uncut and node.is_plain(stored):
-                out.uncut[path] = UncutText(stored, node.tokens)
-                return
-            terms, positions = node.tokens(stored)
-            _append(out, path, terms, positions, _length(positions), node.gap)
-            return
-        column = getattr(out, node.column)
-        if path in column:
-            column[path].append(stored)
+        if node.tokens is None:
+            out.column(node.column).setdefault(path, []).append(stored)
+        elif node.is_plain and stored.isascii() and path not in out.texts and path not in out.uncut:
+            out.column("uncut")[path] = stored
         else:
-            column[path] = [stored]
+            terms, positions = node.tokens(stored)
+            _append(out, node, TextTokens(terms, positions, _length(positions)))
 
     def _malformed(self, node: FieldNode, value: Any, error: SearchError, out: ParsedDocument) -> None:
         """Left out where the field says so, else the document's end."""
@@ -188,7 +208,7 @@ class _Reading:
                 self._malformed(node, given, error, out)
             else:
                 if points and node.column is not None:
-                    out.points.setdefault(node.spec.path, []).extend(points)
+                    out.column("points").setdefault(node.spec.path, []).extend(points)
         for sub in node.fields:
             if sub.spec.type == "geo_point":
                 self._field(sub, value, out)
@@ -205,7 +225,7 @@ class _Reading:
                 raise illegal_argument(
                     f"Field [{path}] of type [dense_vector] can't be used in multivalued fields"
                 )
-            out.vectors[path] = vector_of(
+            out.column("vectors")[path] = vector_of(
                 value, path, options["dims"], options["similarity"], options["element_type"], self._name
             )
         except SearchError as error:
@@ -238,8 +258,9 @@ class _Reading:
                 if isinstance(leaf, dict):
                     self._leaves(node, leaf, f"{path}.{key}", out, depth + 1)
                 elif leaf is not None and len(text := text_of(leaf)) <= options["ignore_above"]:
-                    out.terms.setdefault(node.spec.path, []).append(text)
-                    out.terms.setdefault(f"{path}.{key}", []).append(text)
+                    terms = out.column("terms")
+                    terms.setdefault(node.spec.path, []).append(text)
+                    terms.setdefault(f"{path}.{key}", []).append(text)
 
     def _field_error(self, node: FieldNode, value: Any, cause: SearchError) -> SearchError:
         return _document_error(
@@ -260,20 +281,29 @@ def _only(node: ObjectNode, name: str) -> ObjectNode:
     return ObjectNode(node.path, node.dynamic, nested=node.nested, children=children)
 
 
-def _append(
-    out: ParsedDocument, path: str, terms: list[str], positions: list[int], length: int, gap: int
-) -> None:
+def _tokens(out: ParsedDocument, node: FieldNode) -> TextTokens | None:
+    """Those that a field has so far."""
+    uncut = out.uncut.get(node.spec.path)
+    if uncut is None:
+        return out.texts.get(node.spec.path)
+    assert node.tokens is not None
+    terms, positions = node.tokens(uncut)
+    return TextTokens(terms, positions, len(positions))
+
+
+def _append(out: ParsedDocument, node: FieldNode, tokens: TextTokens) -> None:
     """Add one value's tokens after those that are there."""
-    if path in out.uncut:
-        out.texts[path] = out.uncut.pop(path).tokens()
-    there = out.texts.get(path)
+    path, there = node.spec.path, _tokens(out, node)
     if there is None:
-        out.texts[path] = TextTokens(terms, positions, length)
+        out.column("texts")[path] = tokens
         return
-    start = (there.positions[-1] if there.positions else -1) + gap + 1
-    there.terms.extend(terms)
-    there.positions.extend([start + position for position in positions])
-    there.length += length
+    if path in out.uncut:
+        del out.column("uncut")[path]
+        out.column("texts")[path] = there
+    start = (there.positions[-1] if there.positions else -1) + node.gap + 1
+    there.terms.extend(tokens.terms)
+    there.positions.extend([start + position for position in tokens.positions])
+    there.length += tokens.length
 
 
 def _length(positions: list[int]) -> int:

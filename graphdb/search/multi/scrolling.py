@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.multi.prepared import Prepared
 from graphdb.search.results.hits import Fetcher
 from graphdb.search.results.inner_hits import NestedHits
@@ -21,7 +21,7 @@ __all__ = ["Scroll", "check_batch", "check_scroll"]
 def check_batch(size: Any, window: int) -> None:
     """Refuse pages that are larger than `index.max_result_window`."""
     if isinstance(size, int) and size > window:
-        raise illegal_argument(
+        raise illegal_request(
             f"Batch size is too large, size must be less than or equal to: [{window}] but was [{size}]. "
             "Scroll batch sizes cost as much memory as result windows so they are controlled by the "
             "[index.max_result_window] index level setting."

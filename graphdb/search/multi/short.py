@@ -16,7 +16,7 @@ def is_short(prepared: Prepared) -> bool:
         request.is_plain
         and prepared.slice is None
         and request.start + request.size <= _HITS_MAX
-        and fetching.is_whole
+        and fetching.is_raw
         and not fetching.explain
         and is_short_query(request.query, prepared.scope.searcher)
     )

@@ -7,7 +7,7 @@ import numpy as np
 
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.scope import Scope
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.results.selection import Found
 
 __all__ = ["Slice", "parse_slice"]
@@ -39,11 +39,11 @@ def parse_slice(body: Any) -> Slice | None:
     options.ignore("field")
     options.done()
     if count <= 1:
-        raise illegal_argument("max must be greater than 1")
+        raise illegal_request("max must be greater than 1")
     if number < 0:
-        raise illegal_argument("id must be greater than or equal to 0")
+        raise illegal_request("id must be greater than or equal to 0")
     if number >= count:
-        raise illegal_argument("max must be greater than id")
+        raise illegal_request("max must be greater than id")
     if count > SLICES_MAX:
         raise illegal_argument(
             f"The number of slices [{count}] is too large. It must be less than [{SLICES_MAX}]. This limit "

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.errors import SearchError, illegal_request, parsing
 
 __all__ = ["Clause", "field_clause", "malformed", "number_format"]
 
@@ -29,7 +29,7 @@ class Clause:
         self.boost = self.number("boost", 1.0)
         self.name = self.string("_name")
         if self.boost < 0:
-            raise illegal_argument(
+            raise illegal_request(
                 f"negative [boost] are not allowed in [{kind}], use a value between 0 and 1 to deboost"
             )
 
@@ -77,13 +77,13 @@ class Clause:
         except ValueError:
             raise number_format(value) from None
         if not math.isfinite(number):
-            raise illegal_argument(f"[{self.kind}] [{member}] must be a finite number, got [{value}]")
+            raise illegal_request(f"[{self.kind}] [{member}] must be a finite number, got [{value}]")
         return number
 
     def integer(self, member: str, default: int) -> int:
         number = self.number(member, default)
         if number != int(number):
-            raise illegal_argument(f"{number} cannot be converted to Integer without data loss")
+            raise illegal_request(f"{number} cannot be converted to Integer without data loss")
         return int(number)
 
     def flag(self, member: str, default: bool) -> bool:
@@ -94,7 +94,7 @@ class Clause:
             return True
         if value in (False, "false", ""):
             return False
-        raise illegal_argument(f"Failed to parse value [{value}] as only [true] or [false] are allowed.")
+        raise illegal_request(f"Failed to parse value [{value}] as only [true] or [false] are allowed.")
 
     def choice(self, member: str, default: str, allowed: tuple[str, ...]) -> str:
         value = self.word(member, default)
@@ -127,7 +127,7 @@ def field_clause(
             f"[{kind}] query doesn't support multiple fields, found [{fields[0]}] and [{fields[1]}]"
         )
     if not fields or not fields[0]:
-        raise illegal_argument("field name is null or empty")
+        raise illegal_request("field name is null or empty")
     value = body[fields[0]]
     if isinstance(value, list) and is_short is None:
         raise malformed(f"[{kind}] unknown token [START_ARRAY] after [{fields[0]}]")

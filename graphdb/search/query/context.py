@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graphdb.search.analysis import Analyzers
-from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.errors import SearchError, illegal_request, parsing
 from graphdb.search.mapping.lookup import FieldLookup
 
 __all__ = ["QueryContext", "TermsLookup"]
@@ -37,7 +37,7 @@ class QueryContext:
     def deeper(self) -> "QueryContext":
         """One level down; parsing fails at max_depth."""
         if self.depth >= self.max_depth:
-            raise illegal_argument(
+            raise illegal_request(
                 "The nested depth of the query exceeds the maximum nested depth for queries set in "
                 "[indices.query.bool.max_nested_depth]"
             )

@@ -4,6 +4,7 @@ from itertools import islice
 
 from graphdb.search.query.bool_query import BoolQuery
 from graphdb.search.query.compound import ConstantScoreQuery
+from graphdb.search.query.knn import KnnQuery
 from graphdb.search.query.number_queries import NumberRangeQuery
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.several import PerIndexQuery
@@ -29,9 +30,11 @@ def is_short_query(query: Query, searcher: Searcher) -> bool:
     return None not in steps and sum(one or 0 for one in steps) <= _STEPS_MAX
 
 
-def _steps(query: Query, searcher: Searcher) -> int | None:
+def _steps(query: Query, searcher: Searcher) -> float | None:
     """How much is walked for a node alone, None: who knows."""
     match query:
+        case KnnQuery():
+            return _nearest_steps(query, searcher)
         case TermQuery() | KeywordQuery():
             return searcher.doc_freq(query.path, query.term)
         case MatchAllQuery() | ConstantScoreQuery():
@@ -43,3 +46,11 @@ def _steps(query: Query, searcher: Searcher) -> int | None:
             return 0 if plain_terms(query) is not None else searcher.max_doc // 2
         case _:
             return None
+
+
+def _nearest_steps(query: KnnQuery, searcher: Searcher) -> float | None:
+    """Twice those of the loops: without the interpreter's lock, on a thread others might run beside them."""
+    matched = [_steps(node, searcher) for one in query.unknown_filters(searcher) for node in walk(one)]
+    if None in matched:
+        return None
+    return 2 * query.steps(searcher) + sum(one or 0 for one in matched)

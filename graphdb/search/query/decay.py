@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.points import point_of
 from graphdb.search.mapping.values import range_of
@@ -76,7 +76,7 @@ def _duration_ms(value: Any) -> float:
                 return float(text.removesuffix(unit)) * length
             except ValueError:
                 break
-    raise illegal_argument(f"failed to parse setting [DecayFunctionParser.scale] with value [{value}]")
+    raise illegal_request(f"failed to parse setting [DecayFunctionParser.scale] with value [{value}]")
 
 
 def parse_decay(kind: str, body: Mapping[str, Any], context: QueryContext) -> ScoreFunction:
@@ -93,14 +93,14 @@ def parse_decay(kind: str, body: Mapping[str, Any], context: QueryContext) -> Sc
     if spec is None:
         raise malformed(f"unknown field [{path}]")
     if scale is None:
-        raise illegal_argument(f"[{kind}] requires a scale")
+        raise illegal_request(f"[{kind}] requires a scale")
     if not 0 < decay < 1:
-        raise illegal_argument(f"decay must be set for function {kind} and be in range (0..1)")
+        raise illegal_request(f"decay must be set for function {kind} and be in range (0..1)")
     center, width, margin = _measures(spec, kind, origin, scale, offset, context)
     if not width > 0:
-        raise illegal_argument("scale must be > 0.0.")
+        raise illegal_request("scale must be > 0.0.")
     if margin < 0:
-        raise illegal_argument("offset must be > 0.0")
+        raise illegal_request("offset must be > 0.0")
     return Decay(kind, path, center, width, margin, decay)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_request
 from graphdb.search.query.clause import Clause, malformed
 from graphdb.search.query.context import QueryContext
 from graphdb.search.query.decay import parse_decay
@@ -154,10 +154,10 @@ def _parse_function(clause: Clause, context: QueryContext, parse: Parse) -> Filt
     """The one function that a body has beside `filter` and `weight`; None where it has neither."""
     weight = clause.number("weight", 1.0) if "weight" in clause else None
     if weight is not None and weight < 0:
-        raise illegal_argument(f"[weight] cannot be negative for a filtering function, got [{weight}]")
+        raise illegal_request(f"[weight] cannot be negative for a filtering function, got [{weight}]")
     functions: list[ScoreFunction] = []
     if "script_score" in clause:
-        raise illegal_argument("cannot execute [inline] scripts")
+        raise illegal_request("cannot execute [inline] scripts")
     for member, reader in (
         ("field_value_factor", parse_field_value_factor),
         ("random_score", parse_random_score),

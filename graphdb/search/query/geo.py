@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.fields import Storage
 from graphdb.search.mapping.points import geohash_cell, point_of
 from graphdb.search.query.clause import Clause, malformed
@@ -41,7 +41,7 @@ def meters(distance: Any, unit: str = "m") -> float:
     except ValueError:
         raise malformed(f"failed to parse distance [{distance}]") from None
     if not value >= 0:
-        raise illegal_argument(f"distance must be greater than zero, and of a known unit, got [{distance}]")
+        raise illegal_request(f"distance must be greater than zero, and of a known unit, got [{distance}]")
     return value
 
 
@@ -166,7 +166,7 @@ def _bounding_box(body: Mapping[str, Any], context: QueryContext, parse: Parse) 
     clause.done()
     top, left, bottom, right = _box(given, path)
     if top < bottom:
-        raise illegal_argument(f"top is below bottom corner: {top} vs. {bottom}")
+        raise illegal_request(f"top is below bottom corner: {top} vs. {bottom}")
     if not known:
         return MatchNoneQuery(boost=clause.boost, name=clause.name)
     return BoundingBoxQuery(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphdb.search.analysis import Token
-from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.values import term_of
 from graphdb.search.query.clause import Clause, malformed
@@ -213,7 +213,7 @@ def _options(members: Mapping[str, Any], context: QueryContext) -> Options:
     inner = clause.take("highlight_query")
     kind = clause.word("type", "unified")
     if kind not in TYPES:
-        raise illegal_argument(f"unknown highlighter type [{kind}] for the field [{clause.kind}]")
+        raise illegal_request(f"unknown highlighter type [{kind}] for the field [{clause.kind}]")
     schema = clause.string("tags_schema")
     default = '<em class="hlt1">' if schema == "styled" else "<em>"
     options = Options(
@@ -237,11 +237,9 @@ def _options(members: Mapping[str, Any], context: QueryContext) -> Options:
     )  # fmt: skip
     clause.done()
     if options.matched_fields and not options.require_field_match:
-        raise illegal_argument(
-            "Matched fields are not supported when [require_field_match] is set to [false]"
-        )
+        raise illegal_request("Matched fields are not supported when [require_field_match] is set to [false]")
     if min(options.fragment_size, options.number_of_fragments, options.no_match_size) < 0:
-        raise illegal_argument("[highlight] sizes must not be negative")
+        raise illegal_request("[highlight] sizes must not be negative")
     return options
 
 
@@ -251,7 +249,7 @@ def _analyzed_max(clause: Clause, context: QueryContext) -> int | None:
         return None
     given = clause.integer("max_analyzed_offset", 0)
     if given < -1 or given == 0:
-        cause = illegal_argument("[max_analyzed_offset] must be a positive integer, or -1")
+        cause = illegal_request("[max_analyzed_offset] must be a positive integer, or -1")
         reason = "[highlight] failed to parse field [max_analyzed_offset]"
         raise SearchError("x_content_parse_exception", reason, 400, {}, cause)
     return context.max_analyzed_offset if given == -1 else given

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.values import term_of
 from graphdb.search.query.bool_query import BoolQuery
@@ -105,7 +105,7 @@ def _more_like_this(body: Mapping[str, Any], context: QueryContext, parse: Parse
     if not likes:
         raise malformed("more_like_this requires 'like' to be specified")
     if choice.count_max <= 0:
-        raise illegal_argument("requires 'maxQueryTerms' to be greater than 0")
+        raise illegal_request("requires 'maxQueryTerms' to be greater than 0")
     reader = _Reader(fields, analyzer, context)
     counts, unwanted = reader.frequencies(likes), reader.frequencies(unlikes)
     kept = [
@@ -126,14 +126,14 @@ def _more_like_this(body: Mapping[str, Any], context: QueryContext, parse: Parse
 def _listed(given: Any) -> list[Any]:
     listed = [] if given is None else given if isinstance(given, list) else [given]
     if len(listed) > 10 * _LIKE_MAX:
-        raise illegal_argument(f"[more_like_this] takes at most [{_LIKE_MAX}] texts and documents")
+        raise illegal_request(f"[more_like_this] takes at most [{_LIKE_MAX}] texts and documents")
     return listed
 
 
 def _fields(given: Any, context: QueryContext) -> list[FieldSpec]:
     """Those that have terms; all of them, where none are named."""
     if given is not None and (not isinstance(given, list) or not given):
-        raise illegal_argument("more_like_this requires 'fields' to be non-empty")
+        raise illegal_request("more_like_this requires 'fields' to be non-empty")
     names = context.default_fields if given is None else tuple(map(str, given))
     specs = [spec for name in names for spec in context.mapping.match(name)]
     return [spec for spec in specs if spec.type in ("text", "keyword") and spec.indexed]
@@ -153,7 +153,7 @@ class _Reader:
     def frequencies(self, likes: Sequence[Any]) -> "Counter[tuple[str, bool, str]]":
         """By path, whether it is a text field, and term."""
         if len(likes) > _LIKE_MAX:
-            raise illegal_argument(f"[more_like_this] takes at most [{_LIKE_MAX}] texts and documents")
+            raise illegal_request(f"[more_like_this] takes at most [{_LIKE_MAX}] texts and documents")
         counts: Counter[tuple[str, bool, str]] = Counter()
         for like in likes:
             for spec in self._fields:
@@ -172,9 +172,9 @@ class _Reader:
             value = like["doc"].get(spec.path)
             return value if isinstance(value, list) else [] if value is None else [value]
         if "_id" not in like:
-            raise illegal_argument("more_like_this: an item needs [_id] or [doc]")
+            raise illegal_request("more_like_this: an item needs [_id] or [doc]")
         if self._context.terms_lookup is None:
-            raise illegal_argument("[more_like_this] of documents is not supported here")
+            raise illegal_request("[more_like_this] of documents is not supported here")
         index = str(like.get("_index") or self._context.index_name)
         return self._context.terms_lookup(index, str(like["_id"]), spec.path, like.get("routing"))
 
@@ -182,7 +182,7 @@ class _Reader:
         text = str(value)
         self._left -= len(text)
         if self._left < 0:
-            raise illegal_argument(f"[more_like_this] reads at most [{_TEXT_MAX}] characters")
+            raise illegal_request(f"[more_like_this] reads at most [{_TEXT_MAX}] characters")
         if spec.storage is not Storage.TEXT:
             return [str(term_of(spec, text))]
         return self._context.analyzers.analyzer(self._analyzer or spec.analyzer).tokens(text)[0]

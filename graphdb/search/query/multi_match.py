@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.query.blended import BlendedQuery
 from graphdb.search.query.clause import Clause, malformed, number_format
@@ -39,7 +39,7 @@ def expand_fields(fields: Iterable[str], context: QueryContext) -> tuple[Boosts,
         except ValueError:
             raise number_format(text) from None
         if not 0 <= boost <= SCORE_MAX:
-            raise illegal_argument(
+            raise illegal_request(
                 f"negative [boost] are not allowed in [{given}], use a value between 0 and 1 to deboost"
             )
         everything |= pattern == "*"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.values import term_of
 from graphdb.search.query.clause import Clause, field_clause
@@ -83,7 +83,7 @@ def _read(kind: str, body: Mapping[str, Any]) -> tuple[str, str, Clause]:
     old_name = clause.take("wildcard") if kind == "wildcard" else clause.take("prefix")
     value = clause.take("value", old_name)
     if value is None:
-        raise illegal_argument("value cannot be null")
+        raise illegal_request("value cannot be null")
     if isinstance(value, dict | list):
         clause.refuse("value", value)
     clause.ignore("rewrite")
@@ -122,7 +122,7 @@ def _fuzzy(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Quer
     transpositions = clause.flag("transpositions", True)
     clause.done()
     if prefix_length < 0:
-        raise illegal_argument("prefixLength cannot be negative")
+        raise illegal_request("prefixLength cannot be negative")
     if not 0 < max_expansions <= context.max_clause_count:
         raise illegal_argument(f"maxExpansions must be between 1 and {context.max_clause_count}")
     spec = context.mapping.field(path)

@@ -1,6 +1,6 @@
 """What a request remembers of the queries in a tree: their names, and the inner hits of nested ones."""
 
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_request
 from graphdb.search.query.nested import NestedQuery
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import Query, walk
@@ -32,6 +32,6 @@ def nested_with_inner_hits(query: Query) -> dict[str, NestedQuery]:
         if isinstance(node, NestedQuery) and node.inner_hits is not None:
             name = node.inner_hits.name
             if name in found:
-                raise illegal_argument(f"[inner_hits] already contains an entry for key [{name}]")
+                raise illegal_request(f"[inner_hits] already contains an entry for key [{name}]")
             found[name] = node
     return found

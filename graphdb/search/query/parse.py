@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Mapping
 
-from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.query.bool_query import PARSERS as BOOL_QUERY
 from graphdb.search.query.clause import malformed
 from graphdb.search.query.compound import PARSERS as COMPOUND
@@ -59,7 +59,7 @@ def parse_query(body: object, context: QueryContext) -> Query:
             f"Query contains too many nested clauses; maxClauseCount is set to {context.max_clause_count}",
         )
     if largest_boost(query) > SCORE_MAX:
-        raise illegal_argument(f"[boost] must not make more of a score than {SCORE_MAX}")
+        raise illegal_request(f"[boost] must not make more of a score than {SCORE_MAX}")
     return query
 
 
@@ -67,7 +67,7 @@ def _parse(body: object, context: QueryContext) -> Query:
     if not isinstance(body, Mapping):
         raise malformed("[_na] query malformed, must start with start_object")
     if not body:
-        raise SearchError("illegal_argument_exception", "query malformed, empty clause found at [1:1]")
+        raise illegal_request("query malformed, empty clause found at [1:1]")
     kind = next(iter(body))
     inner = body[kind]
     if not isinstance(inner, Mapping):

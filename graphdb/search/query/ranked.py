@@ -28,14 +28,17 @@ class Ranking:
 
     def best(self, count: int, score_min: float | None = None) -> "Ranking":
         """The first, those of them that score enough."""
-        kept = np.arange(min(count, len(self.docs)))
+        docs, scores = self.docs[:count], self.scores[:count]
         if score_min is not None:
-            kept = kept[self.scores[kept] >= np.float32(score_min)]
-        return replace(self, docs=self.docs[kept], scores=self.scores[kept])
+            kept = scores >= np.float32(score_min)
+            docs, scores = docs[kept], scores[kept]
+        return Ranking(docs, scores, self.likelihoods)
 
 
 def merged(parts: Sequence[tuple[Longs, Floats]], likelihoods: bool = False) -> Ranking:
-    """Of documents that are in one part only."""
+    """Of documents that are in one part only; each part best first, ties by number."""
+    if len(parts) == 1:
+        return Ranking(*parts[0], likelihoods)
     docs = np.concatenate([np.zeros(0, np.int64), *(part[0] for part in parts)])
     scores = np.concatenate([np.zeros(0, np.float32), *(part[1] for part in parts)])
     order = np.lexsort((docs, -scores))

@@ -7,7 +7,7 @@ and where all syntax is on:  e&f  ~e  <1-99>  @ (any string)  # (nothing)
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.errors import SearchError, illegal_request
 
 __all__ = ["Arena", "CharacterSet", "parse"]
 
@@ -157,7 +157,7 @@ class _Parser:
         self._depth = 0
 
     def failed(self, what: str) -> SearchError:
-        return illegal_argument(f"{what} at position {self._place}")
+        return illegal_request(f"{what} at position {self._place}")
 
     def at_end(self) -> bool:
         return self._place >= len(self._text)

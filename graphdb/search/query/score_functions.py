@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import Storage
 from graphdb.search.query.clause import Clause, malformed
 from graphdb.search.query.context import QueryContext
@@ -133,7 +133,7 @@ def parse_field_value_factor(clause: Clause, context: QueryContext) -> ScoreFunc
     if path is None:
         raise malformed("[field_value_factor] required field 'field' missing")
     if modifier not in MODIFIERS:
-        raise illegal_argument(f"No enum constant for modifier [{modifier}]")
+        raise illegal_request(f"No enum constant for modifier [{modifier}]")
     spec = context.mapping.field(path)
     if spec is None and missing is None:
         raise SearchError(

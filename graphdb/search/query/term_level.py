@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_request
 from graphdb.search.query.clause import Clause, field_clause, malformed
 from graphdb.search.query.compound import ConstantScoreQuery
 from graphdb.search.query.context import QueryContext
@@ -21,7 +21,7 @@ def _term(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query
     path, clause = field_clause("term", body, "value")
     value = clause.take("value", clause.take("term"))
     if value is None:
-        raise illegal_argument("value cannot be null")
+        raise illegal_request("value cannot be null")
     if isinstance(value, dict | list):
         clause.refuse("value", value)
     fold = clause.flag("case_insensitive", False)
@@ -45,7 +45,7 @@ def _terms(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Quer
     if not isinstance(given, list):
         raise malformed(f"[terms] query does not support [{fields[0]}]")
     if any(value is None for value in given):
-        raise illegal_argument("No value specified for terms query")
+        raise illegal_request("No value specified for terms query")
     if len(given) > context.max_terms_count:
         raise context.failed(
             f"The number of terms [{len(given)}] used in the Terms Query request has exceeded the allowed "
@@ -67,9 +67,9 @@ def _looked_up(given: Mapping[str, Any], context: QueryContext) -> list[Any]:
     clause.done()
     for member, value in (("index", index), ("id", doc_id), ("path", path)):
         if value is None:
-            raise illegal_argument(f"[terms] query lookup element requires specifying the {member}.")
+            raise illegal_request(f"[terms] query lookup element requires specifying the {member}.")
     if context.terms_lookup is None:
-        raise illegal_argument("[terms] query lookup is not supported here")
+        raise illegal_request("[terms] query lookup is not supported here")
     return list(context.terms_lookup(str(index), str(doc_id), str(path), routing))
 
 
@@ -94,7 +94,7 @@ def _ids(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
     values = clause.take("values")
     clause.done()
     if values is None:
-        raise illegal_argument("Required [values]")
+        raise illegal_request("Required [values]")
     given = values if isinstance(values, list) else [values]
     if any(value is None or isinstance(value, dict | list) for value in given):
         raise malformed("[ids] failed to parse field [values]")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_request
 from graphdb.search.query.clause import field_clause, malformed
 from graphdb.search.query.context import QueryContext
 from graphdb.search.query.exact import exact
@@ -63,7 +63,7 @@ def _terms_set(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> 
     path, clause = field_clause("terms_set", body, "terms")
     terms, minimum_path = clause.take("terms"), clause.string("minimum_should_match_field")
     if "minimum_should_match_script" in clause:
-        raise illegal_argument(
+        raise illegal_request(
             "[minimum_should_match_script] is not supported, use [minimum_should_match_field]"
         )
     minimum = clause.integer("minimum_should_match", 0)
@@ -71,7 +71,7 @@ def _terms_set(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> 
     if not isinstance(terms, list) or any(term is None or isinstance(term, dict | list) for term in terms):
         raise malformed("[terms_set] requires [terms], an array of values")
     if minimum_path is None and minimum < 1:
-        raise illegal_argument("No minimum should match has been specified")
+        raise illegal_request("No minimum should match has been specified")
     if not terms:
         return MatchNoneQuery(reason="No terms supplied for terms_set")
     found = None if minimum_path is None else context.mapping.field(minimum_path)

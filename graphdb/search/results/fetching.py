@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphdb.search.aggregations.options import Options
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.query import QueryContext
 from graphdb.search.results.field_values import FieldPattern, parse_field_patterns
 from graphdb.search.results.source_filter import (
@@ -33,6 +33,12 @@ class Fetching:
     stored: tuple[FieldPattern, ...] = ()
 
     @property
+    def is_raw(self) -> bool:
+        """Whether hits are shown without reading any document's source."""
+        shown_raw = self.source == EVERYTHING or not self.source.enabled
+        return shown_raw and not (self.fields or self.docvalues or self.highlight or self.stored)
+
+    @property
     def is_whole(self) -> bool:
         """Whether all that is read of a document's source is the whole of it."""
         return self.source == EVERYTHING and not (
@@ -48,7 +54,7 @@ def parse_fetching(options: Options, context: QueryContext) -> Fetching:
     if source is None and stored is not None:
         source = "_source" in (stored if isinstance(stored, list) else [stored])
     if hidden and source not in (None, False):
-        raise illegal_argument("[stored_fields] cannot be disabled if [_source] is requested")
+        raise illegal_request("[stored_fields] cannot be disabled if [_source] is requested")
     highlight = options.take("highlight")
     if highlight is not None and not isinstance(highlight, Mapping):
         raise options.unreadable("highlight")
@@ -81,6 +87,6 @@ def _stored(names: Any, context: QueryContext) -> tuple[FieldPattern, ...]:
     """Those of the names whose mapping says `store`."""
     listed = names if isinstance(names, list) else [] if names is None else [names]
     if not all(isinstance(name, str) for name in listed):
-        raise illegal_argument("[stored_fields] must be names of fields")
+        raise illegal_request("[stored_fields] must be names of fields")
     specs = [spec for name in listed for spec in context.mapping.match(name)]
     return tuple(FieldPattern(spec.path) for spec in specs if spec.options.get("store") in (True, "true"))

@@ -9,7 +9,7 @@ import numpy as np
 from graphdb.search.aggregations.display import DATE_TYPES, DecimalPattern
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.scope import Scope
-from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.lookup import FieldLookup
 from graphdb.search.mapping.readers import Read, reader_of
@@ -59,7 +59,7 @@ def parse_field_patterns(entries: list[Any], key: str, context: QueryContext) ->
         unmapped = options.flag("include_unmapped")
         options.done()
         if name is None:
-            raise illegal_argument("Required [field]")
+            raise illegal_request("Required [field]")
         if shape is not None:
             _check_format(name, key, context)
         patterns.append(FieldPattern(name, shape, unmapped))

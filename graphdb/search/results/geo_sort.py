@@ -9,7 +9,7 @@ from graphdb.search.aggregations.columns import Values
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.sources import aggregatable, json_number
-from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.points import point_of
 from graphdb.search.query import QueryContext
@@ -79,7 +79,7 @@ def parse_geo_distance(body: Any, context: QueryContext) -> SortKey:
     options.ignore("distance_type", "validation_method", "nested")
     rest = options.rest()
     if len(rest) != 1 or unit not in METRES or mode not in MODES:
-        raise illegal_argument("[_geo_distance] takes one field, a known [unit] and a known [mode]")
+        raise illegal_request("[_geo_distance] takes one field, a known [unit] and a known [mode]")
     ((path, given),) = rest.items()
     spec = aggregatable(context, path)
     if spec is None and not ignore_unmapped:

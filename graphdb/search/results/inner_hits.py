@@ -62,6 +62,8 @@ class NestedHits:
         """By name, for one document of the top level."""
         if isinstance(self._query, PerIndexQuery):
             return self._in_its_index(self._query, doc)
+        if not self._clauses:
+            return {}
         out = {}
         roots = self._scope.columns.roots
         for inner, node, objects in self._clauses:

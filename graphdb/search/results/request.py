@@ -7,7 +7,7 @@ from typing import Any
 from graphdb.search.aggregations import parse as parse_aggregations
 from graphdb.search.aggregations.base import Common
 from graphdb.search.aggregations.options import Options
-from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.errors import SearchError, illegal_argument, illegal_request, parsing
 from graphdb.search.hybrid import DEFAULT_SCORER, FusedQuery, Scorer, planned
 from graphdb.search.query import Query, QueryContext, parse_query
 from graphdb.search.query.tree import MatchAllQuery
@@ -142,7 +142,7 @@ def _finish(options: Options) -> None:
     options.ignore(*_IGNORED, *_ELSEWHERE)
     for key, value in options.rest().items():
         if key in _REFUSED:
-            raise illegal_argument(f"[{key}] is not supported")
+            raise illegal_request(f"[{key}] is not supported")
         raise parsing(f"Unknown key for a {_token(value)} in [{key}].")
 
 
@@ -161,9 +161,9 @@ def _token(value: Any) -> str:
 def _page(options: Options, window: int) -> tuple[int, int]:
     start, size = options.integer("from", 0), options.integer("size", 10)
     if start < 0:
-        raise illegal_argument(f"[from] parameter cannot be negative but was [{start}]")
+        raise illegal_request(f"[from] parameter cannot be negative but was [{start}]")
     if size < 0:
-        raise illegal_argument(f"[size] parameter cannot be negative, found [{size}]")
+        raise illegal_request(f"[size] parameter cannot be negative, found [{size}]")
     if start + size > window:
         raise illegal_argument(
             f"Result window is too large, from + size must be less than or equal to: [{window}] but was "
@@ -177,11 +177,11 @@ def _after(value: Any, sort: tuple[SortKey, ...], start: int) -> Sequence[Any] |
     if value is None:
         return None
     if not isinstance(value, list) or not value:
-        raise illegal_argument("Values must contains at least one value.")
+        raise illegal_request("Values must contains at least one value.")
     if not sort:
-        raise illegal_argument("Sort must contain at least one field.")
+        raise illegal_request("Sort must contain at least one field.")
     if len(value) != len(sort):
-        raise illegal_argument(f"search_after has {len(value)} value(s) but sort has {len(sort)}.")
+        raise illegal_request(f"search_after has {len(value)} value(s) but sort has {len(sort)}.")
     if start > 0:
         raise SearchError(
             "action_request_validation_exception",
@@ -199,19 +199,19 @@ def _track_total(value: Any) -> int | None:
         return 0
     if isinstance(value, int) and value >= 0:
         return value
-    raise illegal_argument(f"[track_total_hits] parameter must be positive or equals to -1, got {value}")
+    raise illegal_request(f"[track_total_hits] parameter must be positive or equals to -1, got {value}")
 
 
 def _collapse(body: Any, context: QueryContext) -> Collapse:
     options = Options("collapse", body)
     path = options.text("field")
     if path is None:
-        raise illegal_argument("Required [field]")
+        raise illegal_request("Required [field]")
     inner = tuple(parse_inner_hits(entry, context, path) for entry in options.items("inner_hits"))
     options.ignore("max_concurrent_group_searches")
     options.done()
     if len({one.name for one in inner}) < len(inner):
-        raise illegal_argument("[inner_hits] already contains an entry for key")
+        raise illegal_request("[inner_hits] already contains an entry for key")
     return Collapse(path, inner)
 
 
@@ -239,7 +239,7 @@ def _inner_collapse(body: Any) -> str:
     path = options.text("field")
     options.done()
     if path is None:
-        raise illegal_argument("Required [field]")
+        raise illegal_request("Required [field]")
     return path
 
 
@@ -257,7 +257,7 @@ def _rescore(body: Any, context: QueryContext) -> Rescore:
     query = parse_query(inner.take("rescore_query"), context)
     mode = inner.text("score_mode", "total") or "total"
     if mode not in ("total", "multiply", "avg", "max", "min"):
-        raise illegal_argument(f"illegal score_mode [{mode}]")
+        raise illegal_request(f"illegal score_mode [{mode}]")
     weights = inner.number("query_weight", 1.0), inner.number("rescore_query_weight", 1.0)
     inner.done()
     return Rescore(query, window, weights[0] or 0.0, weights[1] or 0.0, mode)
@@ -271,11 +271,11 @@ def _check(request: SearchRequest) -> None:
             "Validation Failed: 1: Cannot use [sort] option in conjunction with [rescore].;",
         )
     if request.rescore and request.collapse:
-        raise illegal_argument("cannot use `collapse` in conjunction with `rescore`")
+        raise illegal_request("cannot use `collapse` in conjunction with `rescore`")
     if request.collapse and request.after is not None:
         paths = [getattr(key, "path", None) for key in request.sort]
         if paths != [request.collapse.path]:
-            raise illegal_argument(
+            raise illegal_request(
                 "Cannot use [collapse] in conjunction with [search_after] unless the search is sorted on the "
                 "same field. Multiple sort fields are not allowed."
             )

@@ -5,7 +5,7 @@ from typing import Any
 
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.sources import aggregatable
-from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.date_formats import date_format
 from graphdb.search.mapping.values import term_of
@@ -28,7 +28,7 @@ def parse_sort(body: Any, context: QueryContext) -> tuple[SortKey, ...]:
     """Nothing, and by score alone, give no keys."""
     entries = [] if body is None else body if isinstance(body, list) else [body]
     if len(entries) > KEYS_MAX:
-        raise illegal_argument(f"[sort] takes at most [{KEYS_MAX}] keys")
+        raise illegal_request(f"[sort] takes at most [{KEYS_MAX}] keys")
     keys = tuple(key for entry in entries for key in _entry(entry, context))
     return () if keys == (ByScore(),) else keys
 
@@ -38,7 +38,7 @@ def _entry(entry: Any, context: QueryContext) -> list[SortKey]:
         name, _, order = entry.partition(":")
         return [_key(name, {"order": order} if order else {}, context)]
     if not isinstance(entry, Mapping):
-        raise illegal_argument(
+        raise illegal_request(
             "malformed sort format, within the sort array, an object, or an actual string are allowed"
         )
     return [_key(name, how, context) for name, how in entry.items()]
@@ -48,7 +48,7 @@ def _key(name: str, how: Any, context: QueryContext) -> SortKey:
     if name == "_geo_distance":
         return parse_geo_distance(how, context)
     if name == "_script":
-        raise illegal_argument("sorting by [_script] is not supported")
+        raise illegal_request("sorting by [_script] is not supported")
     options = Options("field_sort", {"order": how} if isinstance(how, str) else how)
     descending = _descending(options, name == "_score")
     if name in ("_score", "_doc", "_shard_doc"):
@@ -63,7 +63,7 @@ def _descending(options: Options, default: bool) -> bool:
     if order is None:
         return default
     if order.lower() not in ("asc", "desc"):
-        raise illegal_argument(
+        raise illegal_request(
             f"No enum constant org.elasticsearch.search.sort.SortOrder.{order.upper()[:100]}"
         )
     return order.lower() == "desc"
@@ -72,7 +72,7 @@ def _descending(options: Options, default: bool) -> bool:
 def _field(path: str, options: Options, descending: bool, context: QueryContext) -> SortKey:
     mode = (options.text("mode") or ("max" if descending else "min")).lower()
     if mode not in MODES:
-        raise illegal_argument(f"Unknown SortMode [{mode}]")
+        raise illegal_request(f"Unknown SortMode [{mode}]")
     unmapped, shape = options.text("unmapped_type"), options.text("format")
     missing, nesting = options.take("missing", "_last"), _nesting(options.take("nested"), context)
     options.ignore("numeric_type")
@@ -110,7 +110,7 @@ def _nesting(body: Any, context: QueryContext) -> Nesting | None:
     options.ignore("max_children")
     options.done()
     if path is None:
-        raise illegal_argument("[nested] requires [path]")
+        raise illegal_request("[nested] requires [path]")
     if inner is not None:
         # The innermost path holds the values; filters on the way there are not combined.
         return _nesting(inner, context)

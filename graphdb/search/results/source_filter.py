@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from graphdb.search.errors import illegal_argument, parsing
+from graphdb.search.errors import illegal_request, parsing
 from graphdb.search.mapping.lookup import FieldLookup
 from graphdb.search.mapping.wildcards import wildcard_match
 
@@ -79,7 +79,7 @@ def parse_source_filter(value: Any) -> SourceFilter:
 def _patterns(value: Any) -> tuple[str, ...]:
     found = value if isinstance(value, list) else [value]
     if len(found) > PATTERNS_MAX:
-        raise illegal_argument(f"[_source] takes at most [{PATTERNS_MAX}] patterns")
+        raise illegal_request(f"[_source] takes at most [{PATTERNS_MAX}] patterns")
     for pattern in found:
         if not isinstance(pattern, str):
             raise parsing(

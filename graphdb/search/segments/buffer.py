@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from graphdb.search.fields import ParsedDocument
 from graphdb.search.segments.builder import SegmentBuilder
@@ -11,44 +10,49 @@ from graphdb.search.segments.versioning import MISSING, Current
 __all__ = ["Buffer", "Tombstones"]
 
 
-class _Entry(NamedTuple):
-    current: Current
-    doc: int  # in the builder; -1: deleted
-
-
 class Buffer:
     """Documents on their way into a segment. One thread writes; any thread may call `find`."""
 
     def __init__(self) -> None:
         self.builder = SegmentBuilder()
         self.dead: list[int] = []  # roots in the builder that were replaced or deleted since
-        self._entries: dict[str, _Entry] = {}
+        self.replaced: list[str] = []  # what was there before, and is not to be found any more
+        self._numbers: dict[str, int] = {}  # in the builder, of those not nested; below 0: deleted
+        self._deleted: list[Current] = []
 
     def __len__(self) -> int:
         """Documents written or deleted."""
-        return len(self._entries)
+        return len(self._numbers)
 
     def ids(self) -> list[str]:
-        return list(self._entries)
+        return list(self._numbers)
 
     def find(self, doc_id: str) -> Current | None:
         """None: nothing was done to it, ask the segments."""
-        entry = self._entries.get(doc_id)
-        return None if entry is None else entry.current
+        number = self._numbers.get(doc_id)
+        if number is None:
+            return None
+        return self.builder.stored(number) if number >= 0 else self._deleted[~number]
 
-    def put(self, doc_id: str, current: Current, parsed: ParsedDocument) -> None:
-        self._bury(doc_id)
-        self.builder.add(doc_id, current.source, current.seq_no, current.version, parsed, current.routing)
-        self._entries[doc_id] = _Entry(current, self.builder.size - 1)
+    def put(self, doc_id: str, new: Current, parsed: ParsedDocument, was_there: bool, id_hash: int) -> None:
+        """was_there: a document with that id was found, here or elsewhere."""
+        self._bury(doc_id, was_there)
+        builder = self.builder
+        builder.add(doc_id, new.source, new.seq_no, new.version, parsed, new.routing, id_hash)
+        self._numbers[doc_id] = len(builder.roots) - 1
 
-    def delete(self, doc_id: str, current: Current) -> None:
-        self._bury(doc_id)
-        self._entries[doc_id] = _Entry(current, -1)
+    def delete(self, doc_id: str, current: Current, was_there: bool) -> None:
+        self._bury(doc_id, was_there)
+        self._deleted.append(current)
+        self._numbers[doc_id] = -len(self._deleted)
 
-    def _bury(self, doc_id: str) -> None:
-        before = self._entries.get(doc_id)
-        if before is not None and before.doc >= 0:
-            self.dead.append(before.doc)
+    def _bury(self, doc_id: str, was_there: bool) -> None:
+        before = self._numbers.get(doc_id)
+        if before is None:
+            if was_there:
+                self.replaced.append(doc_id)
+        elif before >= 0:
+            self.dead.append(self.builder.roots[before])
 
 
 class Tombstones:

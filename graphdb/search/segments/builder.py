@@ -1,14 +1,15 @@
 """`SegmentBuilder`: documents in, a segment out."""
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.search.fields import ParsedDocument
+from graphdb.search.fields import NO_VALUES, ParsedDocument
+from graphdb.search.segment import Ints
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.field_builders import (
     FieldBuilder,
@@ -29,35 +30,45 @@ from graphdb.search.segments.sections import (
     packed,
 )
 from graphdb.search.segments.strings import encode
+from graphdb.search.segments.versioning import Current
 
 __all__ = ["SegmentBuilder"]
 
-_BUILDERS: dict[str, Callable[[], FieldBuilder]] = {
-    "text": TextBuilder,
-    "terms": TermsBuilder,
-    "ints": partial(NumberBuilder, "ints"),
-    "floats": partial(NumberBuilder, "floats"),
-    "points": PointBuilder,
-    "vectors": VectorBuilder,
-}
+B = TypeVar("B", bound=FieldBuilder)
+
+
+class _ByPath(dict[str, B]):
+    """The builders of the fields of one storage, each made when it is first asked for."""
+
+    def __init__(self, make: Callable[[], B]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, path: str) -> B:
+        builder = self[path] = self._make()
+        return builder
 
 
 class SegmentBuilder:
     """Gathers documents until they become a segment. What ParsedDocument promises is not checked again."""
 
     def __init__(self) -> None:
+        self.size = 0  # documents so far, nested ones too; the last one added is the one before
+        self.roots = array("i")  # the numbers of those that are not nested
         self._ids: list[bytes] = []
         self._hashes = array("Q")
         self._sources: list[bytes] = []
         self._seq_nos, self._versions = array("q"), array("q")
-        self._parents, self._nested_path = array("i"), array("i")
+        self._routings: dict[int, str] = {}  # by number, of those that have one
+        self._parents: dict[int, int] = {}  # of nested documents
+        self._nested_path: dict[int, int] = {}
         self._nested_paths: dict[str, int] = {}
-        self._fields: dict[tuple[str, str], FieldBuilder] = {}
-
-    @property
-    def size(self) -> int:
-        """Documents so far, nested ones too; the last one added is the one before."""
-        return len(self._parents)
+        self._floats = _ByPath(partial(NumberBuilder, "floats"))
+        self._ints = _ByPath(partial(NumberBuilder, "ints"))
+        self._points = _ByPath(PointBuilder)
+        self._terms = _ByPath(TermsBuilder)
+        self._texts = _ByPath(TextBuilder)
+        self._vectors = _ByPath(VectorBuilder)
 
     def add(
         self,
@@ -67,24 +78,34 @@ class SegmentBuilder:
         version: int,
         parsed: ParsedDocument,
         routing: str | None = None,
+        id_hash: int | None = None,
     ) -> None:
+        """id_hash: `hash_id`, of whoever knows it."""
         raw = encode(doc_id)
         self._ids.append(raw)
-        self._hashes.append(hash_id(raw))
+        self._hashes.append(hash_id(raw) if id_hash is None else id_hash)
         self._sources.append(source)
         before = self.size
-        root = self._add(parsed, "")
-        self._seq_nos.extend([seq_no] * (self.size - before))
-        self._versions.extend([version] * (self.size - before))
+        root = self._add(parsed) if parsed.children else self._add_one(parsed)
+        for _ in range(before, self.size):
+            self._seq_nos.append(seq_no)
+            self._versions.append(version)
+        self.roots.append(root)
         ignored = _ignored(parsed)
         if ignored:
-            self._give("terms", root, {IGNORED: ignored})
+            self._terms[IGNORED].add(root, ignored)
         if routing is not None:
-            self._give("terms", root, {ROUTING: [routing]})
+            self._routings[root] = routing
+            self._terms[ROUTING].add(root, [routing])
+
+    def stored(self, number: int) -> Current:
+        """What was given with a document; number counts those that are not nested."""
+        doc = self.roots[number]
+        version, seq_no = self._versions[doc], self._seq_nos[doc]
+        return Current(True, version, seq_no, self._sources[number], self._routings.get(doc))
 
     def build(self, name: str) -> ArraySegment:
         """All that was added. The builder is not to be used any more."""
-        size = self.size
         sections: dict[Key, NDArray[Any]] = {
             ("", "", "seq_nos"): np.array(self._seq_nos, np.int64),
             ("", "", "versions"): np.array(self._versions, np.int64),
@@ -94,45 +115,66 @@ class SegmentBuilder:
         sections |= id_sections(hashes)
         if self._nested_paths:
             sections |= self._nested_sections()
-        for key in sorted(self._fields):
-            sections |= self._fields[key].sections(key[1], size)
+        for fields in self._storages():
+            for path in sorted(fields):
+                sections |= fields[path].sections(path, self.size)
         return ArraySegment(name, freeze(sections))
 
-    def _add(self, parsed: ParsedDocument, nested_path: str) -> int:
+    def _storages(self) -> "Iterator[Mapping[str, FieldBuilder]]":
+        """All fields, in the order of the names of their storages."""
+        yield from (self._floats, self._ints, self._points, self._terms, self._texts, self._vectors)
+
+    def _add(self, parsed: ParsedDocument) -> int:
         """Give a document its number, behind those in it; returns that number."""
-        children = [self._add(child, path) for path, child in parsed.children]
-        doc = self.size
-        self._parents.append(-1)
-        for child in children:
-            self._parents[child] = doc
-        number = self._nested_paths.setdefault(nested_path, len(self._nested_paths)) if nested_path else -1
-        self._nested_path.append(number)
-        self._give("text", doc, parsed.texts)
-        self._give("text", doc, parsed.uncut)
-        self._give("terms", doc, parsed.terms)
-        self._give("ints", doc, parsed.ints)
-        self._give("floats", doc, parsed.floats)
-        self._give("points", doc, parsed.points)
-        self._give("vectors", doc, parsed.vectors)
+        children = []
+        for path, child in parsed.children:
+            doc = self._add(child)
+            self._nested_path[doc] = self._nested_paths.setdefault(path, len(self._nested_paths))
+            children.append(doc)
+        doc = self._add_one(parsed)
+        self._parents.update(dict.fromkeys(children, doc))
         return doc
 
-    def _give(self, storage: str, doc: int, values: Mapping[str, Any]) -> None:
-        for path, value in values.items():
-            builder = self._fields.get((storage, path))
-            if builder is None:
-                builder = self._fields[storage, path] = _BUILDERS[storage]()
-            builder.add(doc, value)
+    def _add_one(self, parsed: ParsedDocument) -> int:
+        doc = self.size
+        self.size += 1
+        for path, text in parsed.uncut.items():
+            self._texts[path].add_uncut(doc, text)
+        for fields, values in (
+            (self._texts, parsed.texts),
+            (self._terms, parsed.terms),
+            (self._ints, parsed.ints),
+            (self._floats, parsed.floats),
+            (self._points, parsed.points),
+            (self._vectors, parsed.vectors),
+        ):
+            if values is not NO_VALUES:
+                _give(fields, doc, values)
+        return doc
 
     def _nested_sections(self) -> dict[Key, NDArray[Any]]:
         """Paths are numbered in their own order, so that the same documents give the same arrays."""
         paths = sorted(self._nested_paths)
         places = np.array([paths.index(path) for path in self._nested_paths] + [-1], np.int32)
         return packed("", "", "nested_paths", [encode(path) for path in paths]) | {
-            ("", "", "parents"): np.array(self._parents, np.int32),
-            ("", "", "nested_path"): places[np.array(self._nested_path, np.int32)],
+            ("", "", "parents"): self._by_document(self._parents),
+            ("", "", "nested_path"): places[self._by_document(self._nested_path)],
         }
+
+    def _by_document(self, nested: Mapping[int, int]) -> Ints:
+        """A number for each document, -1 for those that are not nested."""
+        numbers = np.full(self.size, -1, np.int32)
+        numbers[list(nested)] = list(nested.values())
+        return numbers
+
+
+def _give(fields: "_ByPath[Any]", doc: int, values: Mapping[str, Any]) -> None:
+    for path, value in values.items():
+        fields[path].add(doc, value)
 
 
 def _ignored(parsed: ParsedDocument) -> list[str]:
     """The paths left out in a document and in all that is in it."""
+    if not parsed.children:
+        return parsed.ignored
     return parsed.ignored + [path for _, child in parsed.children for path in _ignored(child)]

@@ -2,13 +2,13 @@
 
 from array import array
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.analysis.plain_words import cut_all
-from graphdb.search.fields import TextTokens, UncutText
+from graphdb.search.fields import TextTokens
 from graphdb.search.segment import Ints, Longs
 from graphdb.search.segments.inversion import invert, transpose
 from graphdb.search.segments.norms import encode_lengths
@@ -41,13 +41,20 @@ class _Vocabulary(dict[str, int]):
         number = self[term] = len(self)
         return number
 
-    def sort(self) -> tuple[list[bytes], Ints]:
-        """The terms in the order of their bytes, and the place there of each number."""
-        raws = [encode(term) for term in self]
-        order = sorted(range(len(raws)), key=raws.__getitem__)
-        ranks = np.empty(len(raws), np.int32)
-        ranks[order] = np.arange(len(raws), dtype=np.int32)
-        return [raws[number] for number in order], ranks
+    def terms(self) -> list[bytes]:
+        """By number."""
+        return [encode(term) for term in self]
+
+
+class _Cut(NamedTuple):
+    """The tokens of documents, which ascend: docs[i] has counts[i] of them; terms are by number."""
+
+    terms: list[bytes]
+    tokens: Ints
+    positions: Ints
+    docs: Ints
+    counts: Ints
+    lengths: Longs  # as Lucene counts them
 
 
 class TextBuilder:
@@ -57,15 +64,15 @@ class TextBuilder:
         self._vocabulary = _Vocabulary()
         self._tokens, self._positions = array("i"), array("i")
         self._docs, self._counts, self._lengths = array("i"), array("i"), array("q")
+        self._uncut: list[str] = []
+        self._uncut_docs: list[int] = []
 
-        self._uncut: list[bytes] = []
-        self._uncut_docs = array("i")
+    def add_uncut(self, doc: int, text: str) -> None:
+        """In the place of `add`, see `ParsedDocument`."""
+        self._uncut.append(text)
+        self._uncut_docs.append(doc)
 
-    def add(self, doc: int, text: TextTokens | UncutText) -> None:
-        if isinstance(text, UncutText):
-            self._uncut.append(text.text.encode())
-            self._uncut_docs.append(doc)
-            return
+    def add(self, doc: int, text: TextTokens) -> None:
         self._tokens.extend(map(self._vocabulary.__getitem__, text.terms))
         self._positions.extend(text.positions)
         self._docs.append(doc)
@@ -73,13 +80,13 @@ class TextBuilder:
         self._lengths.append(max(text.length, 1) if text.terms else 0)
 
     def sections(self, path: str, size: int) -> dict[Key, NDArray[Any]]:
-        tokens, token_positions, docs, counts, lengths = self._all_cut()
-        terms, ranks = self._vocabulary.sort()
+        cut = self._all_cut()
+        terms, ranks = _sorted(cut.terms)
         starts, found, freqs, position_starts, positions = invert(
-            tokens, token_positions, docs, counts, ranks
+            cut.tokens, cut.positions, cut.docs, cut.counts, ranks
         )
         norms = np.zeros(size, np.uint8)
-        norms[docs] = encode_lengths(lengths)
+        norms[cut.docs] = encode_lengths(cut.lengths)
         return packed("text", path, "dictionary", terms) | {
             ("text", path, "starts"): starts,
             ("text", path, "docs"): found,
@@ -87,34 +94,36 @@ class TextBuilder:
             ("text", path, "position_starts"): position_starts,
             ("text", path, "positions"): positions,
             ("text", path, "norms"): norms,
-            ("text", path, "empty"): docs[counts == 0],
+            ("text", path, "empty"): cut.docs[cut.counts == 0],
         }
 
-    def _all_cut(self) -> tuple[Ints, Ints, Ints, Ints, Longs]:
-        """(tokens, positions, docs, counts, lengths) of all documents, ascending."""
+    def _all_cut(self) -> _Cut:
+        if not self._uncut:
+            return self._given()
+        words = cut_all(self._uncut)
+        lengths = words.counts.astype(np.int64)
+        if not self._docs:
+            return _Cut(
+                words.terms, words.tokens, words.positions, _ints(self._uncut_docs), words.counts, lengths
+            )
+        numbers = _ints([self._vocabulary[decode(term)] for term in words.terms])
+        given = self._given()
+        tokens = np.concatenate((given.tokens, numbers[words.tokens]))
+        positions = np.concatenate((given.positions, words.positions))
+        docs = np.concatenate((given.docs, _ints(self._uncut_docs)))
+        counts = np.concatenate((given.counts, words.counts))
+        order = np.argsort(docs)
+        places = _ranges((np.cumsum(counts) - counts)[order], counts[order])
+        lengths = np.concatenate((given.lengths, lengths))[order]
+        return _Cut(given.terms, tokens[places], positions[places], docs[order], counts[order], lengths)
+
+    def _given(self) -> _Cut:
+        """Of the documents that came with their tokens."""
         tokens, positions, docs, counts = map(
             _ints, (self._tokens, self._positions, self._docs, self._counts)
         )
         lengths = np.array(self._lengths, np.int64)
-        if not self._uncut:
-            return tokens, positions, docs, counts, lengths
-        words = cut_all(self._uncut)
-        numbers = np.array([self._vocabulary[decode(term)] for term in words.terms], np.int32)
-        if not self._docs:
-            return (
-                numbers[words.tokens],
-                words.positions,
-                _ints(self._uncut_docs),
-                words.counts,
-                words.counts.astype(np.int64),
-            )
-        tokens = np.concatenate((tokens, numbers[words.tokens]))
-        positions = np.concatenate((positions, words.positions))
-        docs, counts = np.concatenate((docs, _ints(self._uncut_docs))), np.concatenate((counts, words.counts))
-        lengths = np.concatenate((lengths, words.counts))
-        order = np.argsort(docs)
-        places = _ranges((np.cumsum(counts) - counts)[order], counts[order])
-        return tokens[places], positions[places], docs[order], counts[order], lengths[order]
+        return _Cut(self._vocabulary.terms(), tokens, positions, docs, counts, lengths)
 
 
 class TermsBuilder:
@@ -132,7 +141,7 @@ class TermsBuilder:
     def sections(self, path: str, size: int) -> dict[Key, NDArray[Any]]:
         if not self._tokens:
             return {}
-        terms, ranks = self._vocabulary.sort()
+        terms, ranks = _sorted(self._vocabulary.terms())
         tokens = _ints(self._tokens)
         no_positions = np.zeros(len(tokens), np.int32)
         starts, docs, _, _, _ = invert(tokens, no_positions, _ints(self._docs), _ints(self._counts), ranks)
@@ -217,5 +226,13 @@ def _ranges(starts: Longs, counts: Ints) -> Longs:
     return np.arange(len(shifts), dtype=np.int64) + shifts
 
 
-def _ints(values: "array[int]") -> Ints:
+def _sorted(terms: list[bytes]) -> tuple[list[bytes], Ints]:
+    """The terms in the order of their bytes, and the place there of each number."""
+    order = sorted(range(len(terms)), key=terms.__getitem__)
+    ranks = np.empty(len(terms), np.int32)
+    ranks[order] = np.arange(len(terms), dtype=np.int32)
+    return [terms[number] for number in order], ranks
+
+
+def _ints(values: "array[int] | list[int]") -> Ints:
     return np.array(values, np.int32)

@@ -20,39 +20,40 @@ def invert(tokens: Any, positions: Any, docs: Any, counts: Any, ranks: Any) -> A
     for token in tokens:
         token_starts[ranks[token] + 1] += 1
     token_starts = np.cumsum(token_starts)
-    cursors = token_starts[:-1].copy()
-    token_docs = np.empty(len(tokens), np.int32)
-    sorted_positions = np.empty(len(tokens), np.int32)
+    cursors = token_starts[ranks]
+    # document and position together, so that the one write that goes anywhere is one
+    places = np.empty(len(tokens), np.int64)
     number = 0
     for i in range(len(docs)):
+        doc = np.int64(docs[i]) << 32
         for _ in range(counts[i]):
-            term = ranks[tokens[number]]
-            token_docs[cursors[term]] = docs[i]
-            sorted_positions[cursors[term]] = positions[number]
-            cursors[term] += 1
+            token = tokens[number]
+            places[cursors[token]] = doc | positions[number]
+            cursors[token] += 1
             number += 1
-    starts, found, freqs = _group(token_starts, token_docs)
+    starts, found, freqs, sorted_positions = _group(token_starts, places)
     return starts, found, freqs, token_starts, sorted_positions
 
 
 @numba.njit(cache=True, nogil=True)
-def _group(token_starts: Any, token_docs: Any) -> Any:
-    """Make one posting of a term's tokens in the same document."""
+def _group(token_starts: Any, places: Any) -> Any:
+    """Make one posting of a term's tokens in the same document: (starts, docs, freqs, positions)."""
     starts = np.zeros(len(token_starts), np.int64)
-    docs = np.empty(len(token_docs), np.int32)
-    freqs = np.empty(len(token_docs), np.int32)
+    docs, freqs = np.empty(len(places), np.int32), np.empty(len(places), np.int32)
+    positions = np.empty(len(places), np.int32)
     count = 0
     for term in range(len(token_starts) - 1):
-        before = -1
+        before = np.int64(-1)
         for i in range(token_starts[term], token_starts[term + 1]):
-            if token_docs[i] == before:
+            doc, positions[i] = places[i] >> 32, places[i] & 0xFFFFFFFF
+            if doc == before:
                 freqs[count - 1] += 1
             else:
-                before = token_docs[i]
-                docs[count], freqs[count] = before, 1
+                before = doc
+                docs[count], freqs[count] = doc, 1
                 count += 1
         starts[term + 1] = count
-    return starts, docs[:count].copy(), freqs[:count].copy()
+    return starts, docs[:count].copy(), freqs[:count].copy(), positions
 
 
 @numba.njit(cache=True, nogil=True)

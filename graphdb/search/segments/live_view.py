@@ -6,10 +6,11 @@ import numpy as np
 
 from graphdb.search.segment import Bools, Leaf
 from graphdb.search.segments.array_segment import ArraySegment
-from graphdb.search.segments.sections import hash_id
+from graphdb.search.segments.sections import Hashes, hash_ids
 from graphdb.search.segments.strings import encode
+from graphdb.search.segments.versioning import Current
 
-__all__ = ["array_segment", "locate", "numbered", "replaced", "without"]
+__all__ = ["array_segment", "locate", "numbered", "replaced", "stored", "without"]
 
 
 def array_segment(leaf: Leaf) -> ArraySegment:
@@ -30,16 +31,27 @@ def numbered(pairs: Iterable[tuple[ArraySegment, Bools]]) -> tuple[Leaf, ...]:
     return tuple(leaves)
 
 
-def locate(leaves: Sequence[Leaf], doc_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Where those documents are that are live: number of the leaf, document in it."""
+def locate(
+    leaves: Sequence[Leaf], doc_ids: Sequence[str], hashes: Hashes | None = None
+) -> dict[str, tuple[int, int]]:
+    """Where those documents are that are live: number of the leaf, document in it. hashes: of the ids, of
+    whoever knows them.
+    """
     raws = [encode(doc_id) for doc_id in doc_ids]
-    hashes = np.fromiter(map(hash_id, raws), np.uint64, len(raws))
+    hashes = hash_ids(raws) if hashes is None else hashes
     places = {}
     for number, leaf in enumerate(leaves):
         for which, doc in array_segment(leaf).find_all(raws, hashes):
             if leaf.live[doc]:
                 places[doc_ids[which]] = (number, doc)
     return places
+
+
+def stored(leaves: Sequence[Leaf], place: tuple[int, int]) -> Current:
+    """The document at a place in the leaves, see `locate`."""
+    segment, doc = array_segment(leaves[place[0]]), place[1]
+    version, seq_no = int(segment.versions[doc]), int(segment.seq_nos[doc])
+    return Current(True, version, seq_no, segment.source(doc), segment.routing(doc))
 
 
 def without(leaves: Sequence[Leaf], doc_ids: Sequence[str]) -> list[tuple[ArraySegment, Bools]]:

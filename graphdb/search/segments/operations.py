@@ -1,7 +1,7 @@
 """What is done to the documents of an index, one at a time, and what comes of it."""
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from graphdb.search.errors import SearchError, illegal_argument
 
@@ -9,6 +9,7 @@ __all__ = ["PRIMARY_TERM", "Action", "Operation", "OperationResult", "Outcome", 
 
 PRIMARY_TERM = 1  # there is one log and no primary that could change
 _ID_BYTES_MAX = 512
+_UNCONDITIONAL = (None, None, None, "internal")
 
 
 class Action(Enum):
@@ -31,7 +32,10 @@ class Outcome(Enum):
 
 
 class Operation(NamedTuple):
-    """body is the JSON of the document; of an update that of its request (`doc`, `upsert` and so on)."""
+    """body is the JSON of the document; of an update that of its request (`doc`, `upsert` and so on).
+
+    value is what orjson makes of it, of whoever has read it already: nobody changes it, and it is not logged.
+    """
 
     action: Action
     doc_id: str
@@ -41,6 +45,12 @@ class Operation(NamedTuple):
     if_primary_term: int | None = None
     version: int | None = None
     version_type: str = "internal"  # or external, external_gte
+    value: dict[str, Any] | None = None
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether it says anything of versions."""
+        return self[4:8] != _UNCONDITIONAL
 
 
 class OperationResult(NamedTuple):
@@ -69,6 +79,8 @@ class OperationResult(NamedTuple):
 
 def validate(operation: Operation) -> None:
     """Refuse what no state of the index could make right."""
+    if 0 < len(operation.doc_id) <= _ID_BYTES_MAX // 4 and not operation.is_conditional:
+        return
     if not operation.doc_id:
         raise illegal_argument("if _id is specified it must not be empty")
     problems = [*_id_problems(operation), *_version_problems(operation)]

@@ -31,6 +31,7 @@ __all__ = [
     "Sections",
     "freeze",
     "hash_id",
+    "hash_ids",
     "id_sections",
     "packed",
     "starts_of",
@@ -59,6 +60,12 @@ def strings(sections: Sections, part: str) -> Strings:
 def hash_id(raw: bytes) -> int:
     """64 bits of an `_id`: nobody can choose ids that all fall together."""
     return int.from_bytes(blake2b(raw, digest_size=8).digest(), "little")
+
+
+def hash_ids(raws: Sequence[bytes]) -> Hashes:
+    """`hash_id` of many."""
+    digests = b"".join([blake2b(raw, digest_size=8).digest() for raw in raws])
+    return np.frombuffer(digests, "<u8").astype(np.uint64, copy=False)
 
 
 def id_sections(hashes: Hashes) -> dict[Key, NDArray[Any]]:

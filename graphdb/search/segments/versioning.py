@@ -25,6 +25,8 @@ MISSING = Current(False, 0, -1)
 
 def next_version(index: str, operation: Operation, current: Current) -> int:
     """The version that the write makes. Raises a version conflict where it may not be done."""
+    if operation.action is not Action.CREATE and not operation.is_conditional:
+        return current.version + 1
     conflict = (
         _created_already(operation, current)
         or _sequence_conflict(operation, current)

@@ -1,9 +1,12 @@
 """Vectors: the nearest ones of a segment, exactly or by a graph. See DESIGN.md."""
 
+from graphdb.search.vectors.building import build_graph
 from graphdb.search.vectors.graph import Graph, GraphShape
 from graphdb.search.vectors.graph_files import GraphFiles
-from graphdb.search.vectors.metric import Metric
-from graphdb.search.vectors.nearest import Sought, nearest_in
+from graphdb.search.vectors.metric import Metric, of_usual_length
+from graphdb.search.vectors.nearest import Sought, nearest_in, nearest_ns_max
+from graphdb.search.vectors.row_set import RowSet
+from graphdb.search.vectors.rows import VectorRows
 from graphdb.search.vectors.upkeep import GraphJob, keep_graphs, missing_graphs, remove_stale
 
 __all__ = [
@@ -12,9 +15,14 @@ __all__ = [
     "GraphJob",
     "GraphShape",
     "Metric",
+    "RowSet",
     "Sought",
+    "VectorRows",
+    "build_graph",
     "keep_graphs",
     "missing_graphs",
     "nearest_in",
+    "nearest_ns_max",
+    "of_usual_length",
     "remove_stale",
 ]

@@ -21,7 +21,7 @@ from graphdb.search.vectors.graph import Graph, GraphShape
 
 __all__ = ["GraphFiles"]
 
-_MAGIC = b"gdbhnsw1"
+_MAGIC = b"gdbhnsw2"
 _HEADER = struct.Struct("<8sII")  # magic, CRC-32 of the rest, CRC-32 of rows and shape
 _SUFFIX, _UNFINISHED = ".hnsw", ".hnsw-part"
 
@@ -60,10 +60,7 @@ class GraphFiles:
         magic, checksum, fingerprint = _HEADER.unpack_from(data)
         if magic != _MAGIC or zlib.crc32(data[12:]) != checksum or fingerprint != _fingerprint(rows, shape):
             return None
-        try:
-            return Graph.from_bytes(bytes(data[_HEADER.size :]), rows, shape)
-        except (RuntimeError, ValueError):  # faiss: of another version
-            return None
+        return Graph.from_bytes(bytes(data[_HEADER.size :]), rows, shape)
 
     def remove_all_but(self, segments: Collection[str]) -> None:
         """Remove the graphs of other segments; what cannot be removed now is removed another time."""

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from graphdb.search.segment import Floats, Ints
 from graphdb.search.vectors.kernels import cosines, dots, squared_distances
 
-__all__ = ["Metric"]
+__all__ = ["Metric", "of_usual_length"]
 
 _SCORE_MAX = 1e30  # as of any score: sums of a few stay numbers in 32 bits
 _BYTE_SCALE = 1 << 15
+_SHORT, _LONG = 1e-10, 1e10
 _KERNELS = {"cosine": cosines, "l2_norm": squared_distances}
 
 
@@ -63,3 +64,10 @@ class Metric:
             exact /= np.linalg.norm(wide, axis=1) * math.sqrt(float(query @ query))
         limit = np.finfo(np.float32).max
         out[lost] = np.clip(exact, -limit, limit)
+
+
+def of_usual_length(vector: Floats) -> Floats:
+    """The same vector, of unit length where its own is one that 32 bits are too few for; for cosines."""
+    wide = vector.astype(np.float64)
+    length = math.sqrt(float(wide @ wide))
+    return vector if _SHORT < length < _LONG else (wide / length).astype(np.float32)

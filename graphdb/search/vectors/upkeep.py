@@ -9,7 +9,8 @@ import numpy as np
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping import Mapping
 from graphdb.search.segment import Floats, Leaf, Segment
-from graphdb.search.vectors.graph import MAGNITUDE_MAX, Graph, GraphShape
+from graphdb.search.vectors.building import build_graph
+from graphdb.search.vectors.graph import MAGNITUDE_MAX, GraphShape
 from graphdb.search.vectors.graph_files import GraphFiles
 from graphdb.search.vectors.nearest import GRAPH_KEY
 
@@ -35,7 +36,7 @@ class GraphJob:
         rows = self._rows()
         graph = files and files.load(self.segment.name, self.path, rows, self.shape)
         if graph is None:
-            graph = Graph.build(rows, self.shape, stopped, _threads())
+            graph = build_graph(rows, self.shape, stopped, _threads())
             if graph is None:
                 return False
             if files is not None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from graphdb.geo.signatures import AGGREGATES
+from graphdb.geo.vocabulary import GEOF
 from graphdb.sparql.building.triples import TripleBuilder
 from graphdb.sparql.patterns import (
     Aggregate,
@@ -26,6 +28,8 @@ from graphdb.sparql.patterns import (
 from graphdb.sparql.terms import RdfLiteral, Span
 
 __all__ = ["ExpressionBuilder"]
+
+GEO_AGGREGATES = frozenset(GEOF + name for name in AGGREGATES)  # called as functions are
 
 
 class ExpressionBuilder(TripleBuilder):
@@ -107,9 +111,14 @@ class ExpressionBuilder(TripleBuilder):
 
     # Calls
 
-    def function_call(self, parts: list[Any], start: int, end: int) -> FunctionCall:
+    def function_call(self, parts: list[Any], start: int, end: int) -> FunctionCall | Aggregate:
         function, (distinct, arguments) = parts
-        return FunctionCall(function, arguments, distinct, Span(start, end))
+        if function.value not in GEO_AGGREGATES:
+            return FunctionCall(function, arguments, distinct, Span(start, end))
+        if len(arguments) != 1 or distinct:
+            raise self.fault(f"<{function.value}> takes one argument, without DISTINCT", start)
+        self._note_aggregate(start)
+        return Aggregate(function.value, arguments[0], False, None, Span(start, end))
 
     def arg_list(self, parts: list[Any], start: int, end: int) -> tuple[bool, tuple[Expression, ...]]:
         if len(parts) == 1:  # NIL
@@ -133,8 +142,11 @@ class ExpressionBuilder(TripleBuilder):
         return Exists(parts[0], True, Span(start, end))
 
     def aggregate(self, parts: list[Any], start: int, end: int) -> Aggregate:
-        self.refuse_aggregates(start, "another aggregate")
-        self.aggregates.append(start)
+        self._note_aggregate(start)
         expression = None if isinstance(parts[2], str) else parts[2]  # the star comes as its text
         separator = parts[3] if len(parts) > 3 else None
         return Aggregate(parts[0].upper(), expression, parts[1] is not None, separator, Span(start, end))
+
+    def _note_aggregate(self, start: int) -> None:
+        self.refuse_aggregates(start, "another aggregate")
+        self.aggregates.append(start)

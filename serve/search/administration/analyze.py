@@ -1,6 +1,6 @@
 """`_analyze`: which terms a text becomes."""
 
-import asyncio
+from functools import partial
 from typing import Any
 
 from graphdb.config import Settings
@@ -24,6 +24,6 @@ async def _analyze(exchange: Exchange) -> dict[str, Any]:
         raise SearchError("parse_exception", "request body or source parameter is required")
     name = exchange.get("index") or exchange.parameters.text("index")
     if name is None:
-        return await asyncio.to_thread(analyze, body, None)
+        return await exchange.work.run(partial(analyze, body, None))
     index = one_index(exchange.node.catalog, name)
-    return await asyncio.to_thread(analyze, body, index.analyzers, index.mapping)
+    return await exchange.work.run(partial(analyze, body, index.analyzers, index.mapping))

@@ -25,8 +25,8 @@ _CAT = "=^.^="
 _YAML = "application/yaml"
 
 
-def routes(_node: SearchBackend, settings: Settings) -> list[Endpoint]:
-    identity, data_dir = Identity(settings), settings.server.data_dir
+def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
+    identity, data_dir = Identity(node, settings), settings.server.data_dir
     listings = [
         *cat_indices.listings(data_dir),
         *cat_nodes.listings(data_dir),

@@ -115,24 +115,25 @@ _SHORT_ID = 4
 def _nodes(view: CatView, data_dir: Path) -> Iterator[Row]:
     """What is measured is of this node only."""
     full = view.parameters.boolean("full_id", False)
-    for number, node in enumerate(view.identity.members(view.status)):
+    for node in view.identity.members(view.status):
         if not node.reachable:
             continue
         yield {
             "id": node.id if full else node.id[:_SHORT_ID],
             "ip": node.host,
-            "node.role": "dim",
+            "port": node.transport_address.rpartition(":")[2],
+            "http_address": node.http_address,
+            "version": COMPATIBLE_VERSION,
+            "node.role": "dim" if node.http_address is not None else "m",
             "master": "*" if node.leads else "-",
             "name": node.name,
-            **(_measured(view, data_dir) if number == 0 else {}),
+            **(_measured(view, data_dir) if node.id == view.identity.node_id else {}),
         }
 
 
 def _measured(view: CatView, data_dir: Path) -> Row:
     load, disk = host_load(), disk_use(data_dir)
     return {
-        "version": COMPATIBLE_VERSION,
-        "http_address": view.identity.publish_address,
         "heap.current": Size(load.process_bytes),
         "heap.percent": load.process_percent,
         "heap.max": Size(load.memory_bytes),

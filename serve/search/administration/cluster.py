@@ -34,8 +34,8 @@ _METRICS = frozenset(
 )
 
 
-def routes(_node: SearchBackend, settings: Settings) -> list[Endpoint]:
-    cluster = _Cluster(settings)
+def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
+    cluster = _Cluster(node, settings)
     paths = ["/_cluster/state", "/_cluster/state/{metric}", "/_cluster/state/{metric}/{index}"]
     stats = ["/_cluster/stats", "/_cluster/stats/nodes/{node_id}"]
     described = "flat_settings include_defaults master_timeout timeout"
@@ -49,8 +49,8 @@ def routes(_node: SearchBackend, settings: Settings) -> list[Endpoint]:
 
 
 class _Cluster:
-    def __init__(self, settings: Settings) -> None:
-        self._identity = Identity(settings)
+    def __init__(self, node: SearchBackend, settings: Settings) -> None:
+        self._identity = Identity(node, settings)
         self._data_dir = settings.server.data_dir
 
     async def pending(self, _exchange: Exchange) -> dict[str, Any]:
@@ -92,7 +92,11 @@ class _Cluster:
             "version": status.snapshot_index,
             "master_node": leader,
             "blocks": {},
-            "nodes": {node.id: {"name": node.name, "transport_address": node.host} for node in members},
+            "nodes": {
+                node.id: {"name": node.name, "transport_address": node.transport_address}
+                for node in members
+                if node.reachable
+            },
             "metadata": {
                 "cluster_uuid": self._identity.cluster_uuid,
                 "indices": {

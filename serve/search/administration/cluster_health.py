@@ -5,10 +5,13 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from starlette.requests import ClientDisconnect
+
 from graphdb.config import Settings
 from graphdb.node import NodeStatus
 from graphdb.search.catalog.index import Index
 from graphdb.search.errors import SearchError, illegal_argument
+from serve.answers import client_gone
 from serve.search.administration.index_choice import chosen_indexes
 from serve.search.administration.shard_health import (
     STATUSES,
@@ -26,8 +29,8 @@ from serve.search.frame.parameters import Parameters
 
 __all__ = ["health_json", "routes"]
 
-_POLL_S = 0.1
-_WAIT_MS = 30_000
+_POLL_S, _POLL_SHARE = 0.1, 0.05  # how often to look: after so long, or such a share of the wait so far
+_WAIT_MS, _WAIT_MS_MAX = 30_000, 300_000
 _LEVELS = ("cluster", "indices", "shards")
 _PARAMETERS = """expand_wildcards level local master_timeout timeout wait_for_active_shards wait_for_events
     wait_for_no_relocating_shards wait_for_no_initializing_shards wait_for_nodes wait_for_status"""
@@ -35,8 +38,8 @@ _NODES_WANTED = re.compile(r"(>=|<=|>|<|)(\d{1,6})|(ge|le|gt|lt)\((\d{1,6})\)")
 _WORDS = {"ge": ">=", "le": "<=", "gt": ">", "lt": "<"}
 
 
-def routes(_node: SearchBackend, settings: Settings) -> list[Endpoint]:
-    identity = Identity(settings)
+def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
+    identity = Identity(node, settings)
 
     async def answer(exchange: Exchange) -> Answer:
         return await _health(exchange, identity)
@@ -87,17 +90,24 @@ async def _health(exchange: Exchange, identity: Identity) -> Answer:
     level = parameters.text("level") or "cluster"
     if level not in _LEVELS:
         raise illegal_argument(f"unknown level [{level}]")
-    wait_ms = parameters.time_ms("timeout", _WAIT_MS)
+    wait_s = min(parameters.time_ms("timeout", _WAIT_MS), _WAIT_MS_MAX) / 1000
     _check_waits(parameters)
-    deadline = asyncio.get_running_loop().time() + wait_ms / 1000
-    while True:
-        health, indexes = _look(exchange, identity)
-        if indexes is not None and _is_met(health, parameters):
-            break
-        if asyncio.get_running_loop().time() >= deadline:
-            return Answer({**health, "timed_out": True, **_by_index(level, indexes, health)}, 408)
-        await asyncio.sleep(_POLL_S)
-    return Answer({**health, **_by_index(level, indexes, health)})
+    gone = asyncio.create_task(client_gone(exchange.request.receive))
+    began = asyncio.get_running_loop().time()
+    try:
+        while True:
+            health, indexes = _look(exchange, identity)
+            is_met = indexes is not None and _is_met(health, parameters)
+            waited_s = asyncio.get_running_loop().time() - began
+            if is_met or waited_s >= wait_s:
+                break
+            pause_s = min(wait_s - waited_s, max(_POLL_S, _POLL_SHARE * waited_s))
+            if (await asyncio.wait([gone], timeout=pause_s))[0]:
+                raise ClientDisconnect
+    finally:
+        gone.cancel()
+    shown = {**health, "timed_out": not is_met, **_by_index(level, indexes, health)}
+    return Answer(shown, 200 if is_met else 408)
 
 
 def _look(exchange: Exchange, identity: Identity) -> tuple[dict[str, Any], list[Index] | None]:

@@ -49,8 +49,8 @@ _METRICS = frozenset(
 )
 
 
-def routes(_node: SearchBackend, settings: Settings) -> list[Endpoint]:
-    identity = Identity(settings)
+def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
+    identity = Identity(node, settings)
 
     async def segments(exchange: Exchange) -> dict[str, Any]:
         return await asyncio.to_thread(_segments, exchange, identity)

@@ -15,8 +15,8 @@ _LICENCE_ID = "graphdb"
 _DATA_STREAM = "expand_wildcards include_defaults master_timeout verbose"
 
 
-def routes(_node: SearchBackend, settings: Settings) -> list[Endpoint]:
-    identity = Identity(settings)
+def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
+    identity = Identity(node, settings)
 
     async def info(_exchange: Exchange) -> dict[str, Any]:
         return {

@@ -10,7 +10,7 @@ from serve.search.administration.index_stats import stats_json
 from serve.search.backend import SearchBackend
 from serve.search.frame.endpoint import Endpoint, endpoint
 from serve.search.frame.exchange import Exchange
-from serve.search.frame.identity import COMPATIBLE_VERSION, VERSION, Identity
+from serve.search.frame.identity import COMPATIBLE_VERSION, VERSION, Identity, NodeName
 
 __all__ = ["routes"]
 
@@ -33,8 +33,8 @@ _STATS = """completion_fields fielddata_fields fields groups level types timeout
     include_unloaded_segments include_remotes"""
 
 
-def routes(_node: SearchBackend, settings: Settings) -> list[Endpoint]:
-    nodes = _Nodes(settings)
+def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
+    nodes = _Nodes(node, settings)
     return [
         *endpoint("GET", "/_nodes", nodes.info, "flat_settings timeout"),
         *endpoint("GET", "/_nodes/{node_id}", nodes.info_of_some, "flat_settings timeout"),
@@ -64,11 +64,25 @@ def routes(_node: SearchBackend, settings: Settings) -> list[Endpoint]:
     ]
 
 
-class _Nodes:
-    """A node answers for itself: it knows neither load nor search port of the others."""
+def _roles(node: NodeName) -> list[str]:
+    """Clients that look for nodes pass over those that are nothing but `master`."""
+    return _ROLES if node.http_address is not None else ["master"]
 
-    def __init__(self, settings: Settings) -> None:
-        self._identity = Identity(settings)
+
+def _of_this_machine() -> dict[str, Any]:
+    load = host_load()
+    memory = {"total_in_bytes": load.memory_bytes}
+    return {
+        "os": {"refresh_interval_in_millis": 1000, "name": "Linux", "mem": memory},
+        "process": {"refresh_interval_in_millis": 1000, "id": load.process_id, "mlockall": False},
+    }
+
+
+class _Nodes:
+    """Every node lists the same ones: those that it reaches. What is measured, it knows of itself only."""
+
+    def __init__(self, node: SearchBackend, settings: Settings) -> None:
+        self._identity = Identity(node, settings)
         self._data_dir = settings.server.data_dir
 
     async def info_of_some(self, exchange: Exchange) -> dict[str, Any]:
@@ -82,79 +96,75 @@ class _Nodes:
         return self._shown(exchange, exchange.get("node_id"), exchange.get("metric"))
 
     async def stats(self, exchange: Exchange) -> dict[str, Any]:
-        if not self._is_meant(exchange, exchange.get("node_id")):
-            return self._answer(None)
-        return self._answer(await asyncio.to_thread(self._stats, exchange))
+        here = self._identity.here(exchange.node.status())
+        if not self._is_meant(here, exchange.get("node_id")):
+            return self._answer({})
+        return self._answer({here.id: await asyncio.to_thread(self._stats, exchange, here)})
 
     async def tasks(self, exchange: Exchange) -> dict[str, Any]:
         """No request outlives its answer."""
         return {"nodes": {}} if exchange.parameters.text("group_by") in (None, "nodes") else {"tasks": {}}
 
     def _shown(self, exchange: Exchange, names: str | None, metrics: str | None) -> dict[str, Any]:
-        return self._answer(self._info(exchange, metrics) if self._is_meant(exchange, names) else None)
+        members = self._identity.members(exchange.node.status())
+        meant = [node for node in members if node.reachable and self._is_meant(node, names)]
+        return self._answer({node.id: self._info(exchange, node, metrics) for node in meant})
 
-    def _answer(self, node: dict[str, Any] | None) -> dict[str, Any]:
-        shown = {} if node is None else {node.pop("id"): node}
+    def _answer(self, nodes: dict[str, dict[str, Any]]) -> dict[str, Any]:
         return {
-            "_nodes": {"total": len(shown), "successful": len(shown), "failed": 0},
+            "_nodes": {"total": len(nodes), "successful": len(nodes), "failed": 0},
             "cluster_name": self._identity.cluster_name,
-            "nodes": shown,
+            "nodes": nodes,
         }
 
-    def _is_meant(self, exchange: Exchange, names: str | None) -> bool:
-        here = self._identity.here(exchange.node.status())
-        known = {"_all", "_local", here.id, here.name, here.host} | ({"_master"} if here.leads else set())
+    def _is_meant(self, node: NodeName, names: str | None) -> bool:
+        known = {"_all", node.id, node.name, node.host, *_roles(node)}
+        known |= {"_master"} if node.leads else set()
+        known |= {"_local"} if node.id == self._identity.node_id else set()
         wanted = [name.removesuffix(":true") for name in (names or "_all").split(",")]
-        return any(wildcard_match(name, one) for name in wanted for one in {*known, *_ROLES})
+        return any(wildcard_match(name, one) for name in wanted for one in known)
 
-    def _about(self, exchange: Exchange) -> dict[str, Any]:
-        here = self._identity.here(exchange.node.status())
-        address = self._address(exchange)
+    def _about(self, node: NodeName) -> dict[str, Any]:
         return {
-            "id": here.id,
-            "name": here.name,
-            "transport_address": address,
-            "host": here.host,
-            "ip": here.host,
+            "name": node.name,
+            "transport_address": node.transport_address,
+            "host": node.host,
+            "ip": node.host,
         }
 
-    def _address(self, exchange: Exchange) -> str:
-        """Where this request has come in: clients that look for nodes can reach that."""
+    def _http_address(self, exchange: Exchange, node: NodeName) -> str | None:
+        """Of a node that stands alone, where this request has come in: its client can reach that."""
         server = exchange.request.scope.get("server")
-        if not server or server[1] is None:
-            return self._identity.publish_address
+        if self._identity.is_told_address or not server or server[1] is None:
+            return node.http_address
         host, port = server
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
-    def _info(self, exchange: Exchange, metrics: str | None) -> dict[str, Any]:
-        identity, load = self._identity, host_load()
-        address = self._address(exchange)
-        memory = {"total_in_bytes": load.memory_bytes}
-        sections: dict[str, Any] = {
-            "settings": {"cluster": {"name": identity.cluster_name}, "node": {"name": identity.name}},
-            "os": {"refresh_interval_in_millis": 1000, "name": "Linux", "mem": memory},
-            "process": {"refresh_interval_in_millis": 1000, "id": load.process_id, "mlockall": False},
-            "http": {
+    def _info(self, exchange: Exchange, node: NodeName, metrics: str | None) -> dict[str, Any]:
+        settings = {"cluster": {"name": self._identity.cluster_name}, "node": {"name": node.name}}
+        sections: dict[str, Any] = {"settings": settings, "plugins": [], "ingest": {"processors": []}}
+        address = self._http_address(exchange, node)
+        if address is not None:
+            sections["http"] = {
                 "bound_address": [address],
                 "publish_address": address,
                 "max_content_length_in_bytes": 104_857_600,
-            },
-            "plugins": [],
-            "ingest": {"processors": []},
-        }
+            }
+        if node.id == self._identity.node_id:
+            sections |= _of_this_machine()
         chosen = None if metrics in (None, "_all") else metrics.split(",")
         return {
-            **self._about(exchange),
+            **self._about(node),
             "version": COMPATIBLE_VERSION,
             "build_flavor": VERSION["build_flavor"],
             "build_type": VERSION["build_type"],
             "build_hash": VERSION["build_hash"],
-            "roles": _ROLES,
+            "roles": _roles(node),
             "attributes": {},
             **{name: value for name, value in sections.items() if chosen is None or name in chosen},
         }
 
-    def _stats(self, exchange: Exchange) -> dict[str, Any]:
+    def _stats(self, exchange: Exchange, here: NodeName) -> dict[str, Any]:
         load, disk = host_load(), disk_use(self._data_dir)
         used = {"total_in_bytes": disk.total, "free_in_bytes": disk.free, "available_in_bytes": disk.free}
         averages = dict(zip(("1m", "5m", "15m"), load.load, strict=True))
@@ -173,8 +183,8 @@ class _Nodes:
         chosen = None if metrics in (None, "_all") else metrics.split(",")
         return {
             "timestamp": exchange.node.now_ms(),
-            **self._about(exchange),
-            "roles": _ROLES,
+            **self._about(here),
+            "roles": _roles(here),
             "attributes": {},
             **{name: value for name, value in sections.items() if chosen is None or name in chosen},
         }

@@ -1,6 +1,6 @@
 """The lines of a bulk request: pieces of bytes become lines, and lines become operations."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,15 +64,20 @@ class Lines:
             raise illegal_argument("The bulk request must be terminated by a newline [\\n]")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Line:
-    """One action with its document. metadata is what its line says, beside the index and the id."""
+    """One action with its document. metadata is all that its line says."""
 
     action: Action
     index: str | None
     doc_id: str | None
     metadata: Mapping[str, Any]
     document: bytes = b""
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the line says no more than where the document is."""
+        return len(self.metadata) == (self.index is not None) + (self.doc_id is not None)
 
 
 class BulkLines:
@@ -82,19 +87,20 @@ class BulkLines:
         self._number = 0
         self._waiting: Line | None = None
 
-    def feed(self, line: bytes) -> Line | None:
-        """An operation, where this line completes one."""
-        self._number += 1
-        if self._waiting is not None:
-            begun, self._waiting = self._waiting, None
-            return Line(begun.action, begun.index, begun.doc_id, begun.metadata, line.strip())
-        if not line.strip():
-            return None
-        begun = self._begun(line)
-        if begun.action is Action.DELETE:
-            return begun
-        self._waiting = begun
-        return None
+    def feed(self, lines: Iterable[bytes]) -> Iterator[Line]:
+        """The operations that these lines complete."""
+        for line in lines:
+            self._number += 1
+            begun = self._waiting
+            if begun is not None:
+                begun.document, self._waiting = line.strip(), None
+                yield begun
+            elif line and not line.isspace():
+                begun = self._begun(line)
+                if begun.action is Action.DELETE:
+                    yield begun
+                else:
+                    self._waiting = begun
 
     def check_complete(self) -> None:
         """Raise where the last operation has no document."""
@@ -138,15 +144,13 @@ class BulkLines:
                 raise self._malformed(f"a simple value for field [{name}]", token_name(value))
         if action is Action.INDEX and metadata.get("op_type") == "create":
             action = Action.CREATE
-        index, doc_id = metadata.get("_index"), metadata.get("_id")
-        return Line(
-            action,
-            None if index is None else simple_text(index),
-            None if doc_id is None else simple_text(doc_id),
-            metadata,
-        )
+        return Line(action, _text(metadata.get("_index")), _text(metadata.get("_id")), metadata)
 
     def _malformed(self, expected: str, found: str) -> SearchError:
         return illegal_argument(
             f"Malformed action/metadata line [{self._number}], expected {expected} but found [{found[:100]}]"
         )
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or type(value) is str else simple_text(value)

@@ -23,7 +23,6 @@ from serve.search.frame.endpoint import Body, Endpoint, endpoint
 from serve.search.frame.exchange import Exchange
 from serve.search.searching.search_body import QUERY_TEXT, query_of
 from serve.search.searching.search_names import NAME_PARAMETERS, names_found
-from serve.search.searching.search_work import SearchWork
 
 __all__ = ["routes"]
 
@@ -36,29 +35,27 @@ _PARAMETERS += (
 _MEMBERS = ("query", "slice", "sort", "max_docs", "conflicts")
 
 
-def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
-    work = SearchWork(settings.server.query_timeout_seconds)
-    delete, update = partial(_delete_by_query, work), partial(_update_by_query, work)
+def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
     return [
-        *endpoint("POST", "/{index}/_delete_by_query", delete, _PARAMETERS, Body.JSON),
-        *endpoint("POST", "/{index}/_update_by_query", update, _PARAMETERS, Body.JSON),
+        *endpoint("POST", "/{index}/_delete_by_query", _delete_by_query, _PARAMETERS, Body.JSON),
+        *endpoint("POST", "/{index}/_update_by_query", _update_by_query, _PARAMETERS, Body.JSON),
     ]
 
 
-async def _delete_by_query(work: SearchWork, exchange: Exchange) -> Answer:
+async def _delete_by_query(exchange: Exchange) -> Answer:
     body = await _body(exchange)
     if body.get("query") is None:
         raise SearchError("action_request_validation_exception", "Validation Failed: 1: query is missing;")
-    answer = await _rewritten(work, exchange, body, Action.DELETE)
+    answer = await _rewritten(exchange, body, Action.DELETE)
     del answer.value["updated"], answer.value["created"]
     return answer
 
 
-async def _update_by_query(work: SearchWork, exchange: Exchange) -> Answer:
+async def _update_by_query(exchange: Exchange) -> Answer:
     pipeline = no_pipeline(exchange.parameters.text("pipeline"))
     if pipeline is not None:
         raise pipeline
-    answer = await _rewritten(work, exchange, await _body(exchange), Action.INDEX)
+    answer = await _rewritten(exchange, await _body(exchange), Action.INDEX)
     del answer.value["created"]
     return answer
 
@@ -76,13 +73,13 @@ async def _body(exchange: Exchange) -> dict[str, Any]:
     return body if query is None else {**body, "query": query}
 
 
-async def _rewritten(work: SearchWork, exchange: Exchange, body: Mapping[str, Any], action: Action) -> Answer:
+async def _rewritten(exchange: Exchange, body: Mapping[str, Any], action: Action) -> Answer:
     rewriting = Rewriting.of(exchange, body.get("conflicts"))
     most = most_of(exchange, body.get("max_docs"))
     refreshed = exchange.parameters.boolean("refresh", False)
     indexes = names_found(exchange.node, exchange["index"], exchange.parameters)
     asked = {name: body[name] for name in ("query", "slice") if body.get(name) is not None}
-    found = await found_documents(work, exchange.node, indexes, asked)
+    found = await found_documents(exchange, indexes, asked)
     answer = await rewriting.run(found, most, partial(_again, action))
     if refreshed:
         await exchange.node.refresh([one.index for one in indexes])

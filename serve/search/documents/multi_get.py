@@ -1,6 +1,5 @@
 """`_mget`: many documents in one request."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -39,7 +38,7 @@ async def _get_many(exchange: Exchange) -> Any:
     def documents() -> list[dict[str, Any]]:
         return [_item(exchange.node.catalog, one) for one in asked]
 
-    return {"docs": await asyncio.to_thread(documents)}
+    return {"docs": await exchange.work.run(documents)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import orjson
@@ -29,7 +28,6 @@ from serve.search.frame.exchange import Exchange
 from serve.search.frame.json_text import token_name
 from serve.search.frame.parameters import java_integer
 from serve.search.searching.search_names import names_found
-from serve.search.searching.search_work import SearchWork
 
 __all__ = ["routes"]
 
@@ -39,12 +37,11 @@ _SOURCE_MEMBERS = {"index", "query", "size", "slice", "_source", "sort"}
 _DEST_MEMBERS = {"index", "op_type", "version_type", "routing", "pipeline"}
 
 
-def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
-    work = SearchWork(settings.server.query_timeout_seconds)
-    return endpoint("POST", "/_reindex", partial(_reindex, work), _PARAMETERS, Body.JSON)
+def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
+    return endpoint("POST", "/_reindex", _reindex, _PARAMETERS, Body.JSON)
 
 
-async def _reindex(work: SearchWork, exchange: Exchange) -> Answer:
+async def _reindex(exchange: Exchange) -> Answer:
     body = await exchange.json()
     if body is None:
         raise SearchError("parse_exception", "request body is required")
@@ -61,7 +58,7 @@ async def _reindex(work: SearchWork, exchange: Exchange) -> Answer:
         reason = f"reindex cannot write into an index its reading from [{into.index}]"
         raise _invalid(reason)
     asked = {name: source[name] for name in ("query", "slice") if source.get(name) is not None}
-    found = await found_documents(work, exchange.node, indexes, asked)
+    found = await found_documents(exchange, indexes, asked)
     answer = await rewriting.run(found, most, into.copy)
     target = exchange.node.catalog.find(into.index)
     if refreshed and target is not None:

@@ -14,13 +14,11 @@ from graphdb.search.multi import AllFailed, Searchers, prepare
 from graphdb.search.query import Searcher
 from graphdb.search.segment import Longs
 from graphdb.search.segments.operations import Outcome
-from serve.search.backend import SearchBackend
 from serve.search.frame.answer import Answer
 from serve.search.frame.errors import error_json, query_failed
 from serve.search.frame.exchange import Exchange
 from serve.search.frame.parameters import Parameters, java_integer
 from serve.search.searching.search_names import targets_of
-from serve.search.searching.search_work import SearchWork
 
 __all__ = [
     "BATCH_DOCUMENTS",
@@ -94,11 +92,9 @@ def _stored(index: str, searcher: Searcher, doc: int) -> Stored:
     )
 
 
-async def found_documents(
-    work: SearchWork, node: SearchBackend, indexes: Sequence[Resolved], body: Mapping[str, Any]
-) -> Found:
+async def found_documents(exchange: Exchange, indexes: Sequence[Resolved], body: Mapping[str, Any]) -> Found:
     """What the query (and slice) of a search body finds in each index. Raises SearchError, QueryTimeout."""
-    targets = targets_of(node, indexes)
+    targets = targets_of(exchange.node, indexes)
 
     def found() -> Found:
         parts = []
@@ -110,7 +106,7 @@ async def found_documents(
             parts.append((target.name, target.searcher, prepared.find().docs))
         return Found(tuple(parts))
 
-    return await work.run(found)
+    return await exchange.work.run(found)
 
 
 def _check_shared(parameters: Parameters) -> None:

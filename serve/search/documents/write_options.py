@@ -86,7 +86,10 @@ class Conditions(NamedTuple):
             raise illegal_argument(f"No version type match [{str(version_type)[:100]}]")
         return cls(routing or None, if_seq_no, if_primary_term, version, _VERSION_TYPES[kind])
 
-    def operation(self, action: Action, doc_id: str, body: bytes = b"") -> Operation:
+    def operation(
+        self, action: Action, doc_id: str, body: bytes = b"", value: dict[str, Any] | None = None
+    ) -> Operation:
+        """value: of the body, where it has been read and is to be kept."""
         return Operation(
             action,
             doc_id,
@@ -96,6 +99,7 @@ class Conditions(NamedTuple):
             self.if_primary_term,
             self.version,
             self.version_type,
+            value,
         )
 
 

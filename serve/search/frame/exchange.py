@@ -13,6 +13,7 @@ from serve.search.backend import SearchBackend
 from serve.search.frame.json_text import LONG_BYTES, parse_json, token_name
 from serve.search.frame.media_types import MediaType, accepted
 from serve.search.frame.parameters import Parameters
+from serve.search.frame.search_work import SearchWork
 
 __all__ = ["JSON_BYTES_MAX", "Exchange"]
 
@@ -28,12 +29,13 @@ class Exchange:
         self,
         node: SearchBackend,
         settings: Settings,
+        work: SearchWork,
         request: Request,
         values: Mapping[str, str],
         parameters: Parameters,
     ) -> None:
         """Raises media_type_header_exception for an Accept that means nothing."""
-        self.node, self.settings, self.request = node, settings, request
+        self.node, self.settings, self.work, self.request = node, settings, work, request
         self.values, self.parameters = values, parameters
         self.method: str = request.method
         self.path: str = request.scope["raw_path"].partition(b"?")[0].decode("latin-1")

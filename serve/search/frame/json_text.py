@@ -22,8 +22,7 @@ def parse_json(text: bytes) -> Any:
     """The value. Raises x_content_parse_exception, which says where."""
     try:
         value = orjson.loads(text)
-        may_be_deep = text.count(b"{") + text.count(b"[") > DEPTH_MAX
-        again = orjson.dumps(_deeper(value) if may_be_deep else value)
+        again = orjson.dumps(_deeper(value) if _may_be_deep(text) else value)
     except orjson.JSONDecodeError as error:
         raise _malformed(_reason(error), error.lineno, error.colno) from None
     except orjson.JSONEncodeError:
@@ -31,9 +30,16 @@ def parse_json(text: bytes) -> Any:
         raise SearchError("x_content_parse_exception", reason) from None
     # Each member has a colon; where a name came twice, the reader has dropped one. Those within strings stay,
     # but for those that are written as an escape.
-    if text.count(b":") != again.count(b":") or b"\\u003" in text:
+    if again != text and (text.count(b":") != again.count(b":") or b"\\u003" in text):
         _check_names(text)
     return value
+
+
+def _may_be_deep(text: bytes) -> bool:
+    """Most have one object and no array, which is quickly seen."""
+    if text.find(b"{", 1) < 0 and b"[" not in text:
+        return False
+    return text.count(b"{") + text.count(b"[") > DEPTH_MAX
 
 
 def _deeper(value: Any) -> Any:

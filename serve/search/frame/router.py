@@ -24,6 +24,7 @@ from serve.search.frame.errors import failure, internal
 from serve.search.frame.exchange import Exchange
 from serve.search.frame.media_types import MediaType, content_type
 from serve.search.frame.parameters import Parameters, decoded
+from serve.search.frame.search_work import SearchWork
 
 __all__ = ["SearchRouter"]
 
@@ -76,8 +77,10 @@ class _Found:
 class SearchRouter:
     """The whole application."""
 
-    def __init__(self, node: SearchBackend, settings: Settings, endpoints: Sequence[Endpoint]) -> None:
-        self._node, self._settings = node, settings
+    def __init__(
+        self, node: SearchBackend, settings: Settings, work: SearchWork, endpoints: Sequence[Endpoint]
+    ) -> None:
+        self._node, self._settings, self._work = node, settings, work
         self._root = _Place()
         for endpoint in endpoints:
             self._root.add(endpoint)
@@ -120,7 +123,7 @@ class SearchRouter:
                 for name, value in zip(names, chosen.values, strict=True)
             }
             parameters = Parameters.of(request.scope["query_string"])
-            exchange = Exchange(self._node, self._settings, request, values, parameters)
+            exchange = Exchange(self._node, self._settings, self._work, request, values, parameters)
             return await _performed(exchange, endpoint)
         except ClientDisconnect:
             raise

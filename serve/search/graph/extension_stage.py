@@ -1,7 +1,7 @@
 """`ExtensionStage`: the `_ext` of one search: synonyms, a filter, a boost, what the graph says of hits."""
 
-import asyncio
 from collections.abc import Container, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from graphdb.search.extension.template import Template
 from graphdb.search.multi import Prepared, Searchers, Target, prepare
 from graphdb.search.results.selection import Found
 from serve.search.backend import SearchBackend
+from serve.search.frame.search_work import SearchWork
 from serve.search.graph.graph_asker import GraphAsker
 from serve.search.graph.page_rank_view import PageRankView
 from serve.search.searching.search_stage import SearchStage, StageOf
@@ -26,7 +27,7 @@ _FIRST_WAIT_S = 20.0
 _FOUND_MAX = 1_000_000  # candidates whose ids are looked up
 
 
-def extension_stages(node: SearchBackend, settings: Settings) -> StageOf:
+def extension_stages(node: SearchBackend, settings: Settings, work: SearchWork) -> StageOf:
     """What `SearchRunner` asks of each request."""
     asker = GraphAsker(node.graph, settings)
     wait_s = min(_FIRST_WAIT_S, settings.server.query_timeout_seconds)
@@ -36,7 +37,7 @@ def extension_stages(node: SearchBackend, settings: Settings) -> StageOf:
         if body.get("_ext") is None:
             return None
         request = parse_extension(body["_ext"])
-        return None if request == ExtensionRequest() else ExtensionStage(request, asker, ranks)
+        return None if request == ExtensionRequest() else ExtensionStage(request, asker, ranks, work)
 
     return stage_of
 
@@ -44,8 +45,10 @@ def extension_stages(node: SearchBackend, settings: Settings) -> StageOf:
 class ExtensionStage:
     """One request's. Its methods are called in the order in which they stand here."""
 
-    def __init__(self, request: ExtensionRequest, asker: GraphAsker, ranks: PageRankView) -> None:
-        self._request, self._asker, self._ranks = request, asker, ranks
+    def __init__(
+        self, request: ExtensionRequest, asker: GraphAsker, ranks: PageRankView, work: SearchWork
+    ) -> None:
+        self._request, self._asker, self._ranks, self._work = request, asker, ranks, work
         self._enrich: Template | None = None
         self._filter: Template | None = None
 
@@ -55,7 +58,7 @@ class ExtensionStage:
         if self._request.expand is not None:
             body = await self._expanded(body)
         if self._filter is not None and is_ranked(body):
-            ids = await asyncio.to_thread(_candidates, candidates_body(body), targets)
+            ids = await self._work.run(partial(_candidates, candidates_body(body), targets))
             accepted = await self._asker.accepted(self._filter, ids)
             body = filtered(body, [one for one in ids if one in accepted])
             self._filter = None
@@ -64,14 +67,14 @@ class ExtensionStage:
     async def narrow(self, prepared: Prepared, found: Found) -> Found:
         """The candidates that the filter lets pass, with their scores boosted."""
         if self._filter is not None and len(found.docs):
-            ids = await asyncio.to_thread(_ids, prepared, found)
-            different = await asyncio.to_thread(lambda: list(dict.fromkeys(ids)))
+            ids = await self._work.run(partial(_ids, prepared, found))
+            different = await self._work.run(lambda: list(dict.fromkeys(ids)))
             accepted = await self._asker.accepted(self._filter, different)
-            found = await asyncio.to_thread(_kept, found, ids, accepted)
+            found = await self._work.run(partial(_kept, found, ids, accepted))
         boost = self._request.boost
         if boost is not None:
             ranks = await self._ranks.ranks()
-            found = await asyncio.to_thread(boosted, boost, ranks, prepared.scope, found)
+            found = await self._work.run(partial(boosted, boost, ranks, prepared.scope, found))
         return found
 
     async def enrich(self, prepared: Prepared, answer: dict[str, Any]) -> None:

@@ -11,7 +11,13 @@ from serve.search.frame.endpoint import Body, Endpoint, endpoint
 from serve.search.frame.exchange import Exchange
 from serve.search.frame.parameters import Parameters
 from serve.search.frame.time_values import time_value_ms
-from serve.search.searching.missing_context import checked_id, missing_context
+from serve.search.searching.missing_context import (
+    ask_owner,
+    checked_id,
+    close_contexts,
+    missing_context,
+    owner_of,
+)
 from serve.search.searching.search_envelope import shards_json
 from serve.search.searching.search_names import names_found, targets_of
 from serve.search.searching.search_runner import Asked, SearchRunner
@@ -50,7 +56,7 @@ def endpoints(runner: SearchRunner) -> list[Endpoint]:
         pit_id = body.get("id")
         if not isinstance(pit_id, str) or len(body) > 1:
             raise illegal_argument("Required [id]")
-        freed = runner.node.contexts.close([checked_id(pit_id)])
+        freed = await close_contexts(runner, [checked_id(pit_id)], "/_pit", "id")
         return Answer({"succeeded": bool(freed), "num_freed": freed}, 200 if freed else 404)
 
     return [
@@ -71,6 +77,9 @@ async def search_point_in_time(
         if name in parameters:
             raise _invalid(f"[{name}] cannot be used with point in time")
     pit_id, keep_alive_ms = _read(asked.body["pit"])
+    owner = owner_of(runner, pit_id)
+    if owner is not None:
+        return await ask_owner(runner, owner, pit_id, "/_search", _query_of(asked), asked.body)
     try:
         state = runner.node.contexts.get(pit_id, keep_alive_ms).state
     except SearchError as error:
@@ -92,6 +101,19 @@ def _read(given: Any) -> tuple[str, int | None]:
     if not isinstance(pit_id, str) or not pit_id:
         raise illegal_argument("[id] cannot be empty for point in time")
     return checked_id(pit_id), None if keep_alive is None else time_value_ms(str(keep_alive), "keep_alive")
+
+
+def _query_of(asked: Asked) -> dict[str, str]:
+    """What a search says in its parameters only."""
+    flags = {
+        "typed_keys": asked.typed_keys,
+        "rest_total_hits_as_int": asked.total_as_int,
+        "include_named_queries_score": asked.named_scores,
+        "allow_partial_search_results": asked.partial,
+        "request_cache": asked.cached,
+    }
+    query = {name: str(flag).lower() for name, flag in flags.items() if flag is not None}
+    return query | ({"search_type": "dfs_query_then_fetch"} if asked.shared_statistics else {})
 
 
 def _tie_broken(body: Mapping[str, Any]) -> dict[str, Any]:

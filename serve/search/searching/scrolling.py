@@ -9,7 +9,13 @@ from serve.search.frame.answer import Answer
 from serve.search.frame.endpoint import Body, Endpoint, endpoint
 from serve.search.frame.exchange import Exchange
 from serve.search.frame.time_values import time_value_ms
-from serve.search.searching.missing_context import checked_id, missing_context
+from serve.search.searching.missing_context import (
+    ask_owner,
+    checked_id,
+    close_contexts,
+    missing_context,
+    owner_of,
+)
 from serve.search.searching.search_envelope import NOTHING, enveloped, shards_json, totals_as_int
 from serve.search.searching.search_runner import SearchRunner
 
@@ -22,13 +28,20 @@ _PATHS = ("/_search/scroll", "/_search/scroll/{scroll_id}")
 def endpoints(runner: SearchRunner) -> list[Endpoint]:
     async def more(exchange: Exchange) -> Any:
         scroll_id, keep_alive_ms = await _wanted(exchange)
-        return await _page(runner, scroll_id, keep_alive_ms, exchange)
+        owner = owner_of(runner, scroll_id)
+        if owner is None:
+            return await _page(runner, scroll_id, keep_alive_ms, exchange)
+        as_int = exchange.parameters.boolean("rest_total_hits_as_int", False)
+        query = {"rest_total_hits_as_int": "true"} if as_int else {}
+        body = {"scroll_id": scroll_id} | ({} if keep_alive_ms is None else {"scroll": f"{keep_alive_ms}ms"})
+        return await ask_owner(runner, owner, scroll_id, "/_search/scroll", query, body)
 
     async def clear(exchange: Exchange) -> Any:
-        contexts = runner.node.contexts
         ids = await _ids(exchange)
-        freed = contexts.close_all() if ids == ["_all"] else contexts.close(map(checked_id, ids))
-        return Answer({"succeeded": True, "num_freed": freed}, 200 if freed or ids == ["_all"] else 404)
+        if ids == ["_all"]:
+            return {"succeeded": True, "num_freed": runner.node.contexts.close_all()}
+        freed = await close_contexts(runner, map(checked_id, ids), "/_search/scroll", "scroll_id")
+        return Answer({"succeeded": True, "num_freed": freed}, 200 if freed else 404)
 
     return [
         *endpoint("GET POST", _PATHS, more, "scroll scroll_id rest_total_hits_as_int", Body.JSON),

@@ -8,7 +8,7 @@ What is known to be short runs on the event loop, all else on the threads of `Se
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -25,17 +25,18 @@ from graphdb.search.results.selection import Found
 from serve.search.backend import SearchBackend
 from serve.search.frame.errors import query_failed
 from serve.search.frame.identity import Identity
+from serve.search.frame.search_work import SearchWork, TimedOut
 from serve.search.searching.request_cache import RequestCache
 from serve.search.searching.search_body import timeout_ms
 from serve.search.searching.search_envelope import NOTHING, enveloped, profiled, shards_json, totals_as_int
 from serve.search.searching.search_names import targets_of
 from serve.search.searching.search_stage import SearchStage, StageOf
-from serve.search.searching.search_work import SearchWork, TimedOut
 
 __all__ = ["Asked", "SearchRunner"]
 
 T = TypeVar("T")
 
+_PEER_S = 5.0  # beyond the time limit of a search
 _FEW = 8  # indexes that are parsed for on the event loop
 
 
@@ -55,19 +56,19 @@ class Asked:
 class SearchRunner:
     """Owned by the application, one for all operations that search."""
 
-    def __init__(self, node: SearchBackend, settings: Settings, stage_of: StageOf) -> None:
-        self.node, self._stage_of = node, stage_of
-        self.work = SearchWork(settings.server.query_timeout_seconds)
+    def __init__(self, node: SearchBackend, settings: Settings, work: SearchWork, stage_of: StageOf) -> None:
+        self.node, self.work, self._stage_of = node, work, stage_of
         self.searchers = Searchers()
-        self.identity = Identity(settings)
+        self.identity = Identity(node, settings)
+        self.peer_limit_s = settings.server.query_timeout_seconds + _PEER_S  # for another node's answer
         self._cache = RequestCache()
         self._stages: WeakKeyDictionary[Scroll, SearchStage] = WeakKeyDictionary()
         self._scorer = scorer_of(settings.search.hybrid_scorer, settings.search.linear_weights)
 
-    @cached_property
+    @property
     def node_id(self) -> str:
-        """It stays for as long as the node runs."""
-        return self.identity.here(self.node.status()).id
+        """As answers name it."""
+        return self.identity.node_id
 
     async def search(self, found: Sequence[Resolved], asked: Asked) -> dict[str, Any]:
         """The whole answer. Raises SearchError."""

@@ -32,7 +32,12 @@ def endpoints(runner: SearchRunner) -> list[Endpoint]:
             ]
             for one in found
         ]
-        node = {"name": here.name, "ephemeral_id": here.id, "transport_address": here.host, "attributes": {}}
+        node = {
+            "name": here.name,
+            "ephemeral_id": here.id,
+            "transport_address": here.transport_address,
+            "attributes": {},
+        }
         return {"nodes": {here.id: node}, "indices": indices, "shards": shards}
 
     return endpoint(

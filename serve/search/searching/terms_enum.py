@@ -1,6 +1,5 @@
 """`_terms_enum`: the terms of a field that begin with a text, as completions want them."""
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from heapq import merge
 from itertools import islice
@@ -43,7 +42,7 @@ async def _terms_enum(exchange: Exchange) -> Any:
         dictionaries = [one for index in indexes for one in _dictionaries(index, field)]
         return list(islice(_distinct(_matching(dictionaries, start, after, fold)), size))
 
-    terms = await asyncio.to_thread(found)
+    terms = await exchange.work.run(found)
     shards = {"total": len(indexes), "successful": len(indexes), "failed": 0}
     return {"_shards": shards, "terms": terms, "complete": True}
 

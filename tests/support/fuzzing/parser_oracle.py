@@ -78,7 +78,7 @@ def _timed(
 def _check_engine(query: Query) -> None:
     if why_refused(query) is not None:
         return
-    text = engine_text(query)
+    text = engine_text(query).text
     try:
         Store().query(text, base_iri=query.base_iri)
     except SyntaxError as error:

@@ -107,7 +107,7 @@ def app_target() -> Iterator[HttpTarget]:
             "max_body_bytes": 1_000_000,
             "data_dir": directory,
         }
-        settings = Settings.model_validate({"server": server})
+        settings = Settings.model_validate({"server": server, "holonic": {"enabled": True}})
         with serving(build_app(MemoryBackend(), settings)) as url:
             target = HttpTarget("app", int(url.rpartition(":")[2]))
             try:

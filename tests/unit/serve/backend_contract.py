@@ -4,6 +4,7 @@ A subclass gives the fixture `node`; what is async of it runs on `loop`, one loo
 """
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from dataclasses import replace
@@ -14,27 +15,31 @@ from pyoxigraph import NamedNode, Quad, QueryBoolean, QuerySolutions
 
 from graphdb.errors import (
     AlreadyExists,
+    BadGeometry,
     BodyTooLarge,
     HostNotAllowed,
     IndexNotReached,
     InvalidParameter,
     KeyReused,
     LimitExceeded,
+    MalformedShapes,
     NotAcceptable,
     NotClustered,
     QueryCancelled,
     QueryTimeout,
     RdfSyntaxError,
+    UnknownFunction,
     UnknownGraph,
 )
 from graphdb.log import request_ids
 from graphdb.model import Confirmation
-from graphdb.node import Consistency
+from graphdb.node import Consistency, MergedGraphs, ShapesDocument
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.results import ResultFormat
-from serve.backend import AnswerStream, Backend, QueryRequest
+from graphdb.store.view import StoreView
+from serve.backend import AnswerStream, Backend, FunctionCall, QueryRequest, ValidationRequest
 
 __all__ = ["BackendContract"]
 
@@ -47,6 +52,23 @@ TWO = b'<http://x/s> <http://x/p> "two" .\n'
 # Rows without end, for what is called a second here, over the data of `fill`; and no row for seconds.
 ENDLESS = "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l }"
 SILENT = "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }"
+
+
+SHACL = b"http://www.w3.org/ns/shacl#"
+NAMES = (
+    b"""PREFIX sh: <%s> <http://x/Names> sh:targetSubjectsOf <http://x/p> ; sh:property <http://x/Name> .
+<http://x/Name> sh:path <http://x/p> ; sh:maxCount 1 ."""
+    % SHACL
+)
+
+
+GIVEN = ShapesDocument(NAMES, RdfSyntax.TURTLE)
+
+
+def validation(
+    shapes: ShapesDocument | NamedNode | MergedGraphs = GIVEN, data_graph: str | MergedGraphs = "default"
+) -> ValidationRequest:
+    return ValidationRequest(shapes, data_graph, None, 30)
 
 
 def asked(
@@ -132,6 +154,44 @@ class BackendContract:
         assert write() == replace(first, message="applied before")
         assert self.run(node.delete_graph(G, delete)) == replace(deleted, message="applied before")
         assert not node.graph_exists(G)
+
+    def test_a_write_is_refused_by_its_precondition(self, node: Backend) -> None:
+        def check(state: StoreView) -> None:
+            if next(state.quads_matching(None, None, None, G), None) is not None:
+                raise AlreadyExists("graph", G.value)
+
+        async def write_all() -> list[Confirmation | BaseException]:
+            writes = (
+                node.write_graph(
+                    body(b'<http://x/s> <http://x/p> "%d" .' % number),
+                    RdfSyntax.N_TRIPLES,
+                    graph=G,
+                    whole_dataset=False,
+                    replace=True,
+                    base_iri=None,
+                    precondition=check,
+                )
+                for number in range(8)
+            )
+            return await asyncio.gather(*writes, return_exceptions=True)
+
+        before = node.snapshot_index()
+        outcomes = self.run(write_all())
+        assert sorted(type(outcome).__name__ for outcome in outcomes) == [
+            *["AlreadyExists"] * 7,
+            "Confirmation",
+        ]
+        assert node.snapshot_index() == before + 1
+        stored = next(i for i, outcome in enumerate(outcomes) if isinstance(outcome, Confirmation))
+        assert self.lines(node) == [f'<http://x/s> <http://x/p> "{stored}" {G}']
+
+    def test_quads_are_found_by_their_terms(self, node: Backend) -> None:
+        self.update(node, "INSERT DATA { <urn:a> <urn:p> 1 GRAPH <http://g/1> { <urn:a> <urn:p> 1, 2 } }")
+        a, p = NamedNode("urn:a"), NamedNode("urn:p")
+        assert len(list(node.quads_matching(a, p, None, G))) == 2
+        assert len(list(node.quads_matching(None, None, None, None))) == 3
+        assert list(node.quads_matching(p, None, None, G)) == []
+        assert list(node.quads_matching(a, None, None, NamedNode("http://g/2"))) == []
 
     def test_a_write_is_visible_at_the_index_it_confirms(self, node: Backend) -> None:
         before = node.snapshot_index()
@@ -421,6 +481,106 @@ class BackendContract:
             assert time.monotonic() - began < 1
 
         self.run(work())
+
+    def report(self, node: Backend, **fields: Any) -> dict[str, Any]:
+        """The report of a validation, and whether it was of the present state."""
+
+        async def work() -> dict[str, Any]:
+            stream = await node.start_validation(validation(**fields))
+            assert (stream.snapshot_index, stream.is_exact) == (node.snapshot_index(), True)
+            report: dict[str, Any] = json.loads(b"".join(await pieces_of(stream)))
+            return report
+
+        return self.run(work())
+
+    def test_a_validation_by_given_shapes_and_by_those_of_a_graph(self, node: Backend) -> None:
+        self.write(node, ONE, TWO)
+        self.write(node, NAMES, graph=G, syntax=RdfSyntax.TURTLE)
+        for shapes in (GIVEN, G):
+            report = self.report(node, shapes=shapes)
+            assert [result["focusNode"] for result in report["results"]] == ["http://x/s"]
+            assert self.report(node, shapes=shapes, data_graph=G.value)["conforms"]
+        assert self.lines(node)
+        assert node.running_queries() == []
+
+    def test_a_validation_of_graphs_together(self, node: Backend) -> None:
+        h, shapes, nothing = (NamedNode(f"http://g/{name}") for name in ("h", "shapes", "nothing"))
+        self.write(node, ONE, graph=G)
+        self.write(node, ONE, graph=h)
+        self.write(node, ONE, TWO)
+        self.write(node, NAMES, graph=shapes, syntax=RdfSyntax.TURTLE)
+
+        def conforms(*graphs: NamedNode, by: tuple[NamedNode, ...] = (shapes, nothing)) -> bool:
+            data, given = MergedGraphs(graphs), MergedGraphs(by)
+            return bool(self.report(node, shapes=given, data_graph=data)["conforms"])
+
+        assert conforms()
+        assert conforms(nothing)
+        assert conforms(G)
+        assert conforms(G, h, nothing), "a triple that is in two graphs is one triple"
+        self.write(node, TWO, graph=h)
+        assert conforms(G)
+        assert conforms(nothing, h)
+        assert not conforms(G, h)
+        assert conforms(G, h, by=(nothing,))
+
+    @pytest.mark.parametrize(
+        ("fields", "error"),
+        [
+            ({"shapes": G}, UnknownGraph),
+            ({"data_graph": G.value}, UnknownGraph),
+            ({"shapes": ShapesDocument(b"<urn:a> <urn:b> 1", RdfSyntax.TURTLE)}, RdfSyntaxError),
+            (
+                {"shapes": ShapesDocument(b"<urn:a> <urn:b> <urn:c> <urn:g> .", RdfSyntax.N_QUADS)},
+                InvalidParameter,
+            ),
+            (
+                {"shapes": ShapesDocument(b"<urn:a> <%starget> 1 ." % SHACL, RdfSyntax.TURTLE)},
+                MalformedShapes,
+            ),
+        ],
+    )
+    def test_a_validation_of_nothing(self, node: Backend, fields: Any, error: type[Exception]) -> None:
+        with pytest.raises(error):
+            self.report(node, **fields)
+        assert node.running_queries() == []
+
+    def test_a_validation_is_listed_and_cancelled(self, node: Backend) -> None:
+        async def work() -> None:
+            stream = await node.start_validation(validation())
+            [shown] = node.running_queries()
+            assert (shown.id, shown.form) == (stream.query_id, "VALIDATE")
+            assert (shown.text, shown.where) == (
+                "validate the default graph against given shapes",
+                stream.where,
+            )
+            assert node.cancel_query(stream.query_id)
+            with pytest.raises(QueryCancelled):
+                await pieces_of(stream)
+
+        self.run(work())
+        assert node.running_queries() == []
+
+    def test_a_call_of_a_function(self, node: Backend) -> None:
+        async def called(function: str, *args: str) -> Any:
+            return json.loads(await node.call_function(FunctionCall(function, args, 30)))
+
+        within = self.run(called("geof:sfWithin", "POINT(1 1)", "POLYGON((0 0,2 0,2 2,0 2,0 0))"))
+        assert within == {
+            "function": "geof:sfWithin",
+            "result": True,
+            "datatype": "http://www.w3.org/2001/XMLSchema#boolean",
+        }
+        line = self.run(called("asWKT", f"LINESTRING ({', '.join(f'{at} {at}' for at in range(20_000))})"))
+        assert len(line["result"]) > 200_000
+        for function, args, error in (
+            ("geof:nothing", (), UnknownFunction),
+            ("isEmpty", (), InvalidParameter),
+            ("isEmpty", ("POINT(1",), BadGeometry),
+        ):
+            with pytest.raises(error):
+                self.run(called(function, *args))
+        assert node.running_queries() == []
 
     def test_cancelling_what_does_not_run(self, node: Backend) -> None:
         assert not node.cancel_query("nothing")

@@ -4,11 +4,12 @@ import orjson
 import pytest
 
 import graphdb.errors
-from graphdb.errors import GraphDBError, OutcomeUnknown, UnavailableError
+from graphdb.errors import GraphDBError, OutcomeUnknown, ShapesViolated, UnavailableError
 from serve.errors import failure_response, status_of
 
 EXPECTED = {
     "AlreadyExists": 409,
+    "BadGeometry": 400,
     "BodyTooLarge": 413,
     "ConfigError": 500,
     "CorruptionError": 500,
@@ -21,9 +22,12 @@ EXPECTED = {
     "LimitExceeded": 400,
     "LogCompacted": 503,
     "LogUnavailable": 503,
+    "MalformedShapes": 400,
+    "MembershipLoop": 409,
     "MembershipRefused": 409,
     "NotAcceptable": 406,
     "NotClustered": 409,
+    "NotFound": 404,
     "NotLeader": 503,
     "OutcomeUnknown": 503,
     "Overloaded": 503,
@@ -33,9 +37,11 @@ EXPECTED = {
     "QueryTimeout": 503,
     "RdfSyntaxError": 400,
     "RequestError": 400,
+    "ShapesViolated": 409,
     "StorageFull": 503,
     "TextTooLarge": 400,
     "UnavailableError": 503,
+    "UnknownFunction": 400,
     "UnknownGraph": 404,
     "UnsupportedMediaType": 415,
 }
@@ -46,7 +52,10 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "HostNotAllowed": ("SERVICE", "example.org"),
     "InvalidParameter": ("graph", "is odd"),
     "LimitExceeded": ("nesting", 2, 1),
+    "MalformedShapes": ("<http://s>", "sh:minCount", "is odd"),
+    "MembershipLoop": ("http://a", "http://b"),
     "NotAcceptable": ("text/html", ("text/csv",)),
+    "NotFound": ("holon", "http://a"),
     "QuerySyntaxError": ("odd", 1, 2),
     "TextTooLarge": ("query bytes", 2, 1),
     "UnsupportedMediaType": ("text/html", ("text/turtle",)),
@@ -70,6 +79,13 @@ def test_status_and_body(name: str) -> None:
         assert body["error"] == "internal server error"
     else:
         assert body["error"] == str(error)
+
+
+def test_a_write_that_shapes_do_not_allow_is_answered_with_the_report() -> None:
+    report = {"conforms": False, "results": [], "stats": {"violations": 1}}
+    answer = failure_response(ShapesViolated("it violates the shapes", report))
+    body = {"error": "it violates the shapes", "status": 409, "report": report}
+    assert (answer.status_code, orjson.loads(bytes(answer.body))) == (409, body)
 
 
 def test_what_may_have_been_stored_says_so() -> None:

@@ -1,11 +1,20 @@
 """What a notebook gets: whole answers, whichever way they are evaluated, or a named error."""
 
 import asyncio
+import json
+from typing import Any
 
 import pytest
 
 import serve.notebook_answers as notebook_answers
-from graphdb.errors import InvalidParameter, LimitExceeded, QuerySyntaxError, QueryTimeout
+from graphdb.errors import (
+    InvalidParameter,
+    LimitExceeded,
+    QuerySyntaxError,
+    QueryTimeout,
+    RdfSyntaxError,
+    UnknownGraph,
+)
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.gate import GateLimits
 from graphdb.sparql.parser import parse_update
@@ -80,3 +89,50 @@ def test_a_reader_that_hangs(backend: ScriptedBackend) -> None:
     with pytest.raises(QueryTimeout):
         answer(backend, NOT_CHEAP, timeout_s=0.1)
     assert stream.is_closed
+
+
+SHAPES = """PREFIX sh: <http://www.w3.org/ns/shacl#> PREFIX x: <http://x/>
+x:S sh:targetSubjectsOf x:p ; sh:property [ sh:path x:p ; sh:nodeKind sh:IRI ] .
+"""
+
+
+def report(
+    backend: ScriptedBackend,
+    shapes: str | None = SHAPES,
+    shapes_graph: str | None = None,
+    graph: str = "default",
+    timeout_s: float = 10,
+) -> dict[str, Any]:
+    found = asyncio.run(notebook_answers.report(backend, shapes, shapes_graph, graph, timeout_s))
+    parsed: dict[str, Any] = json.loads(found)
+    return parsed
+
+
+def test_a_report(backend: ScriptedBackend) -> None:
+    [result] = report(backend)["results"]
+    assert (result["focusNode"], result["resultPath"]) == ("http://x/s", "http://x/p")
+    assert not report(backend, graph="union")["conforms"]
+    copy = parse_update("INSERT DATA { GRAPH <http://x/g> { <http://x/n> <http://x/o> 1 } }", None)
+    asyncio.run(backend.update(copy, Dataset()))
+    assert report(backend, graph="http://x/g")["conforms"]
+    assert report(backend, None, "http://x/g")["conforms"]
+    assert backend.running_queries() == []
+
+
+@pytest.mark.parametrize(
+    ("shapes", "shapes_graph", "graph", "error"),
+    [
+        (None, None, "default", InvalidParameter),
+        (SHAPES, "http://x/g", "default", InvalidParameter),
+        (None, "g", "default", InvalidParameter),
+        (SHAPES, None, "all", InvalidParameter),
+        (SHAPES, None, "http://x/none", UnknownGraph),
+        (SHAPES[:-5], None, "default", RdfSyntaxError),
+    ],
+)
+def test_what_is_no_report(
+    backend: ScriptedBackend, shapes: str | None, shapes_graph: str | None, graph: str, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        report(backend, shapes, shapes_graph, graph)
+    assert backend.running_queries() == []

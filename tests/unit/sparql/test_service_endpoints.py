@@ -43,7 +43,7 @@ RENAMED = {
 @pytest.mark.parametrize(("text", "expected"), RENAMED.items(), ids=range(len(RENAMED)))
 def test_endpoints_become_placeholders(text: str, expected: tuple[str, dict[str, str]]) -> None:
     renamed, services = engine_text_and_services(parse_query(text), "token")
-    assert (renamed.split(), services) == (expected[0].split(), expected[1])
+    assert (renamed.text.split(), services) == (expected[0].split(), expected[1])
 
 
 def pattern_texts() -> list[str]:
@@ -63,7 +63,7 @@ def test_no_endpoint_is_left(text: str) -> None:
     """The parser notes endpoints by the grammar, the renaming walks the tree."""
     query = parse_query(text, "http://127.0.0.1:9/")
     renamed, services = engine_text_and_services(query, "token")
-    left = parse_query(renamed, "http://127.0.0.1:9/").service_hosts
+    left = parse_query(renamed.text, "http://127.0.0.1:9/").service_hosts
     inner = [each for each in left if not (isinstance(each, Iri) and each.value in services)]
     assert set(services.values()) <= {each.value for each in query.service_hosts if isinstance(each, Iri)}
     assert services

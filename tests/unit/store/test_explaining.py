@@ -24,7 +24,7 @@ def explained(text: str, clock: Any = lambda: 0.0) -> list[Any]:
     store.extend(Quad(NamedNode("urn:a"), NamedNode(f"urn:p{n % 2}"), Literal(n)) for n in range(5))
     pieces: list[bytes] = []
     counts = [scan.count_query for scan in scans_of(parse_query(text))]
-    explain(store.query, text, counts, pieces.append, clock)
+    explain(store.query, lambda: store.query(text), counts, pieces.append, clock)
     return [json.loads(piece) for piece in pieces]
 
 
@@ -62,12 +62,18 @@ def test_what_the_time_does_not_suffice_for_is_not_counted(
 def test_the_scans_are_there_though_the_evaluation_fails() -> None:
     pieces: list[bytes] = []
     with pytest.raises(EvaluationFailed, match="expected"):
-        explain(Store().query, "SELECT (a", ["SELECT (7 AS ?n) {}"], pieces.append, lambda: 0.0)
+        explain(
+            Store().query,
+            lambda: Store().query("SELECT (a"),
+            ["SELECT (7 AS ?n) {}"],
+            pieces.append,
+            lambda: 0.0,
+        )
     assert pieces == [b'{"quads": [7]}']
 
 
 def test_a_scan_that_the_engine_refuses_is_not_counted() -> None:
     pieces: list[bytes] = []
     counts = ["SELECT (7 AS ?n) {}", "SELECT ('7'@a-b-c AS ?n) {}"]
-    explain(Store().query, "SELECT * {} LIMIT 0", counts, pieces.append, lambda: 0.0)
+    explain(Store().query, lambda: Store().query("SELECT * {} LIMIT 0"), counts, pieces.append, lambda: 0.0)
     assert pieces == [b'{"quads": [7, null]}', b'{"rows": 0}']

@@ -18,10 +18,12 @@ from actors.clustering.forwarded_writes import (
     decode_confirmation,
     encode_confirmation,
 )
+from actors.clustering.search_copies import SearchCopies
 from actors.error_codec import encode_error
 from actors.raft.incoming_links import Forwarded
 from actors.raft.log_requests import ForwardedRequest, encode_requests
 from actors.shard.store_shard import StoreShard
+from graphdb.config import Settings
 from graphdb.config.limits import GateLimits
 from graphdb.errors import NotLeader, OutcomeUnknown, QuerySyntaxError, UnknownGraph
 from graphdb.model import Confirmation
@@ -75,7 +77,7 @@ async def leader(tmp_path: Path) -> AsyncIterator[Leader]:
         scripted_log(tmp_path) as log,
         following(log) as (client, follower),
     ):
-        work = ForwardedWork(client, follower, shard, GateLimits())
+        work = ForwardedWork(client, follower, shard, GateLimits(), SearchCopies(Settings(), client))
         work.start()
         leader = Leader(log, follower, shard, work)
         log.let_lead(1)

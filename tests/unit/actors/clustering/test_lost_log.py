@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from actors.clustering import cluster_follower, forwarded_work
+from actors.clustering import cluster_follower
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import cluster_report, node_status
-from actors.clustering.forwarded_work import ForwardedWork
+from actors.clustering.forwarded_work import APPLIED_INDEX, ForwardedWork
+from actors.clustering.search_copies import SearchCopies
+from actors.raft import desk_worker
 from actors.raft.incoming_links import Forwarded
 from actors.raft.log_requests import ClusterView
 from actors.raft.raft_log_client import RaftLogClient
+from graphdb.config import Settings
 from graphdb.config.limits import GateLimits
 from graphdb.errors import ConfigError, NotLeader
 from graphdb.node import ClusterReport
@@ -84,7 +87,7 @@ async def test_a_log_that_cannot_start_is_an_error_and_asked_for_again(tmp_path:
 async def test_work_is_taken_once_the_log_has_come_after_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forwarded_work, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(desk_worker, "_AGAIN_S", 0.01)
     async with (
         stand_alone(tmp_path / "data") as shard,
         scripted_log(tmp_path) as log,
@@ -92,13 +95,13 @@ async def test_work_is_taken_once_the_log_has_come_after_all(
     ):
         broken = Broken(log.server.path)
         client = RaftLogClient(broken.endpoint)
-        work = ForwardedWork(client, follower, shard, GateLimits())
+        work = ForwardedWork(client, follower, shard, GateLimits(), SearchCopies(Settings(), client))
         work.start()
         await asyncio.sleep(0.1)
         broken.is_mended = True
         log.let_lead(1)
         await until(follower, lambda view: view == log.view)
-        asking = log.desk.serve(Forwarded(2, forwarded_work.APPLIED_INDEX, "", b""))
+        asking = log.desk.serve(Forwarded(2, APPLIED_INDEX, "", b""))
         assert await asyncio.wait_for(asking, 5) == b"0"
         await work.close()
         await client.close()
@@ -111,7 +114,7 @@ async def test_a_log_that_is_gone_does_not_keep_the_work_from_ending(tmp_path: P
         following(log) as (_, follower),
     ):
         client = RaftLogClient(Broken("").endpoint)
-        work = ForwardedWork(client, follower, shard, GateLimits())
+        work = ForwardedWork(client, follower, shard, GateLimits(), SearchCopies(Settings(), client))
         work.start()
         await asyncio.sleep(0.05)
         await asyncio.wait_for(work.close(), 5)

@@ -60,9 +60,9 @@ def evaluate(
         forwarder = ServiceForwarder(GuardedFetch(HostRules("SERVICE", rules), BOUNDS), timeout_s)
         await forwarder.start()
         try:
-            text_for_engine, services = engine_text_and_services(parse_query(text), "0123")
+            made, services = engine_text_and_services(parse_query(text), "0123")
             with forwarder.open(services) as calls:
-                local = calls.text_for_engine(text_for_engine)
+                local = calls.text_for_engine(made.text)
                 evaluating = asyncio.create_task(asyncio.to_thread(rows, local))
                 await asyncio.sleep(0)
                 meanwhile(calls)

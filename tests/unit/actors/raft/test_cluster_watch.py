@@ -40,6 +40,7 @@ class Facts:
         self.links: frozenset[int] = frozenset()
         self.dropped = 0
         self.snapshot_wanted = False
+        self.search_wanted = 0
         self.received: ReceivedSnapshot | None = None
         self.failure: str | None = None
         self.watch = ClusterWatch(
@@ -49,6 +50,7 @@ class Facts:
                 open_links=lambda: self.links,
                 dropped=lambda: self.dropped,
                 snapshot_wanted=lambda: self.snapshot_wanted,
+                search_wanted=lambda: self.search_wanted,
                 received=lambda: self.received,
                 failure=lambda: self.failure,
             ),

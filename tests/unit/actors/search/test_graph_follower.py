@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,12 @@ import orjson
 import pytest
 
 from actors.search import change_reader
+from actors.search.index_follower import IndexFollower, Surroundings
+from actors.search.recent_entries import RecentEntries
 from actors.search.search_node import SearchNode
 from graphdb.errors import QueryTimeout
-from graphdb.search.catalog.commands import CreateIndex, DeleteIndices
+from graphdb.search.catalog.commands import CreateIndex, DeleteIndices, PutSettings
+from graphdb.search.catalog.index import Index
 from graphdb.search.errors import SearchError
 from tests.support.logged_graph import LoggedGraph
 from tests.support.memory_log import MemoryLog
@@ -195,6 +199,19 @@ async def test_a_document_that_the_mapping_refuses_is_counted_and_no_old_form_of
         assert f"[{EX}a]" in status(node)["last_failed_document"]
 
 
+async def test_a_blocked_index_is_followed_further_once_it_is_not(tmp_path: Path, graph: LoggedGraph) -> None:
+    graph.insert(":a a :Work ; :title 'one' .")
+    async with open_node(tmp_path, graph) as node:
+        await made(node)
+        await has_titles(node, "one")
+        await node.perform(PutSettings(("u1",), {"blocks.write": True}))
+        graph.insert(":b a :Work ; :title 'two' .")
+        await until(lambda: status(node)["state"] == "failing")
+        assert ("FORBIDDEN/8" in status(node)["error"], titles(node)) == (True, {"one"})
+        await node.perform(PutSettings(("u1",), {"blocks.write": None}))
+        await has_titles(node, "one", "two")
+
+
 async def test_two_nodes_that_both_lead_do_no_harm(tmp_path: Path, graph: LoggedGraph) -> None:
     graph.insert(":a a :Work ; :title 'one' .")
     async with AsyncExitStack() as stack:
@@ -259,3 +276,22 @@ async def test_fields_of_a_shacl_shape_in_the_graph(tmp_path: Path, graph: Logge
         await until(lambda: documents(node)[f"{EX}a"]["maker"] == ["Ada", "Lovelace"])
         graph.delete("@prefix sh: <http://www.w3.org/ns/shacl#> . :Shape sh:property _:p3 .")
         await until(lambda: "maker" not in documents(node)[f"{EX}a"])
+
+
+async def test_a_follower_that_is_ended_as_something_comes_ends(
+    graph: LoggedGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a node that leads no more would go on, and could not stop."""
+    recent = RecentEntries(5)
+    index = Index("works", "u1", 0, {}, None, None)  # type: ignore[arg-type]
+    index.cursor = 5
+    around = Surroundings(None, graph, graph.log, recent)  # type: ignore[arg-type]
+    follower = IndexFollower(lambda: index, None, around)  # type: ignore[arg-type]
+    monkeypatch.setattr(follower, "_has_followed", True)
+    task = asyncio.create_task(follower.run())
+    await asyncio.sleep(0.05)
+    graph.insert(":a a :Work .")
+    recent.take([replace(graph.log.entries[0], log_index=6)])
+    task.cancel()
+    done, _ = await asyncio.wait([task], timeout=5)
+    assert done == {task}

@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from actors.search import search_directory
 from actors.search.search_directory import SearchDirectory
+from actors.shard.search_state import receive_search, saved_search_index
 from graphdb.errors import UnavailableError
+from graphdb.log.file_system import RealFileSystem
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.commands import Command, Outcome
+from graphdb.search.catalog.files import read_log_index
 from graphdb.search.errors import SearchError
 from tests.support.memory_log import MemoryLog
 from tests.support.search_nodes import found, indexed, source_of, started
@@ -93,19 +97,46 @@ async def test_what_is_applied_again_after_a_crash_is_found_at_once(tmp_path: Pa
         assert found(node) == 3
 
 
-@pytest.mark.parametrize("cut", ["before search is moved", "between the moves", "after the moves"])
-async def test_taking_over_that_was_cut_short_is_finished(tmp_path: Path, cut: str) -> None:
+@pytest.mark.parametrize("moves", range(4))
+async def test_taking_over_that_was_cut_short_is_finished(tmp_path: Path, moves: int) -> None:
     log = MemoryLog()
     await written(tmp_path / "node", log, 1)
     await written(tmp_path / "ahead", log, 2)
-    shutil.copytree(tmp_path / "ahead" / "search", tmp_path / "node" / "search.incoming")
-    if cut != "before search is moved":
-        (tmp_path / "node" / "search").rename(tmp_path / "node" / "search.replaced")
-    if cut == "after the moves":
-        (tmp_path / "node" / "search.incoming").rename(tmp_path / "node" / "search")
+    place = tmp_path / "node"
+    shutil.copytree(tmp_path / "ahead" / "search", place / "search.incoming")
+    for source, target in (
+        ("search.incoming", "search.taken"),
+        ("search", "search.replaced"),
+        ("search.taken", "search"),
+    )[:moves]:
+        (place / source).rename(place / target)
     log.forget_before(log.last_index + 1)
     async with started(tmp_path / "node", log) as node:
         assert source_of(node, 2) == indexed(2).operation.body
+
+
+async def test_what_arrives_while_something_older_is_looked_at_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = MemoryLog()
+    node, peer, other = tmp_path / "node", tmp_path / "peer", tmp_path / "other"
+    await written(peer, log, 1)
+    await written(node, log, 2)
+    await written(other, log, 3)
+    files = RealFileSystem()
+    receive_search(peer, node, files, shutil.copyfile)
+
+    def looked_at(directory: str) -> int | None:
+        """The store's process has received another snapshot meanwhile."""
+        monkeypatch.undo()
+        index = read_log_index(directory)
+        receive_search(other, node, files, shutil.copyfile)
+        return index
+
+    monkeypatch.setattr(search_directory, "read_log_index", looked_at)
+    applied = saved_search_index(node) or 0
+    assert SearchDirectory(node).adopt_incoming(applied)
+    assert saved_search_index(node) == saved_search_index(other) != applied
 
 
 async def test_a_log_that_begins_late_is_followed_from_there_and_it_is_said(

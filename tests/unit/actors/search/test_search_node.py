@@ -1,18 +1,24 @@
 """One node's indexes over a real log: what is written, found, kept over restarts, and refused."""
 
 import asyncio
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from actors.search import upkeep
 from actors.search.open_search import SearchConfig
 from actors.search.search_node import SearchNode
 from actors.search.upkeep import UpkeepConfig
 from graphdb.config import Settings
-from graphdb.errors import LogUnavailable
+from graphdb.errors import LogUnavailable, StorageFull
 from graphdb.search.catalog.commands import CreateIndex, DeleteIndices, PutSettings
+from graphdb.search.catalog.files import CatalogFiles
 from graphdb.search.errors import SearchError
+from graphdb.search.segments.index_files import IndexFiles
+from graphdb.search.segments.index_shard import IndexShard
 from graphdb.search.segments.operations import Outcome
 from graphdb.search.vectors.upkeep import ROWS_MIN
 from tests.support.memory_log import MemoryLog
@@ -98,6 +104,91 @@ async def test_a_flush_lets_the_log_forget(tmp_path: Path) -> None:
         await node.write([indexed(1)])
         await node.flush()
         assert log.released == {"search": log.last_index + 1}
+
+
+class Held:
+    """A method that waits, on its thread, until it may go on; then it does what it did."""
+
+    def __init__(self, owner: type, name: str, patches: pytest.MonkeyPatch) -> None:
+        self.begun, self.may_go_on = threading.Event(), threading.Event()
+        method = getattr(owner, name)
+
+        def held(*arguments: Any) -> Any:
+            self.begun.set()
+            assert self.may_go_on.wait(20)
+            return method(*arguments)
+
+        patches.setattr(owner, name, held)
+
+    async def has_begun(self) -> None:
+        assert await asyncio.to_thread(self.begun.wait, 20)
+
+
+@pytest.mark.parametrize("held", [(CatalogFiles, "write"), (IndexShard, "build_sealed")])
+async def test_writes_do_not_wait_for_a_flush_or_a_refresh(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: tuple[type, str]
+) -> None:
+    async with open_node(tmp_path, NEVER_FLUSHES) as node:
+        await node.perform(CreateIndex("books", "u1", {"settings": {"index": {"refresh_interval": "-1"}}}))
+        await node.write([indexed(number) for number in range(10)])
+        with monkeypatch.context() as patches:
+            long = Held(*held, patches)
+            work = asyncio.create_task(
+                node.flush() if held[0] is CatalogFiles else node.refresh([index_of(node)])
+            )
+            await long.has_begun()
+            await node.write([indexed(3, "books"), indexed(10)])
+            assert source_of(node, 4) == indexed(4).operation.body
+            (result,) = await node.write([indexed(4)])
+            assert result.result.version == 2
+            assert found(node) == 0
+            long.may_go_on.set()
+            await work
+        assert found(node) == 10
+        await node.refresh([index_of(node)])
+        assert found(node) == 11
+    async with open_node(tmp_path) as node:
+        assert found(node) == 11
+        (result,) = await node.write([indexed(4)])
+        assert result.result.version == 3
+
+
+async def test_a_flush_that_fails_leaves_what_was_written_findable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_node(tmp_path, NEVER_FLUSHES) as node:
+        await node.perform(CreateIndex("books", "u1", {"settings": {"index": {"refresh_interval": "-1"}}}))
+        await node.write([indexed(1)])
+        with monkeypatch.context() as patches:
+            patches.setattr(IndexFiles, "commit", failing)
+            with pytest.raises(StorageFull):
+                await node.flush()
+        assert found(node) == 1
+        await node.write([indexed(2)])
+        await node.flush()
+    async with open_node(tmp_path) as node:
+        assert found(node) == 2
+
+
+def failing(*arguments: Any) -> None:
+    raise StorageFull("no room")
+
+
+async def test_memory_goes_back_when_nothing_has_changed_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_back = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(upkeep, "give_back", lambda: loop.call_soon_threadsafe(given_back.set))
+    config = SearchConfig(upkeep=UpkeepConfig(look_s=0.01, rest_s=0.1))
+    async with open_node(tmp_path, config) as node:
+        for command in (CreateIndex("books", "u1", {}), DeleteIndices(("u1",))):
+            await node.perform(command)
+            async with asyncio.timeout(10):
+                await given_back.wait()
+            given_back.clear()
+        await asyncio.sleep(0.3)
+        assert not given_back.is_set()
 
 
 async def test_what_others_have_logged_is_followed(tmp_path: Path) -> None:

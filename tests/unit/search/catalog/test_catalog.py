@@ -8,6 +8,7 @@ from graphdb.search.catalog.commands import (
     AliasAction,
     Command,
     CreateIndex,
+    CursorMove,
     DeleteComponentTemplates,
     DeleteIndexTemplates,
     DeleteIndices,
@@ -362,17 +363,43 @@ def test_a_mistake_of_ours_is_one_documents_failure(caplog: pytest.LogCaptureFix
 def test_a_cursor_lets_each_change_of_the_graph_in_once() -> None:
     commands = Commands("a")
     writes = (put("a", "1"),)
-    assert len(commands(WriteDocuments(writes, cursor=("a", 0, 5)))) == 1
-    assert commands(WriteDocuments(writes, cursor=("a", 0, 5))) == []
+    assert len(commands(WriteDocuments(writes, cursor=CursorMove("a", 0, 5)))) == 1
+    assert commands(WriteDocuments(writes, cursor=CursorMove("a", 0, 5))) == []
     index = commands.catalog.find("a")
     assert index is not None
     assert (index.cursor, index.shard.get("1").version) == (5, 1)  # type: ignore[union-attr]
     assert refused_cursor(commands) == "no such index [gone]"
 
 
+def test_a_cursor_stays_unfinished_while_an_older_form_of_a_refused_document_is_there() -> None:
+    commands = Commands()
+    commands.create("a", {"mappings": {"properties": {"year": {"type": "long"}}}})
+    index = commands.catalog.find("a")
+    assert index is not None
+    refused = put("a", "1", b'{"year": "some"}')
+    commands(WriteDocuments((refused, put("a", "2")), cursor=CursorMove("a", 0, 5, -7)))
+    assert index.cursor == 5, "there was none"
+    commands(WriteDocuments((put("a", "1"),), cursor=CursorMove("a", 5, 6, -8)))
+    commands(WriteDocuments((refused,), cursor=CursorMove("a", 6, 7, -9)))
+    assert index.cursor == -9
+    gone = DocumentWrite("a", Operation(Action.DELETE, "1"))
+    commands(WriteDocuments((gone,), cursor=CursorMove("a", -9, 7, -10)))
+    assert (index.cursor, sorted(index.shard.ids())) == (7, ["2"])
+
+
+def test_a_blocked_index_does_not_move_its_cursor() -> None:
+    commands = Commands("a")
+    commands(PutSettings(("a",), {"blocks.write": True}))
+    with pytest.raises(SearchError, match="FORBIDDEN/8"):
+        commands(WriteDocuments((put("a", "1"),), cursor=CursorMove("a", 0, 5)))
+    index = commands.catalog.find("a")
+    assert index is not None
+    assert (index.cursor, index.shard.get("1")) == (0, None)
+
+
 def refused_cursor(commands: Commands) -> str:
     with pytest.raises(SearchError) as raised:
-        commands(WriteDocuments((), cursor=("gone", 0, 1)))
+        commands(WriteDocuments((), cursor=CursorMove("gone", 0, 1)))
     return raised.value.reason
 
 

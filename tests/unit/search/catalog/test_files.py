@@ -11,7 +11,9 @@ from graphdb.errors import CorruptionError
 from graphdb.log.file_system import RealFileSystem
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.commands import (
+    CursorMove,
     DeleteIndices,
+    IntroduceNode,
     PutComponentTemplate,
     PutIndexTemplate,
     PutSettings,
@@ -19,6 +21,7 @@ from graphdb.search.catalog.commands import (
 )
 from graphdb.search.catalog.copying import copy_state
 from graphdb.search.catalog.files import CatalogFiles, read_log_index
+from graphdb.search.catalog.state import KnownNode
 from tests.support.catalog_twin import contents_of
 from tests.unit.search.catalog.catalogs import Commands, put
 
@@ -39,7 +42,8 @@ def filled() -> Commands:
     commands(PutSettings(("b",), {"refresh_interval": "5s"}))
     commands(PutComponentTemplate("c", {"template": {}}))
     commands(PutIndexTemplate("t", {"index_patterns": ["t*"], "composed_of": ["c"]}))
-    commands(WriteDocuments((put("a", "1", b'{"f":1}'), put("b", "1")), cursor=("b", 0, 7)))
+    commands(IntroduceNode(2, "two", "10.0.0.2:9200", "uuid"))
+    commands(WriteDocuments((put("a", "1", b'{"f":1}'), put("b", "1")), cursor=CursorMove("b", 0, 7)))
     return commands
 
 
@@ -60,6 +64,10 @@ def test_it_is_opened_as_it_was_saved(tmp_path: Path) -> None:
     assert (log_index, read_log_index(str(tmp_path))) == (7, 7)
     assert contents_of(catalog) == contents_of(commands.catalog)
     assert (catalog.aliases, catalog.templates) == (commands.catalog.aliases, commands.catalog.templates)
+    assert (catalog.state.cluster_uuid, catalog.state.nodes) == (
+        "uuid",
+        {2: KnownNode("two", "10.0.0.2:9200")},
+    )
     for index, before in zip(catalog.indexes(), commands.catalog.indexes(), strict=True):
         assert index.shown_settings() == before.shown_settings()
         assert (index.mapping_version, index.cursor) == (before.mapping_version, before.cursor)

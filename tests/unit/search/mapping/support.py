@@ -7,13 +7,11 @@ __all__ = ["SPACES", "SpaceAnalyzers"]
 
 class SpaceAnalyzer:
     position_gap = 100
+    is_plain = False
 
     def tokens(self, text: str) -> tuple[list[str], list[int]]:
         words = text.lower().split()
         return words, list(range(len(words)))
-
-    def is_plain(self, text: str) -> bool:
-        return False
 
 
 class Lower:

@@ -2,7 +2,8 @@
 
 import errno
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -17,6 +18,7 @@ from graphdb.search.segments.index_files import IndexFiles
 from graphdb.search.segments.index_shard import IndexShard
 from graphdb.search.segments.merge_policy import TieredMergePolicy
 from graphdb.search.segments.operations import Action, Operation
+from graphdb.search.segments.saving import SavePlan
 from tests.simulation.lossy_file_system import Crash, LossyFileSystem, random_faults
 from tests.unit.search.segments.words_mapping import WordsMapping
 
@@ -212,40 +214,113 @@ def random_operation(random: Random) -> Operation:
     return index(doc_id, body.encode())
 
 
-def live(files: IndexFiles, log: list[Operation], durable: list[int], random: Random, failing: bool) -> None:
-    """One life of a process: open, follow the log, write more, until it crashes. durable: the greatest log
-    index that a flush has confirmed.
+Documents = dict[str, tuple[bytes, int, int]]
+
+
+class Visible:
+    """What a search sees, and what it is to see, one after the other, as it is built."""
+
+    def __init__(self, documents: Documents) -> None:
+        self.now = documents
+        self._sealed: list[Documents] = []
+
+    def seal(self, documents: Documents) -> None:
+        if documents is not (self._sealed or [self.now])[-1]:
+            self._sealed.append(documents)
+
+    def adopt(self, last: Documents | None = None) -> None:
+        """As far as these documents, where they are still to come; else all."""
+        if last is None or any(last is one for one in self._sealed):
+            while self._sealed:
+                self.now = self._sealed.pop(0)
+                if self.now is last:
+                    return
+
+
+class Life:
+    """One life of a process: it follows the log and writes more, until it crashes. durable: the greatest log
+    index that a commit is known to have.
     """
-    shard = IndexShard.open("i", files, mapping_of, EAGER) or IndexShard("i", WordsMapping(), {}, EAGER)
-    assert shard.log_index >= durable[0], "a confirmed flush is lost"
-    twin = Twin()
-    for operation in log:
-        twin.apply(operation)
-    assert searchable(shard) == twin.history[shard.log_index]
-    shard.apply(log[shard.log_index :])
-    seen = twin.history[shard.log_index]  # what a search sees
-    for _ in range(40):
-        step = random.randrange(6)
-        if step <= 2:
-            operations = [random_operation(random) for _ in range(random.randrange(1, 4))]
-            shard.apply(operations)
-            log += operations
-            for operation in operations:
-                twin.apply(operation)
-        elif step == 3:
-            shard.refresh()
-            seen = twin.documents
-        elif step == 4:
-            shard.maybe_merge()
+
+    def __init__(self, files: IndexFiles, log: list[Operation], durable: list[int], failing: bool) -> None:
+        self.files, self.log, self.durable, self.failing = files, log, durable, failing
+        opened = IndexShard.open("i", files, mapping_of, EAGER)
+        self.shard = opened or IndexShard("i", WordsMapping(), {}, EAGER)
+        assert self.shard.log_index >= durable[0], "a confirmed flush is lost"
+        self.twin = Twin()
+        for operation in log:
+            self.twin.apply(operation)
+        self.visible = Visible(self.twin.history[self.shard.log_index])
+        assert searchable(self.shard) == self.visible.now
+        self.shard.apply(log[self.shard.log_index :])
+        self.planned: tuple[SavePlan, Documents] | None = None
+
+    def write(self, operations: list[Operation]) -> None:
+        self.shard.apply(operations)
+        self.log += operations
+        for operation in operations:
+            self.twin.apply(operation)
+
+    def refresh(self) -> None:
+        self.visible.seal(self.twin.documents)
+        self.visible.adopt()
+        self.shard.refresh()
+
+    def seal(self) -> None:
+        self.visible.seal(self.twin.documents)
+        self.shard.seal()
+
+    def build(self) -> None:
+        self.visible.adopt()
+        self.shard.build_sealed()
+        self.shard.adopt_built()
+
+    def flush(self) -> None:
+        if self.planned is None:
+            self.visible.seal(self.twin.documents)
+            self.visible.adopt()
+            with self.maybe_failing():
+                self.shard.flush(self.files, len(self.log))
+                self.durable[0] = len(self.log)
+
+    def begin_commit(self) -> None:
+        if self.planned is None:
+            self.visible.seal(self.twin.documents)
+            self.planned = self.shard.plan_save(len(self.log)), self.twin.documents
+
+    def end_commit(self) -> None:
+        if self.planned is not None:
+            (plan, documents), self.planned = self.planned, None
+            self.visible.adopt(documents)
+            with self.maybe_failing():
+                commit = plan.write(self.files)
+                self.shard.note_saved(commit)
+                self.files.remove_all_but(commit.point)
+                self.durable[0] = plan.log_index
+            self.shard.adopt_built()
+
+    @contextmanager
+    def maybe_failing(self) -> Iterator[None]:
+        try:
+            yield
+        except UnavailableError:
+            assert self.failing
+
+    def merge(self) -> None:
+        self.shard.maybe_merge()
+
+
+def live(files: IndexFiles, log: list[Operation], durable: list[int], random: Random, failing: bool) -> None:
+    life = Life(files, log, durable, failing)
+    others = [life.refresh, life.merge, life.flush, life.seal, life.build, life.begin_commit, life.end_commit]
+    for _ in range(60):
+        step = random.randrange(2 * len(others))
+        if step < len(others):
+            others[step]()
         else:
-            seen = twin.documents
-            try:
-                shard.flush(files, len(log))
-                durable[0] = len(log)
-            except UnavailableError:
-                assert failing
-        assert searchable(shard) == seen
-        check_realtime(shard, twin)
+            life.write([random_operation(random) for _ in range(random.randrange(1, 4))])
+        assert searchable(life.shard) == life.visible.now
+        check_realtime(life.shard, life.twin)
 
 
 def check_realtime(shard: Shard, twin: Twin) -> None:

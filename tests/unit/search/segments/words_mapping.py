@@ -34,10 +34,10 @@ class WordsMapping:
             if isinstance(value, float):
                 raise SearchError("document_parsing_exception", f"failed to parse field [{path}]")
             if isinstance(value, str):
-                parsed.texts[path] = tokens(*value.split())
-                parsed.terms[path + ".keyword"] = [value]
+                parsed.column("texts")[path] = tokens(*value.split())
+                parsed.column("terms")[path + ".keyword"] = [value]
             elif isinstance(value, int):
-                parsed.ints[path] = [value]
+                parsed.column("ints")[path] = [value]
             elif isinstance(value, dict):
                 parsed.children.append((path, self._parsed(value, path + ".")))
         return parsed

@@ -13,13 +13,24 @@ from graphdb.search.analysis import Analyzers
 from graphdb.search.mapping import Mapping
 from graphdb.search.query import QueryContext, Searcher, parse_query
 from graphdb.search.query.knn import KnnQuery
-from graphdb.search.segment import Bools, Floats
+from graphdb.search.segment import Bools, Floats, Ints
 from graphdb.search.segments.index_files import IndexFiles
 from graphdb.search.segments.index_shard import IndexShard
 from graphdb.search.segments.operations import Action, Operation
-from graphdb.search.vectors import GraphFiles, GraphShape, Metric, keep_graphs, missing_graphs, remove_stale
-from graphdb.search.vectors.graph import Graph
-from graphdb.search.vectors.nearest import Sought, graph_of, nearest_in
+from graphdb.search.vectors import (
+    GraphFiles,
+    GraphShape,
+    Metric,
+    RowSet,
+    Sought,
+    VectorRows,
+    build_graph,
+    keep_graphs,
+    missing_graphs,
+    nearest_in,
+    remove_stale,
+)
+from graphdb.search.vectors.nearest import graph_of
 from tests.simulation.lossy_file_system import LossyFileSystem
 
 ROWS, DIMS = 6_000, 16
@@ -132,16 +143,122 @@ def test_a_graph_and_all_rows_give_the_same_scores(similarity: str) -> None:
     if similarity == "dot_product":
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     shape = GraphShape(similarity)
-    graph = Graph.build(rows, shape)
+    graph = build_graph(rows, shape)
     assert graph is not None
     metric, every = Metric(similarity, DIMS), np.arange(len(rows), dtype=np.int32)
     hits = 0
     for query in rows[::60]:
         scores = metric.scores(rows, every, query)
-        found = graph.nearest(query, 10, graph.effort, None).astype(np.int32)
+        found = np.sort(graph.walk(query, graph.effort(1.0), None, graph.size))
         assert metric.scores(rows, found, query).tolist() == scores[found].tolist()
-        hits += len(set(found.tolist()) & set(np.argsort(-scores, kind="stable")[:10].tolist()))
+        best = found[np.argsort(-scores[found], kind="stable")[:10]]
+        hits += len(set(best.tolist()) & set(np.argsort(-scores, kind="stable")[:10].tolist()))
     assert hits >= 0.95 * 10 * 50
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot_product", "l2_norm", "max_inner_product"])
+@pytest.mark.parametrize("kind", ["float", "byte"])
+def test_every_kind_of_vectors_is_found(similarity: str, kind: str) -> None:
+    vectors = vectors_of(2_500)
+    if kind == "byte":
+        vectors = np.rint(vectors * 20).clip(-128, 127)
+    elif similarity == "dot_product":
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    field = {"type": "dense_vector", "dims": DIMS, "similarity": similarity, "element_type": kind}
+    fields = {"v": field, "n": {"type": "integer"}}
+    shard = IndexShard("i", Mapping.of({"properties": fields}, ANALYZERS), {})
+    write(shard, vectors)
+    (job,) = missing_graphs(shard.leaves(), shard.mapping, rows_min=0)
+    assert job.run(None)
+    metric, every = Metric(similarity, DIMS, kind == "byte"), np.arange(len(vectors), dtype=np.int32)
+    for below in (2_500, 1_200):
+        hits = 0
+        for query in vectors[::50]:
+            truth = np.argsort(-metric.scores(vectors, every[:below], query), kind="stable")[:10]
+            found = nearest(shard, query, filter={"range": {"n": {"lt": below}}})
+            hits += len(set(found) & set(truth.tolist()))
+        assert hits >= 0.95 * 10 * 50
+
+
+@pytest.mark.parametrize("share", [1.0, 0.7, 0.5, 0.3, 0.1])
+def test_the_effort_for_a_share_is_enough(filled: tuple["IndexShard[Mapping]", Floats], share: float) -> None:
+    shard, vectors = filled
+    graph = graph_of(shard.leaves()[0].segment, "v")
+    assert graph is not None
+    allowed = np.random.default_rng(3).random(ROWS) < share
+    rows = RowSet.of(allowed)
+    walked = scanned = 0
+    for query in queries_of(vectors):
+        expected = set(exact(vectors, query, allowed))
+        walked += len(expected & _best(vectors, query, graph.walk(query, graph.effort(share), rows, ROWS)))
+        scanned += len(expected & _best(vectors, query, graph.scan(query, 32, rows)))
+    assert walked >= 0.95 * 10 * 50
+    assert scanned >= 0.99 * 10 * 50
+
+
+def _best(vectors: Floats, query: Floats, found: Ints) -> set[int]:
+    similar = vectors[found] @ query / np.linalg.norm(vectors[found], axis=1)
+    return set(found[np.argsort(-similar)[:10]].tolist())
+
+
+def test_what_is_near_to_none_of_the_rows_is_found_as_well() -> None:
+    random = np.random.default_rng(8)
+    centres = 0.7 * random.standard_normal((40, 48))[random.integers(0, 40, 4_100)]
+    rows = (centres + 0.5 * random.standard_normal((4_100, 48))).astype(np.float32)
+    graph, queries = build_graph(rows[:4_000], GraphShape("cosine")), rows[4_000:]
+    assert graph is not None
+    hits = 0
+    for query in queries:
+        expected = exact(rows[:4_000], query, np.ones(4_000, np.bool_))
+        hits += len(set(expected) & _best(rows, query, graph.walk(query, graph.effort(1.0), None, 4_000)))
+    assert hits >= 0.95 * 10 * len(queries)
+
+
+def test_a_walk_ends_where_it_has_met_enough(filled: tuple["IndexShard[Mapping]", Floats]) -> None:
+    shard, vectors = filled
+    graph = graph_of(shard.leaves()[0].segment, "v")
+    assert graph is not None
+    assert len(graph.walk(vectors[0], 1_000, None, ROWS)) == 1_000
+    assert len(graph.walk(vectors[0], 1_000, None, 100)) < 100 + graph.links.width
+
+
+def test_codes_are_whole_where_eight_bits_do_not_tell_rows_apart() -> None:
+    near = vectors_of(1_000)
+    far = near + np.float32(1_000)
+    graph = build_graph(np.concatenate([near, far]), GraphShape("l2_norm"))
+    assert graph is not None
+    assert graph.codes.codes.dtype == np.float32
+    graph = build_graph(near, GraphShape("l2_norm"))
+    assert graph is not None
+    assert graph.codes.codes.dtype == np.int8
+
+
+def test_rows_that_are_alike_take_no_more_effort() -> None:
+    one = vectors_of(100)
+    graph = build_graph(np.repeat(one, 20, axis=0), GraphShape("cosine"))
+    assert graph is not None
+    assert graph.codes.codes.dtype == np.int8
+    assert max(graph.efforts) <= 64
+
+
+@pytest.mark.parametrize("size", [1e-15, 1e15])
+def test_rows_of_any_size_are_told_apart(size: float) -> None:
+    rows = vectors_of(1_000)
+    large = rows / np.abs(rows).max() * np.float32(size)
+    graph = build_graph(large, GraphShape("l2_norm"))
+    assert graph is not None
+    assert graph.codes.codes.dtype == np.int8
+    assert all(i in graph.scan(large[i], 10, None) for i in range(0, 1_000, 50))
+
+
+@pytest.mark.parametrize("scale", [1e-38, 1e-20, 1e20, 1e38])
+def test_queries_of_any_length_find_the_same(
+    filled: tuple["IndexShard[Mapping]", Floats], scale: float
+) -> None:
+    """Of cosines."""
+    shard, vectors = filled
+    query = vectors[17] / np.abs(vectors[17]).max()
+    assert nearest(shard, query * np.float32(scale))[0] == nearest(shard, query)[0] == 17
 
 
 def test_a_walk_that_meets_too_few_is_done_again_over_all_rows() -> None:
@@ -157,7 +274,7 @@ def test_a_walk_that_meets_too_few_is_done_again_over_all_rows() -> None:
 
 
 def test_the_same_rows_give_the_same_graph() -> None:
-    one, two = (Graph.build(vectors_of(1_000), GraphShape("cosine")) for _ in range(2))
+    one, two = (build_graph(vectors_of(1_000), GraphShape("cosine")) for _ in range(2))
     assert one is not None
     assert two is not None
     assert one.to_bytes() == two.to_bytes()
@@ -170,14 +287,14 @@ def test_graphs_are_read_from_disk(tmp_path: Path) -> None:
     write(shard, vectors_of(ROWS))
     shard.flush(files, 1)
     assert keep_graphs(shard.leaves(), shard.mapping, graphs) == 1
-    built = graph_of(shard.leaves()[0], "v")
+    built = graph_of(shard.leaves()[0].segment, "v")
     assert built is not None
     opened = IndexShard.open("i", files, lambda mapping, _: Mapping.of(mapping, ANALYZERS))
     assert opened is not None
-    assert graph_of(opened.leaves()[0], "v") is None
+    assert graph_of(opened.leaves()[0].segment, "v") is None
     (job,) = missing_graphs(opened.leaves(), opened.mapping)
     assert job.run(graphs, stopped=lambda: True)  # building would have been stopped
-    read = graph_of(opened.leaves()[0], "v")
+    read = graph_of(opened.leaves()[0].segment, "v")
     assert read is not None
     assert read.to_bytes() == built.to_bytes()
     query = vectors_of(1, seed=3)[0]
@@ -195,7 +312,7 @@ def test_a_flush_keeps_graphs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("where", [0, 5, 10, 40, -1])
 def test_damaged_graphs_are_none(tmp_path: Path, where: int) -> None:
     rows, shape = vectors_of(500), GraphShape("l2_norm")
-    graph = Graph.build(rows, shape)
+    graph = build_graph(rows, shape)
     assert graph is not None
     files = GraphFiles(RealFileSystem(), str(tmp_path))
     assert files.save("_1_1", "v/ü", graph, rows)
@@ -218,7 +335,7 @@ def test_files_of_segments_that_are_gone_are_removed() -> None:
     system = LossyFileSystem(Random(0))
     system.make_directory("index")
     files, rows = GraphFiles(system, "index"), vectors_of(200)
-    graph = Graph.build(rows, GraphShape("cosine"))
+    graph = build_graph(rows, GraphShape("cosine"))
     assert graph is not None
     for segment in ("_1_1", "_1_2"):
         assert files.save(segment, "v", graph, rows)
@@ -242,7 +359,7 @@ def test_what_no_graph_is_made_for() -> None:
 
 
 def test_a_graph_can_be_given_up() -> None:
-    assert Graph.build(vectors_of(100), GraphShape("cosine"), stopped=lambda: True) is None
+    assert build_graph(vectors_of(100), GraphShape("cosine"), stopped=lambda: True) is None
 
 
 @pytest.mark.parametrize(
@@ -280,7 +397,9 @@ def test_the_threshold_of_l2_norm_is_a_distance() -> None:
 def test_where_all_are_deleted_nothing_is_near() -> None:
     shard = IndexShard("i", mapping_of(), {})
     write(shard, vectors_of(10))
-    leaf = shard.leaves()[0]
+    segment = shard.leaves()[0].segment
+    rows = VectorRows.of(segment, "v")
+    assert rows is not None
     sought = Sought("v", vectors_of(1)[0], Metric("cosine", DIMS), 3, 3)
-    docs, scores = nearest_in(leaf, sought, np.zeros(leaf.segment.size, np.bool_))
+    docs, scores = nearest_in(segment, rows, sought, RowSet.of(np.zeros(segment.size, np.bool_)))
     assert (len(docs), len(scores)) == (0, 0)

@@ -2,15 +2,24 @@
 
 import gzip
 import json
+from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 
+from graphdb.search.catalog.commands import DocumentWrite, WriteResult
+from graphdb.search.segments.operations import Action, OperationResult, Outcome
 from serve.search.documents import bulk
 from serve.search.documents.bulk_lines import Lines
+from serve.search.documents.item_texts import ItemTexts, succeeded
+from serve.search_app import build_search_app
+from tests.support.http_server import serving
 from tests.support.memory_search import MemorySearch
-from tests.unit.serve.search.conftest import reason_of
+from tests.unit.search.catalog.catalogs import Commands
+from tests.unit.serve.search.conftest import SETTINGS, reason_of
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 SHARDS = {"total": 2, "successful": 1, "failed": 0}
@@ -228,6 +237,46 @@ def test_a_request_over_the_limit(http: httpx.Client, node: MemorySearch) -> Non
     body = lines({"index": {"_index": "a"}}) + b" " * 32_000_000 + b"\n"
     assert reason_of(send(http, body))[:2] == (413, "content_too_long_exception")
     assert node.writes == []
+
+
+@pytest.mark.parametrize("kept_bytes", [0, 1 << 30])
+def test_items_are_alike_whether_values_are_kept_or_not(
+    node: MemorySearch, monkeypatch: pytest.MonkeyPatch, kept_bytes: int
+) -> None:
+    given: list[bool] = []
+    write = node.write
+
+    async def noted(writes: Sequence[DocumentWrite], refresh: str = "false") -> list[WriteResult]:
+        given.extend(one.operation.value is not None for one in writes)
+        return await write(writes, refresh)
+
+    monkeypatch.setattr(bulk, "KEPT_BYTES_MAX", kept_bytes)
+    monkeypatch.setattr(node, "write", noted)
+    body = lines({"index": {"_id": "1"}}, {"n": 1, "t": "a b"}, {"create": {"_id": "1"}}, {})
+    body += lines({"update": {"_id": "1"}}, {"doc": {"t": "c"}}, {"delete": {"_id": "1"}})
+    with serving(build_search_app(node, SETTINGS)) as url, httpx.Client(base_url=url) as http:
+        first = send(http, body, "/books/_bulk").json()
+        assert given == [kept_bytes > 0, kept_bytes > 0, False, False]
+        assert [one["status"] for item in first["items"] for one in item.values()] == [201, 409, 200, 200]
+        again = send(http, body, "/books/_bulk").json()  # the room is free again
+    assert given[4:] == given[:4]
+    assert [one["_seq_no"] for item in again["items"] for one in item.values() if "_seq_no" in one] == [
+        3,
+        4,
+        5,
+    ]
+
+
+@pytest.mark.parametrize("refresh", ["false", "true"])
+def test_the_text_of_an_item_is_that_of_its_object(refresh: str) -> None:
+    commands = Commands("plain", "50%d-of_%b")
+    texts = ItemTexts(commands.catalog, refresh)
+    for index in ("plain", "50%d-of_%b", "gone"):
+        for action, outcome in product(Action, Outcome):
+            for doc_id, version, seq_no in [("1", 1, 0), ('"_id":""%s\\é', 2**53, 7)]:
+                done = OperationResult(action, doc_id, outcome, version, seq_no)
+                item = succeeded(commands.catalog, WriteResult(index, done), refresh)
+                assert texts.text(WriteResult(index, done)) == orjson.dumps(item)
 
 
 def test_lines_are_cut_wherever_the_pieces_end() -> None:

@@ -2,17 +2,22 @@
 
 import threading
 import time
+from typing import Any
 
 import httpx
 import pytest
 
 from graphdb.config import Settings
 from graphdb.node import ClusterMember, NodeStatus
-from graphdb.search.catalog.commands import CreateIndex
+from graphdb.search.catalog.commands import CreateIndex, IntroduceNode
+from graphdb.search.catalog.state import KnownNode
+from serve.search.administration import cluster_health
 from serve.search.administration.cat_nodes import listings
 from serve.search.administration.cat_view import CatView
 from serve.search.frame.identity import Identity
 from serve.search.frame.parameters import Parameters
+from serve.search_app import build_search_app
+from tests.support.http_server import serving
 from tests.support.memory_search import MemorySearch
 from tests.unit.serve.search.conftest import reason_of
 
@@ -25,13 +30,18 @@ def make(http: httpx.Client, name: str, replicas: int = 0, shards: int = 1) -> N
 class Cluster(MemorySearch):
     """A node of three, of which one cannot be reached."""
 
+    def __init__(self, number: int = 2) -> None:
+        super().__init__()
+        self._number = number
+
     def status(self) -> NodeStatus:
         members = (
             ClusterMember(1, "10.0.0.1:7002", "leader", True),
             ClusterMember(2, "10.0.0.2:7002", "follower", True),
             ClusterMember(3, "[fe80::3]:7002", "follower", False),
         )
-        return NodeStatus("healthy", "follower", 2, 5, 1, members, 0, True, 3)
+        role = "leader" if self._number == 1 else "follower"
+        return NodeStatus("healthy", role, self._number, 5, 1, members, 0, True, 3)
 
 
 def test_the_first_answer(http: httpx.Client) -> None:
@@ -47,18 +57,95 @@ def test_the_first_answer(http: httpx.Client) -> None:
     assert head.headers["content-length"] == http.get("/").headers["content-length"]
 
 
-def test_ids_stay_and_are_the_same_on_every_node_of_a_cluster() -> None:
-    one, other = Identity(Settings()), Identity(Settings.model_validate({"search": {"node_name": "b"}}))
-    assert one.cluster_uuid == other.cluster_uuid == "qxSWDL2qVKy0xSayhEFbag"
-    status = Cluster().status()
-    assert [node.id for node in one.members(status)] == [node.id for node in other.members(status)]
-    assert len({node.id for node in one.members(status)}) == 3
-    assert [(node.host, node.leads) for node in one.members(status)][1:] == [
-        ("10.0.0.1", True),
-        ("fe80::3", False),
+def settings_of(number: int) -> Settings:
+    return Settings.model_validate({"cluster": {"enabled": True, "node_id": number}})
+
+
+def introduced(node: MemorySearch, *numbers: int) -> None:
+    for number in numbers:
+        address = f"10.0.0.{number}:9200"
+        node.catalog.apply(IntroduceNode(number, f"n{number}", address, f"uuid{number}"), number, 0)
+
+
+def test_every_node_of_a_cluster_shows_the_same_nodes() -> None:
+    shown = []
+    for number in (1, 2):
+        node = Cluster(number)
+        introduced(node, 2, 1)
+        node.own = KnownNode(f"n{number}", f"10.0.0.{number}:9200")
+        identity = Identity(node, settings_of(number))
+        shown.append(identity.members(node.status()))
+        assert identity.cluster_uuid == "uuid2", "the first to come has decided"
+        assert identity.here(node.status()).id == identity.node_id == shown[-1][number - 1].id
+    assert shown[0] == shown[1]
+    assert len({node.id for node in shown[0]}) == 3
+    assert [(node.name, node.host, node.http_address, node.leads) for node in shown[0]] == [
+        ("n1", "10.0.0.1", "10.0.0.1:9200", True),
+        ("n2", "10.0.0.2", "10.0.0.2:9200", False),
+        ("node-3", "fe80::3", None, False),
     ]
-    other_cluster = Identity(Settings.model_validate({"search": {"cluster_name": "b"}}))
-    assert other_cluster.cluster_uuid != one.cluster_uuid
+
+
+def test_a_cluster_has_no_id_before_a_node_has_introduced_itself(node: MemorySearch) -> None:
+    identity = Identity(node, Settings())
+    assert identity.cluster_uuid == "_na_"
+    before = identity.node_id
+    introduced(node, 1)
+    assert (identity.cluster_uuid, identity.node_id == before) == ("uuid1", False)
+    introduced(node, 2)
+    assert identity.cluster_uuid == "uuid1"
+
+
+def test_what_clients_ask_to_find_all_nodes() -> None:
+    node = Cluster(2)
+    introduced(node, 1)
+    node.own = KnownNode("n2", "10.0.0.2:9200")
+    with serving(build_search_app(node, settings_of(2))) as url, httpx.Client(base_url=url) as http:
+        found = http.get("/_nodes/_all/http").json()
+        assert found["_nodes"] == {"total": 2, "successful": 2, "failed": 0}
+        addresses = {one["name"]: one["http"]["publish_address"] for one in found["nodes"].values()}
+        assert addresses == {"n1": "10.0.0.1:9200", "n2": "10.0.0.2:9200"}
+        everything = http.get("/_nodes").json()["nodes"].values()
+        assert [("os" in one, one["transport_address"]) for one in everything] == [
+            (False, "10.0.0.1:7002"),
+            (True, "10.0.0.2:7002"),
+        ]
+        for asked, wanted in (("_local", "n2"), ("_master", "n1"), ("n*", "n1 n2"), ("x,n1", "n1")):
+            shown = http.get(f"/_nodes/{asked}").json()["nodes"].values()
+            assert " ".join(one["name"] for one in shown) == wanted
+        assert [one["name"] for one in http.get("/_nodes/stats").json()["nodes"].values()] == ["n2"]
+        names = http.get("/_cat/nodes?h=name,master,http_address,port").text.splitlines()
+        assert [line.split() for line in names] == [
+            ["n1", "*", "10.0.0.1:9200", "7002"],
+            ["n2", "-", "10.0.0.2:9200", "7002"],
+        ]
+        state = http.get("/_cluster/state/nodes,master_node").json()
+        assert [one["name"] for one in state["nodes"].values()] == ["n1", "n2"]
+        assert state["nodes"][state["master_node"]]["name"] == "n1"
+
+
+def test_waiting_ends_when_the_client_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[float] = []
+    look = cluster_health._look
+
+    def noted(*arguments: Any) -> Any:
+        looked.append(time.monotonic())
+        return look(*arguments)
+
+    monkeypatch.setattr(cluster_health, "_look", noted)
+    with serving(build_search_app(MemorySearch(), Settings())) as url:
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.get(f"{url}/_cluster/health/never?timeout=10000d", timeout=0.5, trust_env=False)
+        time.sleep(0.3)
+        count = len(looked)
+        time.sleep(0.5)
+        assert len(looked) == count
+
+
+def test_waiting_has_an_end(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_health, "_WAIT_MS_MAX", 300)
+    answer = http.get("/_cluster/health/never?timeout=10000d")
+    assert (answer.status_code, answer.json()["timed_out"]) == (408, True)
 
 
 def test_health_counts_copies_that_have_a_place(http: httpx.Client) -> None:
@@ -175,10 +262,10 @@ def test_answers_for_features_that_are_not_here(http: httpx.Client) -> None:
 
 def test_cat_shows_a_cluster() -> None:
     node = Cluster()
-    view = CatView(node, Identity(Settings()), [], None, Parameters.of(b""))
+    view = CatView(node, Identity(node, settings_of(2)), [], None, Parameters.of(b""))
     by_name = {listing.name: listing for listing in listings(Settings().server.data_dir)}
     rows = list(by_name["nodes"].rows(view))
-    assert [(row["ip"], row["master"]) for row in rows][1:] == [("10.0.0.1", "*")]
+    assert [(row["ip"], row["master"]) for row in rows] == [("10.0.0.1", "*"), ("127.0.0.1", "-")]
     assert [row["node"] for row in by_name["master"].rows(view)] == ["node-1"]
     (health,) = by_name["health"].rows(view)
     assert health["node.total"] == 2

@@ -15,6 +15,7 @@ from serve.search.frame.endpoint import Body, endpoint
 from serve.search.frame.errors import envelope, query_failed
 from serve.search.frame.exchange import Exchange
 from serve.search.frame.router import SearchRouter
+from serve.search.frame.search_work import SearchWork
 from tests.support.http_server import serving
 from tests.support.memory_search import MemorySearch
 from tests.unit.serve.search.conftest import SETTINGS, reason_of
@@ -58,7 +59,7 @@ ENDPOINTS = [
 
 @pytest.fixture(scope="module")
 def base_url() -> Iterator[str]:
-    with serving(SearchRouter(MemorySearch(), SETTINGS, ENDPOINTS)) as url:
+    with serving(SearchRouter(MemorySearch(), SETTINGS, SearchWork(10), ENDPOINTS)) as url:
         yield url
 
 
@@ -316,7 +317,9 @@ def test_fragments_are_filtered_and_indented_too() -> None:
     async def fetch(exchange: Exchange) -> Any:
         return {"_source": source}
 
-    with serving(SearchRouter(MemorySearch(), SETTINGS, endpoint("GET", "/_fetch", fetch))) as url:
+    with serving(
+        SearchRouter(MemorySearch(), SETTINGS, SearchWork(10), endpoint("GET", "/_fetch", fetch))
+    ) as url:
         http = httpx.Client(base_url=url, trust_env=False)
         with http:
             assert http.get("/_fetch").content == b'{"_source":{"a":  {"b": 1, "c": 2}}}'

@@ -1,0 +1,78 @@
+"""`WriteChecks`: validations of writes that look at much, by readers.
+
+They are made in the writer's turn, on its thread, where nothing could stop the engine. So a reader makes
+them, on a checkpoint of the state that the write would leave behind, within the time limit of a query.
+"""
+
+import asyncio
+import secrets
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import orjson
+from pyoxigraph import NamedNode
+
+from actors.readers.client import ReaderClient
+from actors.readers.fetching import fetch
+from actors.readers.protocol import ValidationTask
+from actors.readers.running_queries import RunningQueries
+from graphdb.errors import QueryTimeout
+from graphdb.shacl.write_check import texts_of_terms
+from graphdb.store.quad_store import QuadStore
+from graphdb.store.view import Term
+
+__all__ = ["WriteChecks"]
+
+
+class WriteChecks:
+    """Owned by a `StoreShard`; used on the writer's thread."""
+
+    def __init__(
+        self,
+        readers: ReaderClient,
+        running: RunningQueries,
+        directory: Path,
+        timeout_s: float,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        """directory is on the store's file system; readers and running are used on loop."""
+        self._readers, self._running = readers, running
+        self._directory, self._timeout_s, self._loop = directory, timeout_s, loop
+
+    def validate(
+        self, shapes_graph: NamedNode, data_graph: str, store: QuadStore, focus: Iterable[Term] | None
+    ) -> dict[str, Any]:
+        """The report (`graphdb.shacl.write_check`) of the store as it is: of these nodes, or for None of all
+        targets. Blocks.
+
+        Raises MalformedShapes, QueryTimeout and what else readers raise, Overloaded, StorageFull.
+        """
+        path = self._directory / f"check-{secrets.token_hex(8)}"
+        task = ValidationTask(
+            str(path),
+            data_graph,
+            shapes_graph=shapes_graph.value,
+            is_write_check=True,
+            focus=None if focus is None else texts_of_terms(focus),
+        )
+        pieces: list[bytes] = []
+        try:
+            store.checkpoint(path)
+            fetching = self._fetch(task, pieces)
+            asyncio.run_coroutine_threadsafe(fetching, self._loop).result()
+        except QueryTimeout:
+            raise QueryTimeout(
+                f"checking the write against the shapes of {shapes_graph} took longer than "
+                f"{self._timeout_s:g} s; nothing was stored"
+            ) from None
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+        report: dict[str, Any] = orjson.loads(b"".join(pieces))
+        return report
+
+    async def _fetch(self, task: ValidationTask, pieces: list[bytes]) -> None:
+        text = f"check a write against the shapes of <{task.shapes_graph}>"
+        with self._running.listed(text, "VALIDATE") as run:
+            await fetch(self._readers, run, task, self._timeout_s, pieces.append)

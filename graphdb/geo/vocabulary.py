@@ -1,0 +1,20 @@
+"""The names of GeoSPARQL: its namespaces and the datatypes of its literals."""
+
+from typing import Final
+
+__all__ = ["CRS84", "DGGS", "GEO", "GEOF", "GEOJSON", "GML", "KML", "LITERALS", "SF", "WKT"]
+
+GEO: Final = "http://www.opengis.net/ont/geosparql#"
+GEOF: Final = "http://www.opengis.net/def/function/geosparql/"
+SF: Final = "http://www.opengis.net/ont/sf#"
+
+WKT: Final = GEO + "wktLiteral"
+GML: Final = GEO + "gmlLiteral"
+GEOJSON: Final = GEO + "geoJSONLiteral"
+KML: Final = GEO + "kmlLiteral"
+DGGS: Final = GEO + "dggsLiteral"
+LITERALS: Final = (WKT, GML, GEOJSON, KML)
+"""The datatypes that are read and written."""
+
+CRS84: Final = "http://www.opengis.net/def/crs/OGC/1.3/CRS84"
+"""What a literal is in that names no reference system: WGS 84, longitude before latitude."""

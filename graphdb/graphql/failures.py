@@ -1,0 +1,58 @@
+"""What GraphQL answers when something is wrong: errors with the interface's codes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from graphql import GraphQLError, Node
+
+from graphdb.errors import LimitExceeded
+
+__all__ = [
+    "COMPLEXITY_EXCEEDED",
+    "DEPTH_EXCEEDED",
+    "UNKNOWN_TYPE",
+    "VALIDATION_FAILED",
+    "Refused",
+    "coded",
+    "failure",
+    "too_large",
+]
+
+VALIDATION_FAILED = "VALIDATION_FAILED"
+UNKNOWN_TYPE = "UNKNOWN_TYPE"
+DEPTH_EXCEEDED = "DEPTH_EXCEEDED"
+COMPLEXITY_EXCEEDED = "COMPLEXITY_EXCEEDED"
+
+
+class Refused(Exception):
+    """An operation that is not carried out, with all that is wrong with it."""
+
+    def __init__(self, errors: Sequence[GraphQLError]) -> None:
+        super().__init__(errors)
+        self.errors = list(errors)
+
+
+def failure(
+    code: str,
+    message: str,
+    nodes: Sequence[Node] | Node | None = None,
+    path: Sequence[str | int] | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> GraphQLError:
+    """An error with a code of the interface's table; details are for programs."""
+    extensions: dict[str, Any] = {"code": code}
+    if details:
+        extensions["details"] = dict(details)
+    return GraphQLError(message, nodes, path=path, extensions=extensions)
+
+
+def too_large(error: LimitExceeded) -> GraphQLError:
+    """What the gate of SPARQL says of a query that was made from an operation."""
+    return failure(COMPLEXITY_EXCEEDED, f"The operation asks for too much at once: {error}")
+
+
+def coded(error: GraphQLError, code: str = VALIDATION_FAILED) -> GraphQLError:
+    """An error of graphql-core with a code, where it has none."""
+    if "code" not in (error.extensions or {}):
+        error.extensions = {**(error.extensions or {}), "code": code}
+    return error

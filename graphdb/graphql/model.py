@@ -1,0 +1,116 @@
+"""The types that GraphQL shows of a graph: what each is called, and what it stands for in RDF.
+
+A `Model` is made once (`modelling.py`) and read by everything else: the schema, the translation to SPARQL,
+mutations and subscriptions. It knows nothing of GraphQL's own classes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from pyoxigraph import BlankNode, Literal, NamedNode
+
+__all__ = ["EnumType", "Field", "Model", "ObjectType", "Path", "Reference", "Scalar"]
+
+
+class Scalar(Enum):
+    """GraphQL's name of what a literal, or an IRI of no known type, is shown as."""
+
+    STRING = "String"
+    INT = "Int"
+    FLOAT = "Float"
+    BOOLEAN = "Boolean"
+    DATE_TIME = "DateTime"
+    DATE = "Date"
+    TIME = "Time"
+    ID = "ID"  # a resource of which nothing is known but its IRI
+
+
+@dataclass(frozen=True, slots=True)
+class EnumType:
+    """One of a few terms (`sh:in`); values: by GraphQL's name, in the order of the shape."""
+
+    name: str
+    values: Mapping[str, NamedNode | Literal]
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A resource that has a type of the model; type_name is that of an `ObjectType`."""
+
+    type_name: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Path:
+    """How a value is reached: along a property from the subject, or against it."""
+
+    iri: str
+    inverse: bool = False
+
+    @property
+    def predicate(self) -> NamedNode:
+        return NamedNode(self.iri)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One member of a type. datatype is what an input's literals get; None where there is no word on it."""
+
+    name: str
+    path: Path
+    value: Scalar | EnumType | Reference
+    is_list: bool
+    is_required: bool
+    datatype: NamedNode | None = None
+    takes_language: bool = False  # literals may have a language tag: argument `lang`
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectType:
+    """A class of resources. class_iri None: known by a shape only, reached through fields alone.
+
+    fields do not hold `id`, which every type has; those of the classes above are among them. subtypes: names
+    of all types below it, at any depth. A type that has some is an interface, with those fields that all
+    below it have alike, and what is of its class alone is shown as concrete_name (else the same as name).
+    """
+
+    name: str
+    concrete_name: str
+    class_iri: NamedNode | None
+    shape: NamedNode | BlankNode | None  # what inputs are validated against
+    singular: str  # root field that is a list, with `id` of at most one
+    collection: str  # root field that is a connection
+    fields: Mapping[str, Field]
+    interfaces: tuple[str, ...] = ()  # above it, nearest first, at any depth
+    subtypes: tuple[str, ...] = ()
+    interface_fields: Mapping[str, Field] = field(default_factory=dict)
+    description: str | None = None
+
+    @property
+    def is_interface(self) -> bool:
+        return bool(self.subtypes)
+
+    @property
+    def is_root(self) -> bool:
+        """Whether it can be asked for by itself, created and watched."""
+        return self.class_iri is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Everything that GraphQL shows. types and enums are by name, in the order of their names."""
+
+    types: Mapping[str, ObjectType]
+    enums: Mapping[str, EnumType] = field(default_factory=dict)
+
+    def below(self, name: str) -> tuple[ObjectType, ...]:
+        """A type and all below it."""
+        found = self.types[name]
+        return (found, *(self.types[one] for one in found.subtypes))
+
+    def by_class(self) -> Mapping[NamedNode, ObjectType]:
+        """The types that stand for classes."""
+        return {one.class_iri: one for one in self.types.values() if one.class_iri is not None}

@@ -1,0 +1,185 @@
+"""The loops of a search in a graph, compiled: the walk through it, and going over all allowed rows.
+
+Both compare codes, and give the nearest rows by them in no particular order.
+
+Source of the walk: algorithms 2 and 5 of Malkov and Yashunin, 2016. A filter only says whether a row may be
+among those that are found; the walk goes through all.
+"""
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.search.segment import Floats, Ints
+from graphdb.search.vectors.instructions import prefetch, trailing_zeros
+from graphdb.search.vectors.row_set import Bits, is_in
+
+__all__ = ["scan", "walk"]
+
+_ANY_ORDER = {"reassoc", "contract", "nsz"}
+
+
+@numba.njit(inline="always", fastmath=_ANY_ORDER)
+def _distance(codes: NDArray[Any], row: int, query: Floats, weights: Floats | None) -> Any:
+    """A squared distance; without weights a dot product with its sign changed. (For the compiler None is a
+    type, so that one loop is left: beside another it would not use the processor's wide registers.)
+    """
+    code = codes[row]
+    total = np.float32(0)
+    if weights is not None:
+        for c in range(len(query)):
+            step = np.float32(code[c]) - query[c]
+            total += step * step * weights[c]
+        return total
+    for c in range(len(query)):
+        total += np.float32(code[c]) * query[c]
+    return -total
+
+
+@numba.njit(inline="always")
+def _push(keys: Floats, rows: Ints, count: int, key: np.float32, row: int) -> None:
+    """Add to a heap of count, the least key first."""
+    place = count
+    while place > 0:
+        above = (place - 1) >> 1
+        if keys[above] <= key:
+            break
+        keys[place], rows[place] = keys[above], rows[above]
+        place = above
+    keys[place], rows[place] = key, row
+
+
+@numba.njit(inline="always")
+def _put_first(keys: Floats, rows: Ints, count: int, key: np.float32, row: int) -> None:
+    """Take the first out of a heap of count, and add this instead."""
+    place = 0
+    while True:
+        below = 2 * place + 1
+        if below >= count:
+            break
+        if below + 1 < count and keys[below + 1] < keys[below]:
+            below += 1
+        if keys[below] >= key:
+            break
+        keys[place], rows[place] = keys[below], rows[below]
+        place = below
+    keys[place], rows[place] = key, row
+
+
+@numba.njit(inline="always", fastmath=_ANY_ORDER)
+def _descended(
+    codes: NDArray[Any],
+    upper_at: Ints,
+    upper: Ints,
+    entry: int,
+    level: int,
+    query: Floats,
+    weights: Floats | None,
+) -> int:
+    """The row that is nearest as far as the levels above the lowest show."""
+    nearest = entry
+    least = _distance(codes, nearest, query, weights)
+    while level > 0:
+        before = nearest
+        for row in upper[upper_at[before] + level - 1]:
+            if row < 0:
+                break
+            distance = _distance(codes, row, query, weights)
+            if distance < least:
+                nearest, least = row, distance
+        if nearest == before:
+            level -= 1
+    return nearest
+
+
+@numba.njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+def walk(
+    codes: NDArray[Any],
+    links: Ints,
+    upper_at: Ints,
+    upper: Ints,
+    entry: int,
+    level: int,
+    query: Floats,
+    weights: Floats | None,
+    allowed: Bits,
+    effort: int,
+    met_max: int,
+    hidden: int,
+) -> Ints:
+    """The nearest `effort` allowed rows that the graph leads to; fewer where it leads to no more, or has led
+    to met_max rows.
+
+    links: of each row its neighbours on the lowest level, then -1. upper[upper_at[row] + l - 1]: the same on
+    level l, of rows that are there. level: the highest. allowed is empty where all are. hidden: a row that is
+    walked past as if it were not there, -1 for none.
+    """
+    nearest = _descended(codes, upper_at, upper, entry, level, query, weights)
+    filtered = len(allowed) > 0
+    seen = np.zeros((len(links) + 63) >> 6, np.uint64)
+    fresh = np.empty(links.shape[1], np.int64)
+    ahead_keys = np.empty(met_max + len(fresh), np.float32)
+    ahead_rows = np.empty(met_max + len(fresh), np.int32)
+    # Those found, the farthest first: by distance with its sign changed.
+    found_keys, found_rows = np.empty(effort, np.float32), np.empty(effort, np.int32)
+    ahead, found, met, new = 0, 0, 1, 1
+    fresh[0] = nearest
+    seen[nearest >> 6] |= np.uint64(1) << np.uint64(nearest & 63)
+    if hidden >= 0:
+        seen[hidden >> 6] |= np.uint64(1) << np.uint64(hidden & 63)
+    while True:
+        for j in range(new):
+            row = fresh[j]
+            distance = _distance(codes, row, query, weights)
+            if found == effort and distance >= -found_keys[0]:
+                continue
+            _push(ahead_keys, ahead_rows, ahead, distance, row)
+            ahead += 1
+            if not filtered or is_in(allowed, row):
+                if found == effort:
+                    _put_first(found_keys, found_rows, found, -distance, row)
+                else:
+                    _push(found_keys, found_rows, found, -distance, row)
+                    found += 1
+        if ahead == 0 or met >= met_max or (found == effort and ahead_keys[0] > -found_keys[0]):
+            return found_rows[:found]
+        here = ahead_rows[0]
+        ahead -= 1
+        _put_first(ahead_keys, ahead_rows, ahead, ahead_keys[ahead], ahead_rows[ahead])
+        prefetch(links, np.int64(ahead_rows[0]))  # likely the next, or what was there before
+        new = 0
+        for row in links[here]:
+            if row < 0:
+                break
+            bit = np.uint64(1) << np.uint64(row & 63)
+            if not seen[row >> 6] & bit:
+                seen[row >> 6] |= bit
+                prefetch(codes, np.int64(row))
+                fresh[new] = row
+                new += 1
+        met += new
+
+
+@numba.njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+def scan(codes: NDArray[Any], query: Floats, weights: Floats | None, allowed: Bits, count: int) -> Ints:
+    """The nearest `count` of all allowed rows."""
+    keys, rows = np.empty(count, np.float32), np.empty(count, np.int32)
+    found = 0
+    for word in range(len(allowed)):
+        left = allowed[word + 1] if word + 1 < len(allowed) else np.uint64(0)
+        while left:
+            prefetch(codes, (word + 1 << 6) + trailing_zeros(left))
+            left &= left - np.uint64(1)
+        left = allowed[word]
+        while left:
+            row = (word << 6) + trailing_zeros(left)
+            left &= left - np.uint64(1)
+            distance = _distance(codes, row, query, weights)
+            if found < count:
+                _push(keys, rows, found, -distance, row)
+                found += 1
+            elif distance < -keys[0]:
+                _put_first(keys, rows, found, -distance, row)
+    return rows[:found]

@@ -1,0 +1,157 @@
+"""What a result says: the shapes graph's own words with their placeholders filled in, or the usual ones."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from pyoxigraph import Literal, NamedNode
+
+from graphdb.shacl.paths import path_text
+from graphdb.shacl.shape_tree import (
+    AllOf,
+    ClassConstraint,
+    ClosedConstraint,
+    ComponentConstraint,
+    Constraint,
+    CountConstraint,
+    DatatypeConstraint,
+    EqualsConstraint,
+    ExactlyOneOf,
+    ExpressionConstraint,
+    HasValueConstraint,
+    InConstraint,
+    LanguageInConstraint,
+    LengthConstraint,
+    LessThanConstraint,
+    NodeConstraint,
+    NodeKindConstraint,
+    NotConstraint,
+    OneOf,
+    PatternConstraint,
+    PropertyConstraint,
+    QualifiedConstraint,
+    RangeConstraint,
+    Shape,
+    SparqlConstraint,
+    UniqueLangConstraint,
+)
+from graphdb.shacl.shapes_graph import short_name
+from graphdb.shacl.term_texts import term_text
+from graphdb.shacl.vocabulary import Node, Term
+
+__all__ = ["messages_of", "usual_message"]
+
+_PLACEHOLDER = re.compile(r"\{[?$](\w+)\}")
+_LISTED_MAX = 10
+
+
+def messages_of(
+    shape: Shape, constraint: Constraint, bindings: Mapping[str, Term], own: Iterable[Literal] = ()
+) -> tuple[Literal, ...]:
+    """The messages of one result: the shape's, else own (those of the SPARQL behind it), else the usual one.
+
+    bindings are what placeholders such as {?value} stand for: the focus node is "this".
+    """
+    path = {} if shape.path is None else {"path": Literal(path_text(shape.path))}
+    known = {**path, **bindings}
+    given = shape.messages or tuple(own)
+    if not given:
+        return (Literal(usual_message(constraint)),)
+    return tuple(_filled(message, known) for message in given)
+
+
+def _filled(message: Literal, bindings: Mapping[str, Term]) -> Literal:
+    """Source: SHACL section 5.2.2; a placeholder without a value stays as it is."""
+
+    def value(found: re.Match[str]) -> str:
+        term = bindings.get(found[1])
+        return found[0] if term is None else _plain(term)
+
+    text = _PLACEHOLDER.sub(value, message.value)
+    if text == message.value:
+        return message
+    return Literal(text, language=message.language) if message.language else Literal(text)
+
+
+def _plain(term: Term) -> str:
+    return term.value if isinstance(term, NamedNode | Literal) else term_text(term)
+
+
+def usual_message(constraint: Constraint) -> str:
+    """What the constraint asks for, as a sentence."""
+    match constraint:
+        case ClassConstraint():
+            return f"must be an instance of {_named(constraint.cls)}"
+        case DatatypeConstraint():
+            return f"must be a literal of type {_named(constraint.datatype)}"
+        case NodeKindConstraint():
+            return f"must be of kind {_named(constraint.kind)}"
+        case CountConstraint(most=None):
+            return f"must have {_values(constraint.least)} at least"
+        case CountConstraint():
+            return f"must have {_values(constraint.most)} at most"
+        case RangeConstraint():
+            return f"must be {constraint.operator} {short_name(constraint.bound)}"
+        case LengthConstraint(most=None):
+            return f"must be {constraint.least} characters long at least"
+        case LengthConstraint():
+            return f"must be {constraint.most} characters long at most"
+        case PatternConstraint():
+            flags = f" with flags {constraint.flags}" if constraint.flags else ""
+            return f"must match the pattern {short_name(Literal(constraint.pattern))}{flags}"
+        case LanguageInConstraint():
+            return f"must be in one of these languages: {', '.join(constraint.ranges[:_LISTED_MAX])}"
+        case UniqueLangConstraint():
+            return "must not have two values in the same language"
+        case EqualsConstraint(disjoint=True):
+            return f"must not be a value of {_named(constraint.predicate)} too"
+        case EqualsConstraint():
+            return f"must have the same values as {_named(constraint.predicate)}"
+        case LessThanConstraint():
+            return f"must be {constraint.operator} every value of {_named(constraint.predicate)}"
+        case _:
+            return _message_about_shapes(constraint)
+
+
+def _message_about_shapes(constraint: Constraint) -> str:
+    match constraint:
+        case NotConstraint():
+            return f"must not conform to {_named(constraint.shape)}"
+        case AllOf():
+            return f"must conform to all of {_listed(constraint.shapes)}"
+        case OneOf():
+            return f"must conform to one at least of {_listed(constraint.shapes)}"
+        case ExactlyOneOf():
+            return f"must conform to exactly one of {_listed(constraint.shapes)}"
+        case NodeConstraint() | PropertyConstraint():
+            return f"must conform to {_named(constraint.shape)}"
+        case QualifiedConstraint(most=None):
+            return (
+                f"must have {_values(constraint.least)} at least that conform to {_named(constraint.shape)}"
+            )
+        case QualifiedConstraint():
+            return f"must have {_values(constraint.most)} at most that conform to {_named(constraint.shape)}"
+        case ClosedConstraint():
+            return "must not have other properties than the shape allows"
+        case HasValueConstraint():
+            return f"must have the value {short_name(constraint.value)}"
+        case InConstraint():
+            return f"must be one of {_listed(constraint.members)}"
+        case SparqlConstraint() | ExpressionConstraint():
+            return "must not violate the constraint"
+        case ComponentConstraint():
+            return f"must not violate {_named(constraint.component)}"
+        case _:
+            raise AssertionError(constraint)
+
+
+def _named(node: Node) -> str:
+    return short_name(node) if isinstance(node, NamedNode) else "the shape within"
+
+
+def _listed(terms: tuple[Term, ...]) -> str:
+    shown = [short_name(term) for term in terms[:_LISTED_MAX]]
+    return ", ".join(shown) + (", ..." if len(terms) > _LISTED_MAX else "")
+
+
+def _values(count: int | None) -> str:
+    return f"{count} value" if count == 1 else f"{count} values"

@@ -1,0 +1,202 @@
+"""SPARQL of shapes, evaluated for all focus nodes at once (SHACL section 5.3 and appendix A: pre-binding).
+
+Pre-binding gives $this its value before the query is evaluated, everywhere in it. LATERAL does that in the
+engine: it evaluates the query for each focus node with the variable bound, down to filters and BIND. The
+other variables that have a value before, such as the parameters of a component, come the same way, so that
+the query has to project them too.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, Store
+
+from graphdb.errors import EvaluationFailed
+from graphdb.geo.functions import AGGREGATES, FUNCTIONS
+from graphdb.shacl.data_graph import DataGraph, graph_of_quads
+from graphdb.shacl.findings import Finding
+from graphdb.shacl.pairs import Pairs
+from graphdb.shacl.paths import Path, PredicatePath
+from graphdb.shacl.query_reading import SHAPES_GRAPH
+from graphdb.shacl.shape_tree import ComponentConstraint, Shape, ShapeQuery, SparqlConstraint
+from graphdb.shacl.shapes import Shapes
+from graphdb.shacl.shapes_graph import short_name
+from graphdb.shacl.sources import Source
+from graphdb.shacl.term_texts import term_text
+from graphdb.shacl.vocabulary import XSD, Term
+from graphdb.sparql.engine_text import engine_text
+from graphdb.sparql.lexer import tokens
+from graphdb.sparql.parser import parse_query
+from graphdb.sparql.syntax import Query
+from graphdb.sparql.tables import load_tables
+from graphdb.sparql.terms import Span
+from graphdb.sparql.text_edits import TextEdits
+
+__all__ = ["PreboundQueries"]
+
+_SHAPES_GRAPH_NAME = NamedNode("urn:graphdb:shacl:shapes-graph")
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A query taken apart, to stand within another: names are its columns, bound what has values before."""
+
+    prologue: str
+    select: str
+    names: tuple[str, ...]
+    bound: tuple[tuple[str, Term], ...]
+    asks_shapes: bool
+    calls_geometry: bool
+
+
+class PreboundQueries:
+    """Those of one validation."""
+
+    def __init__(self, graph: DataGraph, shapes: Shapes) -> None:
+        self._graph, self._shapes = graph, shapes
+        self._with_shapes: DataGraph | None = None
+
+    def select_findings(
+        self, shape: Shape, constraint: SparqlConstraint | ComponentConstraint, source: Source
+    ) -> Iterator[Finding]:
+        """What a SELECT finds. Raises EvaluationFailed, also where the query says ?failure."""
+        query, messages = _query_of(constraint)
+        parts = _parts(query)
+        text = (
+            f"{parts.prologue} SELECT DISTINCT {' '.join(f'?{name}' for name in parts.names)} {{ "
+            f"{source.enumerated('?this')} {self._bindings(parts)} LATERAL {{ {parts.select} }} }}"
+        )
+        constants = dict(query.bindings)
+        for row in self._rows(parts, text):
+            found = {name: term for name, term in zip(parts.names, row, strict=True) if term is not None}
+            yield _finding(shape, constraint, found, constants, messages)
+
+    def targets(self, query: ShapeQuery) -> Iterator[Term]:
+        """The nodes that a target in SPARQL gives."""
+        parts = _parts(query)
+        pattern = f"{self._bindings(parts)} LATERAL {{ {parts.select} }}"
+        text = f"{parts.prologue} SELECT DISTINCT ?this {{ {pattern} }}"
+        for (node,) in self._rows(parts, text):
+            if node is not None:
+                yield node
+
+    def ask_findings(self, shape: Shape, constraint: ComponentConstraint, pairs: Pairs) -> Iterator[Finding]:
+        """The values for which an ASK says no."""
+        query, messages = _query_of(constraint)
+        parts = _parts(query)
+        holds = f"OPTIONAL {{ {parts.select} }}"
+        narrowed = pairs.narrowed(
+            f"{self._bindings(parts)} LATERAL {{ {holds} }} FILTER(!BOUND(?graphdb_holds))"
+        )
+        text = f"{parts.prologue} SELECT DISTINCT ?this ?value {{ {narrowed} }}"
+        bindings = dict(query.bindings)
+        for focus, value in self._rows(parts, text):
+            assert focus is not None
+            yield Finding(shape, constraint, focus, value, bindings=bindings, messages=messages)
+
+    def _bindings(self, parts: _Parts) -> str:
+        """What gives the variables their values. No text can name a blank node."""
+        texts = (
+            f"BIND({self._constant(term)} AS ?{name})"
+            for name, term in (
+                *parts.bound,
+                *([(SHAPES_GRAPH, _SHAPES_GRAPH_NAME)] if parts.asks_shapes else []),
+            )
+        )
+        return " ".join(texts)
+
+    def _constant(self, term: Term) -> str:
+        if isinstance(term, NamedNode | Literal):
+            return term_text(term)
+        return f"{self._graph.functions.indexing((term,))}(0)"
+
+    def _rows(self, parts: _Parts, text: str) -> Iterator[tuple[Term | None, ...]]:
+        if not parts.calls_geometry:
+            return self._asked(parts).select(text)
+        self._graph.functions.include(FUNCTIONS)
+        return self._asked(parts).select(text, custom_aggregate_functions=AGGREGATES)
+
+    def _asked(self, parts: _Parts) -> DataGraph:
+        """The graph to ask; a copy with the shapes beside it, for a query that looks at these too."""
+        if not parts.asks_shapes:
+            return self._graph
+        if self._with_shapes is None:
+            store = Store()
+            store.bulk_extend(_copied(self._graph))
+            store.bulk_extend(
+                Quad(triple.subject, triple.predicate, triple.object, _SHAPES_GRAPH_NAME)
+                for triple in self._shapes.triples
+            )
+            self._with_shapes = self._graph.instead(store)
+        return self._with_shapes
+
+
+def _copied(graph: DataGraph) -> Iterator[Quad]:
+    """The quads of the graph as those of a default graph."""
+    for quad in graph.quads_matching(None, None, None, graph_of_quads(graph.name)):
+        yield Quad(quad.subject, quad.predicate, quad.object, DefaultGraph())
+
+
+def _query_of(
+    constraint: SparqlConstraint | ComponentConstraint,
+) -> tuple[ShapeQuery, tuple[Literal, ...]]:
+    if isinstance(constraint, SparqlConstraint):
+        return constraint.query, constraint.messages
+    return constraint.validator.query, constraint.validator.messages
+
+
+def _parts(shape_query: ShapeQuery) -> _Parts:
+    made = engine_text(shape_query.query)
+    query = parse_query(made.text)
+    found = list(tokens(load_tables(), made.text))
+    used = {token.text[1:] for token in found if token.terminal in ("VAR1", "VAR2")}
+    bound = tuple((name, term) for name, term in shape_query.bindings if name in used)
+    carried = [name for name, _ in bound] + [SHAPES_GRAPH] * (SHAPES_GRAPH in used)
+    begin = next(token.start for token in found if token.terminal in ("SELECT", "ASK"))
+    return _Parts(
+        prologue=made.text[:begin],
+        select=_carrying(query, carried) if query.select else _holding(query, carried),
+        names=tuple(each.variable.name for each in query.select.projections or ()) if query.select else (),
+        bound=bound,
+        asks_shapes=SHAPES_GRAPH in used,
+        calls_geometry=made.calls_geometry,
+    )
+
+
+def _carrying(query: Query, carried: list[str]) -> str:
+    """A SELECT with the carried variables among what it projects and groups by."""
+    assert query.select is not None
+    projected = {each.variable.name for each in query.select.projections or ()}
+    more = "".join(f" ?{name}" for name in carried if name not in projected)
+    edits = TextEdits(query.text)
+    edits.after(query.select.span.end, more)
+    if query.modifiers.group_by:
+        edits.after(query.modifiers.group_by[-1].span.end, more)
+    return edits.written(Span(query.select.span.start, len(query.text))) + "\n"  # it may end with a comment
+
+
+def _holding(query: Query, carried: list[str]) -> str:
+    """Of an ASK: a SELECT that binds ?graphdb_holds where the answer is yes."""
+    assert query.where is not None
+    where = query.text[query.where.span.start : query.where.span.end]
+    columns = " ".join(f"?{name}" for name in ("this", "value", *carried))
+    return f"SELECT {columns} (1 AS ?graphdb_holds) WHERE {where} LIMIT 1"
+
+
+def _finding(
+    shape: Shape,
+    constraint: SparqlConstraint | ComponentConstraint,
+    row: Mapping[str, Term],
+    constants: Mapping[str, Term],
+    messages: tuple[Literal, ...],
+) -> Finding:
+    """A solution as a violation (SHACL section 5.3.2)."""
+    failure = row.get("failure")
+    if failure == Literal("true", datatype=NamedNode(XSD + "boolean")):
+        raise EvaluationFailed(f"the SPARQL of {short_name(shape.node)} reports a failure")
+    focus, path, message = row["this"], row.get("path"), row.get("message")
+    if isinstance(message, Literal):
+        messages = (message,)
+    own_path: Path | None = PredicatePath(path) if isinstance(path, NamedNode) else None
+    value = row.get("value", focus if shape.path is None else None)
+    return Finding(shape, constraint, focus, value, own_path, {**constants, **row}, messages)

@@ -1,0 +1,219 @@
+"""SPARQL of a shapes graph, to `ShapeQuery`: prefixes, $PATH, what pre-binding forbids (SHACL section 5)."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pyoxigraph import BlankNode, Literal, NamedNode
+
+from graphdb.config.limits import GateLimits
+from graphdb.errors import LimitExceeded, QuerySyntaxError
+from graphdb.shacl.paths import Path, path_text
+from graphdb.shacl.shape_tree import ShapeQuery
+from graphdb.shacl.shapes_graph import ShapesGraph
+from graphdb.shacl.vocabulary import OWL, RDF, RDFS, SH, XSD, Node, Term, sh
+from graphdb.sparql.gate import check, read_query
+from graphdb.sparql.lexer import tokens
+from graphdb.sparql.patterns import (
+    Bind,
+    FunctionCall,
+    GroupCondition,
+    InlineData,
+    MinusPattern,
+    Projection,
+    SolutionModifiers,
+    SubSelect,
+)
+from graphdb.sparql.syntax import Query
+from graphdb.sparql.tables import load_tables
+from graphdb.sparql.terms import Span, Variable
+from graphdb.sparql.text_edits import TextEdits
+from graphdb.sparql.tree_walk import parts_of
+
+__all__ = ["CURRENT_SHAPE", "SHAPES_GRAPH", "QueryReader"]
+
+CURRENT_SHAPE = "currentShape"
+SHAPES_GRAPH = "shapesGraph"
+_USUAL_PREFIXES = {"rdf": RDF, "rdfs": RDFS, "xsd": XSD, "owl": OWL, "sh": SH}
+_OWL_IMPORTS = NamedNode(OWL + "imports")
+
+
+class QueryReader:
+    """Reads the texts of one shapes graph. Every method raises MalformedShapes."""
+
+    def __init__(self, graph: ShapesGraph, limits: GateLimits) -> None:
+        self._graph, self._limits = graph, limits
+        kinds = ("SPARQLFunction", "SHACLFunction", "Function")
+        self._declared = {node for kind in kinds for node in graph.instances(sh(kind))}
+
+    def select(
+        self, node: Node, shape: Node, path: Path | None, bindings: tuple[tuple[str, Term], ...] = ()
+    ) -> ShapeQuery:
+        """sh:select of a constraint, validator or target; it must project ?this."""
+        read = self._read(node, "select", shape, path, bindings, ("this",))
+        self._check_columns(read.query, node)
+        return read
+
+    def target(self, node: Node, target: Node, bindings: tuple[tuple[str, Term], ...]) -> ShapeQuery:
+        """sh:select of a target; it must project ?this, which has no value before."""
+        read = self._read(node, "select", target, None, bindings, ())
+        self._check_columns(read.query, node)
+        if read.calls_declared:
+            raise self._graph.malformed(node, "select", "of a target cannot call a function declared here")
+        return read
+
+    def ask(
+        self, node: Node, shape: Node, path: Path | None, bindings: tuple[tuple[str, Term], ...]
+    ) -> ShapeQuery:
+        """sh:ask of a validator."""
+        read = self._read(node, "ask", shape, path, bindings, ("this", "value"))
+        if read.query.form != "ASK":
+            raise self._graph.malformed(node, "ask", "must be an ASK query")
+        if read.query.modifiers != SolutionModifiers():
+            raise self._graph.malformed(node, "ask", "must end with its pattern")
+        return read
+
+    def body(self, function: NamedNode) -> Query | None:
+        """The query of a function that the shapes graph declares; None where there is none to read."""
+        text = self._graph.text(function, "ask") or self._graph.text(function, "select")
+        if text is None:
+            return None
+        try:
+            return read_query(self._prefixes(function) + text, None, self._limits)
+        except (QuerySyntaxError, LimitExceeded):
+            return None
+
+    def _check_columns(self, query: Query, node: Node) -> None:
+        if query.select is None or query.where is None:
+            raise self._graph.malformed(node, "select", "must be a SELECT query")
+        projections = query.select.projections
+        shown = query.where.variables if projections is None else {each.variable.name for each in projections}
+        if "this" not in shown:
+            raise self._graph.malformed(node, "select", "must have ?this among its columns")
+
+    def _read(
+        self,
+        node: Node,
+        name: str,
+        shape: Node,
+        path: Path | None,
+        bindings: tuple[tuple[str, Term], ...],
+        varying: tuple[str, ...],
+    ) -> ShapeQuery:
+        text = self._graph.text(node, name)
+        if text is None:
+            raise self._graph.malformed(node, name, "is missing")
+        text = self._prefixes(node) + self._with_path(text, node, name, path)
+        try:
+            query = read_query(text, None, self._limits)
+            check(query, self._limits)
+        except (QuerySyntaxError, LimitExceeded) as error:
+            raise self._graph.malformed(node, name, str(error)) from None
+        bound = {*varying, *(variable for variable, _ in bindings), CURRENT_SHAPE, SHAPES_GRAPH}
+        reason = _why_not_prebindable(query, bound)
+        if reason is not None:
+            raise self._graph.malformed(node, name, reason)
+        calls_declared = any(NamedNode(name) in self._declared for name in _called(query))
+        return ShapeQuery(text, query, (*bindings, (CURRENT_SHAPE, shape)), calls_declared)
+
+    def _with_path(self, text: str, node: Node, name: str, path: Path | None) -> str:
+        """The path in the place of $PATH."""
+        if "PATH" not in text:
+            return text
+        edits = TextEdits(text)
+        try:
+            for token in tokens(load_tables(), text):
+                if token.terminal in ("VAR1", "VAR2") and token.text[1:] == "PATH":
+                    if path is None:
+                        raise self._graph.malformed(node, name, "uses $PATH, which only property shapes have")
+                    edits.replace(Span(token.start, token.end), f" {path_text(path)} ")
+        except QuerySyntaxError as error:
+            raise self._graph.malformed(node, name, str(error)) from None
+        return edits.written(Span(0, len(text)))
+
+    def _prefixes(self, node: Node) -> str:
+        """PREFIX lines: what sh:prefixes declares, and the usual ones (SHACL section 5.2.1)."""
+        prefixes = dict(_USUAL_PREFIXES)
+        declared: dict[str, str] = {}
+        for declaration in self._declarations(node):
+            prefix, namespace = self._declaration(declaration)
+            if declared.setdefault(prefix, namespace) != namespace:
+                raise self._graph.malformed(node, "prefixes", f"declares {prefix!r} twice, differently")
+        return "".join(f"PREFIX {prefix}: <{iri}>\n" for prefix, iri in (prefixes | declared).items())
+
+    def _declarations(self, node: Node) -> Iterable[Node]:
+        """Along owl:imports."""
+        waiting = list(self._graph.nodes(node, "prefixes"))
+        seen: set[Node] = set()
+        while waiting:
+            ontology = waiting.pop()
+            if ontology in seen:
+                continue
+            seen.add(ontology)
+            imported = self._graph.objects(ontology, _OWL_IMPORTS)
+            waiting += [each for each in imported if isinstance(each, NamedNode | BlankNode)]
+            yield from self._graph.nodes(ontology, "declare")
+
+    def _declaration(self, declaration: Node) -> tuple[str, str]:
+        prefix, namespace = (
+            self._graph.text(declaration, "prefix"),
+            self._graph.only(declaration, "namespace"),
+        )
+        if prefix is None or not isinstance(namespace, Literal):
+            raise self._graph.malformed(declaration, "declare", "needs one sh:prefix and one sh:namespace")
+        try:
+            read_query(f"PREFIX {prefix}: <{namespace.value}> ASK {{}}", None, self._limits)
+        except QuerySyntaxError:
+            raise self._graph.malformed(
+                declaration, "declare", f"{prefix!r} and {namespace.value!r} are no prefix and namespace"
+            ) from None
+        return prefix, namespace.value
+
+
+def _why_not_prebindable(query: Query, bound: set[str]) -> str | None:
+    """What SHACL (appendix A) forbids, in words; bound are the variables that get their values before."""
+    if query.service_hosts:
+        return "must not use SERVICE"
+    if query.values is not None:
+        return "must not use VALUES"
+    if query.dataset:
+        return "must not use FROM"
+    waiting: list[Any] = [query]
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case MinusPattern():
+                return "must not use MINUS"
+            case InlineData():
+                return "must not use VALUES"
+            case SubSelect(values=values) if values is not None:
+                return "must not use VALUES"
+            case SubSelect() if missing := _not_projected(node, bound):
+                return f"has a SELECT within it that does not project ?{missing}"
+            case Bind(variable=variable) if variable.name in bound:
+                return f"must not assign to ?{variable.name}"
+            case Projection(variable=Variable(name=name), expression=given) if (
+                given is not None and name in bound
+            ):
+                return f"must not assign to ?{name}"
+            case GroupCondition(variable=Variable(name=name)) if name in bound:
+                return f"must not assign to ?{name}"
+        waiting.extend(parts_of(node))
+    return None
+
+
+def _called(query: Query) -> Iterator[str]:
+    """The IRIs of the functions that a query calls."""
+    waiting: list[Any] = [query]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, FunctionCall):
+            yield node.function.value
+        waiting.extend(parts_of(node))
+
+
+def _not_projected(select: SubSelect, bound: set[str]) -> str | None:
+    """A variable that gets its value before, and does not get out; those that name shapes may be missing."""
+    for name in sorted(bound - {CURRENT_SHAPE, SHAPES_GRAPH}):
+        if name not in select.variables:
+            return name
+    return None

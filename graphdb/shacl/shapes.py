@@ -1,0 +1,171 @@
+"""`Shapes`: the shapes of a shapes graph, read and checked; `read_shapes` makes them from triples."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from pyoxigraph import Literal, NamedNode, Triple
+
+from graphdb.config.limits import GateLimits
+from graphdb.shacl.component_reading import Component, read_components
+from graphdb.shacl.expression_reading import read_expressions
+from graphdb.shacl.nesting import check_nesting
+from graphdb.shacl.parameter_reading import PARAMETERS, SHAPE_LISTS, SHAPE_VALUES, read_parameters
+from graphdb.shacl.path_reading import read_path
+from graphdb.shacl.paths import Path
+from graphdb.shacl.query_reading import QueryReader
+from graphdb.shacl.shape_tree import (
+    ClassTarget,
+    Constraint,
+    NodeTarget,
+    ObjectsTarget,
+    Shape,
+    SparqlConstraint,
+    SparqlTarget,
+    SubjectsTarget,
+    Target,
+)
+from graphdb.shacl.shapes_graph import ShapesGraph, short_name
+from graphdb.shacl.vocabulary import RDF_TYPE, Node, sh
+
+__all__ = ["Shapes", "read_shapes"]
+
+_USUAL_LIMITS = GateLimits()
+_TARGETS = ("targetNode", "targetClass", "targetSubjectsOf", "targetObjectsOf", "target")
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """All shapes of a shapes graph by their nodes; none refers to itself, by whatever way.
+
+    triples are those of the shapes graph, as they were given. Pickled, it is its triples, read again.
+    """
+
+    triples: tuple[Triple, ...] = field(repr=False)
+    by_node: Mapping[Node, Shape]
+    limits: GateLimits = field(default=_USUAL_LIMITS, repr=False)
+
+    @cached_property
+    def targeted(self) -> tuple[Shape, ...]:
+        """Those that look for their focus nodes themselves: with targets, and not deactivated."""
+        return tuple(shape for shape in self.by_node.values() if shape.targets and not shape.deactivated)
+
+    def only(self, nodes: Collection[Node]) -> "Shapes":
+        """The same shapes, of which no others than these look for their focus nodes."""
+        narrowed = replace(self)
+        narrowed.__dict__["targeted"] = tuple(shape for shape in self.targeted if shape.node in nodes)
+        return narrowed
+
+    def __getitem__(self, node: Node) -> Shape:
+        return self.by_node[node]
+
+    def __reduce__(self) -> tuple[Callable[..., "Shapes"], tuple[object, ...]]:
+        return read_shapes, (self.triples, self.limits)
+
+
+def read_shapes(triples: Iterable[Triple], limits: GateLimits = _USUAL_LIMITS) -> Shapes:
+    """The shapes of a shapes graph. limits bound the SPARQL in it.
+
+    Raises MalformedShapes for what SHACL's syntax rules forbid (appendix B of the specification), for shapes
+    that lead back to themselves, which the specification leaves undefined, and for what is not offered.
+    """
+    given = tuple(triples)
+    shapes = _ShapesReader(ShapesGraph(given), limits).shapes()
+    return Shapes(given, shapes, limits)
+
+
+class _ShapesReader:
+    def __init__(self, graph: ShapesGraph, limits: GateLimits) -> None:
+        self._graph, self._limits = graph, limits
+        self._queries = QueryReader(graph, limits)
+        self._components: list[Component] = read_components(graph, self._queries)
+
+    def shapes(self) -> dict[Node, Shape]:
+        """Every shape, each after the shapes that it refers to."""
+        found: dict[Node, Shape] = {}
+        waiting = list(self._nodes())
+        for node in waiting:
+            if node not in found:
+                found[node] = self._shape(node)
+                waiting.extend(self._inner_nodes(node))
+        return check_nesting(found, self._graph.malformed)
+
+    def _nodes(self) -> Iterator[Node]:
+        """What is a shape by its type, its targets or its parameters (SHACL section 2.1)."""
+        yield from self._graph.instances(sh("NodeShape"))
+        yield from self._graph.instances(sh("PropertyShape"))
+        parameters = [sh(name) for name in (*_TARGETS, *PARAMETERS)]
+        for component in self._components:
+            parameters += [each.predicate for each in component.parameters if not each.optional]
+        yield from self._graph.subjects_with(parameters)
+
+    def _inner_nodes(self, node: Node) -> Iterator[Node]:
+        """The shapes that one refers to."""
+        for name in SHAPE_VALUES:
+            yield from self._graph.nodes(node, name)
+        for name in SHAPE_LISTS:
+            for value in self._graph.objects(node, sh(name)):
+                for member in self._graph.members(value, node, name):
+                    yield self._graph.node(member, node, name)
+
+    def _shape(self, node: Node) -> Shape:
+        found = read_path(self._graph, node, self._limits)
+        path, path_node = found if found is not None else (None, None)
+        self._check_kind(node, path)
+        severity = self._graph.only(node, "severity")
+        if severity is not None:
+            severity = self._graph.expect(severity, NamedNode, node, "severity", "an IRI")
+        return Shape(
+            node=node,
+            path=path,
+            path_node=path_node,
+            targets=tuple(dict.fromkeys(self._targets(node))),
+            constraints=tuple(self._constraints(node, path)),
+            severity=severity or sh("Violation"),
+            messages=self._graph.strings(node, "message"),
+            deactivated=self._graph.boolean(node, "deactivated"),
+        )
+
+    def _check_kind(self, node: Node, path: Path | None) -> None:
+        types = self._graph.objects(node, RDF_TYPE)
+        if path is None and sh("PropertyShape") in types:
+            raise self._graph.malformed(node, "path", "is missing, and a property shape needs one")
+        if path is not None and sh("NodeShape") in types:
+            raise self._graph.malformed(node, "path", "is for property shapes, and this is a node shape")
+
+    def _targets(self, node: Node) -> Iterator[Target]:
+        for value in self._graph.objects(node, sh("targetNode")):
+            if not isinstance(value, NamedNode | Literal):
+                raise self._graph.malformed(node, "targetNode", f"cannot be {short_name(value)}")
+            yield NodeTarget(value)
+        for cls in self._graph.iris(node, "targetClass"):
+            yield ClassTarget(cls)
+        if isinstance(node, NamedNode) and self._graph.is_class(node):
+            yield ClassTarget(node)
+        for predicate in self._graph.iris(node, "targetSubjectsOf"):
+            yield SubjectsTarget(predicate)
+        for predicate in self._graph.iris(node, "targetObjectsOf"):
+            yield ObjectsTarget(predicate)
+        for target in self._graph.nodes(node, "target"):
+            yield self._sparql_target(node, target)
+
+    def _sparql_target(self, node: Node, target: Node) -> SparqlTarget:
+        """sh:SPARQLTarget, or an instance of a sh:SPARQLTargetType (SHACL-AF section 3)."""
+        if self._graph.objects(target, sh("select")):
+            return SparqlTarget(self._queries.target(target, target, ()))
+        for kind in self._graph.objects(target, RDF_TYPE):
+            if isinstance(kind, NamedNode) and self._graph.objects(kind, sh("select")):
+                bindings = Component(self._graph, self._queries, kind).bindings(target)
+                if bindings is not None:
+                    return SparqlTarget(self._queries.target(kind, target, bindings))
+        raise self._graph.malformed(node, "target", "is none that is offered: those with sh:select are")
+
+    def _constraints(self, node: Node, path: Path | None) -> Iterator[Constraint]:
+        yield from read_parameters(self._graph, node, path is not None)
+        yield from read_expressions(self._graph, self._queries, node)
+        for source in self._graph.nodes(node, "sparql"):
+            if not self._graph.boolean(source, "deactivated"):
+                query = self._queries.select(source, node, path)
+                yield SparqlConstraint(source, query, self._graph.strings(source, "message"))
+        for component in self._components:
+            yield from component.uses(node, path)

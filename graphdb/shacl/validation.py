@@ -1,0 +1,109 @@
+"""`validate`: a graph of a store against shapes, by one engine or the other, or by both."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal as OneOf
+
+from pyoxigraph import Store
+
+from graphdb.errors import EvaluationFailed
+from graphdb.shacl.compiled_engine import CompiledEngine, is_compilable
+from graphdb.shacl.data_graph import DataGraph, DataGraphName
+from graphdb.shacl.nesting import inner_shapes
+from graphdb.shacl.prebinding import PreboundQueries
+from graphdb.shacl.pyshacl_engine import pyshacl_results
+from graphdb.shacl.report import ValidationReport, ValidationResult
+from graphdb.shacl.shape_tree import PropertyConstraint, Shape
+from graphdb.shacl.shapes import Shapes
+from graphdb.shacl.shapes_graph import short_name
+from graphdb.shacl.sources import Source
+from graphdb.shacl.targets import Targets
+from graphdb.shacl.vocabulary import Node, Term
+
+__all__ = ["Engine", "validate"]
+
+Engine = OneOf["auto", "compiled", "pyshacl"]
+
+
+def _no_deadline() -> None:
+    """As long as it takes."""
+
+
+def validate(
+    store: Store,
+    data_graph: DataGraphName,
+    shapes: Shapes,
+    *,
+    engine: Engine = "auto",
+    focus: Iterable[Term] | None = None,
+    check: Callable[[], None] = _no_deadline,
+) -> ValidationReport:
+    """Validate a graph of the store, as it is now, against all shapes.
+
+    focus restricts the focus nodes of every shape to those among these. check is called before each step that
+    may take long, and ends the validation by raising. "compiled" raises EvaluationFailed for shapes that only
+    pySHACL can evaluate, to which "auto" leaves them, and them alone; "pyshacl" leaves it everything.
+    Raises EvaluationFailed where SPARQL in the shapes fails.
+    """
+    return _Validation(DataGraph(store, data_graph, check), shapes, focus).report(engine)
+
+
+class _Validation:
+    def __init__(self, graph: DataGraph, shapes: Shapes, focus: Iterable[Term] | None) -> None:
+        self._graph, self._shapes = graph, shapes
+        self._prebound = PreboundQueries(graph, shapes)
+        self._targets = Targets(graph, self._prebound, focus)
+
+    def report(self, engine: Engine) -> ValidationReport:
+        sources = {shape.node: self._targets.source(shape) for shape in self._shapes.targeted}
+        sources = {node: source for node, source in sources.items() if not self._targets.is_empty(source)}
+        used = {node: self._reachable(node) for node in sources}
+        left = [node for node in sources if engine == "pyshacl" or not _is_compilable(used[node])]
+        if left and engine == "compiled":
+            raise EvaluationFailed(f"{short_name(left[0])} has a constraint that cannot be compiled")
+        results = [
+            *self._compiled({node: source for node, source in sources.items() if node not in left}),
+            *self._by_pyshacl({node: self._targets.nodes(sources[node]) for node in left}),
+        ]
+        return ValidationReport(
+            results=tuple(sorted(results, key=_order)),
+            focus_nodes_validated=self._targets.count(sources.values()),
+            constraints_checked=_count_constraints(shape for shapes in used.values() for shape in shapes),
+        )
+
+    def _compiled(self, sources: dict[Node, Source]) -> Iterator[ValidationResult]:
+        engine = CompiledEngine(self._graph, self._shapes, self._targets, self._prebound)
+        for node, source in sources.items():
+            for finding in engine.findings(self._shapes[node], source):
+                yield finding.result()
+
+    def _by_pyshacl(self, focus: dict[Node, frozenset[Term]]) -> Iterator[ValidationResult]:
+        return pyshacl_results(self._graph, self._shapes, focus) if focus else iter(())
+
+    def _reachable(self, node: Node) -> list[Shape]:
+        """The shape and those below it that are not deactivated, each once."""
+        found: dict[Node, Shape] = {}
+        waiting = [node]
+        for each in waiting:
+            shape = self._shapes[each]
+            if each not in found and not shape.deactivated:
+                found[each] = shape
+                waiting.extend(inner_shapes(shape))
+        return list(found.values())
+
+
+def _is_compilable(shapes: Iterable[Shape]) -> bool:
+    return all(is_compilable(constraint) for shape in shapes for constraint in shape.constraints)
+
+
+def _count_constraints(shapes: Iterable[Shape]) -> int:
+    """Of different shapes; sh:property only stands for others."""
+    return sum(
+        not isinstance(constraint, PropertyConstraint)
+        for shape in {shape.node: shape for shape in shapes}.values()
+        for constraint in shape.constraints
+    )
+
+
+def _order(result: ValidationResult) -> tuple[str, ...]:
+    parts = result.focus_node, result.source_shape, result.component, result.path, result.value
+    return tuple(map(str, parts))

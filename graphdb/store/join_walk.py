@@ -1,0 +1,159 @@
+"""Joins in the engine's order, walked over the store's indexes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pyoxigraph import NamedNode, Triple
+
+from graphdb.store.quad_store import QuadStore, Term
+
+__all__ = ["Choice", "OverBudget", "Part", "Pattern", "Walk", "connected_parts", "in_engine_order"]
+
+_COMPARED_AN_ENTRY = 16  # terms that are compared in the time of looking at an entry
+
+# The engine's guess at how many triples match, by which of subject, predicate and object are known: it joins
+# the smallest first (sparopt, `estimate_triple_pattern_size`).
+_GUESSES = {
+    (True, True, True): 1,
+    (True, False, True): 2,
+    (True, True, False): 10,
+    (True, False, False): 100,
+    (False, True, True): 10_000,
+    (False, False, True): 100_000,
+    (False, True, False): 1_000_000,
+    (False, False, False): 1_000_000_000,
+}
+
+
+_Solution: TypeAlias = dict[str, Term]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A triple pattern in one graph; None is what queries see as the default graph."""
+
+    terms: tuple[Term | str, Term | str, Term | str]  # a string is the name of a variable
+    graph: NamedNode | None
+
+    @property
+    def variables(self) -> set[str]:
+        return {term for term in self.terms if isinstance(term, str)}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """VALUES of one variable."""
+
+    name: str
+    terms: list[Term]
+
+    @property
+    def variables(self) -> set[str]:
+        return {self.name}
+
+
+Part: TypeAlias = Pattern | Choice
+
+
+class OverBudget(Exception):
+    """The join looks at more than it may."""
+
+
+def connected_parts(patterns: list[Pattern]) -> list[list[Pattern]]:
+    """The patterns in groups that share no variable with each other, each in the order of the text."""
+    parts: list[tuple[list[int], set[str]]] = []
+    for number, pattern in enumerate(patterns):
+        members, names = [number], pattern.variables
+        apart = []
+        for part in parts:
+            if part[1].isdisjoint(names):
+                apart.append(part)
+            else:
+                members, names = part[0] + members, part[1] | names
+        parts = [*apart, (members, names)]
+    return [[patterns[number] for number in sorted(members)] for members, _ in parts]
+
+
+def in_engine_order(patterns: Sequence[Part]) -> list[Part]:
+    """As the engine joins them: the smallest first, by its guess, then the smallest that shares one."""
+    left, ordered = list(patterns), list[Part]()
+    known: set[str] = set()
+    while left:
+        best = min(left, key=lambda pattern: (known.isdisjoint(pattern.variables), _guess(pattern, known)))
+        left.remove(best)
+        ordered.append(best)
+        known |= best.variables
+    return ordered
+
+
+def _guess(pattern: Part, known: set[str]) -> int:
+    if isinstance(pattern, Choice):
+        return len(pattern.terms)
+    subject, predicate, object_ = (not isinstance(term, str) or term in known for term in pattern.terms)
+    return _GUESSES[subject, predicate, object_]
+
+
+class Walk:
+    """A nested loop join, up to a budget of index entries. Its methods raise OverBudget."""
+
+    def __init__(self, store: QuadStore, entries_max: int, characters_an_entry: int) -> None:
+        """An object longer than so many characters counts as several entries."""
+        self._store = store
+        self._entries_max = entries_max
+        self._characters_an_entry = characters_an_entry
+        self.looked = 0  # at so many entries; a long one counts as several
+
+    def solutions(self, patterns: Sequence[Part], known: _Solution) -> Iterator[_Solution]:
+        """The solutions of patterns joined in this order."""
+        if not patterns:
+            yield known
+            return
+        for bound in self._matches(patterns[0], known):
+            yield from self.solutions(patterns[1:], bound)
+
+    def scan(self, pattern: Pattern) -> None:
+        """Look at all that matches one pattern by itself."""
+        for _ in self._matches(pattern, {}):
+            pass
+
+    def count_with(self, known: _Solution, optional: list[Pattern]) -> int:
+        """How many solutions there are of one with what OPTIONALs add to it."""
+        if not optional:
+            return 1
+        extended = list(self._matches(optional[0], known)) or [known]
+        return sum(self.count_with(bound, optional[1:]) for bound in extended)
+
+    def _chosen(self, choice: Choice, known: _Solution) -> Iterator[_Solution]:
+        """The engine compares all of VALUES with each solution that it has so far."""
+        self._look(1 + len(choice.terms) // _COMPARED_AN_ENTRY)
+        for term in choice.terms:
+            if known.get(choice.name, term) == term:
+                yield {**known, choice.name: term}
+
+    def _matches(self, pattern: Part, known: _Solution) -> Iterator[_Solution]:
+        if isinstance(pattern, Choice):
+            yield from self._chosen(pattern, known)
+            return
+        subject, predicate, object_ = (
+            known.get(term) if isinstance(term, str) else term for term in pattern.terms
+        )
+        self._look(1)
+        for quad in self._store.matching(subject, predicate, object_, pattern.graph):
+            self._look(1 + _characters(quad.object) // self._characters_an_entry)
+            bound = dict(known)
+            if all(
+                bound.setdefault(wanted, found) == found
+                for wanted, found in zip(pattern.terms, quad.triple, strict=True)
+                if isinstance(wanted, str)
+            ):
+                yield bound
+
+    def _look(self, entries: int) -> None:
+        self.looked += entries
+        if self.looked > self._entries_max:
+            raise OverBudget
+
+
+def _characters(term: Term) -> int:
+    return len(str(term) if isinstance(term, Triple) else term.value)

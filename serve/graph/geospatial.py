@@ -1,0 +1,47 @@
+"""`/geospatial/evaluate`: one call of a function of GeoSPARQL, without a query around it."""
+
+from time import perf_counter
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from graphdb.errors import QueryTimeout
+from serve.answers import unless_gone
+from serve.backend import Backend, FunctionCall
+from serve.graph.query_parameters import read_timeout
+from serve.json_bodies import JSON_TYPE, JsonBody, read_json
+from serve.parameters import Parameters
+
+__all__ = ["GeospatialEndpoint"]
+
+_BODY_BYTES_MAX = 32 << 20
+_ARGS_MAX = 100
+
+
+class _Body(JsonBody):
+    function: str
+    args: list[str] = Field(max_length=_ARGS_MAX)
+
+
+class GeospatialEndpoint:
+    """POST of /geospatial/evaluate."""
+
+    def __init__(self, backend: Backend, timeout_s: float, body_bytes_max: int) -> None:
+        """timeout_s is the time limit where the client does not set a lower one."""
+        self._backend, self._timeout_s = backend, timeout_s
+        self._body_bytes_max = min(body_bytes_max, _BODY_BYTES_MAX)
+
+    async def post(self, request: Request) -> Response:
+        """Function, result and datatype. A reader finds them out, since that may take long."""
+        began = perf_counter()
+        parameters = Parameters(request.scope["query_string"])
+        timeout_s = min(self._timeout_s, read_timeout(parameters) or self._timeout_s)
+        body = await read_json(request, _Body, self._body_bytes_max)
+        left_s = max(0.0, began + timeout_s - perf_counter())
+        call = FunctionCall(body.function, tuple(body.args), left_s)
+        try:
+            answer = await unless_gone(request, self._backend.call_function(call))
+        except QueryTimeout:
+            raise QueryTimeout(f"the evaluation took longer than {timeout_s:g} s") from None
+        return Response(answer, media_type=JSON_TYPE)

@@ -1,0 +1,204 @@
+"""`AskedValidation`: what a request to `/shacl/validate` asks for, by its body, query string and headers."""
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TypeAlias
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pyoxigraph import NamedNode
+from starlette.requests import Request
+
+from graphdb.errors import BodyTooLarge, InvalidParameter, UnsupportedMediaType
+from graphdb.node import Consistency, MergedGraphs, ShapesDocument, ValidationRequest
+from graphdb.rdf.formats import RdfSyntax
+from serve.bodies import read_body
+from serve.graph.consistency import consistency_of, read_consistency
+from serve.graph.query_accounts import Account
+from serve.graph.query_parameters import read_min_index, read_timeout
+from serve.negotiation import MediaType, Offer, choose
+from serve.parameters import Parameters, read_graph_iri
+
+__all__ = ["AskedValidation", "ValidationReader", "read_data_graph", "read_shapes_source"]
+
+_JSON_TYPE = "application/json"
+_WITHOUT_NAME = ("default", "union")
+_ESCAPES = 6  # bytes that JSON may write for one of the shapes
+_OTHER_MEMBERS_BYTES = 65_536
+_REPORT_SYNTAXES = (None, RdfSyntax.TURTLE, RdfSyntax.N_TRIPLES, RdfSyntax.JSON_LD, RdfSyntax.RDF_XML)
+_REPORTS = tuple(
+    Offer(MediaType(syntax.media_type if syntax is not None else _JSON_TYPE), syntax)
+    for syntax in _REPORT_SYNTAXES
+)
+_REPORT_NAMES: dict[str, RdfSyntax | None] = {
+    "json": None,
+    "turtle": RdfSyntax.TURTLE,
+    "ttl": RdfSyntax.TURTLE,
+    "ntriples": RdfSyntax.N_TRIPLES,
+    "nt": RdfSyntax.N_TRIPLES,
+    "jsonld": RdfSyntax.JSON_LD,
+    "rdfxml": RdfSyntax.RDF_XML,
+    "rdf": RdfSyntax.RDF_XML,
+}
+
+
+@dataclass(slots=True)
+class AskedValidation:
+    """One request for a validation. Times are of perf_counter()."""
+
+    shapes: ShapesDocument | NamedNode | MergedGraphs
+    data_graph: str | MergedGraphs
+    report_syntax: RdfSyntax | None  # None: the report of the interface, in JSON
+    timeout_s: float  # from the request's arrival to the last byte of the report
+    min_index: int
+    consistency: Consistency
+    account: Account
+
+    @property
+    def left_s(self) -> float:
+        """How much of the time limit is left."""
+        return max(0.0, self.account.began + self.timeout_s - perf_counter())
+
+    def for_reader(self) -> ValidationRequest:
+        """The request to a reader, with what is left of the time limit."""
+        return ValidationRequest(
+            self.shapes, self.data_graph, self.report_syntax, self.left_s, self.account.principal
+        )
+
+
+class _Body(BaseModel):
+    """The body that the interface describes, and which graphs."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    shapes: str | None = None  # Turtle
+    graph: str | None = None
+    shapes_graph: str | None = None
+
+
+_Details: TypeAlias = tuple[RdfSyntax | None, float, int, Consistency]
+"""Of an `AskedValidation`: report_syntax, timeout_s, min_index, consistency."""
+
+
+class ValidationReader:
+    """Makes sense of requests."""
+
+    def __init__(
+        self, timeout_s: float, body_bytes_max: int, shapes_bytes_max: int, *, union_default_graph: bool
+    ) -> None:
+        """timeout_s is the time limit where the client does not set a lower one."""
+        self._timeout_s = timeout_s
+        self._body_bytes_max, self._shapes_bytes_max = body_bytes_max, shapes_bytes_max
+        self._usual_graph = "union" if union_default_graph else "default"
+
+    async def ask(self, request: Request) -> AskedValidation:
+        """The validation in its request, whose arrival is now.
+
+        Raises InvalidParameter, LimitExceeded, NotAcceptable, UnsupportedMediaType, BodyTooLarge.
+        """
+        began = perf_counter()
+        parameters = Parameters(request.scope["query_string"])
+        details = self._details(request, parameters)
+        given, document = await self._read_body(request)
+        graph = _either("graph", parameters, given.graph)
+        shapes_graph = _either("shapes_graph", parameters, given.shapes_graph)
+        shapes = read_shapes_source(document, shapes_graph)
+        data_graph = self._usual_graph if graph is None else read_data_graph(graph)
+        return _asked(began, shapes, data_graph, details)
+
+    def ask_about(self, request: Request, shapes: MergedGraphs, data: MergedGraphs) -> AskedValidation:
+        """The same for a request without a body, whose path tells which graphs are meant."""
+        began = perf_counter()
+        details = self._details(request, Parameters(request.scope["query_string"]))
+        return _asked(began, shapes, data, details)
+
+    def _details(self, request: Request, parameters: Parameters) -> _Details:
+        return (
+            _report_syntax(request, parameters.one("format")),
+            min(self._timeout_s, read_timeout(parameters) or self._timeout_s),
+            read_min_index(parameters),
+            consistency_of(request, read_consistency(parameters)),
+        )
+
+    async def _read_body(self, request: Request) -> tuple[_Body, ShapesDocument | None]:
+        """The members of a JSON body, and the shapes, in whichever kind of body they are."""
+        content_type = request.headers.get("content-type", "")
+        if content_type.partition(";")[0].strip().lower() == _JSON_TYPE:
+            bytes_max = min(self._body_bytes_max, _ESCAPES * self._shapes_bytes_max + _OTHER_MEMBERS_BYTES)
+            given = _members(await read_body(request, bytes_max))
+            if given.shapes is None:
+                return given, None
+            return given, ShapesDocument(self._checked(given.shapes.encode()), RdfSyntax.TURTLE)
+        body = await read_body(request, min(self._body_bytes_max, self._shapes_bytes_max))
+        if not body and not content_type:
+            return _Body(), None
+        return _Body(), ShapesDocument(body, _syntax(content_type)) if body else None
+
+    def _checked(self, shapes: bytes) -> bytes:
+        if len(shapes) > self._shapes_bytes_max:
+            raise BodyTooLarge(self._shapes_bytes_max)
+        return shapes
+
+
+def _asked(
+    began: float,
+    shapes: ShapesDocument | NamedNode | MergedGraphs,
+    data_graph: str | MergedGraphs,
+    details: _Details,
+) -> AskedValidation:
+    account = Account("", "VALIDATE", began)
+    asked = AskedValidation(shapes, data_graph, *details, account)
+    account.text = asked.for_reader().text
+    return asked
+
+
+def read_data_graph(name: str) -> str:
+    """A graph's IRI, "default" or "union". Raises InvalidParameter."""
+    return name if name in _WITHOUT_NAME else read_graph_iri("graph", name).value
+
+
+def read_shapes_source(
+    document: ShapesDocument | None, shapes_graph: str | None
+) -> ShapesDocument | NamedNode:
+    """The one that is given. Raises InvalidParameter for both, for none, and for what is no IRI."""
+    if document is not None and shapes_graph is not None:
+        raise InvalidParameter("shapes_graph", "there are shapes already; give one of the two")
+    if document is not None:
+        return document
+    if shapes_graph is None:
+        raise InvalidParameter("shapes", "are missing: give them, or name a graph as shapes_graph")
+    return read_graph_iri("shapes_graph", shapes_graph)
+
+
+def _members(body: bytes) -> _Body:
+    try:
+        return _Body.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise InvalidParameter(".".join(map(str, first["loc"])) or "body", first["msg"]) from None
+
+
+def _syntax(content_type: str) -> RdfSyntax:
+    """Raises UnsupportedMediaType, which names JSON too."""
+    try:
+        return RdfSyntax.from_media_type(content_type)
+    except UnsupportedMediaType as error:
+        raise UnsupportedMediaType(error.media_type, (_JSON_TYPE, *error.accepted)) from None
+
+
+def _either(name: str, parameters: Parameters, member: str | None) -> str | None:
+    """What the query string or the body says. Raises InvalidParameter where both do."""
+    parameter = parameters.one(name)
+    if parameter is not None and member is not None:
+        raise InvalidParameter(name, "given in the query string and in the body")
+    return member if parameter is None else parameter
+
+
+def _report_syntax(request: Request, name: str | None) -> RdfSyntax | None:
+    """By the parameter `format` (a short name or a media type) where it is given, else by Accept."""
+    if name is None:
+        return choose(", ".join(request.headers.getlist("accept")), _REPORTS).value
+    if "/" in name:
+        return choose(name, _REPORTS).value
+    if name.lower() not in _REPORT_NAMES:
+        raise InvalidParameter("format", f"{name!r} is not known; known are {', '.join(_REPORT_NAMES)}")
+    return _REPORT_NAMES[name.lower()]

@@ -1,0 +1,71 @@
+"""Requests that the search port of one node makes of that of another, for what only that one has: a scroll, a
+point in time. They come in through the application, as those of clients do.
+
+    request: method, path, query as JSON, a line each way, then the body
+    answer: the status, a line, then the body
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import orjson
+from starlette.types import ASGIApp
+
+from graphdb.errors import UnavailableError
+from graphdb.search.errors import SearchError
+from serve.search.backend import SearchBackend
+
+__all__ = ["PeerRequests", "ask_peer"]
+
+_HEADERS = {"Content-Type": "application/json"}
+
+
+class PeerRequests:
+    """Performs them. For one event loop."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        transport = httpx.ASGITransport(app)
+        self._http = httpx.AsyncClient(transport=transport, base_url="http://node", timeout=None)
+
+    async def perform(self, request: bytes) -> bytes:
+        """Raises UnavailableError for what is no request."""
+        head, _, body = request.partition(b"\n")
+        try:
+            method, path, query = orjson.loads(head)
+        except ValueError as error:
+            raise UnavailableError(f"no request of a search port: {head[:100]!r}") from error
+        answer = await self._http.request(method, path, params=query, content=body, headers=_HEADERS)
+        return b"%d\n%s" % (answer.status_code, answer.content)
+
+
+async def ask_peer(
+    node: SearchBackend,
+    number: int,
+    method: str,
+    path: str,
+    query: Mapping[str, str],
+    body: Mapping[str, Any],
+    timeout_s: float,
+) -> tuple[int, dict[str, Any]]:
+    """Status and answer, which is an object. Raises SearchError as that node does, UnavailableError."""
+    head = orjson.dumps([method, path, dict(query)])
+    answer = await node.ask_other(number, head + b"\n" + orjson.dumps(body), timeout_s)
+    status, _, content = answer.partition(b"\n")
+    value = orjson.loads(content)
+    if int(status) >= 400 and "error" in value:
+        raise _error(value["error"], int(status))
+    return int(status), value
+
+
+def _error(shown: Mapping[str, Any], status: int) -> SearchError:
+    """As it was before it was shown."""
+    cause = shown.get("caused_by")
+    rest = {name: shown[name] for name in shown if name not in ("type", "reason", "root_cause", "caused_by")}
+    return SearchError(
+        str(shown.get("type", "exception")),
+        str(shown.get("reason", "")),
+        status,
+        rest,
+        None if cause is None else _error(cause, status),
+    )

@@ -1,0 +1,137 @@
+"""Documents that are read with what was made for each field, against the walk that knows all values."""
+
+from typing import Any
+from unittest.mock import patch
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from graphdb.search.analysis import Analyzers
+from graphdb.search.errors import SearchError
+from graphdb.search.fields import ParsedDocument
+from graphdb.search.mapping import Mapping
+from graphdb.search.mapping import compiled as compiling
+
+ANALYZERS = Analyzers.of({"normalizer": {"low": {"type": "custom", "filter": ["lowercase"]}}})
+NUMBERS = ["long", "byte", "unsigned_long", "double", "half_float", "scaled_float"]
+KEYWORDS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {"type": st.just("keyword")},
+    optional={
+        "ignore_above": st.sampled_from([3, 10]),
+        "normalizer": st.just("low"),
+        "null_value": st.just("none"),
+        "copy_to": st.sampled_from(["a", "b"]),
+        "doc_values": st.booleans(),
+    },
+)
+TEXTS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {"type": st.just("text")},
+    optional={
+        "analyzer": st.sampled_from(["standard", "whitespace"]),
+        "copy_to": st.sampled_from(["a", "b"]),
+    },
+)
+OTHERS = st.one_of(
+    st.sampled_from(["boolean", "flattened"]).map(lambda name: {"type": name}),
+    st.sampled_from(["date", "ip", "geo_point"]).map(lambda name: {"type": name, "ignore_malformed": True}),
+    st.builds(
+        lambda name, lenient: (
+            {"type": name, "ignore_malformed": lenient}
+            | ({"scaling_factor": 10} if name == "scaled_float" else {})
+        ),
+        st.sampled_from(NUMBERS),
+        st.sampled_from([True, True, False]),
+    ),
+)
+COMMON = st.sampled_from([{"type": "keyword"}, {"type": "text"}, {"type": "text", "copy_to": ["a"]}])
+FIELDS = st.one_of(KEYWORDS, TEXTS, OTHERS, COMMON, COMMON)
+MULTI_FIELDS = st.builds(
+    lambda field, subs: field | ({"fields": subs} if subs else {}),
+    FIELDS,
+    st.dictionaries(
+        st.sampled_from("xy"), st.one_of(KEYWORDS, TEXTS, OTHERS).map(lambda one: without_copies(one))
+    ),
+)
+OBJECTS = st.builds(
+    lambda kind, members, parent: (
+        {"type": kind, "properties": members}
+        | ({"include_in_parent": True} if parent and kind == "nested" else {})
+    ),
+    st.sampled_from(["object", "nested"]),
+    st.dictionaries(st.sampled_from("ab"), MULTI_FIELDS.map(lambda one: without_copies(one)), max_size=2),
+    st.booleans(),
+)
+MAPPINGS = st.fixed_dictionaries({name: MULTI_FIELDS for name in "abc"}, optional={"d": OBJECTS})
+STRINGS = st.sampled_from(
+    ["", "ab c", "Aé", "É b", "2020-01-01", "10.0.0.1", "1.5", "7", "true", "x" * 300, "y" * 40_000, "1,2"]
+)
+SIMPLE = st.one_of(STRINGS, STRINGS, st.integers(-9, 300), st.booleans(), st.floats(-9, 300, width=16))
+VALUES = st.one_of(
+    SIMPLE,
+    SIMPLE,
+    st.none(),
+    st.just(2**65),
+    st.lists(st.one_of(st.none(), SIMPLE), max_size=3),
+    st.dictionaries(st.sampled_from("abx"), SIMPLE, max_size=2),
+)
+MEMBERS = st.fixed_dictionaries(
+    {"a": VALUES, "b": SIMPLE}, optional={name: VALUES for name in ("c", "d", "e", "a.b", "d.a")}
+)
+DOCUMENTS = st.builds(
+    lambda members, backwards: dict(reversed(members.items())) if backwards else members,
+    MEMBERS,
+    st.booleans(),
+)
+
+
+def without_copies(definition: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in definition.items() if name != "copy_to"}
+
+
+def read(mapping: Mapping, source: dict[str, Any]) -> tuple[ParsedDocument, dict[str, Any]] | tuple[str, str]:
+    """What a document gives, and the mapping afterwards; or why it does not fit."""
+    try:
+        parsed, after = mapping.parse(source, "1")
+    except SearchError as error:
+        return error.kind, f"{error.reason} {error.cause}"
+    return parsed, after.as_json()
+
+
+@settings(deadline=None, max_examples=250)
+@given(MAPPINGS, st.lists(DOCUMENTS, min_size=1, max_size=4), st.sampled_from([True, False, False, "strict"]))
+@example({"a": {"type": "text"}, "b": {"type": "text", "copy_to": ["a"]}}, [{"b": "x", "a": "y"}], False)
+@example({"a": {"type": "keyword"}}, [{"a": None}], False)
+def test_each_document_gives_what_the_walk_gives(
+    properties: dict[str, Any], documents: list[dict[str, Any]], dynamic: bool | str
+) -> None:
+    body = {"properties": properties, "dynamic": dynamic}
+    try:
+        quick = Mapping.of(body, ANALYZERS)
+    except SearchError:
+        return
+    for source in documents:
+        found = read(quick, source)
+        with patch.object(compiling, "take_of", lambda node: None):
+            walked = Mapping.of(quick.as_json(), ANALYZERS)
+            assert read(walked, source) == found
+
+
+def test_most_fields_need_no_walk() -> None:
+    """Else the test above compares the walk with itself."""
+    body = {
+        "t": {"type": "text"},
+        "k": {"type": "keyword", "ignore_above": 5},
+        "n": {"type": "long"},
+        "d": {"type": "date"},
+        "m": {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}},
+    }
+    mapping = Mapping.of({"properties": body}, ANALYZERS)
+    source = {"t": "One two", "k": "abc", "n": 5, "d": "1970-01-01", "m": "a B"}
+    with patch("graphdb.search.mapping.document._Reading", side_effect=AssertionError("a walk")):
+        parsed, after = mapping.parse(source)
+    assert after is mapping
+    assert parsed == ParsedDocument(
+        uncut={"t": "One two", "m": "a B"},
+        terms={"k": ["abc"], "m.keyword": ["a B"]},
+        ints={"n": [5], "d": [0]},
+    )

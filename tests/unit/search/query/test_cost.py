@@ -1,0 +1,54 @@
+"""Which searches for the nearest vectors are short enough for an event loop."""
+
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+
+from graphdb.search.analysis import Analyzers
+from graphdb.search.mapping import Mapping
+from graphdb.search.query import QueryContext, Searcher, collect, cost, parse_query
+from graphdb.search.query.cost import is_short_query
+from graphdb.search.segments.index_shard import IndexShard
+from graphdb.search.segments.operations import Action, Operation
+from graphdb.search.vectors import missing_graphs
+
+ROWS, DIMS = 2_100, 8  # more than are always few
+ANALYZERS = Analyzers.of({})
+
+
+@pytest.fixture(scope="module")
+def shard() -> "IndexShard[Mapping]":
+    vector = {"type": "dense_vector", "dims": DIMS, "similarity": "l2_norm"}
+    fields = {"v": vector, "tag": {"type": "keyword"}}
+    shard = IndexShard("i", Mapping.of({"properties": fields}, ANALYZERS), {})
+    rows = np.random.default_rng(0).standard_normal((ROWS, DIMS)).astype(np.float32)
+    bodies = [orjson.dumps({"v": row.tolist(), "tag": f"t{i % 7}"}) for i, row in enumerate(rows)]
+    shard.apply([Operation(Action.INDEX, str(i), body) for i, body in enumerate(bodies)])
+    shard.refresh()
+    return shard
+
+
+def test_only_with_a_graph_and_filters_that_are_told_quickly(
+    shard: "IndexShard[Mapping]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cost, "_STEPS_MAX", 3_000)
+    searcher = Searcher(shard.leaves(), shard.mapping, ANALYZERS)
+
+    def parsed(**more: Any) -> Any:
+        body = {"field": "v", "query_vector": [0.5] * DIMS, "k": 5} | more
+        return parse_query({"knn": body}, QueryContext(shard.mapping, ANALYZERS))
+
+    assert not is_short_query(parsed(), searcher)
+    (job,) = missing_graphs(shard.leaves(), shard.mapping, rows_min=0)
+    assert job.run(None)
+    assert is_short_query(parsed(), searcher)
+    assert not is_short_query(parsed(query_vector=[1e20] * DIMS), searcher)
+    assert is_short_query(parsed(filter={"term": {"tag": "t1"}}), searcher)
+    slow = parsed(filter={"wildcard": {"tag": "*1"}})
+    assert not is_short_query(slow, searcher)
+    known = parsed(filter={"terms": {"tag": ["t1", "t2"]}})
+    assert not is_short_query(known, searcher)
+    collect(known, searcher, 5)
+    assert is_short_query(known, searcher)
