@@ -48,7 +48,7 @@ ENDPOINTS = {
     "/update": "SPARQL updates, POST",
     "/data": "whole graphs: GET, PUT, POST, DELETE, ?graph=IRI or ?default; GET ?dataset=all for everything",
     "/shacl/validate": "a graph against SHACL shapes, POST",
-    "/holonic": "holons, their layers and portals; /holonic/health tells whether it is there",
+    "/holonic/health": "whether holons, their layers and portals are at /holonic/holons and /holonic/portals",
     "/geospatial/evaluate": "one call of a function of GeoSPARQL, POST",
     "/queries": "the queries that are running, GET; DELETE /queries/{id} ends one",
     "/cluster": "the members and who leads, GET; /cluster/members and /cluster/leader change it",

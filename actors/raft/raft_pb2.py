@@ -4,48 +4,51 @@
 # source: actors/raft/raft.proto
 # Protobuf Python Version: 7.35.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 7, 35, 1, "", "actors/raft/raft.proto"
+    _runtime_version.Domain.PUBLIC,
+    7,
+    35,
+    1,
+    '',
+    'actors/raft/raft.proto'
 )
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n\x16\x61\x63tors/raft/raft.proto\x12\x0fgraphdb.raft.v1"\xee\x01\n\x05\x46rame\x12-\n\x08greeting\x18\x01 \x01(\x0b\x32\x19.graphdb.raft.v1.GreetingH\x00\x12/\n\tchallenge\x18\x02 \x01(\x0b\x32\x1a.graphdb.raft.v1.ChallengeH\x00\x12\'\n\x05proof\x18\x03 \x01(\x0b\x32\x16.graphdb.raft.v1.ProofH\x00\x12+\n\x07opening\x18\x04 \x01(\x0b\x32\x18.graphdb.raft.v1.OpeningH\x00\x12\'\n\x05piece\x18\x05 \x01(\x0b\x32\x16.graphdb.raft.v1.PieceH\x00\x42\x06\n\x04kind"d\n\x08Greeting\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\x0e\n\x06source\x18\x02 \x01(\r\x12\x0e\n\x06target\x18\x03 \x01(\r\x12\r\n\x05nonce\x18\x04 \x01(\x0c\x12\x0f\n\x07\x61\x64\x64ress\x18\x05 \x01(\t")\n\tChallenge\x12\r\n\x05nonce\x18\x01 \x01(\x0c\x12\r\n\x05proof\x18\x02 \x01(\x0c"\x16\n\x05Proof\x12\r\n\x05proof\x18\x01 \x01(\x0c"*\n\x07Opening\x12\x0f\n\x07session\x18\x01 \x01(\x0c\x12\x0e\n\x06number\x18\x02 \x01(\x04"0\n\x05Piece\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0c\n\x04last\x18\x02 \x01(\x08\x12\x0b\n\x03mac\x18\x03 \x01(\x0c"C\n\x07Request\x12\x11\n\toperation\x18\x01 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c"P\n\x06\x41nswer\x12\x0e\n\x04\x62ody\x18\x01 \x01(\x0cH\x00\x12+\n\x07\x66\x61ilure\x18\x02 \x01(\x0b\x32\x18.graphdb.raft.v1.FailureH\x00\x42\t\n\x07outcome"\x18\n\x07\x46\x61ilure\x12\r\n\x05\x65rror\x18\x01 \x01(\x0c\x32\x85\x01\n\x04Raft\x12>\n\x08\x45xchange\x12\x16.graphdb.raft.v1.Frame\x1a\x16.graphdb.raft.v1.Frame(\x01\x30\x01\x12=\n\x07\x46orward\x12\x16.graphdb.raft.v1.Frame\x1a\x16.graphdb.raft.v1.Frame(\x01\x30\x01\x62\x06proto3'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x61\x63tors/raft/raft.proto\x12\x0fgraphdb.raft.v1\"\xee\x01\n\x05\x46rame\x12-\n\x08greeting\x18\x01 \x01(\x0b\x32\x19.graphdb.raft.v1.GreetingH\x00\x12/\n\tchallenge\x18\x02 \x01(\x0b\x32\x1a.graphdb.raft.v1.ChallengeH\x00\x12\'\n\x05proof\x18\x03 \x01(\x0b\x32\x16.graphdb.raft.v1.ProofH\x00\x12+\n\x07opening\x18\x04 \x01(\x0b\x32\x18.graphdb.raft.v1.OpeningH\x00\x12\'\n\x05piece\x18\x05 \x01(\x0b\x32\x16.graphdb.raft.v1.PieceH\x00\x42\x06\n\x04kind\"d\n\x08Greeting\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\x0e\n\x06source\x18\x02 \x01(\r\x12\x0e\n\x06target\x18\x03 \x01(\r\x12\r\n\x05nonce\x18\x04 \x01(\x0c\x12\x0f\n\x07\x61\x64\x64ress\x18\x05 \x01(\t\")\n\tChallenge\x12\r\n\x05nonce\x18\x01 \x01(\x0c\x12\r\n\x05proof\x18\x02 \x01(\x0c\"\x16\n\x05Proof\x12\r\n\x05proof\x18\x01 \x01(\x0c\"*\n\x07Opening\x12\x0f\n\x07session\x18\x01 \x01(\x0c\x12\x0e\n\x06number\x18\x02 \x01(\x04\"0\n\x05Piece\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0c\n\x04last\x18\x02 \x01(\x08\x12\x0b\n\x03mac\x18\x03 \x01(\x0c\"C\n\x07Request\x12\x11\n\toperation\x18\x01 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\"P\n\x06\x41nswer\x12\x0e\n\x04\x62ody\x18\x01 \x01(\x0cH\x00\x12+\n\x07\x66\x61ilure\x18\x02 \x01(\x0b\x32\x18.graphdb.raft.v1.FailureH\x00\x42\t\n\x07outcome\"\x18\n\x07\x46\x61ilure\x12\r\n\x05\x65rror\x18\x01 \x01(\x0c\x32\x85\x01\n\x04Raft\x12>\n\x08\x45xchange\x12\x16.graphdb.raft.v1.Frame\x1a\x16.graphdb.raft.v1.Frame(\x01\x30\x01\x12=\n\x07\x46orward\x12\x16.graphdb.raft.v1.Frame\x1a\x16.graphdb.raft.v1.Frame(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "actors.raft.raft_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'actors.raft.raft_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_FRAME"]._serialized_start = 44
-    _globals["_FRAME"]._serialized_end = 282
-    _globals["_GREETING"]._serialized_start = 284
-    _globals["_GREETING"]._serialized_end = 384
-    _globals["_CHALLENGE"]._serialized_start = 386
-    _globals["_CHALLENGE"]._serialized_end = 427
-    _globals["_PROOF"]._serialized_start = 429
-    _globals["_PROOF"]._serialized_end = 451
-    _globals["_OPENING"]._serialized_start = 453
-    _globals["_OPENING"]._serialized_end = 495
-    _globals["_PIECE"]._serialized_start = 497
-    _globals["_PIECE"]._serialized_end = 545
-    _globals["_REQUEST"]._serialized_start = 547
-    _globals["_REQUEST"]._serialized_end = 614
-    _globals["_ANSWER"]._serialized_start = 616
-    _globals["_ANSWER"]._serialized_end = 696
-    _globals["_FAILURE"]._serialized_start = 698
-    _globals["_FAILURE"]._serialized_end = 722
-    _globals["_RAFT"]._serialized_start = 725
-    _globals["_RAFT"]._serialized_end = 858
+  DESCRIPTOR._loaded_options = None
+  _globals['_FRAME']._serialized_start=44
+  _globals['_FRAME']._serialized_end=282
+  _globals['_GREETING']._serialized_start=284
+  _globals['_GREETING']._serialized_end=384
+  _globals['_CHALLENGE']._serialized_start=386
+  _globals['_CHALLENGE']._serialized_end=427
+  _globals['_PROOF']._serialized_start=429
+  _globals['_PROOF']._serialized_end=451
+  _globals['_OPENING']._serialized_start=453
+  _globals['_OPENING']._serialized_end=495
+  _globals['_PIECE']._serialized_start=497
+  _globals['_PIECE']._serialized_end=545
+  _globals['_REQUEST']._serialized_start=547
+  _globals['_REQUEST']._serialized_end=614
+  _globals['_ANSWER']._serialized_start=616
+  _globals['_ANSWER']._serialized_end=696
+  _globals['_FAILURE']._serialized_start=698
+  _globals['_FAILURE']._serialized_end=722
+  _globals['_RAFT']._serialized_start=725
+  _globals['_RAFT']._serialized_end=858
 # @@protoc_insertion_point(module_scope)

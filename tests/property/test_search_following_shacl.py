@@ -77,9 +77,9 @@ def spoilt(written: list[Quad], dice: Any) -> tuple[list[Quad], list[Quad]]:
         return [], []
     if dice.random() < 0.5 or not isinstance(gone.object, NamedNode):
         return [gone], []
-    return [gone], [
-        Quad(gone.subject, gone.predicate, NamedNode(f"{EX}{dice.choice(['part', 'made', 'a'])}"))
-    ]
+    other = Quad(gone.subject, gone.predicate, NamedNode(f"{EX}{dice.choice(['part', 'made', 'a'])}"))
+    # one that the shape has besides would be taken back with it
+    return [gone], [] if other in written else [other]
 
 
 def follow(followed: FollowedStore, removed: list[Quad], added: list[Quad]) -> None:
