@@ -12,8 +12,8 @@ from typing import Any
 
 from actors.raft.log_requests import ClusterView
 from actors.raft.raft_log_client import RaftLogClient
+from actors.shard.open_shard import OpenShard
 from actors.shard.search_state import copy_search, saved_search_index
-from actors.shard.store_shard import OpenShard
 from graphdb.errors import CorruptionError, GraphDBError, LogUnavailable, UnavailableError
 
 __all__ = ["Chores"]

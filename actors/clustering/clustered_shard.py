@@ -23,9 +23,10 @@ from actors.clustering.write_router import WriteRouter
 from actors.raft.log_requests import ClusterView, ForwardedRequest, MemberChange
 from actors.raft.raft_log_client import RaftLogClient
 from actors.readers.client import ReaderClient
+from actors.shard.open_shard import OpenShard, let_go
 from actors.shard.shard_writer import ShardWriter
 from actors.shard.store_directory import StoreDirectory
-from actors.shard.store_shard import OpenShard, ShardConfig, StoreShard, let_go
+from actors.shard.store_shard import ShardConfig, StoreShard
 from actors.shard.update_runner import is_quick
 from graphdb.config import Settings
 from graphdb.errors import (

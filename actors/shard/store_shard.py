@@ -4,7 +4,6 @@ and then.
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import shutil
@@ -23,10 +22,11 @@ from actors.readers.query_runner import QueryRunner, ReaderAnswer
 from actors.readers.write_checks import WriteChecks
 from actors.shard.body_source import BodySource, read_small
 from actors.shard.checkpointer import Checkpointer
+from actors.shard.open_shard import OpenShard, follow_others_for_ever, let_go, open_store
 from actors.shard.shape_guard import shape_guard
 from actors.shard.shard_writer import ShardWriter, WriterConfig
 from actors.shard.spatial_keeper import SpatialKeeper
-from actors.shard.store_directory import StoreDirectory, StoreLost
+from actors.shard.store_directory import StoreDirectory
 from actors.shard.update_runner import UpdateRunner
 from graphdb.config import Settings
 from graphdb.errors import (
@@ -59,12 +59,11 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import Query
 from graphdb.sparql.syntax import Update
 from graphdb.store.overlay import Overlay
-from graphdb.store.quad_store import QuadStore
 from graphdb.store.small_joins import LittleJoin
 from graphdb.store.staging import StagedBody, graph_deletion
 from graphdb.store.view import StoreView, Subject, Term
 
-__all__ = ["OpenShard", "ShardConfig", "StoreShard", "let_go"]
+__all__ = ["ShardConfig", "StoreShard"]
 
 logger = logging.getLogger(__name__)
 
@@ -119,28 +118,8 @@ class StoreShard:
             self._failed = True
             raise
         begin = asyncio.get_running_loop().create_task
-        self._tasks = [begin(self._open_again()), begin(self._keep_up())]
-
-    async def _keep_up(self) -> None:
-        """Follow what others write into the log, now and then: of the quads it changes nothing, but the store
-        must not stay behind it, for the log keeps what the store may need.
-        """
-        known_index = 0
-        while True:
-            try:
-                known_index = await self._follow_others(known_index)
-            except GraphDBError as error:
-                logger.debug("what others write is not followed now: %s", error)
-            except Exception:
-                logger.exception("following what others write failed")
-            await asyncio.sleep(self._config.follow_s)
-
-    async def _follow_others(self, known_index: int) -> int:
-        index = await self._log.watch_index(known_index)
-        if index > known_index and self._open is not None:
-            self._open.writer.hear(index)
-            await self._open.checkpointer.look()
-        return index
+        follow_others = follow_others_for_ever(self._log, lambda: self._open, self._config.follow_s)
+        self._tasks = [begin(self._open_again()), begin(follow_others)]
 
     async def _open_again(self) -> None:
         """Whenever the disk was too full for the store: once there is room, close it and recover.
@@ -172,10 +151,11 @@ class StoreShard:
     def _has_room(self) -> bool:
         return shutil.disk_usage(self._settings.server.data_dir).free >= self._config.room_bytes
 
-    async def _recover(self, progress: Callable[[int, int], None]) -> "OpenShard":
+    async def _recover(self, progress: Callable[[int, int], None]) -> OpenShard:
         directory = await asyncio.to_thread(StoreDirectory, self._settings.server.data_dir)
-        last_index = (await self._log.status()).last_index
-        quads, applied = await self._open_store(directory)
+        log_status, union = await self._log.status(), self._settings.server.union_default_graph
+        last_index = log_status.last_index
+        quads, applied = await open_store(directory, log_status.first_index, union)
         if applied > last_index:
             raise CorruptionError(
                 f"the log ends at {last_index}, the store at {applied} or later: entries are missing",
@@ -220,30 +200,6 @@ class StoreShard:
             nothing = LogEntry(0, 0, EntryKind.NOTHING, bytes(16), time.time_ns() // 1_000_000, b"")
             await self._log.append([nothing], writer.applied_index + 1)
             await writer.catch_up(progress)
-
-    async def _open_store(self, directory: StoreDirectory) -> tuple[QuadStore, int]:
-        """The store and the index behind which to replay; where the store is lost, an empty one and 0."""
-        applied = directory.read_applied()
-        first_index = (await self._log.status()).first_index
-        union = self._settings.server.union_default_graph
-        try:
-            quads = await asyncio.to_thread(directory.open_store, applied, union_default_graph=union)
-        except StoreLost as lost:
-            if first_index > 1:
-                raise CorruptionError(
-                    f"{lost}, and the log begins at {first_index}, too late to make it anew: restore it",
-                    str(directory.store),
-                ) from lost
-            logger.error("%s: making the store anew from the log", lost)
-            directory.set_store_aside()
-            applied = 0
-            quads = await asyncio.to_thread(directory.open_store, 0, union_default_graph=union)
-        if first_index > applied + 1:
-            raise CorruptionError(
-                f"the store ends at {applied} and the log begins at {first_index}: restore a backup",
-                str(directory.log),
-            )
-        return quads, applied
 
     async def close(self) -> None:
         """Finish the writes that are waiting, make a checkpoint, let go of the store and the log."""
@@ -448,46 +404,7 @@ class StoreShard:
             return "healthy" if self._has_room() else "degraded"
         return "error" if isinstance(trouble, CorruptionError) else "degraded"
 
-    def _opened(self) -> "OpenShard":
+    def _opened(self) -> OpenShard:
         if self._open is None:
             raise LogUnavailable("the node is starting or stopping")
         return self._open
-
-
-def let_go() -> None:
-    """The engine lets its directory go with the last reference to it; errors may hold one in a circle."""
-    gc.collect()
-
-
-@dataclass(frozen=True, slots=True)
-class OpenShard:
-    """What a shard has between start and close."""
-
-    directory: StoreDirectory
-    quads: QuadStore
-    replayer: Replayer
-    writer: ShardWriter
-    checkpointer: Checkpointer
-    checkpoints: Checkpoints
-    spatial: SpatialKeeper
-
-    async def make_snapshot(self, tree: Path) -> int:
-        """Write what another node needs to be where this one is to tree; the log index that it is of.
-
-        Between two writes the state is exactly that of resume_index: parts of a large change have no effect
-        before it is closed. Raises StorageFull, CorruptionError, LogUnavailable.
-        """
-
-        def make(_applied_index: int) -> int:
-            index = self.replayer.resume_index
-            self.directory.make_snapshot(self.quads, self.writer.requests.to_bytes(), tree)
-            return index
-
-        return await self.writer.in_turn(make)
-
-    async def close(self) -> None:
-        """Finish the writes that are waiting, and a checkpoint that is under way; let the readers go."""
-        await self.writer.close()
-        await self.spatial.close()
-        await self.checkpoints.close()
-        await self.checkpointer.finish()

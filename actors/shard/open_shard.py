@@ -1,0 +1,115 @@
+"""`OpenShard`: what a shard has between start and close; opening its store, and keeping up with others."""
+
+import asyncio
+import gc
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from actors.log.client import LogAccess
+from actors.readers.checkpoints import Checkpoints
+from actors.shard.checkpointer import Checkpointer
+from actors.shard.shard_writer import ShardWriter
+from actors.shard.spatial_keeper import SpatialKeeper
+from actors.shard.store_directory import StoreDirectory, StoreLost
+from graphdb.errors import CorruptionError, GraphDBError
+from graphdb.log.replay import Replayer
+from graphdb.store.quad_store import QuadStore
+
+__all__ = ["OpenShard", "follow_others_for_ever", "let_go", "open_store"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenShard:
+    """What a shard has between start and close."""
+
+    directory: StoreDirectory
+    quads: QuadStore
+    replayer: Replayer
+    writer: ShardWriter
+    checkpointer: Checkpointer
+    checkpoints: Checkpoints
+    spatial: SpatialKeeper
+
+    async def make_snapshot(self, tree: Path) -> int:
+        """Write what another node needs to be where this one is to tree; the log index that it is of.
+
+        Between two writes the state is exactly that of resume_index: parts of a large change have no effect
+        before it is closed. Raises StorageFull, CorruptionError, LogUnavailable.
+        """
+
+        def make(_applied_index: int) -> int:
+            index = self.replayer.resume_index
+            self.directory.make_snapshot(self.quads, self.writer.requests.to_bytes(), tree)
+            return index
+
+        return await self.writer.in_turn(make)
+
+    async def close(self) -> None:
+        """Finish the writes that are waiting, and a checkpoint that is under way; let the readers go."""
+        await self.writer.close()
+        await self.spatial.close()
+        await self.checkpoints.close()
+        await self.checkpointer.finish()
+
+
+async def open_store(
+    directory: StoreDirectory, first_index: int, union_default_graph: bool
+) -> tuple[QuadStore, int]:
+    """The store and the index behind which to replay a log that begins at first_index; where the store is
+    lost, an empty one and 0. Raises CorruptionError where the log begins too late for it.
+    """
+    applied = directory.read_applied()
+    try:
+        quads = await asyncio.to_thread(
+            directory.open_store, applied, union_default_graph=union_default_graph
+        )
+    except StoreLost as lost:
+        if first_index > 1:
+            raise CorruptionError(
+                f"{lost}, and the log begins at {first_index}, too late to make it anew: restore it",
+                str(directory.store),
+            ) from lost
+        logger.error("%s: making the store anew from the log", lost)
+        directory.set_store_aside()
+        applied = 0
+        quads = await asyncio.to_thread(directory.open_store, 0, union_default_graph=union_default_graph)
+    if first_index > applied + 1:
+        raise CorruptionError(
+            f"the store ends at {applied} and the log begins at {first_index}: restore a backup",
+            str(directory.log),
+        )
+    return quads, applied
+
+
+def let_go() -> None:
+    """The engine lets its directory go with the last reference to it; errors may hold one in a circle."""
+    gc.collect()
+
+
+async def follow_others_for_ever(
+    log: LogAccess, opened: Callable[[], OpenShard | None], follow_s: float
+) -> None:
+    """Follow what others write into the log, now and then: of the quads it changes nothing, but the store
+    must not stay behind it, for the log keeps what the store may need.
+    """
+    known_index = 0
+    while True:
+        try:
+            known_index = await _follow_others(log, opened(), known_index)
+        except GraphDBError as error:
+            logger.debug("what others write is not followed now: %s", error)
+        except Exception:
+            logger.exception("following what others write failed")
+        await asyncio.sleep(follow_s)
+
+
+async def _follow_others(log: LogAccess, opened: OpenShard | None, known_index: int) -> int:
+    index = await log.watch_index(known_index)
+    if index > known_index and opened is not None:
+        opened.writer.hear(index)
+        await opened.checkpointer.look()
+    return index
