@@ -13,7 +13,7 @@ from actors.clustering.forward_batches import BATCH, encode_outcomes
 from actors.clustering.forwarded_writes import GraphDeletion, SparqlUpdate, decode_write, encode_confirmation
 from actors.clustering.search_copies import SearchCopies
 from actors.raft.desk_worker import DeskWorker
-from actors.raft.log_requests import ForwardedRequest, decode_requests
+from actors.raft.log_requests import Desk, ForwardedRequest, decode_requests
 from actors.raft.raft_log_client import RaftLogClient
 from graphdb.config.limits import GateLimits
 from graphdb.errors import NotLeader
@@ -68,7 +68,7 @@ class ForwardedWork:
         self._cluster = cluster
         self._shard = shard
         self._limits = limits
-        self._worker = DeskWorker(log, self._answer)
+        self._worker = DeskWorker(log, Desk.GRAPH, self._answer)
 
     def start(self) -> None:
         """Begin to take requests."""

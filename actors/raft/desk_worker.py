@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 
 from actors.error_codec import encode_error
-from actors.raft.log_requests import ForwardedRequest
+from actors.raft.log_requests import Desk, ForwardedRequest
 from actors.raft.raft_log_client import RaftLogClient
 from graphdb.errors import GraphDBError, NotLeader, OutcomeUnknown
 
@@ -18,9 +18,11 @@ _LEAVE_S = 2.0  # so long a log may take to hear that this port takes no more
 class DeskWorker:
     """For one event loop."""
 
-    def __init__(self, log: RaftLogClient, perform: Callable[[ForwardedRequest], Awaitable[bytes]]) -> None:
-        """perform: the answer; what it raises is raised where it was asked."""
-        self._log, self._perform = log, perform
+    def __init__(
+        self, log: RaftLogClient, desk: Desk, perform: Callable[[ForwardedRequest], Awaitable[bytes]]
+    ) -> None:
+        """desk: nobody else takes there. perform: the answer; what it raises is raised where it was asked."""
+        self._log, self._desk, self._perform = log, desk, perform
         self._taking: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
@@ -41,7 +43,7 @@ class DeskWorker:
         if self._taking is not None:
             with contextlib.suppress(GraphDBError, TimeoutError):
                 async with asyncio.timeout(_LEAVE_S):
-                    await self._log.leave()
+                    await self._log.leave(self._desk)
                     await self._taking  # it was answered before
             self._taking.cancel()
             await asyncio.gather(self._taking, return_exceptions=True)
@@ -59,7 +61,7 @@ class DeskWorker:
     async def _take(self) -> None:
         while True:
             try:
-                requests = await self._log.take()
+                requests = await self._log.take(self._desk)
             except GraphDBError:
                 await asyncio.sleep(_AGAIN_S)  # the log is being started again, or cannot be
                 continue
@@ -73,4 +75,4 @@ class DeskWorker:
     async def _finish(self, request: ForwardedRequest) -> None:
         succeeded, outcome = await self.outcome(request)
         with contextlib.suppress(GraphDBError):  # then who asked learns that the outcome is unknown
-            await self._log.finish(request.number, succeeded, outcome)
+            await self._log.finish(request.number, succeeded, outcome, self._desk)

@@ -22,12 +22,13 @@ bytes stands before each part but the last.
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import Enum, IntEnum
 
 import orjson
 
 __all__ = [
     "ClusterView",
+    "Desk",
     "ForwardedRequest",
     "MemberChange",
     "RaftLogRequest",
@@ -80,6 +81,18 @@ class RaftLogRequest(IntEnum):
     TAKE_SEARCH = 28
     LEAVE_SEARCH = 29
     FINISH_SEARCH = 30
+
+
+class Desk(Enum):
+    """Where requests of other nodes wait for one of this node's ports: how that port takes requests, takes no
+    more, and answers one.
+    """
+
+    GRAPH = RaftLogRequest.TAKE, RaftLogRequest.LEAVE, RaftLogRequest.FINISH
+    SEARCH = RaftLogRequest.TAKE_SEARCH, RaftLogRequest.LEAVE_SEARCH, RaftLogRequest.FINISH_SEARCH
+
+    def __init__(self, take: RaftLogRequest, leave: RaftLogRequest, finish: RaftLogRequest) -> None:
+        self.take, self.leave, self.finish = take, leave, finish
 
 
 @dataclass(frozen=True, slots=True)

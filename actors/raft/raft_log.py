@@ -26,6 +26,7 @@ from actors.raft.credentials import ClusterCredentials
 from actors.raft.forward_desk import ForwardDesk
 from actors.raft.incoming_links import Forwarded
 from actors.raft.log_requests import (
+    Desk,
     ForwardedRequest,
     RaftLogRequest,
     ReceivedSnapshot,
@@ -173,13 +174,8 @@ class RaftLog:
                 encode_index,
             ),
             RaftLogRequest.FORWARD: lambda body: (self._forward(*decode_forward(body)), bytes),
-            **_desk_handlers(self._desk, RaftLogRequest.TAKE, RaftLogRequest.LEAVE, RaftLogRequest.FINISH),
-            **_desk_handlers(
-                self._search_desk,
-                RaftLogRequest.TAKE_SEARCH,
-                RaftLogRequest.LEAVE_SEARCH,
-                RaftLogRequest.FINISH_SEARCH,
-            ),
+            **_desk_handlers(Desk.GRAPH, self._desk),
+            **_desk_handlers(Desk.SEARCH, self._search_desk),
             RaftLogRequest.CHANGE: lambda body: (
                 self._begin(self._changes.perform(decode_change(body))),
                 encode_nothing,
@@ -316,11 +312,11 @@ class RaftLog:
         return asyncio.run_coroutine_threadsafe(coroutine, self._thread.loop)
 
 
-def _desk_handlers(desk: ForwardDesk, take: int, leave: int, finish: int) -> dict[int, Handler]:
+def _desk_handlers(which: Desk, desk: ForwardDesk) -> dict[int, Handler]:
     return {
-        take: lambda body: (desk.take(decode_index(body)), encode_requests),
-        leave: lambda body: (_performed(lambda: desk.leave(decode_index(body))), encode_nothing),
-        finish: lambda body: (_performed(lambda: desk.finish(*decode_finish(body))), encode_nothing),
+        which.take: lambda body: (desk.take(decode_index(body)), encode_requests),
+        which.leave: lambda body: (_performed(lambda: desk.leave(decode_index(body))), encode_nothing),
+        which.finish: lambda body: (_performed(lambda: desk.finish(*decode_finish(body))), encode_nothing),
     }
 
 

@@ -7,6 +7,7 @@ from actors.log.client import LogClient
 from actors.log.protocol import decode_index, encode_entries, encode_index
 from actors.raft.log_requests import (
     ClusterView,
+    Desk,
     ForwardedRequest,
     MemberChange,
     RaftLogRequest,
@@ -27,8 +28,6 @@ __all__ = ["RaftLogClient"]
 _CONFIRM_S = 3.0
 _SLACK_S = 2.0  # beyond the time that the log itself takes care of
 _ANYWHERE_S = 20.0  # the log tries for 5 s, and waits for a leader's answer for 12 s
-_OF_GRAPH = RaftLogRequest.TAKE, RaftLogRequest.LEAVE, RaftLogRequest.FINISH
-_OF_SEARCH = RaftLogRequest.TAKE_SEARCH, RaftLogRequest.LEAVE_SEARCH, RaftLogRequest.FINISH_SEARCH
 _CHANGE_S = 20.0  # the log gives a change up after 10 s, and so does the leader's
 
 
@@ -40,11 +39,10 @@ class RaftLogClient(LogClient):
 
     settles_at_once = False
 
-    def __init__(self, endpoint: Callable[[], Awaitable[str]], *, searches: bool = False) -> None:
-        """See `LogClient`. searches: of the search port, which performs other requests than the graph's."""
+    def __init__(self, endpoint: Callable[[], Awaitable[str]]) -> None:
+        """See `LogClient`."""
         super().__init__(endpoint)
         self._port = secrets.randbits(63)  # so that the log can tell this port from one before it
-        self._take, self._leave, self._finish = _OF_SEARCH if searches else _OF_GRAPH
 
     async def confirm(self, index: int) -> bool:
         """Whether nothing that concerns quads had been stored behind index at the call. Raises NotLeader."""
@@ -79,17 +77,17 @@ class RaftLogClient(LogClient):
         body = encode_forward(node_id, request, timeout_s)
         return await self._request(RaftLogRequest.FORWARD, body, timeout_s=timeout_s + _SLACK_S)
 
-    async def take(self) -> list[ForwardedRequest]:
+    async def take(self, desk: Desk = Desk.GRAPH) -> list[ForwardedRequest]:
         """Requests of other nodes' clients, once there are any; none after `leave`. Each must be finished."""
-        return decode_requests(await self._ask(self._take, encode_index(self._port), timeout_s=None))
+        return decode_requests(await self._ask(desk.take, encode_index(self._port), timeout_s=None))
 
-    async def leave(self) -> None:
+    async def leave(self, desk: Desk = Desk.GRAPH) -> None:
         """Take no more requests: one that waits is answered, with nothing; those of others are refused."""
-        await self._ask(self._leave, encode_index(self._port))
+        await self._ask(desk.leave, encode_index(self._port))
 
-    async def finish(self, number: int, succeeded: bool, outcome: bytes) -> None:
+    async def finish(self, number: int, succeeded: bool, outcome: bytes, desk: Desk = Desk.GRAPH) -> None:
         """Answer a request that was taken."""
-        await self._ask(self._finish, encode_finish(number, succeeded, outcome))
+        await self._ask(desk.finish, encode_finish(number, succeeded, outcome))
 
     async def change(self, change: MemberChange) -> None:
         """Have the cluster changed. Raises MembershipRefused, UnavailableError."""

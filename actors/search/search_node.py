@@ -12,7 +12,7 @@ from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import node_status
 from actors.log.client import LogAccess
 from actors.raft.desk_worker import DeskWorker
-from actors.raft.log_requests import ClusterView, ForwardedRequest
+from actors.raft.log_requests import ClusterView, Desk, ForwardedRequest
 from actors.raft.raft_log_client import RaftLogClient
 from actors.raft.search_requests import SEARCH_REQUEST
 from actors.search.asking import answered
@@ -87,7 +87,9 @@ class SearchNode:
             else None
         )
         self._perform_for_others: Callable[[bytes], Awaitable[bytes]] | None = None
-        self._worker = DeskWorker(log, self._answer_other) if isinstance(log, RaftLogClient) else None
+        self._worker = (
+            DeskWorker(log, Desk.SEARCH, self._answer_other) if isinstance(log, RaftLogClient) else None
+        )
         self._recovery = SearchRecovery(self._directory, log, self._config, self._cluster, joiner)
 
     # from start to close

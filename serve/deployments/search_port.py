@@ -34,7 +34,7 @@ class _Node:
         log_endpoint = functools.partial(cluster.update_log_endpoint, namespace)
         log: LogClient = LogClient(log_endpoint)
         if settings.cluster.enabled:
-            log = RaftLogClient(log_endpoint, searches=True)
+            log = RaftLogClient(log_endpoint)
         self.graph = LocalGraph(graph_socket(settings), settings.server.query_timeout_seconds)
         self.search = SearchNode(settings, log, self.graph)
         self.app: ASGIApp = build_search_app(self.search, settings)

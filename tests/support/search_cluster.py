@@ -34,12 +34,21 @@ class SearchCluster:
             self._starting[node_id] = asyncio.create_task(node.start())
 
     async def stop(self, *node_ids: int) -> None:
-        """In order: indexes and quads are on disk, and what no view needs is gone from the log."""
+        """In order: indexes and quads are on disk, and what no view needs is gone from the log. Each has got
+        before what the others have: who is stopped right after its start may not have heard of it.
+        """
         for node_id in node_ids:
+            await self._caught_up(node_id)
             if node_id in self.searches:
                 self._starting.pop(node_id).cancel()
                 await self.searches.pop(node_id).close()
             await self.quads.stop(node_id)
+
+    async def _caught_up(self, node_id: int) -> None:
+        newest = max(log.applied_index for log in self.quads.logs.logs.values())
+        async with asyncio.timeout(10):
+            while self.quads.shards[node_id].snapshot_index() < newest:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
 
     async def opened(self, node_id: int) -> SearchNode:
         """The node's search, once its indexes are open."""

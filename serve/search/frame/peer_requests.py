@@ -13,12 +13,15 @@ import orjson
 from starlette.types import ASGIApp
 
 from graphdb.errors import UnavailableError
-from graphdb.search.errors import SearchError
+from graphdb.raft.message_codec import MESSAGE_BYTES_MAX
+from graphdb.search.errors import SearchError, illegal_argument
 from serve.search.backend import SearchBackend
+from serve.search.frame.errors import error_json
 
 __all__ = ["PeerRequests", "ask_peer"]
 
 _HEADERS = {"Content-Type": "application/json"}
+_ANSWER_BYTES_MAX = MESSAGE_BYTES_MAX - 1024  # what nodes can send each other
 
 
 class PeerRequests:
@@ -36,6 +39,9 @@ class PeerRequests:
         except ValueError as error:
             raise UnavailableError(f"no request of a search port: {head[:100]!r}") from error
         answer = await self._http.request(method, path, params=query, content=body, headers=_HEADERS)
+        if len(answer.content) > _ANSWER_BYTES_MAX:
+            problem = error_json(_too_large(len(answer.content)))
+            return b"400\n" + orjson.dumps({"error": problem, "status": 400})
         return b"%d\n%s" % (answer.status_code, answer.content)
 
 
@@ -56,6 +62,13 @@ async def ask_peer(
     if int(status) >= 400 and "error" in value:
         raise _error(value["error"], int(status))
     return int(status), value
+
+
+def _too_large(size: int) -> SearchError:
+    return illegal_argument(
+        f"an answer of [{size}] bytes cannot come from another node, [{_ANSWER_BYTES_MAX}] is the most: "
+        "ask for fewer hits at a time, or ask the node that has the search context"
+    )
 
 
 def _error(shown: Mapping[str, Any], status: int) -> SearchError:

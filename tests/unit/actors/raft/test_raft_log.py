@@ -8,8 +8,9 @@ import pytest
 
 from actors.log.protocol import LogStatus
 from actors.raft import raft_log
-from actors.raft.log_requests import ForwardedRequest, MemberChange
+from actors.raft.log_requests import Desk, ForwardedRequest, MemberChange
 from actors.raft.raft_log_client import RaftLogClient
+from actors.raft.search_requests import SEARCH_COPY, SEARCH_REQUEST, SEARCH_STATE, encode_needed
 from graphdb.errors import (
     LogCompacted,
     LogUnavailable,
@@ -202,6 +203,41 @@ async def test_requests_go_to_the_port_of_the_node_that_is_asked(three: RaftLogs
     with pytest.raises(UnknownGraph, match="urn:g"):
         await asking.forward(2, ForwardedRequest(0, "fail", "", b""), 5)
     await serving
+
+
+async def test_each_port_of_a_node_takes_what_is_for_it(three: RaftLogs) -> None:
+    asking, graph, search = three.client(1), three.client(2), three.client(2)
+    for operation, desk in (
+        ("update", Desk.GRAPH),
+        (SEARCH_REQUEST, Desk.SEARCH),
+        (SEARCH_STATE, Desk.GRAPH),
+        (SEARCH_COPY, Desk.GRAPH),
+    ):
+        takers = {
+            Desk.GRAPH: asyncio.create_task(graph.take(Desk.GRAPH)),
+            Desk.SEARCH: asyncio.create_task(search.take(Desk.SEARCH)),
+        }
+        forwarding = asyncio.create_task(asking.forward(2, ForwardedRequest(0, operation, "", b"body"), 10))
+        (taken,) = await asyncio.wait_for(takers.pop(desk), 5)
+        assert (taken.operation, taken.body) == (operation, b"body")
+        await (graph if desk is Desk.GRAPH else search).finish(taken.number, True, b"done", desk)
+        assert await forwarding == b"done"
+        ((other_desk, other),) = takers.items()
+        assert not other.done()
+        await (search if other_desk is Desk.SEARCH else graph).leave(other_desk)
+        assert await other == []
+        graph, search = three.client(2), three.client(2)  # a port that has left does not come back
+
+
+async def test_whose_indexes_others_need_is_told(three: RaftLogs) -> None:
+    asking, asked = three.client(1), three.client(2)
+    assert (await asked.watch(0, 0)).search_wanted == 0
+    serving = asyncio.create_task(serve(asked))
+    await asking.forward(2, ForwardedRequest(0, SEARCH_STATE, "", encode_needed(7)), 5)
+    await serving
+    async with asyncio.timeout(5):
+        while (await asked.watch(0, 0)).search_wanted != 7:  # noqa: ASYNC110 no event
+            await asyncio.sleep(0.02)
 
 
 async def test_a_request_that_nobody_takes_in_time_has_an_unknown_outcome(three: RaftLogs) -> None:

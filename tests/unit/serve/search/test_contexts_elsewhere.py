@@ -15,6 +15,7 @@ from graphdb.errors import LogUnavailable
 from graphdb.node import ClusterMember, NodeStatus
 from graphdb.search.catalog.commands import CreateIndex, IntroduceNode, WriteDocuments
 from graphdb.search.contexts import RANDOM_BYTES, SearchContexts, make_context_id
+from serve.search.frame import peer_requests
 from serve.search.frame.peer_requests import PeerRequests
 from serve.search_app import build_search_app
 from tests.support.http_server import serving
@@ -133,6 +134,17 @@ def test_a_node_that_does_not_answer(urls: list[str], nodes: dict[int, Member]) 
         assert "it is of node [one] at [127.0.0.1:9201], which does not answer" in cause["reason"]
     freed = asked(second, "DELETE", "/_search/scroll", {"scroll_id": scroll_id})
     assert (freed.status_code, freed.json()) == (404, {"succeeded": True, "num_freed": 0})
+
+
+def test_a_page_that_is_too_large_for_another_node(urls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peer_requests, "_ANSWER_BYTES_MAX", 1000)
+    first, second = urls
+    scroll_id = asked(first, "POST", "/books/_search?scroll=1m", {"size": 12}).json()["_scroll_id"]
+    answer = asked(second, "POST", "/_search/scroll", {"scroll_id": scroll_id})
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "illegal_argument_exception")
+    assert "[1000] is the most: ask for fewer hits" in answer.json()["error"]["reason"]
+    answer = asked(second, "POST", "/_search/scroll", {"scroll_id": scroll_id})
+    assert [hit["_id"] for hit in answer.json()["hits"]["hits"]] == ["24"], "the last page is small"
 
 
 @pytest.mark.parametrize(
