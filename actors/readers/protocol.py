@@ -113,6 +113,7 @@ class ValidationTask:
     report_type: str | None = None  # of an RdfSyntax; None: the report of the interface, in JSON
     is_write_check: bool = False  # see `graphdb.shacl.write_check`
     focus: Sequence[str] | None = None  # then, as N-Triples terms: only these nodes; None: all targets
+    limits: Mapping[str, int] = field(default_factory=dict)  # of `GateLimits`, for SPARQL in the shapes
 
     def encode(self) -> bytes:
         head = {name: getattr(self, name) for name in self.__slots__ if name != "shapes"}

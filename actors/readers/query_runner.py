@@ -15,6 +15,7 @@ from actors.readers.checkpoints import Checkpoint, Checkpoints
 from actors.readers.client import Lease, ReaderClient
 from actors.readers.protocol import FunctionTask, ReaderTask, Task, ValidationTask
 from actors.readers.running_queries import QueryRun, RunningQueries
+from graphdb.config.limits import GateLimits
 from graphdb.geo.narrowing import Narrowed
 from graphdb.node import FunctionCall, MergedGraphs, QueryRequest, ShapesDocument, ValidationRequest
 from graphdb.sparql.dataset import Dataset, own_dataset
@@ -30,9 +31,10 @@ __all__ = ["QueryRunner", "ReaderAnswer", "query_task"]
 class QueryRunner:
     """Owned by a `StoreShard`, on its event loop."""
 
-    def __init__(self, readers: ReaderClient, *, union_default_graph: bool) -> None:
+    def __init__(self, readers: ReaderClient, limits: GateLimits, *, union_default_graph: bool) -> None:
+        """limits are for SPARQL in SHACL shapes; queries have been through the gate."""
         self.running = RunningQueries()
-        self._readers = readers
+        self._readers, self._limits = readers, limits
         self._union_default_graph = union_default_graph
 
     async def start(
@@ -46,7 +48,7 @@ class QueryRunner:
     async def validate(self, request: ValidationRequest, checkpoints: Checkpoints) -> "ReaderAnswer":
         """See `Backend.start_validation`."""
         run = self.running.begin(request.text, "VALIDATE", request.principal)
-        return await self._start(run, request.timeout_s, checkpoints, partial(_validation_task, request))
+        return await self._start(run, request.timeout_s, checkpoints, partial(self._validation_task, request))
 
     async def call(self, call: FunctionCall) -> bytes:
         """See `Backend.call_function`. It takes no checkpoint: a function knows nothing but its arguments."""
@@ -110,6 +112,17 @@ class QueryRunner:
             lookups=[asdict(report) for report in asked.reports],
         )
 
+    async def _validation_task(self, request: ValidationRequest, checkpoint: Checkpoint) -> ValidationTask:
+        task = ValidationTask(
+            str(checkpoint.path),
+            _graph_names(request.data_graph),
+            report_type=request.report_syntax.value if request.report_syntax is not None else None,
+            limits=self._limits.figures(),
+        )
+        if not isinstance(request.shapes, ShapesDocument):
+            return replace(task, shapes_graph=_graph_names(request.shapes))
+        return replace(task, shapes=request.shapes.content, shapes_type=request.shapes.syntax.value)
+
 
 def query_task(
     text: str,
@@ -150,14 +163,6 @@ async def _narrowed(
         if not is_present or checkpoints.is_present(checkpoint):
             break
     return asked
-
-
-async def _validation_task(request: ValidationRequest, checkpoint: Checkpoint) -> ValidationTask:
-    report_type = request.report_syntax.value if request.report_syntax is not None else None
-    task = ValidationTask(str(checkpoint.path), _graph_names(request.data_graph), report_type=report_type)
-    if not isinstance(request.shapes, ShapesDocument):
-        return replace(task, shapes_graph=_graph_names(request.shapes))
-    return replace(task, shapes=request.shapes.content, shapes_type=request.shapes.syntax.value)
 
 
 def _graph_names(graph: str | NamedNode | MergedGraphs) -> str | list[str]:

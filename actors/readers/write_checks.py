@@ -18,6 +18,7 @@ from actors.readers.client import ReaderClient
 from actors.readers.fetching import fetch
 from actors.readers.protocol import ValidationTask
 from actors.readers.running_queries import RunningQueries
+from graphdb.config.limits import GateLimits
 from graphdb.errors import QueryTimeout
 from graphdb.shacl.write_check import texts_of_terms
 from graphdb.store.quad_store import QuadStore
@@ -35,11 +36,15 @@ class WriteChecks:
         running: RunningQueries,
         directory: Path,
         timeout_s: float,
+        limits: GateLimits,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        """directory is on the store's file system; readers and running are used on loop."""
+        """directory is on the store's file system; limits are for SPARQL in the shapes; readers and running
+        are used on loop.
+        """
         self._readers, self._running = readers, running
         self._directory, self._timeout_s, self._loop = directory, timeout_s, loop
+        self.limits = limits
 
     def validate(
         self, shapes_graph: NamedNode, data_graph: str, store: QuadStore, focus: Iterable[Term] | None
@@ -56,6 +61,7 @@ class WriteChecks:
             shapes_graph=shapes_graph.value,
             is_write_check=True,
             focus=None if focus is None else texts_of_terms(focus),
+            limits=self.limits.figures(),
         )
         pieces: list[bytes] = []
         try:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from pyoxigraph import NamedNode, Quad, Store
 
 from actors.readers.write_checks import WriteChecks
+from graphdb.config.limits import GateLimits
 from graphdb.config.service import Shacl
 from graphdb.errors import MalformedShapes, ShapesViolated
 from graphdb.model import ChangeSet
@@ -46,9 +47,8 @@ def shape_guard(enforced: Shacl, checks: WriteChecks) -> "ShapeGuard | None":
     if enforced.enforce_graph is None:
         return None
     shapes_graph = NamedNode(enforced.enforce_graph)
-    return ShapeGuard(
-        shapes_graph, enforced.enforce_on, partial(checks.validate, shapes_graph, enforced.enforce_on)
-    )
+    validate_apart = partial(checks.validate, shapes_graph, enforced.enforce_on)
+    return ShapeGuard(shapes_graph, enforced.enforce_on, checks.limits, validate_apart)
 
 
 class ShapeGuard:
@@ -58,10 +58,12 @@ class ShapeGuard:
     those that it leaves behind, and then everything has to satisfy them.
     """
 
-    def __init__(self, shapes_graph: NamedNode, data_graph: str, validate_apart: ValidateApart) -> None:
-        """data_graph is "default", "union" or an IRI."""
+    def __init__(
+        self, shapes_graph: NamedNode, data_graph: str, limits: GateLimits, validate_apart: ValidateApart
+    ) -> None:
+        """data_graph is "default", "union" or an IRI; limits are for SPARQL in the shapes."""
         self._shapes_graph, self._data_graph = shapes_graph, data_graph_named(data_graph)
-        self._validate_apart = validate_apart
+        self._limits, self._validate_apart = limits, validate_apart
         self._index: int | None = None  # the shapes are those of this log index; None: not known
         self._quads: dict[Quad, None] | None = None  # what the shapes were read from
         self._shapes: Shapes | MalformedShapes | None = None
@@ -105,7 +107,7 @@ class ShapeGuard:
             return
         self._quads = quads
         try:
-            shapes = read_shapes(quad.triple for quad in quads)
+            shapes = self._shapes_of(quads)
         except MalformedShapes as error:
             self._shapes = error.with_traceback(None)
         except Exception as error:
@@ -114,6 +116,9 @@ class ShapeGuard:
         else:
             self._shapes, self._is_local = shapes, is_local(shapes.by_node.values())
             self._costs = shape_costs(shapes)
+
+    def _shapes_of(self, quads: Iterable[Quad]) -> Shapes:
+        return read_shapes((quad.triple for quad in quads), self._limits)
 
     def _readable_shapes(self) -> Shapes:
         if isinstance(self._shapes, MalformedShapes):
@@ -128,9 +133,7 @@ class ShapeGuard:
         return any(quad.graph_name == graph for quads in (change.removed, change.added) for quad in quads)
 
     def _check_all(self, after: Overlay) -> None:
-        shapes = read_shapes(
-            quad.triple for quad in after.quads_matching(None, None, None, self._shapes_graph)
-        )
+        shapes = self._shapes_of(after.quads_matching(None, None, None, self._shapes_graph))
         if shapes.targeted:
             self._refuse(self._validate_apart(after.applied_store(), None))
 

@@ -97,7 +97,9 @@ class StoreShard:
         self._settings = settings
         self._log = log
         self._readers = readers
-        self._queries = QueryRunner(readers, union_default_graph=settings.server.union_default_graph)
+        self._queries = QueryRunner(
+            readers, settings.security, union_default_graph=settings.server.union_default_graph
+        )
         self._updates = UpdateRunner(settings, readers, self._queries.running)
         self._config = config or ShardConfig()
         self._started_at = time.monotonic()
@@ -187,7 +189,8 @@ class StoreShard:
 
     def _write_checks(self, directory: StoreDirectory) -> WriteChecks:
         timeout_s, loop = self._settings.server.query_timeout_seconds, asyncio.get_running_loop()
-        return WriteChecks(self._readers, self._queries.running, directory.scratch, timeout_s, loop)
+        limits = self._settings.security
+        return WriteChecks(self._readers, self._queries.running, directory.scratch, timeout_s, limits, loop)
 
     async def _catch_up(self, writer: ShardWriter, progress: Callable[[int], None]) -> None:
         """Bring a store that was just opened to a state that readers may see.

@@ -60,3 +60,7 @@ class GateLimits(Section):
     max_operations: int = Field(
         200, ge=1, description="Operations of an update but INSERT DATA and DELETE DATA."
     )
+
+    def figures(self) -> dict[str, int]:
+        """The limits by their names; without what a section that extends this one has besides."""
+        return self.model_dump(include=set(GateLimits.model_fields))

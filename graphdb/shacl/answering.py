@@ -6,6 +6,7 @@ from itertools import islice
 import orjson
 from pyoxigraph import DefaultGraph, NamedNode, Store, Triple
 
+from graphdb.config.limits import GateLimits
 from graphdb.errors import InvalidParameter, UnknownGraph
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.pieces import PieceWriter, Sink
@@ -30,13 +31,15 @@ def answer_validation(
     report_syntax: RdfSyntax | None,
     sink: Sink,
     clock: Callable[[], float],
+    limits: GateLimits,
 ) -> None:
     """Validate, and hand the report on in pieces of some 64 kB; report_syntax None is the interface's JSON.
 
-    clock tells seconds. Raises MalformedShapes, EvaluationFailed, NotAcceptable, and what shapes raises.
+    clock tells seconds; limits are for SPARQL in the shapes. Raises MalformedShapes, EvaluationFailed,
+    NotAcceptable, and what shapes raises.
     """
     began = clock()
-    report = validate(store, data_graph, read_shapes(shapes))
+    report = validate(store, data_graph, read_shapes(shapes, limits))
     duration_ms = round((clock() - began) * 1000)
     if report_syntax is None:
         _write_json(report, duration_ms, sink)

@@ -117,11 +117,11 @@ def _message_about_shapes(constraint: Constraint) -> str:
         case NotConstraint():
             return f"must not conform to {_named(constraint.shape)}"
         case AllOf():
-            return f"must conform to all of {_listed(constraint.shapes)}"
+            return f"must conform to all of {_shapes(constraint.shapes)}"
         case OneOf():
-            return f"must conform to one at least of {_listed(constraint.shapes)}"
+            return f"must conform to one at least of {_shapes(constraint.shapes)}"
         case ExactlyOneOf():
-            return f"must conform to exactly one of {_listed(constraint.shapes)}"
+            return f"must conform to exactly one of {_shapes(constraint.shapes)}"
         case NodeConstraint() | PropertyConstraint():
             return f"must conform to {_named(constraint.shape)}"
         case QualifiedConstraint(most=None):
@@ -146,6 +146,13 @@ def _message_about_shapes(constraint: Constraint) -> str:
 
 def _named(node: Node) -> str:
     return short_name(node) if isinstance(node, NamedNode) else "the shape within"
+
+
+def _shapes(nodes: tuple[Node, ...]) -> str:
+    """Their names, or how many, where some have none."""
+    if all(isinstance(node, NamedNode) for node in nodes):
+        return _listed(nodes)
+    return f"the {len(nodes)} shapes within" if len(nodes) > 1 else "the shape within"
 
 
 def _listed(terms: tuple[Term, ...]) -> str:

@@ -118,8 +118,8 @@ def _strings(graph: ShapesGraph, shape: Node) -> Iterator[Constraint]:
     ranges = graph.only(shape, "languageIn")
     if ranges is not None:
         members = graph.members(ranges, shape, "languageIn")
-        tags = [graph.expect(each, Literal, shape, "languageIn", "a list of strings") for each in members]
-        yield LanguageInConstraint(tuple(dict.fromkeys(tag.value for tag in tags)))
+        tags = [graph.as_text(each, shape, "languageIn", "a list of strings") for each in members]
+        yield LanguageInConstraint(tuple(dict.fromkeys(tags)))
     if graph.boolean(shape, "uniqueLang"):
         yield UniqueLangConstraint()
 

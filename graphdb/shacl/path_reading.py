@@ -14,7 +14,7 @@ from graphdb.shacl.paths import (
     path_text,
 )
 from graphdb.shacl.shapes_graph import ShapesGraph, short_name
-from graphdb.shacl.vocabulary import RDF_FIRST, RDF_REST, Node, Term, sh
+from graphdb.shacl.vocabulary import RDF_FIRST, RDF_NIL, RDF_REST, Node, Term, sh
 from graphdb.sparql.gate import check, read_query
 
 __all__ = ["parse_path", "read_path"]
@@ -50,6 +50,8 @@ class _Reader:
 
     def path(self, value: Term, above: tuple[Node, ...]) -> Path:
         """above are the blank nodes that this one stands in."""
+        if value == RDF_NIL:
+            raise self._malformed("a sequence must have two members or more")
         if isinstance(value, NamedNode):
             return PredicatePath(value)
         node = self._graph.node(value, self._shape, "path")

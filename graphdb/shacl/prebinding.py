@@ -9,11 +9,13 @@ the query has to project them too.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, Store
+from pyoxigraph import Literal, NamedNode
 
 from graphdb.errors import EvaluationFailed
+from graphdb.geo.called_functions import calls_functions
 from graphdb.geo.functions import AGGREGATES, FUNCTIONS
-from graphdb.shacl.data_graph import DataGraph, graph_of_quads
+from graphdb.shacl.copied_graphs import SHAPES_GRAPH_NAME, CopiedGraphs
+from graphdb.shacl.data_graph import DataGraph
 from graphdb.shacl.findings import Finding
 from graphdb.shacl.pairs import Pairs
 from graphdb.shacl.paths import Path, PredicatePath
@@ -24,17 +26,18 @@ from graphdb.shacl.shapes_graph import short_name
 from graphdb.shacl.sources import Source
 from graphdb.shacl.term_texts import term_text
 from graphdb.shacl.vocabulary import XSD, Term
-from graphdb.sparql.engine_text import engine_text
+from graphdb.sparql.engine_text import columns_of_star, engine_edits
 from graphdb.sparql.lexer import tokens
-from graphdb.sparql.parser import parse_query
+from graphdb.sparql.patterns import Aggregate, SolutionModifiers
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.tables import load_tables
 from graphdb.sparql.terms import Span
 from graphdb.sparql.text_edits import TextEdits
+from graphdb.sparql.tree_walk import nodes_below
 
 __all__ = ["PreboundQueries"]
 
-_SHAPES_GRAPH_NAME = NamedNode("urn:graphdb:shacl:shapes-graph")
+_ALIKE_TWICE = ("MIN", "MAX", "SAMPLE")  # aggregates to which it is all the same how often a value comes
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ class _Parts:
     names: tuple[str, ...]
     bound: tuple[tuple[str, Term], ...]
     asks_shapes: bool
+    counts: bool  # how often a triple is matched matters
     calls_geometry: bool
 
 
@@ -53,8 +57,8 @@ class PreboundQueries:
     """Those of one validation."""
 
     def __init__(self, graph: DataGraph, shapes: Shapes) -> None:
-        self._graph, self._shapes = graph, shapes
-        self._with_shapes: DataGraph | None = None
+        self._graph = graph
+        self._copies = CopiedGraphs(graph, shapes)
 
     def select_findings(
         self, shape: Shape, constraint: SparqlConstraint | ComponentConstraint, source: Source
@@ -100,7 +104,7 @@ class PreboundQueries:
             f"BIND({self._constant(term)} AS ?{name})"
             for name, term in (
                 *parts.bound,
-                *([(SHAPES_GRAPH, _SHAPES_GRAPH_NAME)] if parts.asks_shapes else []),
+                *([(SHAPES_GRAPH, SHAPES_GRAPH_NAME)] if parts.asks_shapes else []),
             )
         )
         return " ".join(texts)
@@ -117,24 +121,9 @@ class PreboundQueries:
         return self._asked(parts).select(text, custom_aggregate_functions=AGGREGATES)
 
     def _asked(self, parts: _Parts) -> DataGraph:
-        """The graph to ask; a copy with the shapes beside it, for a query that looks at these too."""
-        if not parts.asks_shapes:
-            return self._graph
-        if self._with_shapes is None:
-            store = Store()
-            store.bulk_extend(_copied(self._graph))
-            store.bulk_extend(
-                Quad(triple.subject, triple.predicate, triple.object, _SHAPES_GRAPH_NAME)
-                for triple in self._shapes.triples
-            )
-            self._with_shapes = self._graph.instead(store)
-        return self._with_shapes
-
-
-def _copied(graph: DataGraph) -> Iterator[Quad]:
-    """The quads of the graph as those of a default graph."""
-    for quad in graph.quads_matching(None, None, None, graph_of_quads(graph.name)):
-        yield Quad(quad.subject, quad.predicate, quad.object, DefaultGraph())
+        if parts.asks_shapes:
+            return self._copies.with_shapes
+        return self._copies.each_triple_once if parts.counts else self._graph
 
 
 def _query_of(
@@ -146,41 +135,59 @@ def _query_of(
 
 
 def _parts(shape_query: ShapeQuery) -> _Parts:
-    made = engine_text(shape_query.query)
-    query = parse_query(made.text)
-    found = list(tokens(load_tables(), made.text))
+    query = shape_query.query
+    found = list(tokens(load_tables(), query.text))
     used = {token.text[1:] for token in found if token.terminal in ("VAR1", "VAR2")}
     bound = tuple((name, term) for name, term in shape_query.bindings if name in used)
     carried = [name for name, _ in bound] + [SHAPES_GRAPH] * (SHAPES_GRAPH in used)
     begin = next(token.start for token in found if token.terminal in ("SELECT", "ASK"))
+    edits = TextEdits(query.text)
+    finish = engine_edits(query, edits)
+    names = _columns(query)
     return _Parts(
-        prologue=made.text[:begin],
-        select=_carrying(query, carried) if query.select else _holding(query, carried),
-        names=tuple(each.variable.name for each in query.select.projections or ()) if query.select else (),
+        prologue=query.text[:begin],
+        select=finish(_carrying(query, names, carried, edits) if names else _holding(query, carried, edits)),
+        names=names,
         bound=bound,
         asks_shapes=SHAPES_GRAPH in used,
-        calls_geometry=made.calls_geometry,
+        counts=any(map(_counts, nodes_below(query))),
+        calls_geometry=calls_functions(query),
     )
 
 
-def _carrying(query: Query, carried: list[str]) -> str:
+def _counts(node: object) -> bool:
+    match node:
+        case Aggregate():
+            return not node.distinct and node.name not in _ALIKE_TWICE
+        case SolutionModifiers():
+            return node.limit is not None or node.offset is not None
+    return False
+
+
+def _columns(query: Query) -> tuple[str, ...]:
+    """The names of a SELECT's columns, of which there are some; none of an ASK."""
+    if query.select is None:
+        return ()
+    if query.select.projections is None:
+        return tuple(columns_of_star(query))
+    return tuple(each.variable.name for each in query.select.projections)
+
+
+def _carrying(query: Query, names: tuple[str, ...], carried: list[str], edits: TextEdits) -> str:
     """A SELECT with the carried variables among what it projects and groups by."""
     assert query.select is not None
-    projected = {each.variable.name for each in query.select.projections or ()}
-    more = "".join(f" ?{name}" for name in carried if name not in projected)
-    edits = TextEdits(query.text)
+    more = "".join(f" ?{name}" for name in carried if name not in names)
     edits.after(query.select.span.end, more)
     if query.modifiers.group_by:
         edits.after(query.modifiers.group_by[-1].span.end, more)
     return edits.written(Span(query.select.span.start, len(query.text))) + "\n"  # it may end with a comment
 
 
-def _holding(query: Query, carried: list[str]) -> str:
+def _holding(query: Query, carried: list[str], edits: TextEdits) -> str:
     """Of an ASK: a SELECT that binds ?graphdb_holds where the answer is yes."""
     assert query.where is not None
-    where = query.text[query.where.span.start : query.where.span.end]
     columns = " ".join(f"?{name}" for name in ("this", "value", *carried))
-    return f"SELECT {columns} (1 AS ?graphdb_holds) WHERE {where} LIMIT 1"
+    return f"SELECT {columns} (1 AS ?graphdb_holds) WHERE {edits.written(query.where.span)} LIMIT 1"
 
 
 def _finding(

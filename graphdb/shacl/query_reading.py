@@ -102,11 +102,16 @@ class QueryReader:
         text = self._graph.text(node, name)
         if text is None:
             raise self._graph.malformed(node, name, "is missing")
-        text = self._prefixes(node) + self._with_path(text, node, name, path)
+        prefixes = self._prefixes(node)
+        text = prefixes + self._with_path(text, node, name, path)
         try:
             query = read_query(text, None, self._limits)
             check(query, self._limits)
-        except (QuerySyntaxError, LimitExceeded) as error:
+        except QuerySyntaxError as error:
+            line = error.line - prefixes.count("\n")
+            in_the_text_given = QuerySyntaxError(error.reason, line, error.column)
+            raise self._graph.malformed(node, name, str(in_the_text_given)) from None
+        except LimitExceeded as error:
             raise self._graph.malformed(node, name, str(error)) from None
         bound = {*varying, *(variable for variable, _ in bindings), CURRENT_SHAPE, SHAPES_GRAPH}
         reason = _why_not_prebindable(query, bound)

@@ -1,5 +1,6 @@
 """`ShapesGraph`: the triples of a shapes graph by subject and property, and words for what is wrong."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
@@ -30,6 +31,8 @@ _BOOLEAN = XSD + "boolean"
 LIST_MEMBERS_MAX = 100_000
 _LEVELS_MAX = 5  # of blank nodes that a message names
 _PREFIXES = {SH: "sh", RDF: "rdf", RDFS: "rdfs", XSD: "xsd", OWL: "owl"}
+_BARE = tuple(NamedNode(XSD + name) for name in ("integer", "decimal", "boolean"))
+_BARE_TEXT = re.compile(r"[+-]?\d+(\.\d+)?|true|false")
 _T = TypeVar("_T")
 
 
@@ -122,18 +125,19 @@ class ShapesGraph:
 
     def strings(self, subject: Node, name: str) -> tuple[Literal, ...]:
         """Texts, with or without a language."""
-        values = self.objects(subject, sh(name))
-        return tuple(self.expect(value, Literal, subject, name, "a string") for value in values)
+        literals = [
+            self.expect(value, Literal, subject, name, "a string")
+            for value in self.objects(subject, sh(name))
+        ]
+        for literal in literals:
+            if literal.language is None and literal.datatype.value != XSD + "string":
+                raise self.malformed(subject, name, f"must be a string, not {short_name(literal)}")
+        return tuple(literals)
 
     def text(self, subject: Node, name: str) -> str | None:
         """One plain string."""
         value = self.only(subject, name)
-        if value is None:
-            return None
-        literal = self.expect(value, Literal, subject, name, "a string")
-        if literal.datatype.value != XSD + "string":
-            raise self.malformed(subject, name, f"must be a string, not {short_name(value)}")
-        return literal.value
+        return None if value is None else self.as_text(value, subject, name, "a string")
 
     def iris(self, subject: Node, name: str) -> tuple[NamedNode, ...]:
         values = self.objects(subject, sh(name))
@@ -154,6 +158,13 @@ class ShapesGraph:
         if not isinstance(value, kind):
             raise self.malformed(subject, name, f"must be {words}, not {short_name(value)}")
         return value
+
+    def as_text(self, value: Term, subject: Node, name: str, words: str) -> str:
+        """The value as a plain string."""
+        literal = self.expect(value, Literal, subject, name, words)
+        if literal.datatype.value != XSD + "string":
+            raise self.malformed(subject, name, f"must be {words}, not {short_name(value)}")
+        return literal.value
 
     def members(self, head: Term, subject: Node, name: str) -> list[Term]:
         """The members of a list, which is a value of the property."""
@@ -210,10 +221,19 @@ class ShapesGraph:
 
 
 def short_name(term: Term) -> str:
-    """A term for people: with the usual prefix where it has one, cut short where it is long."""
-    if isinstance(term, NamedNode):
-        for namespace, prefix in _PREFIXES.items():
-            if term.value.startswith(namespace):
-                return f"{prefix}:{term.value.removeprefix(namespace)}"
-    text = str(term)
+    """A term for people: as Turtle writes it, with the usual prefix where it has one, cut short where it is
+    long.
+    """
+    match term:
+        case NamedNode():
+            for namespace, prefix in _PREFIXES.items():
+                if term.value.startswith(namespace):
+                    return f"{prefix}:{term.value.removeprefix(namespace)}"
+            text = str(term)
+        case Literal(datatype=datatype) if datatype in _BARE and _BARE_TEXT.fullmatch(term.value):
+            text = term.value
+        case Literal(language=None, datatype=datatype) if datatype.value != XSD + "string":
+            text = f"{Literal(term.value)}^^{short_name(datatype)}"
+        case _:
+            text = str(term)
     return text if len(text) <= 200 else text[:200] + "..."

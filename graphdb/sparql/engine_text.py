@@ -14,6 +14,7 @@ A text that needs nothing of this is left as it is.
 """
 
 import re
+from collections.abc import Callable
 
 from graphdb.errors import EvaluationFailed
 from graphdb.geo.called_functions import calls_functions
@@ -39,7 +40,7 @@ from graphdb.sparql.tables import load_tables
 from graphdb.sparql.terms import Iri, PatternTerm, Span, Variable
 from graphdb.sparql.text_edits import TextEdits
 
-__all__ = ["engine_pattern", "engine_text", "engine_text_and_services"]
+__all__ = ["columns_of_star", "engine_edits", "engine_pattern", "engine_text", "engine_text_and_services"]
 
 # The names of functions that the engine wants a bracket right behind.
 _CLOSED_UP = ("BNODE", "COALESCE", "CONCAT")
@@ -54,8 +55,7 @@ def engine_text(query: Query) -> EngineText:
 
     Raises EvaluationFailed for SERVICE: the engine would call by itself whatever endpoint the text names.
     """
-    if query.service_hosts:
-        raise EvaluationFailed("SERVICE is evaluated by a reader only")
+    _check_no_service(query)
     text = _texts.get(query.text, query.base_iri)
     if text is None:
         text = _query_text(query, TextEdits(query.text))
@@ -75,6 +75,17 @@ def engine_text_and_services(query: Query, token: str) -> tuple[EngineText, dict
     return _query_text(query, edits), services
 
 
+def engine_edits(query: Query, edits: TextEdits) -> Callable[[str], str]:
+    """Put into edits what `engine_text` changes, for somebody who changes more, or wants a part.
+
+    Whatever is written out of them is fit for the engine once the result was called with it. Raises as
+    `engine_text`.
+    """
+    _check_no_service(query)
+    narrowing = _edit(query, edits)
+    return str if narrowing is None else lambda text: narrowing.slotted(text).text
+
+
 def engine_pattern(
     text: str, span: Span, pattern: GroupGraphPattern | None = None, token: str | None = None
 ) -> tuple[str, dict[str, str]]:
@@ -90,21 +101,30 @@ def engine_pattern(
     return edits.written(span), services
 
 
+def _check_no_service(query: Query) -> None:
+    if query.service_hosts:
+        raise EvaluationFailed("SERVICE is evaluated by a reader only")
+
+
 def _query_text(query: Query, edits: TextEdits) -> EngineText:
-    whole = Span(0, len(query.text))
-    _spell_as_the_engine_does(query.text, whole, edits)
+    narrowing = _edit(query, edits)
+    text = edits.written(Span(0, len(query.text)))
+    return EngineText((text,)) if narrowing is None else narrowing.slotted(text)
+
+
+def _edit(query: Query, edits: TextEdits) -> Narrowing | None:
+    """Make all changes; what has marked places, in a text that calls functions of GeoSPARQL."""
+    _spell_as_the_engine_does(query.text, Span(0, len(query.text)), edits)
     if is_short(query) and query.where is not None and any(map(has_derived, query.where.elements)):
         lengthen(query, edits)
-    calls_geometry = calls_functions(query)
-    narrowing = Narrowing(query, edits) if calls_geometry else None
+    narrowing = Narrowing(query, edits) if calls_functions(query) else None
     _mend(query.text, query, edits, narrowing)
     if query.select is not None and query.select.projections is None:
-        names = " ".join(f"?{name}" for name in _columns(query))
+        names = " ".join(f"?{name}" for name in columns_of_star(query))
         end = query.select.span.end
         if names:
             edits.replace(Span(end - 1, end), f" {names} ")
-    text = edits.written(whole)
-    return EngineText((text,)) if narrowing is None else narrowing.slotted(text)
+    return narrowing
 
 
 def _spell_as_the_engine_does(text: str, span: Span, edits: TextEdits) -> None:
@@ -128,8 +148,8 @@ def _tokens(text: str, span: Span) -> list[Token]:
     return [Token(each.terminal, each.text, span.start + each.start, span.start + each.end) for each in found]
 
 
-def _columns(query: Query) -> list[str]:
-    """What SELECT * shows, in the order of first appearance."""
+def columns_of_star(query: Query) -> list[str]:
+    """What `SELECT *` shows, in the order of first appearance."""
     assert query.select is not None
     assert query.where is not None
     shown = set(query.where.variables)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Store, parse
 
 from actors.shard.shape_guard import ShapeGuard
+from graphdb.config.limits import GateLimits
 from graphdb.errors import ShapesViolated
 from graphdb.model import ChangeSet
 from graphdb.shacl.shapes import Shapes, read_shapes
@@ -70,7 +71,9 @@ def test_a_write_is_refused_if_and_only_if_something_violates_the_shapes_then(
     store = QuadStore(Store())
     of_shapes = (Quad(each.subject, each.predicate, each.object, SHAPES_GRAPH) for each in triples)
     store.apply(ChangeSet(added=tuple(of_shapes)))
-    guard = ShapeGuard(SHAPES_GRAPH, "default", lambda *_: pytest.fail("so little is validated here"))
+    guard = ShapeGuard(
+        SHAPES_GRAPH, "default", GateLimits(), lambda *_: pytest.fail("so little is validated here")
+    )
     for index, (touched, removed_of_three) in enumerate(writes):
         there = {quad for quad in touched if store.contains(quad)}
         added = touched - there if removed_of_three < 2 else set()

@@ -12,6 +12,7 @@ from pyoxigraph import BlankNode, NamedNode, Quad, RdfFormat, Store, parse
 
 from actors.shard.shape_guard import ShapeGuard
 from actors.shard.store_shard import StoreShard
+from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError, MalformedShapes, ShapesViolated
 from graphdb.model import ChangeSet, Confirmation
 from graphdb.node import RunningQuery
@@ -49,7 +50,7 @@ class Guarded:
         self.store = QuadStore(Store())
         self.index = 0
         self.apart: list[list[Term] | None] = []  # what the guard did not validate itself
-        self.guard = ShapeGuard(SHAPES_GRAPH, data_graph, self._validate_apart)
+        self.guard = ShapeGuard(SHAPES_GRAPH, data_graph, GateLimits(), self._validate_apart)
         self.put_shapes(shapes)
 
     def _validate_apart(self, state: QuadStore, focus: Iterable[Term] | None) -> dict[str, Any]:

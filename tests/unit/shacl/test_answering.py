@@ -6,6 +6,7 @@ import json
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, Store
 
+from graphdb.config.limits import GateLimits
 from graphdb.errors import InvalidParameter, RdfSyntaxError, UnknownGraph
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.pieces import CHUNK_BYTES
@@ -36,7 +37,7 @@ def answer(store: Store, syntax: RdfSyntax | None) -> list[bytes]:
     pieces: list[bytes] = []
     clock = itertools.count(5.0, 0.25).__next__
     shapes = shapes_in_document(SHAPES, RdfSyntax.TURTLE)
-    answer_validation(store, None, shapes, syntax, pieces.append, clock)
+    answer_validation(store, None, shapes, syntax, pieces.append, clock, GateLimits())
     return pieces
 
 

@@ -61,6 +61,14 @@ MALFORMED = {
     "blank node in a list": (":S sh:in ( [] ) .", "sh:in of <{}S>", "IRIs and literals"),
     "no shapes in or": (":S sh:or () .", "sh:or of <{}S>", "one shape at least"),
     "literal in or": (":S sh:or ( 1 ) .", "sh:or of <{}S>", "must be an IRI or a blank node"),
+    "message is a number": (
+        ":S sh:targetNode :a ; sh:message 1 .",
+        "sh:message of <{}S>",
+        "must be a string",
+    ),
+    "pattern is a number": (":S sh:pattern 1 .", "sh:pattern of <{}S>", "must be a string"),
+    "empty sequence": (":S a sh:PropertyShape ; sh:path () .", "sh:path of <{}S>", "two members or more"),
+    "languages are numbers": (":S sh:languageIn ( 1 ) .", "sh:languageIn of <{}S>", "a list of strings"),
     "languages": (":S sh:languageIn ( :en ) .", "sh:languageIn of <{}S>", "a list of strings"),
     "ignored": (
         ":S sh:closed true ; sh:ignoredProperties ( 1 ) .",
@@ -84,7 +92,7 @@ MALFORMED = {
     "syntax": (
         ':S sh:sparql [ sh:select "SELECT $this { $this ?p }" ] .',
         "sh:select of _:",
-        "syntax error at line",
+        "syntax error at line 1, column 25",
     ),
     "SPARQL without select": (":S sh:sparql [] .", "sh:select of _:", "is missing"),
     "no column this": (':S sh:sparql [ sh:select "SELECT ?x { ?x ?p $this }" ] .', "sh:select of", "?this"),

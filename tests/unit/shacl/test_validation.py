@@ -18,8 +18,11 @@ from tests.unit.shacl.texts import EX, data, shapes
 
 A, S = NamedNode(EX + "a"), NamedNode(EX + "S")
 TWO, THREE, SEVEN = (f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>' for number in (2, 3, 7))
+TRUE = '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'
 FUNCTION = """:isOne a sh:SPARQLFunction ; sh:parameter [ sh:path :x ] ; sh:returnType xsd:boolean ;
     sh:ask "ASK { FILTER($x = 1) }" ."""
+
+DECLARED = ':o sh:declare [ sh:prefix "" ; sh:namespace "http://example.org/" ] .'
 
 
 def focus_nodes(report: ValidationReport) -> list[str]:
@@ -232,11 +235,74 @@ def test_pre_binding_reaches_everywhere() -> None:
         { SELECT $this ?x { { $this :p ?x } UNION { BIND($this AS ?x) } FILTER(?x != $this) } }
         FILTER EXISTS { FILTER(isIRI($this)) } OPTIONAL { ?y :p ?x FILTER(?y = $this) }
     } GROUP BY $this HAVING (COUNT(?x) > 1)"""
-    declared = 'sh:prefixes :o . :o sh:declare [ sh:prefix "" ; sh:namespace "http://example.org/" ] .'
-    shape = f'sh:targetSubjectsOf :p ; sh:sparql :C . :C sh:select """{select}""" ; {declared}'
+    shape = (
+        f'sh:targetSubjectsOf :p ; sh:sparql :C . :C sh:select """{select}""" ; sh:prefixes :o . {DECLARED}'
+    )
     report = on(":a :p 1, 2 . :b :p 1 . _:x :p 1, 2 .", shape)
     assert focus_nodes(report) == ["<a>"]
     assert values(report) == [TWO]
+
+
+# What a result says where the shape says nothing.
+USUAL_MESSAGES = {
+    "sh:minInclusive 5": "must be >= 5",
+    "sh:maxExclusive 0.5": "must be < 0.5",
+    'sh:hasValue "2020-01-01"^^xsd:date': 'must have the value "2020-01-01"^^xsd:date',
+    'sh:in ( true "b" :c "d"@en )': 'must be one of true, "b", <http://example.org/c>, "d"@en',
+    "sh:class rdfs:Class": "must be an instance of rdfs:Class",
+    "sh:or ( :T [ sh:nodeKind sh:IRI ] )": "must conform to one at least of the 2 shapes within",
+    "sh:and ( [ sh:nodeKind sh:IRI ] )": "must conform to all of the shape within",
+    "sh:xone ( :T )": "must conform to exactly one of <http://example.org/T>",
+    "sh:not [ sh:nodeKind sh:Literal ]": "must not conform to the shape within",
+}
+
+
+@pytest.mark.parametrize("engine", ["compiled", "pyshacl"])
+@pytest.mark.parametrize("constraint", USUAL_MESSAGES)
+def test_usual_messages(constraint: str, engine: Engine) -> None:
+    report = on("", f"sh:targetNode 1 ; {constraint} . :T sh:nodeKind sh:IRI .", engine=engine)
+    assert messages(report) == [USUAL_MESSAGES[constraint]]
+
+
+def test_sparql_is_written_for_the_engine() -> None:
+    """What the engine reads otherwise, or only in one spelling, beside what is projected besides."""
+    star = "SELECT * { $this :p ?value FILTER(?value IN (TRUE, 2) && COALESCE (?value, 1) != 3) }"
+    joined = (
+        "SELECT $this (GROUP_CONCAT(?o) AS ?value) { $this :q ?o FILTER($currentShape = :S) } GROUP BY $this"
+    )
+    ask = "ASK { FILTER($value IN (FALSE, $wanted) && COALESCE ($currentShape, 1) = :S) }"
+    queries = ", ".join(f'[ sh:select "{select}" ; sh:prefixes :o ]' for select in (star, joined))
+    shape = f"sh:targetNode :a ; sh:sparql {queries} . {DECLARED}"
+    assert sorted(values(on(':a :p true, 2, 3 ; :q "x"@en .', shape))) == [TWO, TRUE, '"x"']
+    component = COMPONENT + f'sh:validator [ sh:ask "{ask}" ; sh:prefixes :o ] . {DECLARED}'
+    assert values(on(":a :p 1, 2 .", f"sh:targetNode :a ; sh:path :p ; :wanted 1 . {component}")) == [TWO]
+
+
+# Of a triple that stands in two graphs: queries that would notice it, and one that would not.
+COUNTING = {
+    "COUNT": "SELECT $this { $this :p ?o } GROUP BY $this HAVING (COUNT(?o) > 1)",
+    "SUM": "SELECT $this { { SELECT $this (SUM(?o) AS ?n) { $this :p ?o } GROUP BY $this } FILTER(?n > 1) }",
+    "OFFSET": "SELECT $this { $this :p ?o } OFFSET 1",
+    "none": "SELECT $this { $this :p ?o FILTER(?o > 1) }",
+}
+
+
+@pytest.mark.parametrize("select", COUNTING.values(), ids=list(COUNTING))
+def test_sparql_counts_a_triple_of_two_graphs_once(select: str) -> None:
+    shape = shapes(f':S sh:targetNode :a ; sh:sparql [ sh:select "{select}" ; sh:prefixes :o ] . {DECLARED}')
+    store = data(":a :p 1 .")
+    store.add(Quad(A, NamedNode(EX + "p"), Literal(1), NamedNode(EX + "g")))
+    assert validate(store, UNION_GRAPH, shape).conforms
+    store.add(Quad(A, NamedNode(EX + "p"), Literal(2), NamedNode(EX + "h")))
+    assert focus_nodes(validate(store, UNION_GRAPH, shape)) == ["<a>"]
+
+
+def test_sparql_that_counts_can_still_name_the_graphs_of_the_union() -> None:
+    select = "SELECT $this (COUNT(*) AS ?value) { GRAPH ?g { $this :p ?o } } GROUP BY $this"
+    shape = shapes(f':S sh:targetNode :a ; sh:sparql [ sh:select "{select}" ; sh:prefixes :o ] . {DECLARED}')
+    store = data(":a :p 1 .")
+    store.extend(Quad(A, NamedNode(EX + "p"), Literal(1), NamedNode(EX + name)) for name in "gh")
+    assert values(validate(store, UNION_GRAPH, shape)) == [TWO]
 
 
 COMPONENT = """:C a sh:ConstraintComponent ; sh:message "{$value} is not {$wanted}" ;

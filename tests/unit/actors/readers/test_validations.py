@@ -14,6 +14,7 @@ from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, Store
 from actors.readers.protocol import ValidationTask
 from actors.readers.running_queries import RunningQueries
 from actors.readers.write_checks import WriteChecks
+from graphdb.config.limits import GateLimits
 from graphdb.errors import (
     EvaluationFailed,
     MalformedShapes,
@@ -68,6 +69,18 @@ async def test_reports(tmp_path: Path, checkpoint: Path) -> None:
         named = orjson.loads(await there.answer(validation(checkpoint, data_graph="urn:g")))
         assert named["conforms"]
         assert await there.answer(task(checkpoint, FEW)) == in_process(task(checkpoint, FEW))
+
+
+async def test_sparql_in_shapes_has_the_limits_that_are_set(tmp_path: Path, checkpoint: Path) -> None:
+    shapes = ENDLESS.replace(b" . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l", b"").replace(
+        b", STR(?f), STR(?i), STR(?l)", b""
+    )
+    limits = {"max_patterns_per_group": 2}
+    async with readers(tmp_path, count=1) as there:
+        assert orjson.loads(await there.answer(validation(checkpoint, shapes, limits=limits)))["conforms"]
+        limits = {"max_patterns_per_group": 1}
+        with pytest.raises(MalformedShapes, match=r"security\.max_patterns_per_group"):
+            await there.answer(validation(checkpoint, shapes, limits=limits))
 
 
 async def test_a_long_report_comes_in_pieces(tmp_path: Path, checkpoint: Path) -> None:
@@ -190,7 +203,7 @@ async def test_a_check_of_a_write_that_takes_too_long(tmp_path: Path) -> None:
     store.extend(Quad(NamedNode(f"urn:s{n}"), NamedNode("urn:p"), Literal(n)) for n in range(300))
     async with readers(tmp_path, count=1) as there:
         checks = WriteChecks(
-            there.client, RunningQueries(), tmp_path, timeout_s=1, loop=asyncio.get_running_loop()
+            there.client, RunningQueries(), tmp_path, 1, GateLimits(), asyncio.get_running_loop()
         )
         with pytest.raises(QueryTimeout, match="against the shapes of <urn:shapes> took longer than 1 s"):
             await asyncio.to_thread(checks.validate, shapes_graph, "default", QuadStore(store), None)
