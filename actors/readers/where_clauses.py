@@ -19,7 +19,7 @@ from actors.readers.fetching import fetch
 from actors.readers.protocol import ReaderTask
 from actors.readers.query_runner import query_task
 from actors.shard.update_turn import UpdateTurn
-from graphdb.errors import QueryTimeout
+from graphdb.errors import EvaluationFailed, QueryTimeout
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.update import WhereClause
 from graphdb.store.quad_store import QuadStore
@@ -62,6 +62,8 @@ class WhereClauses:
                 for solution in answer:
                     turn.check()
                     yield solution
+            except MemoryError:  # the parser's own limit, of 16 MB a token
+                raise EvaluationFailed("a solution of WHERE has a term of many megabytes") from None
             finally:
                 del answer  # on this thread, as the engine wants it: an error's traceback would keep it
 

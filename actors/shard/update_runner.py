@@ -2,6 +2,7 @@
 planned.
 """
 
+import asyncio
 import os
 from collections.abc import Iterable
 from dataclasses import replace
@@ -18,10 +19,11 @@ from actors.readers.where_clauses import WhereClauses
 from actors.shard.shard_writer import ShardWriter
 from actors.shard.update_turn import UpdateTurn
 from graphdb.config import Settings
+from graphdb.geo.called_functions import calls_functions
 from graphdb.model import ChangeSet, Confirmation
 from graphdb.sparql import gate
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.syntax import DeleteData, InsertData, Update
+from graphdb.sparql.syntax import DeleteData, InsertData, Modify, Update
 from graphdb.sparql.update import UpdateContext, check_calls, plan_update
 from graphdb.store.overlay import Overlay
 
@@ -55,7 +57,10 @@ class UpdateRunner:
         since: int | None = None,
     ) -> Confirmation:
         """See `Backend.update`, `ShardWriter.write`. scratch is a directory on the store's file system."""
-        gate.check(update, self._limits)
+        if _calls_geometry(update):  # whose constants are read, which may take a while
+            await asyncio.to_thread(gate.check, update, self._limits)
+        else:
+            gate.check(update, self._limits)
         check_calls(update, self._context)
         if is_quick(update):
             return await writer.write(
@@ -83,6 +88,11 @@ class UpdateRunner:
 
 def _plan(update: Update, state: Overlay, using: Dataset, context: UpdateContext) -> Iterable[ChangeSet]:
     return (plan_update(update, state, using, context),)
+
+
+def _calls_geometry(update: Update) -> bool:
+    patterns = [each.pattern for each in update.operations if isinstance(each, Modify)]
+    return any(map(calls_functions, patterns))
 
 
 def is_quick(update: Update) -> bool:

@@ -17,7 +17,7 @@ from graphdb.errors import BadGeometry
 from graphdb.geo.geometry import Geometry
 from graphdb.geo.reference_systems import ReferenceSystem, crs84
 
-__all__ = ["EVERYWHERE", "Bounds", "Extent", "around", "extent_of"]
+__all__ = ["EVERYWHERE", "Bounds", "Extent", "around", "extent_of", "extent_within"]
 
 _SHORTEST_DEGREE_M: Final = 110_500.0  # of latitude, at the equator
 _POLAR: Final = 85.0  # beyond, a circle may reach all longitudes
@@ -67,6 +67,11 @@ class Bounds:
         """The longer side."""
         return max(self.east - self.west, self.north - self.south)
 
+    @property
+    def furthest(self) -> float:
+        """The largest coordinate, whatever its sign."""
+        return max(map(abs, (self.west, self.south, self.east, self.north)))
+
     def turned(self, within: "Bounds") -> Iterator["Bounds"]:
         """These bounds moved around the globe by whole rounds, wherever they meet others so."""
         if math.isinf(self.west):
@@ -92,10 +97,14 @@ class Extent:
 
 def extent_of(geometry: Geometry) -> Extent:
     """The extent of a geometry that is not empty."""
-    found = Bounds(*(float(edge) for edge in shapely.bounds(geometry.shape)))
-    if geometry.system.is_like(crs84()):
-        return Extent(found, True)
-    return Extent(_in_degrees(found, geometry.system), False)
+    return extent_within(Bounds(*map(float, shapely.bounds(geometry.shape))), geometry.system)
+
+
+def extent_within(bounds: Bounds, system: ReferenceSystem) -> Extent:
+    """That of a geometry within bounds in the units of a system, east first."""
+    if system.is_like(crs84()):
+        return Extent(bounds, True)
+    return Extent(_in_degrees(bounds, system), False)
 
 
 def around(bounds: Bounds, metres: float) -> Bounds:

@@ -18,8 +18,6 @@ from graphdb.geo.vocabulary import GEOF
 if TYPE_CHECKING:
     from pyoxigraph import AggregateFunctionAccumulator
 
-    pass
-
 __all__ = ["AGGREGATES", "FUNCTIONS", "Accumulator", "Term"]
 
 Term: TypeAlias = NamedNode | BlankNode | Literal | Triple

@@ -69,6 +69,7 @@ class Geometry:
 
 _CACHE_ENTRIES: Final = 50_000
 _CACHE_CHARACTERS: Final = 16 << 20
+_CHARACTERS_A_VERTEX: Final = 8  # at least: an arc has far more vertices than its text says
 _read: ParseCache[Geometry] = ParseCache(_CACHE_ENTRIES, _CACHE_CHARACTERS)
 
 
@@ -81,7 +82,8 @@ def read_geometry(literal: Literal) -> Geometry:
     geometry = _read.get(text, datatype)
     if geometry is None:
         geometry = _read_anew(text, datatype)
-        _read.put(text, datatype, geometry)
+        vertices = int(shapely.get_num_coordinates(geometry.shape))
+        _read.put(text, datatype, geometry, _CHARACTERS_A_VERTEX * vertices)
     return geometry
 
 

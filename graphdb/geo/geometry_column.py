@@ -14,6 +14,7 @@ from pyoxigraph import BlankNode, Literal, Triple
 
 from graphdb.errors import RequestError
 from graphdb.geo.bounds import Bounds, Extent, extent_of
+from graphdb.geo.call_costs import READING_MAX, characters_to_read
 from graphdb.geo.functions import Term
 from graphdb.geo.geodesic import check_on_globe
 from graphdb.geo.geometry import Geometry, read_geometry
@@ -26,7 +27,6 @@ __all__ = ["NOTED_MAX", "GeometryColumn"]
 NOTED_MAX: Final = 200
 """How many values without a place are kept; there is one more where there are too many."""
 
-_LONG: Final = 4 << 20  # characters; reading more holds up everything else in the process for too long
 # What most geometries are. It is read so as any other is, a tenth as fast.
 _POINT: Final = re.compile(
     rf"(?:<{re.escape(CRS84)}>)?\s*POINT\s*\(\s*(-?\d+(?:\.\d+)?)\s+(-?\d+(?:\.\d+)?)\s*\)", re.ASCII
@@ -90,7 +90,7 @@ class GeometryColumn:
         if isinstance(term, BlankNode | Triple):
             self.nameless += 1
             return None
-        if isinstance(term, Literal) and len(term.value) > _LONG:
+        if isinstance(term, Literal) and characters_to_read(term.value) > READING_MAX:
             _note(self.anywhere, term)
             return None
         try:

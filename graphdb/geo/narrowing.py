@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from pyoxigraph import BlankNode, Triple
+from pyoxigraph import BlankNode, Literal, Triple
 
 from graphdb.geo.functions import Term
 from graphdb.geo.lookups import Condition, Lookup, MeetsResource, Ordered, Within
@@ -99,6 +99,7 @@ def candidates(
             found.update(dict.fromkeys(_in_column(lookup, values.column, geometries_of)))
     if len(found) > min(lookup.binding.values_max, max(_FEW, count // 2)):
         raise NotUsed(f"it finds {len(found):,} values of {count:,}, which is too many")
+    _check_characters(found)
     return list(found)
 
 
@@ -173,6 +174,7 @@ def _measured(ordered: Ordered, index: SpatialIndex, at: int | None) -> tuple["G
     others = [*column.odd, *column.anywhere, *waiting]
     if len(others) > _FEW:
         raise NotUsed("no distance can be told of many values")
+    _check_characters(others)
     return column, others
 
 
@@ -189,6 +191,12 @@ def _read(places: "frozenset[Place]", column: "GeometryColumn") -> Iterator[Term
     if sum(size for _, size in places) > _CHARACTERS_MAX:
         raise NotUsed("the values that it finds are too long")
     return column.terms(sorted(places))
+
+
+def _check_characters(terms: Iterable[Term]) -> None:
+    """Some may be megabytes: those that were not read, since that takes long too."""
+    if sum(len(term.value) for term in terms if isinstance(term, Literal)) > _CHARACTERS_MAX:
+        raise NotUsed("the values that it finds, or that may be anywhere, are too long")
 
 
 def _has_name(term: Term) -> bool:

@@ -3,25 +3,24 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from pyoxigraph import Literal, NamedNode
+from pyoxigraph import Literal
 
 from graphdb.errors import RequestError
 from graphdb.geo.bounds import Bounds, Extent, around, extent_of
-from graphdb.geo.functions import FUNCTIONS, Term
+from graphdb.geo.call_costs import READING_MAX, characters_to_read
+from graphdb.geo.constant_extents import NoSearch, constant_extent, constant_number, constant_unit
+from graphdb.geo.functions import Term
 from graphdb.geo.geometry import read_geometry
 from graphdb.geo.geometry_column import NOTED_MAX, GeometryColumn
 from graphdb.geo.literal_file import Place
-from graphdb.geo.lookups import Constant, Meets, Nearest, Within
+from graphdb.geo.lookups import Meets, Nearest, Within
 from graphdb.geo.placed_values import Placed
 from graphdb.geo.reference_systems import crs84
-from graphdb.geo.units import METRE, Quantity, Unit, unit
-from graphdb.sparql.patterns import FunctionCall
-from graphdb.sparql.terms import Iri, RdfLiteral
-from graphdb.sparql.writing import literal_of
+from graphdb.geo.units import Quantity, Unit
+from graphdb.sparql.terms import RdfLiteral
 
 __all__ = ["NoSearch", "Ring", "places_for", "places_meeting", "ring_around"]
 
@@ -33,10 +32,6 @@ _FIRST_RING_M: Final = 1_000.0
 _FIRST_RING_DEGREES: Final = 0.01
 _DOUBLINGS: Final = 20  # beyond the whole earth
 _ROUNDING: Final = 1 + 1e-12
-
-
-class NoSearch(Exception):
-    """The column cannot tell; the reason is for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +49,19 @@ def places_for(condition: Meets | Within, column: GeometryColumn) -> frozenset[P
     """The places of all values that the condition can hold for, and perhaps others. Raises NoSearch."""
     match condition:
         case Meets(geometry=geometry):
-            return _places(column.meeting(*_boxes_meeting(_extent(geometry), column)))
+            return _places(column.meeting(*_boxes_meeting(constant_extent(geometry), column)))
         case Within(place=place, limit=limit):
-            return _places(_within(place, _number(limit), column))
+            return _places(_within(place, _limit(limit), column))
 
 
 def places_meeting(geometries: Iterable[Term], column: GeometryColumn) -> frozenset[Place]:
     """The places of all values that may meet one of the geometries. Raises NoSearch."""
     found: set[Place] = set()
+    read = 0
     for number, term in enumerate(geometries):
-        if number == NOTED_MAX:
-            raise NoSearch("the resource has too many geometries")
+        read += characters_to_read(term.value) if isinstance(term, Literal) else 0
+        if number == NOTED_MAX or read > READING_MAX:
+            raise NoSearch("the resource has too many geometries, or too large ones")
         try:
             geometry = read_geometry(term) if isinstance(term, Literal) else None
         except RequestError:
@@ -103,7 +100,7 @@ def _nearest_points(place: Nearest, found: Placed, limit: float, least: int) -> 
     """The nearest so many, and all that are as near as the last, where the distances are those of points on
     the ellipsoid.
     """
-    extent, measure = _extent(place.geometry), _unit(place)
+    extent, measure = constant_extent(place.geometry), _unit(place)
     bounds = extent.bounds
     if measure.quantity is not Quantity.LENGTH or bounds is None or bounds.size or not found.plain.all():
         return None
@@ -124,7 +121,7 @@ def _places(found: Placed) -> frozenset[Place]:
 
 
 def _within(place: Nearest, limit: float, column: GeometryColumn) -> Placed:
-    extent, measure = _extent(place.geometry), _unit(place)
+    extent, measure = constant_extent(place.geometry), _unit(place)
     if not extent.is_plain or extent.bounds is None:
         raise NoSearch("distances are looked up from places in degrees only")
     if measure.quantity is Quantity.LENGTH:
@@ -162,49 +159,14 @@ def _first_limit(place: Nearest) -> float:
 
 
 def _unit(place: Nearest) -> Unit:
-    if place.unit is None:
-        return METRE
-    term = _value(place.unit)
-    try:
-        found = unit(term.value) if isinstance(term, NamedNode | Literal) else None
-    except RequestError:
-        found = None
-    if found is None or found.quantity is Quantity.AREA:
+    found = constant_unit(place.unit)
+    if found.quantity is Quantity.AREA:
         raise NoSearch("the unit is none of length or angle")
     return found
 
 
-def _number(literal: RdfLiteral) -> float:
-    try:
-        number = float(literal.value)
-    except ValueError:
-        number = math.nan
+def _limit(literal: RdfLiteral) -> float:
+    number = constant_number(literal)
     if not (math.isfinite(number) and number >= 0):
         raise NoSearch("the limit is no distance")
     return number
-
-
-@lru_cache(256)
-def _extent(constant: Constant) -> Extent:
-    """Raises NoSearch for what is at no place."""
-    term = _value(constant)
-    try:
-        geometry = read_geometry(term) if isinstance(term, Literal) else None
-    except RequestError:
-        geometry = None
-    if geometry is None or geometry.shape.is_empty:
-        raise NoSearch("the constant geometry is empty, or none")
-    return extent_of(geometry)
-
-
-@lru_cache(256)
-def _value(constant: Constant) -> Term | None:
-    match constant:
-        case RdfLiteral():
-            return literal_of(constant)
-        case Iri(value=value):
-            return NamedNode(value)
-        case FunctionCall(function=Iri(value=name), arguments=arguments):
-            terms = [_value(argument) for argument in arguments]
-            function = FUNCTIONS.get(NamedNode(name))
-            return None if function is None or None in terms else function(*terms)

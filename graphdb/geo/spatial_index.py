@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from pyoxigraph import NamedNode
+from pyoxigraph import Literal, NamedNode
 
 from graphdb.geo.derived_triples import SERIALIZATIONS
 from graphdb.geo.functions import Term
@@ -36,6 +36,7 @@ _AT_ONCE: Final = 32  # values that are read in one step
 _VALUES_MAX: Final = 5_000_000  # of one property, about 400 bytes of memory each
 _TRIED: Final = 5_000  # values, after which one in ten has to be a geometry
 _GONE_MIN: Final = 1_000  # values that are removed before a column is made anew, to be rid of them
+_LENGTH_GONE: Final = 2_000  # characters of one that count as one more: long ones are in the way of others
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class SpatialIndex:
         for quad in change.removed:
             found = noted.get(quad.predicate)
             if found is not None:
-                found.gone += 1
+                found.gone += 1 + _length(quad.object) // _LENGTH_GONE
         if has_more:
             self._on_work()
 
@@ -235,6 +236,10 @@ class SpatialIndex:
             if len(self._properties) < _PROPERTIES_MAX:
                 self._properties.setdefault(iri, _Property(NamedNode(iri)))
         self._on_work()
+
+
+def _length(term: Term) -> int:
+    return len(term.value) if isinstance(term, Literal) else 0
 
 
 def _is_hopeless(column: "GeometryColumn") -> bool:

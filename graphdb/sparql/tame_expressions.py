@@ -7,7 +7,7 @@ from typing import Any
 from graphdb.geo.signatures import RELATIONS
 from graphdb.geo.vocabulary import GEOF
 from graphdb.sparql.patterns import Aggregate, BuiltInCall, Exists, FunctionCall
-from graphdb.sparql.terms import Iri, RdfLiteral
+from graphdb.sparql.terms import RdfLiteral
 from graphdb.sparql.tree_walk import nodes_below
 
 __all__ = ["are_tame", "cost_of"]
@@ -35,23 +35,18 @@ _TAME_OF_GEOMETRY = frozenset(
         *("area", "length", "perimeter", "metricArea", "metricLength", "metricPerimeter"),
     )
 )
-_GEOMETRY_COST = 12  # of a call with points or small polygons, to that of an operator
-
-
 _CHARACTERS = 64  # of a literal, that cost as much as an operator
 
 
 def cost_of(*expressions: Any) -> int:
-    """How many calls, operators and operands there are, tame ones; calls with geometries and long literals
-    count as many.
+    """How many calls, operators and operands there are, tame ones; long literals count as many. What calls
+    with geometries cost beside is for `graphdb.geo.call_costs`.
     """
     return sum(map(_cost, nodes_below(*expressions)))
 
 
 def _cost(node: Any) -> int:
     match node:
-        case FunctionCall(function=Iri(value=name)) if name.startswith(GEOF):
-            return _GEOMETRY_COST
         case RdfLiteral(value=value):
             return 1 + len(value) // _CHARACTERS
         case _:

@@ -1,10 +1,10 @@
 """Joins in the engine's order, walked over the store's indexes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pyoxigraph import NamedNode, Triple
+from pyoxigraph import NamedNode
 
 from graphdb.store.quad_store import QuadStore, Term
 
@@ -97,12 +97,12 @@ def _guess(pattern: Part, known: set[str]) -> int:
 class Walk:
     """A nested loop join, up to a budget of index entries. Its methods raise OverBudget."""
 
-    def __init__(self, store: QuadStore, entries_max: int, characters_an_entry: int) -> None:
-        """An object longer than so many characters counts as several entries."""
+    def __init__(self, store: QuadStore, entries_max: int, weigh: Callable[[Term], int]) -> None:
+        """weigh says of an object as how many entries one with it counts; it may raise OverBudget."""
         self._store = store
         self._entries_max = entries_max
-        self._characters_an_entry = characters_an_entry
-        self.looked = 0  # at so many entries; a long one counts as several
+        self._weigh = weigh
+        self.looked = 0  # at so many entries
 
     def solutions(self, patterns: Sequence[Part], known: _Solution) -> Iterator[_Solution]:
         """The solutions of patterns joined in this order."""
@@ -140,7 +140,7 @@ class Walk:
         )
         self._look(1)
         for quad in self._store.matching(subject, predicate, object_, pattern.graph):
-            self._look(1 + _characters(quad.object) // self._characters_an_entry)
+            self._look(self._weigh(quad.object))
             bound = dict(known)
             if all(
                 bound.setdefault(wanted, found) == found
@@ -153,7 +153,3 @@ class Walk:
         self.looked += entries
         if self.looked > self._entries_max:
             raise OverBudget
-
-
-def _characters(term: Term) -> int:
-    return len(str(term) if isinstance(term, Triple) else term.value)

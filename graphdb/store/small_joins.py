@@ -21,8 +21,9 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from pyoxigraph import Literal, NamedNode
+from pyoxigraph import Literal, NamedNode, Triple
 
+from graphdb.geo.call_costs import CallCosts, vertices_of
 from graphdb.geo.called_functions import are_loaded, calls_functions
 from graphdb.geo.derived_triples import is_derived
 from graphdb.geo.lookups import Lookup
@@ -60,12 +61,12 @@ class _Group:
     required: list[Pattern] = field(default_factory=list)
     optional: list[Pattern] = field(default_factory=list)
     computed: int = 0  # what its expressions cost
-    calls_geometry: bool = False
+    calls: CallCosts = field(default_factory=CallCosts)
     has_bind: bool = False
 
     def compute(self, *expressions: Any) -> None:
         self.computed += cost_of(*expressions)
-        self.calls_geometry |= any(map(calls_functions, expressions))
+        self.calls.count(*expressions)
 
 
 class _InDoubt(Exception):
@@ -84,9 +85,35 @@ def little_join(query: Query) -> "LittleJoin | None":
         return None
     group = _Group(computed=len(query.template or ()))
     group.compute(query.modifiers, *expressions)
-    lookups = engine_text(query).lookups if group.calls_geometry or calls_functions(query.where) else ()
+    lookups = engine_text(query).lookups if group.calls or calls_functions(query.where) else ()
     join = LittleJoin.of_group(query.where, group=group, lookups=lookups)
     return join if join is not None and join.patterns <= _PATTERNS_AT_ONCE else None
+
+
+class _Objects:
+    """What is seen of the objects in a walk."""
+
+    characters_an_entry = _CHARACTERS_AN_ENTRY
+    vertices = 1  # of none are there more, as far as one may be read as a geometry
+
+    def weight(self, term: Term) -> int:
+        """As how many entries one with this object counts."""
+        return 1 + _characters(term) // self.characters_an_entry
+
+
+class _Geometries(_Objects):
+    """Any of them may be read as a geometry."""
+
+    characters_an_entry = _GEOMETRY_CHARACTERS_AN_ENTRY
+
+    def weight(self, term: Term) -> int:
+        """See `_Objects.weight`. Raises OverBudget for what may be slow to read."""
+        if isinstance(term, Literal | Triple):
+            vertices = vertices_of(term.value if isinstance(term, Literal) else str(term))
+            if vertices is None:
+                raise OverBudget
+            self.vertices = max(self.vertices, vertices)
+        return super().weight(term)
 
 
 class LittleJoin:
@@ -96,7 +123,7 @@ class LittleJoin:
         self._parts = connected_parts(group.required)
         self._optional = group.optional
         self._computed = group.computed
-        self._calls_geometry = group.calls_geometry
+        self._calls = group.calls
         self._lookups = lookups
         self.patterns = len(group.required) + len(group.optional)
         self._optional_apart = _optional_apart(group)
@@ -139,10 +166,10 @@ class LittleJoin:
         """Whether it looks at no more index entries of the store, has no more solutions, and computes little
         for each.
         """
-        if self._calls_geometry and not are_loaded():
+        if self._calls and not are_loaded():
             return False  # loading what reads geometries takes a fifth of a second
-        characters = _GEOMETRY_CHARACTERS_AN_ENTRY if self._calls_geometry else _CHARACTERS_AN_ENTRY
-        walk = Walk(store, entries_max, characters)
+        objects = _Geometries() if self._calls else _Objects()
+        walk = Walk(store, entries_max, objects.weight)
         choices = self._choices(store)
         parts = [in_engine_order(_with_choices(part, choices)) for part in self._parts]
         try:
@@ -153,7 +180,13 @@ class LittleJoin:
             first = walk.solutions(parts[0], {}) if parts else ({},)
             rows = sum(walk.count_with(solution, self._optional) for solution in first)
             rows *= prod(map(len, apart))
-            work = max(rows, walk.looked) * self._computed
+            computed = self._computed
+            if self._calls:
+                called = self._calls.for_each(objects.vertices)
+                if called is None:
+                    return False
+                computed += called
+            work = max(rows, walk.looked) * computed
             return rows <= entries_max and work <= entries_max * _COMPUTED_AN_ENTRY
         except OverBudget:
             return False
@@ -166,6 +199,10 @@ class LittleJoin:
             if terms is not None:
                 choices.append(Choice(f"?{lookup.binding.variable}", terms))
         return choices
+
+
+def _characters(term: Term) -> int:
+    return len(str(term) if isinstance(term, Triple) else term.value)
 
 
 def _with_choices(part: list[Pattern], choices: list[Choice]) -> list[Part]:
@@ -244,7 +281,7 @@ def _collect_optional(where: GroupGraphPattern, graph: NamedNode | None, group: 
         raise _InDoubt
     group.optional += inner.required
     group.computed += inner.computed
-    group.calls_geometry |= inner.calls_geometry
+    group.calls.add(inner.calls)
 
 
 def _steps(triple: TriplePattern, graph: NamedNode | None) -> Iterator[Pattern]:

@@ -9,9 +9,8 @@ from time import perf_counter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from graphdb.geo.called_functions import are_loaded, load
+from graphdb.geo.called_functions import calls_functions, load
 from graphdb.geo.entailment import Entailment, asked_text
-from graphdb.geo.vocabulary import GEOF
 from graphdb.node import Consistency, QueryRequest
 from graphdb.sparql import gate
 from graphdb.sparql.cheap import is_cheap
@@ -108,7 +107,7 @@ class QueryReader:
         """timeout_s is the time limit where the client does not set a lower one."""
         self._limits, self._timeout_s = limits, timeout_s
         # One at a time: threads that parse would keep the event loop from its turn, and be no faster.
-        self._long_text = asyncio.Semaphore()
+        self._long_text, self._geometries = asyncio.Semaphore(), asyncio.Semaphore()
         self._short: ParseCache[_Understood] = ParseCache(entries_max=1024, chars_max=1_000_000)
         self._read_short = lru_cache(maxsize=1024)(read_query_parameters)
 
@@ -126,10 +125,8 @@ class QueryReader:
         began = perf_counter()
         base_iri = request_iri(request)
         entailment = parameters.entailment
-        if GEOF in text and not are_loaded():
-            await run_in_threadpool(load)  # once; the gate will want it
         if len(text) <= SHORT_CHARACTERS:
-            understood = self._understand_short(self._worded(text, base_iri, entailment), base_iri)
+            understood = await self._understand_short(text, base_iri, entailment)
         else:
             async with self._long_text:
                 worded = await run_in_threadpool(self._worded, text, base_iri, entailment)
@@ -159,7 +156,20 @@ class QueryReader:
         gate.check(query, self._limits)
         return asked_text(query, entailment)
 
-    def _understand_short(self, text: str, base_iri: str) -> _Understood:
+    async def _understand_short(self, text: str, base_iri: str, entailment: Entailment) -> _Understood:
+        if entailment is Entailment.GEOSPARQL:
+            understood = self._short.get(text, base_iri)
+            if understood is not None:
+                return understood
+        if not calls_functions(read_query(text, base_iri, self._limits)):
+            return self._understand_and_keep(text, base_iri, entailment)
+        # Constant geometries are read for the gate, which takes a short text of curves a tenth of a second.
+        async with self._geometries:
+            await run_in_threadpool(load)
+            return await run_in_threadpool(self._understand_and_keep, text, base_iri, entailment)
+
+    def _understand_and_keep(self, text: str, base_iri: str, entailment: Entailment) -> _Understood:
+        text = self._worded(text, base_iri, entailment)
         understood = self._short.get(text, base_iri)
         if understood is None:
             understood = self._understand(text, base_iri)

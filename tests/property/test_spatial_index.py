@@ -111,12 +111,26 @@ def related(relation: str, constant: str, is_first: bool) -> str:
     return f"geof:{relation}({', '.join(arguments)})"
 
 
+def computed(relation: str, call: str, constant: str) -> str:
+    return f"geof:{relation}(?w, {call.format(literal(constant))})"
+
+
 def distant(constant: str, limit: str, unit: str) -> str:
     return f"geof:distance(?w, {literal(constant)}, uom:{unit}) < {limit}"
 
 
+calls = st.sampled_from(
+    [
+        "geof:buffer({}, 120, uom:kilometre)",
+        "geof:buffer({}, 1.5, uom:degree)",
+        "geof:buffer({}, -1, uom:kilometre)",
+        "geof:convexHull(geof:union({0}, geof:envelope({0})))",
+        "geof:boundary({})",
+    ]
+)
 conditions = (
     st.builds(related, relations, constants, st.booleans())
+    | st.builds(computed, relations, calls, constants)
     | st.builds(distant, constants, limits, st.just("metre"))
     | st.builds(distant, constants, st.sampled_from(["0.5", "2"]), st.just("degree"))
     | st.builds("geof:relate(?w, {}, {!r})".format, constants.map(literal), st.sampled_from(["T*F**F***"]))

@@ -13,6 +13,7 @@ from secrets import token_hex
 
 from pyoxigraph import BlankNode, NamedNode, Quad, Store
 
+from graphdb.config.limits import GateLimits
 from graphdb.errors import HostNotAllowed, IndexNotReached, KeyReused
 from graphdb.geo.evaluate import evaluation_json
 from graphdb.log.request_ids import key_part
@@ -130,7 +131,7 @@ class MemoryBackend:
                 shapes = merged_triples(given.graphs, store)
             case ShapesDocument():
                 shapes = shapes_in_document(given.content, given.syntax)
-        answer_validation(data, graph, shapes, request.report_syntax, sink, time.monotonic)
+        answer_validation(data, graph, shapes, request.report_syntax, sink, time.monotonic, GateLimits())
 
     async def call_function(self, call: FunctionCall) -> bytes:
         return b"".join(await asyncio.to_thread(lambda: list(evaluation_json(call.function, call.args))))

@@ -9,9 +9,12 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad
 from graphdb.geo import geometry_column, spatial_index
 from graphdb.geo.bounds import EVERYWHERE, Bounds
 from graphdb.geo.geometry_column import GeometryColumn
+from graphdb.geo.lookups import Binding, Lookup, Meets
+from graphdb.geo.narrowing import NotUsed, candidates
 from graphdb.geo.spatial_index import SpatialIndex, Values
 from graphdb.geo.vocabulary import GEO, WKT
 from graphdb.model import ChangeSet
+from graphdb.sparql.terms import RdfLiteral, Span
 
 AS_WKT = NamedNode(GEO + "asWKT")
 
@@ -209,9 +212,34 @@ def test_a_property_of_other_things_is_given_up(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_very_long_geometry_may_be_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(geometry_column, "_LONG", 20)
+    monkeypatch.setattr(geometry_column, "READING_MAX", 20)
     column = GeometryColumn()
     long = Literal("LINESTRING(0 0, 1 1, 2 2, 3 3)", datatype=NamedNode(WKT))
     column.add([long, point(1)])
     assert column.anywhere == [long]
     assert len(column.meeting([EVERYWHERE], None)) == 1
+
+
+def test_a_column_is_made_anew_without_a_long_value_that_is_gone() -> None:
+    long = Literal(f"LINESTRING({'1 1, ' * 1_000_000}1 1)", datatype=NamedNode(WKT))
+    store = Store(point(1), long)
+    index = settle(SpatialIndex(store.scan))
+    store.values[AS_WKT] = [point(1)]
+    index.note(ChangeSet(removed=(quad(long),)))
+    settle(index)
+    values = index.values(AS_WKT.value)
+    assert values is not None
+    assert values.column is not None
+    assert (values.column.anywhere, store.scans) == ([], 4)
+
+
+def test_what_is_too_long_is_not_written_into_a_query() -> None:
+    """Else each query would be megabytes, as long as one such value is there."""
+    long = Literal(f"LINESTRING({'1 1, ' * 600_000}1 1)", datatype=NamedNode(WKT))
+    index = settle(SpatialIndex(Store(point(1), point(2), long).scan))
+    area = RdfLiteral("POINT(1 0)", WKT, None, None, Span(0, 0))
+    lookup = Lookup(Binding("w", frozenset((AS_WKT.value,)), 200), (Meets(area),))
+    with pytest.raises(NotUsed, match="too long"):
+        candidates(lookup, index)
+    index = settle(SpatialIndex(Store(point(1), point(2)).scan))
+    assert candidates(lookup, index) == [point(1)]

@@ -120,3 +120,21 @@ def test_what_the_index_finds_is_answered_at_once(
     monkeypatch.setattr(backend.store, "spatial_index", index)
     assert explained() == "at once"
     assert names(ask(client, WITHIN)) == INSIDE[2:]
+
+
+def test_what_may_be_slow_is_not_answered_at_once(
+    client: httpx.Client, backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend, "entries_at_once", 128)
+    around = ", ".join(f"{179 * (-1) ** n} 89" for n in range(70))
+    constants = {
+        "POINT(1 1)": "at once",
+        "<http://www.opengis.net/def/crs/EPSG/0/27700> POINT(1 1)": "by a reader",
+        "CIRCULARSTRING(0 0, 1 1, 2 0)": "by a reader",
+        f"LINESTRING({around})": "by a reader",  # half a minute from its mirror image
+    }
+    for constant, place in constants.items():
+        call = f'geof:metricDistance("{constant}"^^geo:wktLiteral, ?w)'
+        text = f"SELECT ?d {{ :g1 geo:asWKT ?w BIND({call} AS ?d) }}"
+        explained = ask(client, text, explain="true").json()
+        assert explained["classification"]["evaluated"] == place, constant

@@ -200,3 +200,13 @@ async def test_engine_errors_are_the_requests(tmp_path: Path) -> None:
                 shard,
                 "INSERT { ?a ?b ?c } WHERE { ?a ?b ?c . ?a ?b ?d BIND(<urn:no-such-function>(1) AS ?x) }",
             )
+
+
+async def test_a_term_of_many_megabytes_is_refused(tmp_path: Path) -> None:
+    """The engine reads documents 16 MB at a time, of which a term has to leave some."""
+    async with open_shard(tmp_path) as shard:
+        await update(shard, people())
+        await update(shard, f"INSERT DATA {{ <urn:0> <urn:text> '{'x' * (14 << 20)}' }}")
+        copied = "INSERT { ?a <urn:copy> ?c } WHERE { ?a <urn:knows> ?b ; <urn:text> ?c . ?b <urn:age> ?d }"
+        with pytest.raises(EvaluationFailed, match="many megabytes"):
+            await update(shard, copied)
