@@ -155,6 +155,9 @@ class Backend(Protocol):
     def snapshot_index(self) -> int:
         """The log index of the last entry that readers see."""
 
+    def schema_state(self) -> object:
+        """See `SchemaWatch.state`: another object whenever ontology or shapes may be others than before."""
+
     async def write_graph(
         self,
         body: AsyncIterator[bytes],

@@ -20,6 +20,7 @@ from serve.graph.entity_tags import EntityTags
 from serve.graph.explanation import Explainer
 from serve.graph.geospatial import GeospatialEndpoint
 from serve.graph.graph_store import GraphStoreEndpoint
+from serve.graph.graphql.routes import graphql_routes
 from serve.graph.health import HealthEndpoint
 from serve.graph.holonic.desk import HolonicDesk
 from serve.graph.holonic.membrane import MembraneEndpoint
@@ -35,7 +36,7 @@ from serve.graph.slow_query_log import SlowQueryLog
 from serve.graph.sparql import SparqlEndpoint
 from serve.graph.update import UpdateEndpoint
 from serve.graph.validation_request import ValidationReader
-from serve.routing import not_found, resource
+from serve.routing import Handler, not_found, resource
 
 __all__ = ["build_app"]
 
@@ -47,6 +48,7 @@ ENDPOINTS = {
     "/sparql": "SPARQL queries, GET and POST",
     "/update": "SPARQL updates, POST",
     "/data": "whole graphs: GET, PUT, POST, DELETE, ?graph=IRI or ?default; GET ?dataset=all for everything",
+    "/graphql": "GraphQL, GET and POST; in a browser a playground; /graphql/schema is its schema",
     "/shacl/validate": "a graph against SHACL shapes, POST",
     "/holonic/health": "whether holons, their layers and portals are at /holonic/holons and /holonic/portals",
     "/geospatial/evaluate": "one call of a function of GeoSPARQL, POST",
@@ -117,6 +119,7 @@ def _routes(
         resource("/data", index, **data_methods),
         resource("/data/{name:path}", index, **data_methods),
         resource("/shacl/validate", index, post=shacl.post),
+        *graphql_routes(backend, reader, answers, accounts, settings, index),
         *holonic_routes(desk, portals, membrane, index),
         resource("/geospatial/evaluate", post=geospatial.post),
         resource("/queries", get=queries.get),
@@ -127,7 +130,7 @@ def _routes(
         resource("/cluster/leader", post=cluster.lead),
         resource("/health", get=HealthEndpoint(backend).get),
         resource("/metrics", get=MetricsEndpoint(metrics).get),
-        resource("/", get=_list_endpoints),
+        resource("/", get=_list_of({"/graphql": settings.graphql.enabled})),
     ]
 
 
@@ -139,10 +142,15 @@ def _index_header(backend: Backend) -> dict[str, str]:
         return {}
 
 
-async def _list_endpoints(_request: Request) -> Response:
-    """What a newcomer with a browser sees first."""
-    body = orjson.dumps({"service": "graphdb", "endpoints": ENDPOINTS}, option=orjson.OPT_INDENT_2)
-    return Response(body, media_type="application/json")
+def _list_of(enabled: dict[str, bool]) -> Handler:
+    """What a newcomer with a browser sees first, without what is switched off."""
+    endpoints = {path: purpose for path, purpose in ENDPOINTS.items() if enabled.get(path, True)}
+    body = orjson.dumps({"service": "graphdb", "endpoints": endpoints}, option=orjson.OPT_INDENT_2)
+
+    async def list_endpoints(_request: Request) -> Response:
+        return Response(body, media_type="application/json")
+
+    return list_endpoints
 
 
 def _with_cors(app: ASGIApp, origins: tuple[str, ...]) -> ASGIApp:

@@ -309,6 +309,10 @@ class StoreShard:
         """The log index of the last entry that readers see."""
         return self._opened().writer.applied_index
 
+    def schema_state(self) -> object:
+        """See `Backend.schema_state`."""
+        return self._opened().quads.schema_watch.state
+
     async def write_graph(
         self,
         body: AsyncIterator[bytes],

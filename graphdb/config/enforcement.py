@@ -10,7 +10,7 @@ def refuse_unenforced(settings: Settings) -> None:
     """Raise ConfigError for each promise in the configuration that this version would not keep.
 
     A service that starts although it was told to check passwords, and checks none, is worse than one that
-    does not start. What is merely absent (GraphQL) is not refused: nobody is misled by a
+    does not start. What is merely absent (subscriptions) is not refused: nobody is misled by a
     path that is not there. Nor are roles and contexts, which mean nothing while authentication is off.
     """
     promises = {

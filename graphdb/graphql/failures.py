@@ -1,5 +1,6 @@
 """What GraphQL answers when something is wrong: errors with the interface's codes."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,10 @@ from graphdb.errors import LimitExceeded
 
 __all__ = [
     "COMPLEXITY_EXCEEDED",
+    "CONFLICT",
     "DEPTH_EXCEEDED",
+    "NOT_FOUND",
+    "SPARQL_ERROR",
     "UNKNOWN_TYPE",
     "VALIDATION_FAILED",
     "Refused",
@@ -19,9 +23,15 @@ __all__ = [
 ]
 
 VALIDATION_FAILED = "VALIDATION_FAILED"
+NOT_FOUND = "NOT_FOUND"
+CONFLICT = "CONFLICT"
+SPARQL_ERROR = "SPARQL_ERROR"
 UNKNOWN_TYPE = "UNKNOWN_TYPE"
 DEPTH_EXCEEDED = "DEPTH_EXCEEDED"
 COMPLEXITY_EXCEEDED = "COMPLEXITY_EXCEEDED"
+
+# graphql-core's words where a type is named, or a root field asked for, that the schema does not have
+_OF_NO_TYPE = re.compile(r"Unknown type |Cannot query field '\w+' on type '(Query|Mutation|Subscription)'")
 
 
 class Refused(Exception):
@@ -51,8 +61,9 @@ def too_large(error: LimitExceeded) -> GraphQLError:
     return failure(COMPLEXITY_EXCEEDED, f"The operation asks for too much at once: {error}")
 
 
-def coded(error: GraphQLError, code: str = VALIDATION_FAILED) -> GraphQLError:
+def coded(error: GraphQLError) -> GraphQLError:
     """An error of graphql-core with a code, where it has none."""
     if "code" not in (error.extensions or {}):
+        code = UNKNOWN_TYPE if _OF_NO_TYPE.match(error.message) else VALIDATION_FAILED
         error.extensions = {**(error.extensions or {}), "code": code}
     return error

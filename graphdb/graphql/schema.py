@@ -71,15 +71,15 @@ class Schema:
         return print_schema(self.graphql) + "\n"
 
 
-def schema_of(model: Model, subscriptions: bool = True) -> Schema:
+def schema_of(model: Model, *, subscriptions: bool = True, mutations: bool = True) -> Schema:
     """Pure: the same model gives the same schema."""
-    return _SchemaMaker(model, subscriptions).schema()
+    return _SchemaMaker(model, subscriptions, mutations).schema()
 
 
 class _SchemaMaker:
-    def __init__(self, model: Model, subscriptions: bool) -> None:
+    def __init__(self, model: Model, subscriptions: bool, mutations: bool) -> None:
         self._model = model
-        self._subscriptions = subscriptions
+        self._subscriptions, self._mutable = subscriptions, mutations
         roots = [one.name for one in model.types.values() if one.is_root]
         taken = {"Query", "Mutation", "Subscription", "PageInfo", "Node", "MutationType", "DeleteResult"}
         taken |= {*model.types, *model.enums, *(one.concrete_name for one in model.types.values())}
@@ -112,7 +112,8 @@ class _SchemaMaker:
                 query |= self._queries(one)
                 roots[one.collection] = Root(RootKind.COLLECTION, one)
                 roots[one.singular] = Root(RootKind.SINGULAR, one)
-                mutation |= self._mutations(one, roots)
+                if self._mutable:
+                    mutation |= self._mutations(one, roots)
                 if self._subscriptions:
                     subscription |= self._changes(one, roots)
         graphql = GraphQLSchema(

@@ -29,6 +29,7 @@ from graphdb.geo.derived_triples import GEOMETRY_PROPERTIES, SERIALIZATIONS
 from graphdb.geo.lookups import Lookup
 from graphdb.geo.narrowing import Narrowed, NotUsed, candidates, narrowed
 from graphdb.geo.spatial_index import SpatialIndex
+from graphdb.graphql.vocabulary import SchemaWatch
 from graphdb.model import ChangeSet, GraphName, NamedGraph
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.engine_text import engine_text
@@ -67,6 +68,7 @@ class QuadStore:
         self._scratch_directory = scratch_directory
         self._union_default_graph = union_default_graph
         self.spatial_index: SpatialIndex | None = None  # where there is one, it follows all changes
+        self.schema_watch = SchemaWatch()
 
     def query(self, query: Query, dataset: Dataset) -> Answer:
         """Start evaluating a query on the present state; rows are computed as they are taken.
@@ -194,6 +196,7 @@ class QuadStore:
         if self.spatial_index is not None:
             self.spatial_index.note(change)
         apply_changes(self._store, (change,))
+        self.schema_watch.note(change)
 
     def apply_many(self, changes: Iterable[ChangeSet]) -> None:
         """Make the parts of one change visible, all at once, holding one part at a time in Python's memory.
@@ -203,9 +206,10 @@ class QuadStore:
         dropped stand in the first part; those named later come and go by themselves just after the quads.
         Raises StorageFull, CorruptionError.
         """
-        apply_changes(
-            self._store, changes if self.spatial_index is None else self.spatial_index.noted(changes)
-        )
+        if self.spatial_index is not None:
+            changes = self.spatial_index.noted(changes)
+        with self.schema_watch.watching(changes) as watched:
+            apply_changes(self._store, watched)
 
     def checkpoint(self, path: Path) -> None:
         """Write a copy of the present state to a directory that does not exist yet: hard links where

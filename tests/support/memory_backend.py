@@ -213,6 +213,9 @@ class MemoryBackend:
     def snapshot_index(self) -> int:
         return self._index
 
+    def schema_state(self) -> object:
+        return self.store.schema_watch.state
+
     async def write_graph(
         self,
         body: AsyncIterator[bytes],

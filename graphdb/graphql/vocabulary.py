@@ -1,0 +1,173 @@
+"""Which triples of a store speak of a schema: its ontology and its shapes, whichever graphs they stand in.
+
+`vocabulary` reads them; `SchemaWatch` tells when a change has touched them, so that a schema is made anew.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from pyoxigraph import BlankNode, NamedNode, Quad, Triple
+
+from graphdb.errors import LimitExceeded
+from graphdb.model import ChangeSet, GraphName
+from graphdb.shacl.vocabulary import (
+    OWL,
+    RDF_FIRST,
+    RDF_NIL,
+    RDF_REST,
+    RDF_TYPE,
+    RDFS,
+    RDFS_CLASS,
+    RDFS_SUBCLASS_OF,
+    Node,
+    Term,
+    sh,
+)
+
+__all__ = ["Matching", "SchemaWatch", "vocabulary"]
+
+# `StoreView.quads_matching`
+Matching = Callable[
+    [NamedNode | BlankNode | Triple | None, NamedNode | None, Term | None, GraphName | None], Iterable[Quad]
+]
+
+TRIPLES_MAX = 200_000
+
+_COMMENT = NamedNode(RDFS + "comment")
+_PREDICATES = frozenset(
+    {
+        RDFS_SUBCLASS_OF,
+        *(NamedNode(RDFS + name) for name in ("domain", "range")),
+        NamedNode(OWL + "unionOf"),
+        *map(sh, ("property", "targetClass", "path", "inversePath", "node", "class", "in", "datatype")),
+        *map(sh, ("minCount", "maxCount", "name", "description", "order", "nodeKind", "languageIn")),
+        *map(sh, ("uniqueLang", "deactivated")),
+    }
+)
+_KINDS = frozenset(
+    {
+        RDFS_CLASS,
+        *(NamedNode(OWL + name) for name in ("Class", "FunctionalProperty", "ObjectProperty")),
+        sh("NodeShape"),
+    }
+)
+_LISTS = frozenset({NamedNode(OWL + "unionOf"), sh("in")})
+# What also stands in data; a change of it may be one of the schema.
+_PERHAPS = frozenset({_COMMENT, RDF_FIRST, RDF_REST})
+_LOOKED_AT_MAX = 10_000  # quads of one change; a larger one is taken for one of the schema
+
+
+def vocabulary(matching: Matching, triples_max: int = TRIPLES_MAX) -> list[Triple]:
+    """Everything that `ontology.py` and `shape_source.py` may read, each triple once.
+
+    In an order that the store chooses. Raises LimitExceeded.
+    """
+    found: dict[Triple, None] = {}
+    for triple in _triples(matching):
+        found[triple] = None
+        if len(found) > triples_max:
+            raise LimitExceeded("triples of ontology and shapes", len(found), triples_max)
+    return list(found)
+
+
+def _triples(matching: Matching) -> Iterator[Triple]:
+    heads: list[Term] = []
+    subjects: dict[Node, None] = {}
+    for triple in _declarations(matching):
+        if not isinstance(triple.subject, Triple):
+            subjects[triple.subject] = None
+        if triple.predicate in _LISTS:
+            heads.append(triple.object)
+        yield triple
+    yield from _lists(matching, heads)
+    for subject in subjects:
+        yield from (quad.triple for quad in matching(subject, _COMMENT, None, None))
+
+
+def _declarations(matching: Matching) -> Iterator[Triple]:
+    for predicate in sorted(_PREDICATES, key=str):
+        yield from (quad.triple for quad in matching(None, predicate, None, None))
+    for kind in _kinds(matching):
+        yield from (quad.triple for quad in matching(None, RDF_TYPE, kind, None))
+
+
+def _kinds(matching: Matching) -> Iterator[NamedNode]:
+    """What declares a class, classes of classes among it, or a property or shape."""
+    yield from sorted(_KINDS, key=str)
+    waiting, seen = [RDFS_CLASS, NamedNode(OWL + "Class")], set(_KINDS)
+    while waiting:
+        for quad in matching(None, RDFS_SUBCLASS_OF, waiting.pop(), None):
+            if isinstance(quad.subject, NamedNode) and quad.subject not in seen:
+                seen.add(quad.subject)
+                waiting.append(quad.subject)
+                yield quad.subject
+
+
+def _lists(matching: Matching, heads: list[Term]) -> Iterator[Triple]:
+    waiting, seen = list(heads), set()
+    while waiting:
+        node = waiting.pop()
+        if node in seen or node == RDF_NIL or not isinstance(node, NamedNode | BlankNode):
+            continue
+        seen.add(node)
+        yield from (quad.triple for quad in matching(node, RDF_FIRST, None, None))
+        for quad in matching(node, RDF_REST, None, None):
+            yield quad.triple
+            waiting.append(quad.object)
+
+
+class SchemaWatch:
+    """Hears every change of a store once it is visible. Written by one thread, read by any."""
+
+    def __init__(self) -> None:
+        self._state = object()
+
+    @property
+    def state(self) -> object:
+        """Another object after every change that may have touched an ontology or shapes.
+
+        Whoever takes it before reading the store, and reads again when it is another one, misses nothing.
+        """
+        return self._state
+
+    def touch(self) -> None:
+        """The store may hold another schema."""
+        self._state = object()
+
+    def note(self, change: ChangeSet) -> None:
+        """A change is visible."""
+        if _touches(change):
+            self.touch()
+
+    @contextmanager
+    def watching(self, changes: Iterable[ChangeSet]) -> Iterator[Iterable[ChangeSet]]:
+        """The parts of one change, on their way to a store that shows them by the end of the block."""
+        if isinstance(changes, tuple):  # one that is whole may be applied by a shorter road
+            yield changes
+            if any(map(_touches, changes)):
+                self.touch()
+            return
+        touched = False
+
+        def watched() -> Iterator[ChangeSet]:
+            nonlocal touched
+            for change in changes:
+                touched = touched or _touches(change)
+                yield change
+
+        yield watched()
+        if touched:
+            self.touch()
+
+
+def _touches(change: ChangeSet) -> bool:
+    if change.affected_triples > _LOOKED_AT_MAX:
+        return True
+    return any(_is_of_schema(quad) for quads in (change.removed, change.added) for quad in quads)
+
+
+def _is_of_schema(quad: Quad) -> bool:
+    predicate = quad.predicate
+    if predicate == RDF_TYPE:
+        return quad.object in _KINDS
+    return predicate in _PREDICATES or predicate in _PERHAPS

@@ -1,0 +1,1 @@
+"""`/graphql`: GraphQL over HTTP, the schema as text, and a playground."""

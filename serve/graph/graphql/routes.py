@@ -1,0 +1,63 @@
+"""The routes of GraphQL, where it is enabled."""
+
+from collections.abc import Callable
+
+from starlette.routing import Route
+
+from graphdb.config import Settings
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.gate import read_query
+from graphdb.sparql.results import ResultFormat
+from serve.backend import Backend, QueryRequest
+from serve.graph.asked_query import QueryReader
+from serve.graph.graphql.endpoint import GraphQLEndpoint, limits_of
+from serve.graph.graphql.playground import Playground
+from serve.graph.graphql.rows import RowReader, read_whole
+from serve.graph.graphql.schema_endpoint import SchemaEndpoint
+from serve.graph.graphql.schema_keeper import SchemaKeeper
+from serve.graph.query_accounts import QueryAccounts
+from serve.graph.query_answers import QueryAnswers
+from serve.routing import resource
+
+__all__ = ["graphql_routes"]
+
+
+def graphql_routes(
+    backend: Backend,
+    reader: QueryReader,
+    answers: QueryAnswers,
+    accounts: QueryAccounts,
+    settings: Settings,
+    failure_headers: Callable[[], dict[str, str]],
+) -> list[Route]:
+    """Empty where GraphQL is switched off."""
+    graphql, server, limits = settings.graphql, settings.server, settings.security
+    if not graphql.enabled:
+        return []
+
+    async def ask(text: str) -> bytes:
+        query = read_query(text, None, limits)
+        request = QueryRequest(query, Dataset(), ResultFormat.TSV, server.query_timeout_seconds)
+        return await read_whole(await backend.start_query(request))
+
+    keeper = SchemaKeeper(backend, graphql, ask)
+    playground = Playground() if graphql.playground else None
+    endpoint = GraphQLEndpoint(
+        backend,
+        keeper,
+        RowReader(reader, answers),
+        accounts,
+        limits_of(graphql),
+        playground,
+        server.max_body_bytes,
+        limits.max_query_bytes,
+    )
+    schema = SchemaEndpoint(backend, keeper, graphql.introspection)
+    routes = [
+        resource("/graphql", failure_headers, get=endpoint.get, post=endpoint.post),
+        resource("/graphql/schema", failure_headers, get=schema.get),
+        resource("/graphql/schema/refresh", failure_headers, post=schema.refresh),
+    ]
+    if playground is not None:
+        routes.append(resource("/graphql/playground/{name}", get=playground.get))
+    return routes

@@ -1,0 +1,44 @@
+"""`/graphql/schema`: the schema as text, in GraphQL's own language, and a new one at request."""
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from serve.backend import Backend
+from serve.errors import error_response
+from serve.graph.graphql.schema_keeper import SchemaKeeper
+
+__all__ = ["SchemaEndpoint"]
+
+
+class SchemaEndpoint:
+    """GET of /graphql/schema, POST of /graphql/schema/refresh."""
+
+    def __init__(self, backend: Backend, keeper: SchemaKeeper, introspection: bool) -> None:
+        """Without introspection the schema is nobody's business here either."""
+        self._backend, self._keeper, self._introspection = backend, keeper, introspection
+
+    async def get(self, _request: Request) -> Response:
+        """The SDL."""
+        if not self._introspection:
+            return error_response(403, "introspection is switched off (graphql.introspection)")
+        schema = await self._keeper.current()
+        headers = {
+            "Content-Disposition": 'attachment; filename="schema.graphql"',
+            "Cache-Control": "no-cache",
+            "X-Snapshot-Index": str(self._backend.snapshot_index()),
+        }
+        return Response(schema.sdl, headers=headers, media_type="text/plain; charset=utf-8")
+
+    async def refresh(self, _request: Request) -> Response:
+        """Read ontology, shapes or data again, whether or not they have changed."""
+        schema = await self._keeper.refresh()
+        index, types = self._backend.snapshot_index(), len(schema.model.types)
+        body = {
+            "success": True,
+            "message": f"the schema has {types} types",
+            "snapshot_index": index,
+            "types": types,
+        }
+        headers = {"X-Snapshot-Index": str(index)}
+        return Response(orjson.dumps(body), headers=headers, media_type="application/json")

@@ -1,0 +1,115 @@
+"""`Chromium`: Debian's browser without a window, driven over a pipe (Chrome DevTools Protocol)."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["Chromium", "browser", "why_no_browser"]
+
+_COMMAND = "chromium"
+
+
+def why_no_browser() -> str | None:
+    """The reason why a test that needs a browser cannot run here; None where it can."""
+    return None if shutil.which(_COMMAND) else f"there is no `{_COMMAND}`: apt-get install chromium"
+
+
+@contextmanager
+def browser() -> Iterator["Chromium"]:
+    """A browser with one empty page."""
+    to_browser, to_us = os.pipe(), os.pipe()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        # the browser reads from its descriptor 3 and writes to 4
+        command = (
+            f"exec 3<&{to_browser[0]} 4>&{to_us[1]}; exec {_COMMAND} --headless=new --no-sandbox "
+            f"--disable-gpu --disable-dev-shm-usage --no-first-run --disable-background-networking "
+            f"--user-data-dir={profile} --remote-debugging-pipe about:blank"
+        )
+        process = subprocess.Popen(
+            ["bash", "-c", command],
+            pass_fds=(to_browser[0], to_us[1]),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(to_browser[0])
+        os.close(to_us[1])
+        try:
+            yield Chromium(to_browser[1], to_us[0])
+        finally:
+            process.kill()
+            process.wait()
+            os.close(to_browser[1])
+            os.close(to_us[0])
+
+
+class Chromium:
+    """One page. requested: the addresses that it has asked for; complaints: what its console says."""
+
+    def __init__(self, writing: int, reading: int) -> None:
+        self._writing, self._reading = writing, reading
+        self._read = b""
+        self._number = 0
+        self._session: str | None = None
+        self.requested: list[str] = []
+        self.complaints: list[str] = []
+        targets = self._call("Target.getTargets")["targetInfos"]
+        page = next(one["targetId"] for one in targets if one["type"] == "page")
+        self._session = self._call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
+        for domain in ("Page", "Network", "Log", "Runtime"):
+            self._call(f"{domain}.enable")
+
+    def open(self, url: str) -> None:
+        """Go to an address."""
+        self._call("Page.navigate", url=url)
+
+    def evaluate(self, script: str) -> Any:
+        """The value of an expression of JavaScript in the page."""
+        answer = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    def wait_for(self, script: str, timeout_s: float = 30) -> Any:
+        """The value of an expression once it is true in JavaScript's eyes."""
+        deadline = time.monotonic() + timeout_s
+        while not (value := self.evaluate(script)):
+            assert time.monotonic() < deadline, f"not within {timeout_s} s: {script}; {self.complaints}"
+            time.sleep(0.1)
+        return value
+
+    def _call(self, method: str, **parameters: Any) -> Any:
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
+        if self._session is not None:
+            message["sessionId"] = self._session
+        os.write(self._writing, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._next()
+            if answer.get("id") == self._number:
+                assert "error" not in answer, answer["error"]
+                return answer["result"]
+            self._hear(answer)
+
+    def _hear(self, event: dict[str, Any]) -> None:
+        told = event.get("params", {})
+        if event["method"] == "Network.requestWillBeSent":
+            self.requested.append(told["request"]["url"])
+        elif event["method"] == "Log.entryAdded" and told["entry"]["level"] in ("error", "warning"):
+            self.complaints.append(told["entry"]["text"])
+        elif event["method"] == "Runtime.exceptionThrown":
+            self.complaints.append(str(told["exceptionDetails"]))
+
+    def _next(self) -> dict[str, Any]:
+        while b"\0" not in self._read:
+            piece = os.read(self._reading, 1 << 16)
+            assert piece, "the browser has ended"
+            self._read += piece
+        message, _, self._read = self._read.partition(b"\0")
+        event: dict[str, Any] = json.loads(message)
+        return event

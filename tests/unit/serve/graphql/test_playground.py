@@ -1,0 +1,88 @@
+"""GraphiQL from our own files, in a real browser."""
+
+import re
+from collections.abc import Callable
+from gzip import decompress
+from hashlib import sha256
+from importlib.resources import files
+
+import pytest
+
+from serve.graph.graphql.playground import FILES
+from tests.support.chromium import browser, why_no_browser
+from tests.unit.serve.graphql.conftest import Port
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+
+
+@pytest.mark.parametrize("accept", [BROWSER["Accept"], "*/*"])
+def test_a_browser_gets_the_page(library: Port, accept: str) -> None:
+    answer = library.http.get("/graphql", headers={"Accept": accept})
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "http" not in policy
+    assert "unsafe-eval" not in policy
+    assert re.findall(r'(?:src|href)="(?!graphql/playground/|data:,")', answer.text) == []
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("coding", ["gzip", "identity"])
+def test_its_files_are_served(library: Port, name: str, coding: str) -> None:
+    answer = library.http.get(f"/graphql/playground/{name}", headers={"Accept-Encoding": coding})
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == FILES[name]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    folder = files("serve.graph.graphql.playground")
+    packed = folder / f"{name}.gz"
+    stored = decompress(packed.read_bytes()) if packed.is_file() else (folder / name).read_bytes()
+    assert answer.content == stored
+
+
+@pytest.mark.parametrize(
+    "name", ["playground.html", "__init__.py", "../endpoint.py", "LICENSE.react", "x.js"]
+)
+def test_nothing_else_is(library: Port, name: str) -> None:
+    assert library.http.get(f"/graphql/playground/{name}").status_code == 404
+
+
+def test_what_is_not_ours_is_what_it_is_said_to_be() -> None:
+    folder = files("serve.graph.graphql.playground")
+    told = dict(re.findall(r"^\| `(.+?)` \|.*\| `(\w{64})` \|$", (folder / "VENDORED.md").read_text(), re.M))
+    assert len(told) == 4
+    for name, digest in told.items():
+        assert sha256(decompress((folder / f"{name}.gz").read_bytes())).hexdigest() == digest
+
+
+def test_it_can_be_switched_off(opened: Callable[..., Port]) -> None:
+    port = opened({"playground": False})
+    assert port.http.get("/graphql", headers=BROWSER).status_code == 404
+    assert port.http.get("/graphql/playground/playground.js").status_code == 404
+    asked = port.http.get("/graphql", params={"query": "{ __typename }"}, headers=BROWSER)
+    assert asked.json() == {"data": {"__typename": "Query"}}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(why_no_browser() is not None, reason=str(why_no_browser()))
+def test_a_query_can_be_run_in_it(library: Port) -> None:
+    own = str(library.http.base_url).rstrip("/")
+    with browser() as page:
+        page.open(f"{own}/graphql")
+        page.wait_for("!!document.querySelector('.graphiql-query-editor .CodeMirror')")
+        page.evaluate(
+            "document.querySelector('.graphiql-query-editor .CodeMirror').CodeMirror"
+            ".setValue('{ books(orderBy: {field: \"title\"}) { edges { node { title } } } }')"
+        )
+        page.evaluate("document.querySelector('.graphiql-execute-button').click()")
+        shown = page.wait_for(
+            "((found) => /Emma/.test(found) && found)("
+            "document.querySelector('.result-window .CodeMirror')?.CodeMirror.getValue())"
+        )
+        assert re.findall(r'"title": "(\w+)"', shown) == ["Emma", "Sula"]
+        # the schema has come too: its documentation shows the types
+        page.evaluate("document.querySelector('[aria-label=\"Show Documentation Explorer\"]').click()")
+        page.wait_for("/Query/.test(document.querySelector('.graphiql-plugin')?.textContent)")
+        assert page.complaints == []
+        assert [one for one in page.requested if not one.startswith((f"{own}/", "data:"))] == []
+        assert [one for one in page.requested if one == f"{own}/graphql"] != []
