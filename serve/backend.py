@@ -8,6 +8,7 @@ from typing import Protocol
 
 from pyoxigraph import NamedNode, Quad
 
+from graphdb.live.changes import LoggedChange
 from graphdb.model import Confirmation, GraphName, NamedGraph
 from graphdb.node import (
     ClusterMember,
@@ -30,6 +31,7 @@ from graphdb.store.view import StoreView, Subject, Term
 __all__ = [
     "AnswerStream",
     "Backend",
+    "ChangeStream",
     "ClusterMember",
     "Evaluated",
     "FunctionCall",
@@ -59,6 +61,22 @@ class AnswerStream(Protocol):
 
     def close(self) -> None:
         """Nothing more will be read: a query that still runs is ended. Closing twice is allowed."""
+
+
+class ChangeStream(Protocol):
+    """The changes of the log, in its order, from a place in it on. Used on one event loop."""
+
+    through: int  # all that stands up to there was handed out
+
+    async def read(self, wait_s: float) -> list[LoggedChange] | None:
+        """The next changes; none where nothing has come for wait_s, perhaps none where others than changes
+        have. None: the stream has ended, for the node stops.
+
+        Raises ChangesForgotten: the log has gone on without the reader.
+        """
+
+    def close(self) -> None:
+        """Nothing more will be read. Closing twice is allowed."""
 
 
 class Backend(Protocol):
@@ -154,6 +172,12 @@ class Backend(Protocol):
 
     def snapshot_index(self) -> int:
         """The log index of the last entry that readers see."""
+
+    async def follow_changes(self, since: int | None, timeout_s: float) -> "ChangeStream":
+        """What changes behind the log index since, None: from now on, as it is applied here.
+
+        Raises ChangesForgotten, IndexNotReached (the node is not at since after timeout_s), UnavailableError.
+        """
 
     async def write_graph(
         self,

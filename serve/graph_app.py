@@ -15,6 +15,7 @@ from graphdb.errors import UnavailableError
 from serve.answers import Workers
 from serve.backend import Backend
 from serve.graph.asked_query import QueryReader
+from serve.graph.changes import ChangesEndpoint
 from serve.graph.cluster import ClusterEndpoint
 from serve.graph.entity_tags import EntityTags
 from serve.graph.explanation import Explainer
@@ -50,6 +51,7 @@ ENDPOINTS = {
     "/shacl/validate": "a graph against SHACL shapes, POST",
     "/holonic/health": "whether holons, their layers and portals are at /holonic/holons and /holonic/portals",
     "/geospatial/evaluate": "one call of a function of GeoSPARQL, POST",
+    "/changes": "what every write has changed, GET, as lines of JSON or Server-Sent Events; ?since=INDEX",
     "/queries": "the queries that are running, GET; DELETE /queries/{id} ends one",
     "/cluster": "the members and who leads, GET; /cluster/members and /cluster/leader change it",
     "/health": "how this node is",
@@ -119,6 +121,7 @@ def _routes(
         resource("/shacl/validate", index, post=shacl.post),
         *holonic_routes(desk, portals, membrane, index),
         resource("/geospatial/evaluate", post=geospatial.post),
+        resource("/changes", index, get=ChangesEndpoint(backend, server.query_timeout_seconds).get),
         resource("/queries", get=queries.get),
         resource("/queries/{id}", get=queries.get_one, delete=queries.delete),
         resource("/cluster", get=cluster.get),

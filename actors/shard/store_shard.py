@@ -15,6 +15,7 @@ from pathlib import Path
 from pyoxigraph import NamedNode, Quad
 
 from actors.egress.rules import HostRules
+from actors.live.change_log import ChangeLog, ChangeStream
 from actors.log.client import LogAccess
 from actors.readers.checkpoints import Checkpoints
 from actors.readers.client import ReaderClient
@@ -100,6 +101,7 @@ class StoreShard:
         self._queries = QueryRunner(readers, union_default_graph=settings.server.union_default_graph)
         self._updates = UpdateRunner(settings, readers, self._queries.running)
         self._config = config or ShardConfig()
+        self._changes = ChangeLog(log, self.snapshot_index, self.wait_for_index)
         self._started_at = time.monotonic()
         self._open: OpenShard | None = None
         self._failed = False
@@ -174,6 +176,7 @@ class StoreShard:
             has_room=self._has_room,
             on_logged=checkpointer.count,
             guard=shape_guard(self._settings.shacl, self._write_checks(directory)),
+            on_changes=self._changes.note,
         )
         try:
             await self._catch_up(writer, lambda index: progress(index, last_index))
@@ -203,6 +206,7 @@ class StoreShard:
 
     async def close(self) -> None:
         """Finish the writes that are waiting, make a checkpoint, let go of the store and the log."""
+        await self._changes.close()
         for task in self._tasks:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError, CorruptionError):
@@ -305,6 +309,10 @@ class StoreShard:
     def snapshot_index(self) -> int:
         """The log index of the last entry that readers see."""
         return self._opened().writer.applied_index
+
+    async def follow_changes(self, since: int | None, timeout_s: float) -> ChangeStream:
+        """See `Backend.follow_changes`."""
+        return await self._changes.open(since, timeout_s)
 
     async def write_graph(
         self,

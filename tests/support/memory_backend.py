@@ -53,6 +53,7 @@ from serve.backend import (
     QueryRequest,
     RunningQuery,
 )
+from tests.support.memory_changes import MemoryChanges, MemoryChangeStream
 from tests.support.memory_cluster import MemoryCluster
 from tests.support.memory_reader import MemoryReaders, MemoryStream, Write
 
@@ -69,6 +70,7 @@ class MemoryBackend:
         self.entries_at_once = -1  # no join is little, so that tests choose what a reader gets
         self.readers = MemoryReaders()
         self.peers = MemoryCluster()
+        self.logged = MemoryChanges()
         self._confirmed: dict[bytes, tuple[bytes, Confirmation]] = {}  # ids and answers, by `key_part`
         self._index = 0
         self._is_changing = False
@@ -186,6 +188,7 @@ class MemoryBackend:
             self._is_changing = True
             try:
                 self.store.apply_many(changes)
+                self.logged.note(self._index + 1, changes)
                 self._index += 1
             finally:
                 self._is_changing = False
@@ -211,6 +214,11 @@ class MemoryBackend:
 
     def snapshot_index(self) -> int:
         return self._index
+
+    async def follow_changes(self, since: int | None, timeout_s: float) -> MemoryChangeStream:
+        if since is not None:
+            await self.wait_for_index(since, timeout_s)
+        return self.logged.open(self._index if since is None else since, lambda: self._index)
 
     async def write_graph(
         self,
