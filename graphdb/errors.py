@@ -332,8 +332,8 @@ class ChangesForgotten(RequestError):
 
     def __str__(self) -> str:
         return (
-            f"the log begins at {self.first_index}: what has changed since {self.since} cannot be told any "
-            "more, read everything anew"
+            f"what has changed since {self.since} cannot be told (any more): read everything anew, and go on "
+            f"from {self.first_index - 1} or later"
         )
 
 

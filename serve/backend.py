@@ -3,17 +3,21 @@
 `serve/` knows only these protocols; `serve/deployments/` wires them to the actors, and tests to memory.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Protocol
 
 from pyoxigraph import NamedNode, Quad
 
+from graphdb.errors import GraphDBError
 from graphdb.live.changes import LoggedChange
+from graphdb.live.matcher import LiveQuery
+from graphdb.live.notifications import Notification
 from graphdb.model import Confirmation, GraphName, NamedGraph
 from graphdb.node import (
     ClusterMember,
     ClusterReport,
     Consistency,
+    EmbeddedStore,
     Evaluated,
     FunctionCall,
     NodeStatus,
@@ -33,8 +37,10 @@ __all__ = [
     "Backend",
     "ChangeStream",
     "ClusterMember",
+    "EmbeddedStore",
     "Evaluated",
     "FunctionCall",
+    "LiveSink",
     "NodeStatus",
     "QueryRequest",
     "RunningQuery",
@@ -77,6 +83,19 @@ class ChangeStream(Protocol):
 
     def close(self) -> None:
         """Nothing more will be read. Closing twice is allowed."""
+
+
+class LiveSink(Protocol):
+    """Where the notifications of live queries go. It is called on the event loop, and never waits."""
+
+    def opened(self, subscription: str, index: int) -> None:
+        """The subscription begins: what changes behind index is told, and nothing was told before."""
+
+    def notify(self, subscriptions: Sequence[str], notification: Notification) -> None:
+        """All of these are told the same."""
+
+    def ended(self, subscriptions: Sequence[str], error: GraphDBError) -> None:
+        """The node cannot go on with these; whoever wants may subscribe again behind what was told last."""
 
 
 class Backend(Protocol):
@@ -178,6 +197,19 @@ class Backend(Protocol):
 
         Raises ChangesForgotten, IndexNotReached (the node is not at since after timeout_s), UnavailableError.
         """
+
+    async def subscribe(self, query: LiveQuery, since: int | None, sink: LiveSink) -> str:
+        """Tell a sink what becomes of a query's records behind the log index since, None: from now on, each
+        change once, in the order of the log; the id of the subscription.
+
+        Raises ChangesForgotten, IndexNotReached, Overloaded (too many are open), UnavailableError.
+        """
+
+    async def unsubscribe(self, subscription: str) -> bool:
+        """Tell it nothing more, from the call on; False where there is none such."""
+
+    def embedded_store(self) -> EmbeddedStore:
+        """How live queries fare; never blocks, never raises."""
 
     async def write_graph(
         self,

@@ -13,8 +13,11 @@ from secrets import token_hex
 
 from pyoxigraph import BlankNode, NamedNode, Quad, Store
 
+from actors.live.live_copy import CopiedState
+from actors.live.subscription_hub import SubscriptionHub
 from graphdb.errors import HostNotAllowed, IndexNotReached, KeyReused
 from graphdb.geo.evaluate import evaluation_json
+from graphdb.live.matcher import LiveQuery
 from graphdb.log.request_ids import key_part
 from graphdb.model import ChangeSet, Confirmation, GraphName, NamedGraph
 from graphdb.node import ClusterReport, Consistency, MergedGraphs, ShapesDocument, ValidationRequest
@@ -47,8 +50,10 @@ from graphdb.store.view import StoreView, Subject, Term
 from serve.backend import (
     AnswerStream,
     ClusterMember,
+    EmbeddedStore,
     Evaluated,
     FunctionCall,
+    LiveSink,
     NodeStatus,
     QueryRequest,
     RunningQuery,
@@ -71,6 +76,13 @@ class MemoryBackend:
         self.readers = MemoryReaders()
         self.peers = MemoryCluster()
         self.logged = MemoryChanges()
+        self.hub = SubscriptionHub(
+            self.follow_changes,  # type: ignore[arg-type] # a twin of the stream
+            self._copy_state,
+            union_default_graph=union_default_graph,
+            subscriptions_max=1_000,
+            timeout_s=1,
+        )
         self._confirmed: dict[bytes, tuple[bytes, Confirmation]] = {}  # ids and answers, by `key_part`
         self._index = 0
         self._is_changing = False
@@ -219,6 +231,23 @@ class MemoryBackend:
         if since is not None:
             await self.wait_for_index(since, timeout_s)
         return self.logged.open(self._index if since is None else since, lambda: self._index)
+
+    async def _copy_state(self) -> CopiedState:
+        with self._writing:
+            copy = Store()
+            copy.bulk_extend(self.store.dataset_quads())
+            for graph in self.store.named_graphs():
+                copy.add_graph(graph)
+            return CopiedState(QuadStore(copy), self._index)
+
+    async def subscribe(self, query: LiveQuery, since: int | None, sink: LiveSink) -> str:
+        return await self.hub.subscribe(query, since, sink)
+
+    async def unsubscribe(self, subscription: str) -> bool:
+        return await self.hub.unsubscribe(subscription)
+
+    def embedded_store(self) -> EmbeddedStore:
+        return self.hub.status("standalone", self._index)
 
     async def write_graph(
         self,

@@ -31,6 +31,7 @@ from graphdb.errors import (
     UnknownFunction,
     UnknownGraph,
 )
+from graphdb.live.changes import LoggedChange
 from graphdb.log import request_ids
 from graphdb.model import Confirmation
 from graphdb.node import Consistency, MergedGraphs, ShapesDocument
@@ -217,9 +218,10 @@ class BackendContract:
         last = self.write(node, TWO, replace=False).snapshot_index
         for since, expected in ((before - 1, [ONE, TWO]), (None, [TWO])):
             stream = now if since is None else self.run(node.follow_changes(since, 1))
-            found = []
+            found: list[LoggedChange] = []
             while stream.through < last:
-                found += self.run(stream.read(5)) or []
+                changes = self.run(stream.read(5))
+                found += changes or []
             stream.close()
             assert [f"{quad} .\n".encode() for one in found for quad in one.change.added] == expected
             assert found[-1].index == last
