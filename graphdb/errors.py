@@ -20,6 +20,7 @@ GraphDBError
     KeyReused                 an Idempotency-Key that stands for another request already
     NotClustered              a change of the cluster, asked of a node that stands alone
     MembershipRefused         a change of the cluster that its members do not allow
+    ChangesForgotten          changes that the log does not have any more
     EvaluationFailed          the engine refused a request that parses
     UnknownFunction           a function that GeoSPARQL does not have
     BadGeometry               a geometry that cannot be read, or that an operation is not defined for
@@ -48,6 +49,7 @@ __all__ = [
     "AlreadyExists",
     "BadGeometry",
     "BodyTooLarge",
+    "ChangesForgotten",
     "ConfigError",
     "CorruptionError",
     "EvaluationFailed",
@@ -319,6 +321,20 @@ class MembershipRefused(RequestError):
 
     def __str__(self) -> str:
         return self.reason
+
+
+class ChangesForgotten(RequestError):
+    """Changes behind a log index of which the log does not have all any more; it begins at first_index."""
+
+    def __init__(self, since: int, first_index: int) -> None:
+        super().__init__(since, first_index)
+        self.since, self.first_index = since, first_index
+
+    def __str__(self) -> str:
+        return (
+            f"what has changed since {self.since} cannot be told (any more): read everything anew, and go on "
+            f"from {self.first_index - 1} or later"
+        )
 
 
 class UnavailableError(GraphDBError):

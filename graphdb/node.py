@@ -14,6 +14,7 @@ __all__ = [
     "ClusterMember",
     "ClusterReport",
     "Consistency",
+    "EmbeddedStore",
     "Evaluated",
     "FunctionCall",
     "MergedGraphs",
@@ -152,6 +153,20 @@ class NodeStatus:
     replication_lag: int | None
     index_loaded: bool
     uptime_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedStore:
+    """What /health reports of the copy that live queries follow, in the interface's names."""
+
+    url: str
+    namespace: str
+    database: str
+    ready: bool  # whether live queries are taken
+    projection_bootstrapped: bool  # whether there is a copy; there is none while nobody listens
+    last_projected_log_index: int  # up to where all who listen have been told
+    active_listener_count: int
+    listener_role: str  # that of the node
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,16 @@ from starlette.types import Receive, Scope, Send
 
 from graphdb.errors import QueryTimeout
 
-__all__ = ["AnswerBroken", "Pipe", "Produce", "WorkerAnswer", "Workers", "client_gone", "unless_gone"]
+__all__ = [
+    "STALL_S",
+    "AnswerBroken",
+    "Pipe",
+    "Produce",
+    "WorkerAnswer",
+    "Workers",
+    "client_gone",
+    "unless_gone",
+]
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

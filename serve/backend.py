@@ -3,16 +3,21 @@
 `serve/` knows only these protocols; `serve/deployments/` wires them to the actors, and tests to memory.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Protocol
 
 from pyoxigraph import NamedNode, Quad
 
+from graphdb.errors import GraphDBError
+from graphdb.live.changes import LoggedChange
+from graphdb.live.matcher import LiveQuery
+from graphdb.live.notifications import Notification
 from graphdb.model import Confirmation, GraphName, NamedGraph
 from graphdb.node import (
     ClusterMember,
     ClusterReport,
     Consistency,
+    EmbeddedStore,
     Evaluated,
     FunctionCall,
     NodeStatus,
@@ -30,9 +35,12 @@ from graphdb.store.view import StoreView, Subject, Term
 __all__ = [
     "AnswerStream",
     "Backend",
+    "ChangeStream",
     "ClusterMember",
+    "EmbeddedStore",
     "Evaluated",
     "FunctionCall",
+    "LiveSink",
     "NodeStatus",
     "QueryRequest",
     "RunningQuery",
@@ -59,6 +67,35 @@ class AnswerStream(Protocol):
 
     def close(self) -> None:
         """Nothing more will be read: a query that still runs is ended. Closing twice is allowed."""
+
+
+class ChangeStream(Protocol):
+    """The changes of the log, in its order, from a place in it on. Used on one event loop."""
+
+    through: int  # all that stands up to there was handed out
+
+    async def read(self, wait_s: float) -> list[LoggedChange] | None:
+        """The next changes; none where nothing has come for wait_s, perhaps none where others than changes
+        have. None: the stream has ended, for the node stops.
+
+        Raises ChangesForgotten: the log has gone on without the reader.
+        """
+
+    def close(self) -> None:
+        """Nothing more will be read. Closing twice is allowed."""
+
+
+class LiveSink(Protocol):
+    """Where the notifications of live queries go. It is called on the event loop, and never waits."""
+
+    def opened(self, subscription: str, index: int) -> None:
+        """The subscription begins: what changes behind index is told, and nothing was told before."""
+
+    def notify(self, subscriptions: Sequence[str], notification: Notification) -> None:
+        """All of these are told the same."""
+
+    def ended(self, subscriptions: Sequence[str], error: GraphDBError) -> None:
+        """The node cannot go on with these; whoever wants may subscribe again behind what was told last."""
 
 
 class Backend(Protocol):
@@ -157,6 +194,25 @@ class Backend(Protocol):
 
     def schema_state(self) -> object:
         """See `SchemaWatch.state`: another object whenever ontology or shapes may be others than before."""
+
+    async def follow_changes(self, since: int | None, timeout_s: float) -> "ChangeStream":
+        """What changes behind the log index since, None: from now on, as it is applied here.
+
+        Raises ChangesForgotten, IndexNotReached (the node is not at since after timeout_s), UnavailableError.
+        """
+
+    async def subscribe(self, query: LiveQuery, since: int | None, sink: LiveSink) -> str:
+        """Tell a sink what becomes of a query's records behind the log index since, None: from now on, each
+        change once, in the order of the log; the id of the subscription.
+
+        Raises ChangesForgotten, IndexNotReached, Overloaded (too many are open), UnavailableError.
+        """
+
+    async def unsubscribe(self, subscription: str) -> bool:
+        """Tell it nothing more, from the call on; False where there is none such."""
+
+    def embedded_store(self) -> EmbeddedStore:
+        """How live queries fare; never blocks, never raises."""
 
     async def write_graph(
         self,

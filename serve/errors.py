@@ -10,6 +10,7 @@ from starlette.responses import Response
 from graphdb.errors import (
     AlreadyExists,
     BodyTooLarge,
+    ChangesForgotten,
     GraphDBError,
     HostNotAllowed,
     KeyReused,
@@ -44,6 +45,7 @@ STATUS: dict[type[GraphDBError], int] = {
     BodyTooLarge: 413,
     HostNotAllowed: 403,
     KeyReused: 422,
+    ChangesForgotten: 410,
     NotClustered: 409,
     MembershipRefused: 409,
     UnavailableError: 503,
@@ -76,6 +78,8 @@ def failure_response(error: GraphDBError, beside: Mapping[str, str] | None = Non
     if isinstance(error, BodyTooLarge | TextTooLarge):
         # The rest of the body is not read, so the connection cannot carry another request.
         headers["Connection"] = "close"
+    if isinstance(error, ChangesForgotten):
+        return error_response(status, str(error), headers, code="resnapshot", first_index=error.first_index)
     if isinstance(error, ShapesViolated) and error.report is not None:
         return error_response(status, str(error), headers, report=error.report)
     return error_response(status, str(error), headers)

@@ -7,7 +7,7 @@ import orjson
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route, Router
+from starlette.routing import BaseRoute, Router, WebSocketRoute
 from starlette.types import ASGIApp
 
 from graphdb.config import Settings
@@ -15,6 +15,7 @@ from graphdb.errors import UnavailableError
 from serve.answers import Workers
 from serve.backend import Backend
 from serve.graph.asked_query import QueryReader
+from serve.graph.changes import ChangesEndpoint
 from serve.graph.cluster import ClusterEndpoint
 from serve.graph.entity_tags import EntityTags
 from serve.graph.explanation import Explainer
@@ -26,6 +27,7 @@ from serve.graph.holonic.desk import HolonicDesk
 from serve.graph.holonic.membrane import MembraneEndpoint
 from serve.graph.holonic.portals import PortalsEndpoint
 from serve.graph.holonic.routes import holonic_routes
+from serve.graph.live_socket import LiveSocketEndpoint
 from serve.graph.metrics import Metrics, MetricsEndpoint
 from serve.graph.queries import QueriesEndpoint
 from serve.graph.query_accounts import QueryAccounts
@@ -52,6 +54,8 @@ ENDPOINTS = {
     "/shacl/validate": "a graph against SHACL shapes, POST",
     "/holonic/health": "whether holons, their layers and portals are at /holonic/holons and /holonic/portals",
     "/geospatial/evaluate": "one call of a function of GeoSPARQL, POST",
+    "/changes": "what every write has changed, GET, as lines of JSON or Server-Sent Events; ?since=INDEX",
+    "/ws": "live queries, a WebSocket",
     "/queries": "the queries that are running, GET; DELETE /queries/{id} ends one",
     "/cluster": "the members and who leads, GET; /cluster/members and /cluster/leader change it",
     "/health": "how this node is",
@@ -84,7 +88,7 @@ def build_app(backend: Backend, settings: Settings) -> ASGIApp:
 
 def _routes(
     backend: Backend, workers: Workers, slow_queries: SlowQueryLog, settings: Settings
-) -> list[Route]:
+) -> list[BaseRoute]:
     server, limits = settings.server, settings.security
     cache, tags = ResultCache(settings.readers.result_cache_mb << 20), EntityTags()
     metrics = Metrics(backend, cache)
@@ -108,6 +112,7 @@ def _routes(
     portals = PortalsEndpoint(desk, reader, answers)
     membrane = MembraneEndpoint(desk, validations, shacl)
     queries = QueriesEndpoint(backend)
+    live = LiveSocketEndpoint(backend, settings)
     cluster = ClusterEndpoint(backend)
 
     def index() -> dict[str, str]:
@@ -122,6 +127,9 @@ def _routes(
         *graphql_routes(backend, reader, answers, accounts, settings, index),
         *holonic_routes(desk, portals, membrane, index),
         resource("/geospatial/evaluate", post=geospatial.post),
+        resource("/changes", index, get=ChangesEndpoint(backend, server.query_timeout_seconds).get),
+        WebSocketRoute("/ws", live),
+        resource("/ws", get=live.get),
         resource("/queries", get=queries.get),
         resource("/queries/{id}", get=queries.get_one, delete=queries.delete),
         resource("/cluster", get=cluster.get),

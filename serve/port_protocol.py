@@ -1,5 +1,8 @@
 """`PortProtocol`: HTTP/1.1 as uvicorn speaks it, its own refusals in the shape of every other error."""
 
+import asyncio
+from typing import cast
+
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -21,7 +24,8 @@ class _Body:
 class PortProtocol(HttpToolsProtocol):
     """One connection. What is no HTTP, or ends before it is whole, is answered with 400 and closed.
 
-    A request to upgrade (Java's client sends one with each first request) is answered as if it were none.
+    A request to upgrade (Java's client sends one with each first request) is answered as if it were none,
+    unless it begins a WebSocket and the port speaks that.
     """
 
     _leaves = False
@@ -44,9 +48,22 @@ class PortProtocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            self._read_body_after_upgrade(data[upgrade.args[0] :])
+            if self._should_upgrade():
+                self._become_websocket(data[upgrade.args[0] :])
+            else:
+                self._read_body_after_upgrade(data[upgrade.args[0] :])
         except httptools.HttpParserError:
             self.send_400_response("Invalid HTTP request received.")
+
+    def _should_upgrade(self) -> bool:
+        """Whether this is the beginning of a WebSocket (RFC 6455, 4.1), which has no body."""
+        has_key = any(name == b"sec-websocket-key" for name, _ in self.headers)
+        return has_key and self.parser.get_method() == b"GET" and bool(super()._should_upgrade())
+
+    def _become_websocket(self, rest: bytes) -> None:
+        self.handle_websocket_upgrade()
+        if rest:
+            cast(asyncio.Protocol, self.transport.get_protocol()).data_received(rest)
 
     def on_message_complete(self) -> None:
         """Called too where an upgrade is asked for, before the body: then there is more to come."""

@@ -25,6 +25,7 @@ from starlette.types import ASGIApp
 from graphdb.errors import UnavailableError
 from serve.answers import AnswerBroken
 from serve.port_protocol import PortProtocol
+from serve.port_websocket import MESSAGE_BYTES_MAX, PortWebSocket
 
 __all__ = ["Hosted", "Listen", "PortServer", "answers", "bind"]
 
@@ -71,6 +72,7 @@ class Hosted(Protocol):
     """What a port serves: an application, and the state behind it, which may take a while to come up."""
 
     app: ASGIApp
+    speaks_websocket: bool  # where not, a request for a WebSocket is answered as any other
 
     async def start(self) -> None:
         """Bring the state up. The application answers meanwhile."""
@@ -170,7 +172,8 @@ class PortServer:
         listening = await _bind_patiently(self._listen, self._stopping)
         hosted = await self._host()
         tls = {"ssl_certfile": self._listen.tls_cert_file, "ssl_keyfile": self._listen.tls_key_file}
-        self._server = _Server(_configuration(hosted.app, **tls))
+        websocket = PortWebSocket if hosted.speaks_websocket else "none"
+        self._server = _Server(_configuration(hosted.app, ws=websocket, **tls))
         logging.getLogger("uvicorn.error").addFilter(_ONE_LINE)
         self._server.should_exit = self._stopping.is_set()
         starting = asyncio.ensure_future(self._start(hosted))
@@ -262,13 +265,15 @@ async def _bind_patiently(listen: Listen, stopping: threading.Event) -> socket.s
 def _configuration(app: ASGIApp, **where: Any) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        **{"ws": "none"} | where,
         loop="none",  # it runs in ours
         http=PortProtocol,
-        ws="none",  # uvicorn would take requests for WebSockets away from `PortProtocol`, and drop them
+        ws_max_size=MESSAGE_BYTES_MAX,
+        ws_max_queue=1,
+        ws_per_message_deflate=False,  # each message would be compressed anew for each who gets it
         proxy_headers=False,  # uvicorn would believe whatever a local client forwards
         access_log=False,
         log_level="warning",
         server_header=False,
         timeout_graceful_shutdown=_DRAIN_S,
-        **where,
     )

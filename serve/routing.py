@@ -16,7 +16,7 @@ from graphdb.errors import GraphDBError
 from serve.answers import AnswerBroken
 from serve.errors import error_response, failure_response
 
-__all__ = ["Handler", "not_found", "resource", "without_body"]
+__all__ = ["Handler", "not_found", "refuse_websocket", "resource", "without_body"]
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -65,10 +65,19 @@ def resource(path: str, failure_headers: Callable[[], dict[str, str]] = dict, **
 
 async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
     """What answers a path that nothing is at."""
+    answer = error_response(404, f"there is nothing at {scope['path']}")
     if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1000})
-        return
-    await error_response(404, f"there is nothing at {scope['path']}")(scope, receive, send)
+        await receive()
+        await refuse_websocket(answer, send)
+    else:
+        await answer(scope, receive, send)
+
+
+async def refuse_websocket(answer: Response, send: Send) -> None:
+    """Answer a handshake, of which the application was told, as any other request."""
+    head = {"status": answer.status_code, "headers": answer.raw_headers}
+    await send({"type": "websocket.http.response.start", **head})
+    await send({"type": "websocket.http.response.body", "body": bytes(answer.body)})
 
 
 def without_body(headers: dict[str, str], status: int = 200) -> Response:

@@ -10,10 +10,10 @@ requests are known by their request ids, and answered), and plans the others aga
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from actors.log.client import LogAccess
 from actors.shard.applied_index import AppliedIndex
@@ -34,12 +34,13 @@ from graphdb.errors import (
 from graphdb.log.codec import encode_close
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
-from graphdb.model import Confirmation, EntryKind, LogEntry
+from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
 from graphdb.store.quad_store import QuadStore
 
 __all__ = ["ShardWriter", "WriterConfig"]
 
 T = TypeVar("T")
+OnChanges: TypeAlias = Callable[[int, int, int, Callable[[], Sequence[ChangeSet]]], None]
 logger = logging.getLogger(__name__)
 
 
@@ -77,8 +78,10 @@ class ShardWriter:
         has_room: Callable[[], bool] = lambda: True,
         on_logged: Callable[[int], None] = lambda logged_bytes: None,
         guard: WriteGuard | None = None,
+        on_changes: OnChanges = lambda before, first_index, timestamp_ms, changes: None,
     ) -> None:
-        """replayer feeds quads; on_logged is told how many bytes of log were written or followed.
+        """replayer feeds quads; on_logged is told how many bytes of log were written or followed, on_changes
+        what this writer itself has changed: see `ChangeLog.note`.
 
         While has_room says no, writes are refused before they are logged: the log might take them still, and
         then the store not.
@@ -89,6 +92,7 @@ class ShardWriter:
         self._clock_ms = clock_ms
         self._fresh_request_id = fresh_request_id
         self._guard = guard
+        self._on_changes = on_changes
         # one thread, and always the same: pyoxigraph's iterators end the process when used on another than
         # their own
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="writer")
@@ -299,6 +303,12 @@ class ShardWriter:
             self._fall_behind(error)
             self._appender.fail(batch.jobs, error)
             return False
+        self._on_changes(
+            before,
+            first_index,
+            entries[0].timestamp_ms,
+            lambda: [attempt.change for attempt in batch.logged],
+        )
         if self._guard is not None:
             self._guard.note(change, self.applied_index)
         batch.succeed(first_index - 1)

@@ -6,6 +6,7 @@
     applied    the log index up to which the store is known to be on disk; replay begins behind it
     search/    the search indexes, and what may take their place (`actors.search.search_directory` owns them)
     requests   the requests that the log has seen lately, at least up to there (`RecentRequests`)
+    live/      copies for live queries (`actors.live.state_copier` owns them), emptied before the first
     scratch/   temporary copies and files, emptied at each start
 
 `applied` is never ahead of what is on disk: it is written after the store was flushed (which syncs: RocksDB's

@@ -15,6 +15,9 @@ from pathlib import Path
 from pyoxigraph import NamedNode, Quad
 
 from actors.egress.rules import HostRules
+from actors.live.change_log import ChangeLog, ChangeStream
+from actors.live.state_copier import StateCopier
+from actors.live.subscription_hub import LiveSink, SubscriptionHub
 from actors.log.client import LogAccess
 from actors.readers.checkpoints import Checkpoints
 from actors.readers.client import ReaderClient
@@ -38,6 +41,7 @@ from graphdb.errors import (
     StorageFull,
     UnavailableError,
 )
+from graphdb.live.matcher import LiveQuery
 from graphdb.log import request_ids
 from graphdb.log.replay import Replayer
 from graphdb.model import ChangeSet, Confirmation, EntryKind, GraphName, LogEntry, NamedGraph
@@ -45,6 +49,7 @@ from graphdb.node import (
     ClusterMember,
     ClusterReport,
     Consistency,
+    EmbeddedStore,
     Evaluated,
     FunctionCall,
     NodeStatus,
@@ -67,6 +72,7 @@ __all__ = ["ShardConfig", "StoreShard"]
 
 logger = logging.getLogger(__name__)
 
+_LIVE = "live"  # in the data directory
 _ENTRIES_AT_ONCE = 128  # of a join on the event loop, which looking at them may block for a millisecond
 
 
@@ -102,6 +108,14 @@ class StoreShard:
         )
         self._updates = UpdateRunner(settings, readers, self._queries.running)
         self._config = config or ShardConfig()
+        self._changes = ChangeLog(log, self.snapshot_index, self.wait_for_index)
+        self._hub = SubscriptionHub(
+            self._changes.open,
+            StateCopier(settings.server.data_dir / _LIVE, self._opened).copy,
+            union_default_graph=settings.server.union_default_graph,
+            subscriptions_max=settings.live.max_subscriptions,
+            timeout_s=settings.server.query_timeout_seconds,
+        )
         self._started_at = time.monotonic()
         self._open: OpenShard | None = None
         self._failed = False
@@ -176,6 +190,7 @@ class StoreShard:
             has_room=self._has_room,
             on_logged=checkpointer.count,
             guard=shape_guard(self._settings.shacl, self._write_checks(directory)),
+            on_changes=self._changes.note,
         )
         try:
             await self._catch_up(writer, lambda index: progress(index, last_index))
@@ -206,6 +221,8 @@ class StoreShard:
 
     async def close(self) -> None:
         """Finish the writes that are waiting, make a checkpoint, let go of the store and the log."""
+        await self._hub.close()
+        await self._changes.close()
         for task in self._tasks:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError, CorruptionError):
@@ -312,6 +329,23 @@ class StoreShard:
     def schema_state(self) -> object:
         """See `Backend.schema_state`."""
         return self._opened().quads.schema_watch.state
+
+    async def follow_changes(self, since: int | None, timeout_s: float) -> ChangeStream:
+        """See `Backend.follow_changes`."""
+        return await self._changes.open(since, timeout_s)
+
+    async def subscribe(self, query: LiveQuery, since: int | None, sink: LiveSink) -> str:
+        """See `Backend.subscribe`."""
+        return await self._hub.subscribe(query, since, sink)
+
+    async def unsubscribe(self, subscription: str) -> bool:
+        """See `Backend.unsubscribe`."""
+        return await self._hub.unsubscribe(subscription)
+
+    def embedded_store(self) -> EmbeddedStore:
+        """See `Backend.embedded_store`."""
+        applied_index = self._open.writer.applied_index if self._open else 0
+        return self._hub.status(self.status().role, applied_index)
 
     async def write_graph(
         self,

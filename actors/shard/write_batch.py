@@ -55,6 +55,7 @@ class Attempt:
     job: WriteJob
     affected_triples: int = 0
     payload: bytes = b""  # empty: nothing to log
+    change: ChangeSet = field(default_factory=ChangeSet)  # that the payload encodes
     error: Exception | None = None  # what planning ended in
 
 
@@ -167,7 +168,7 @@ def _plan(attempt: Attempt, overlay: Overlay, part_bytes: int, guard: WriteGuard
         return _guarded_large(attempt, overlay, part_bytes, guard, first if second is None else None)
     if guard is not None:
         guard.check(overlay, first)
-    attempt.payload = payloads[0]
+    attempt.payload, attempt.change = payloads[0], first
     attempt.affected_triples = first.affected_triples
     overlay.push(first)
     return None

@@ -22,6 +22,7 @@ __all__ = [
     "Columns",
     "GraphQL",
     "Holonic",
+    "Live",
     "Readers",
     "Search",
     "Security",
@@ -230,6 +231,23 @@ class Shacl(Section):
     )
     max_shapes_bytes: int = Field(
         16_777_216, ge=1, description="Size in bytes of the shapes in one request, decompressed."
+    )
+
+
+class Live(Section):
+    """Live queries over `/ws`."""
+
+    max_subscriptions: int = Field(
+        100_000, ge=0, description="Live queries that may be open on this node at once."
+    )
+    max_socket_subscriptions: int = Field(
+        10_000, ge=1, description="Live queries that may be open on one WebSocket."
+    )
+    max_queue_bytes: int = Field(
+        8_388_608,
+        ge=65_536,
+        description="Bytes of notifications that may wait for one WebSocket; one that reads more slowly is "
+        "closed.",
     )
 
 

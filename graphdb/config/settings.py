@@ -11,6 +11,7 @@ from graphdb.config.service import (
     Columns,
     GraphQL,
     Holonic,
+    Live,
     Readers,
     Search,
     Security,
@@ -32,6 +33,7 @@ class Settings(Section):
     columns: Columns = Field(Columns(), description="Column view.")
     security: Security = Field(Security(), description="Hosts that may be called.")
     shacl: Shacl = Field(Shacl(), description="SHACL validation.")
+    live: Live = Field(Live(), description="Live queries.")
     holonic: Holonic = Field(Holonic(), description="Holonic interface.")
     graphql: GraphQL = Field(GraphQL(), description="GraphQL interface.")
     authentication: Authentication = Field(Authentication(), description="Who may come in.")

@@ -29,6 +29,8 @@ __all__ = ["GraphPort"]
 class _Node:
     """One node's graph as a port hosts it: the store over the log, and the application over the store."""
 
+    speaks_websocket = True
+
     def __init__(self, settings: Settings, namespace: str) -> None:
         from actors import cluster
 

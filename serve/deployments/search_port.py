@@ -23,6 +23,8 @@ _COLLECT_AFTER = 50_000  # new objects: a bulk request makes tens of thousands, 
 class _Node:
     """One node's search as a port hosts it: the indexes over the log, and the application over them."""
 
+    speaks_websocket = False
+
     def __init__(self, settings: Settings, namespace: str) -> None:
         from actors import cluster
         from actors.search.search_node import SearchNode

@@ -10,18 +10,6 @@ from serve.backend import Backend
 
 __all__ = ["HealthEndpoint"]
 
-# The record projection that live queries follow is not kept by this service yet, and says so.
-EMBEDDED_STORE: dict[str, str | bool | int] = {
-    "url": "",
-    "namespace": "",
-    "database": "",
-    "ready": False,
-    "projection_bootstrapped": False,
-    "last_projected_log_index": 0,
-    "active_listener_count": 0,
-    "listener_role": "none",
-}
-
 
 class HealthEndpoint:
     """GET /health: 200 while requests are served, 503 with the same record while they are not."""
@@ -31,7 +19,7 @@ class HealthEndpoint:
 
     async def get(self, _request: Request) -> Response:
         status = self._backend.status()
-        record = {**asdict(status), "embedded_store": EMBEDDED_STORE}
+        record = {**asdict(status), "embedded_store": asdict(self._backend.embedded_store())}
         code = 200 if status.status in ("healthy", "degraded") else 503
         headers = {"Cache-Control": "no-store"} | ({"Retry-After": "1"} if code == 503 else {})
         return Response(orjson.dumps(record), code, headers, media_type="application/json")

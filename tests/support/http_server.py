@@ -9,6 +9,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from serve.port_protocol import PortProtocol
+from serve.port_websocket import MESSAGE_BYTES_MAX, PortWebSocket
 
 __all__ = ["serving"]
 
@@ -21,7 +22,9 @@ def serving(app: ASGIApp) -> Iterator[str]:
             uvicorn.Config(
                 app,
                 http=PortProtocol,
-                ws="none",
+                ws=PortWebSocket,
+                ws_max_size=MESSAGE_BYTES_MAX,
+                ws_per_message_deflate=False,
                 proxy_headers=False,
                 log_level="critical",
                 access_log=False,

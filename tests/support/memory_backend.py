@@ -13,9 +13,12 @@ from secrets import token_hex
 
 from pyoxigraph import BlankNode, NamedNode, Quad, Store
 
+from actors.live.live_copy import CopiedState
+from actors.live.subscription_hub import SubscriptionHub
 from graphdb.config.limits import GateLimits
 from graphdb.errors import HostNotAllowed, IndexNotReached, KeyReused
 from graphdb.geo.evaluate import evaluation_json
+from graphdb.live.matcher import LiveQuery
 from graphdb.log.request_ids import key_part
 from graphdb.model import ChangeSet, Confirmation, GraphName, NamedGraph
 from graphdb.node import ClusterReport, Consistency, MergedGraphs, ShapesDocument, ValidationRequest
@@ -48,12 +51,15 @@ from graphdb.store.view import StoreView, Subject, Term
 from serve.backend import (
     AnswerStream,
     ClusterMember,
+    EmbeddedStore,
     Evaluated,
     FunctionCall,
+    LiveSink,
     NodeStatus,
     QueryRequest,
     RunningQuery,
 )
+from tests.support.memory_changes import MemoryChanges, MemoryChangeStream
 from tests.support.memory_cluster import MemoryCluster
 from tests.support.memory_reader import MemoryReaders, MemoryStream, Write
 
@@ -70,6 +76,14 @@ class MemoryBackend:
         self.entries_at_once = -1  # no join is little, so that tests choose what a reader gets
         self.readers = MemoryReaders()
         self.peers = MemoryCluster()
+        self.logged = MemoryChanges()
+        self.hub = SubscriptionHub(
+            self.follow_changes,  # type: ignore[arg-type] # a twin of the stream
+            self._copy_state,
+            union_default_graph=union_default_graph,
+            subscriptions_max=1_000,
+            timeout_s=1,
+        )
         self._confirmed: dict[bytes, tuple[bytes, Confirmation]] = {}  # ids and answers, by `key_part`
         self._index = 0
         self._is_changing = False
@@ -187,6 +201,7 @@ class MemoryBackend:
             self._is_changing = True
             try:
                 self.store.apply_many(changes)
+                self.logged.note(self._index + 1, changes)
                 self._index += 1
             finally:
                 self._is_changing = False
@@ -215,6 +230,28 @@ class MemoryBackend:
 
     def schema_state(self) -> object:
         return self.store.schema_watch.state
+
+    async def follow_changes(self, since: int | None, timeout_s: float) -> MemoryChangeStream:
+        if since is not None:
+            await self.wait_for_index(since, timeout_s)
+        return self.logged.open(self._index if since is None else since, lambda: self._index)
+
+    async def _copy_state(self) -> CopiedState:
+        with self._writing:
+            copy = Store()
+            copy.bulk_extend(self.store.dataset_quads())
+            for graph in self.store.named_graphs():
+                copy.add_graph(graph)
+            return CopiedState(QuadStore(copy), self._index)
+
+    async def subscribe(self, query: LiveQuery, since: int | None, sink: LiveSink) -> str:
+        return await self.hub.subscribe(query, since, sink)
+
+    async def unsubscribe(self, subscription: str) -> bool:
+        return await self.hub.unsubscribe(subscription)
+
+    def embedded_store(self) -> EmbeddedStore:
+        return self.hub.status("standalone", self._index)
 
     async def write_graph(
         self,

@@ -31,6 +31,7 @@ from graphdb.errors import (
     UnknownFunction,
     UnknownGraph,
 )
+from graphdb.live.changes import LoggedChange
 from graphdb.log import request_ids
 from graphdb.model import Confirmation
 from graphdb.node import Consistency, MergedGraphs, ShapesDocument
@@ -209,6 +210,22 @@ class BackendContract:
         again = self.update(node, text)
         assert again.affected_triples == 0
         assert again.snapshot_index >= first.snapshot_index
+
+    def test_changes_are_handed_to_who_follows_them(self, node: Backend) -> None:
+        before = self.write(node, ONE).snapshot_index
+        now = self.run(node.follow_changes(None, 1))
+        assert now.through == before
+        last = self.write(node, TWO, replace=False).snapshot_index
+        for since, expected in ((before - 1, [ONE, TWO]), (None, [TWO])):
+            stream = now if since is None else self.run(node.follow_changes(since, 1))
+            found: list[LoggedChange] = []
+            while stream.through < last:
+                changes = self.run(stream.read(5))
+                found += changes or []
+            stream.close()
+            assert [f"{quad} .\n".encode() for one in found for quad in one.change.added] == expected
+            assert found[-1].index == last
+            assert self.run(stream.read(5)) is None
 
     def test_an_update_is_all_or_nothing(self, node: Backend) -> None:
         with pytest.raises(UnknownGraph):

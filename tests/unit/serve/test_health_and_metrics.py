@@ -30,7 +30,8 @@ def test_health_record(client: httpx.Client) -> None:
     answer = client.get("/health")
     assert answer.status_code == 200
     record = answer.json()
-    assert isinstance(record.pop("snapshot_index"), int)
+    index = record.pop("snapshot_index")
+    assert isinstance(index, int)
     assert record == {
         "status": "healthy",
         "role": "standalone",
@@ -43,14 +44,14 @@ def test_health_record(client: httpx.Client) -> None:
         "index_loaded": True,
         "uptime_seconds": 0,
         "embedded_store": {
-            "url": "",
-            "namespace": "",
-            "database": "",
-            "ready": False,
+            "url": "embedded:live",
+            "namespace": "graphdb",
+            "database": "default",
+            "ready": True,
             "projection_bootstrapped": False,
-            "last_projected_log_index": 0,
+            "last_projected_log_index": index,
             "active_listener_count": 0,
-            "listener_role": "none",
+            "listener_role": "standalone",
         },
     }
 

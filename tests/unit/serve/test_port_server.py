@@ -26,6 +26,7 @@ async def slow(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class Hosted:
+    speaks_websocket = False
     app: ASGIApp = staticmethod(slow)
 
     async def start(self) -> None:

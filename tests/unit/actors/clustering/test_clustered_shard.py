@@ -198,3 +198,20 @@ async def test_a_node_that_is_stopped_comes_back_with_what_the_others_wrote(tmp_
         await cluster.start(away)
         await cluster.shards[away].reach(Consistency.LINEARIZABLE, 5)
         assert values(cluster.shards[away]) == [1, 2, 3]
+
+
+async def test_every_node_tells_the_same_changes_once(tmp_path: Path) -> None:
+    async with nodes(tmp_path, 1, 2, 3) as cluster:
+        await cluster.start(1, 2, 3)
+        streams = {number: await node.follow_changes(0, 5) for number, node in cluster.shards.items()}
+        confirmed = [await insert(node, number) for number, node in cluster.shards.items() for _ in range(3)]
+        expected = sorted({one.snapshot_index for one in confirmed})
+        told: dict[int, list[tuple[int, str]]] = {}
+        for number, stream in streams.items():
+            told[number] = []
+            while stream.through < expected[-1]:
+                changes = await asyncio.wait_for(stream.read(5), 15)
+                assert changes is not None
+                told[number] += [(one.index, str(one.change)) for one in changes]
+        assert [index for index, _ in told[1]] == expected
+        assert told[1] == told[2] == told[3]

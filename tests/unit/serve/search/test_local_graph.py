@@ -33,6 +33,8 @@ def socket_path() -> Iterator[str]:
 @pytest.fixture
 def port(socket_path: str, tmp_path: Path) -> Iterator[PortServer]:
     class Hosted:
+        speaks_websocket = False
+
         def __init__(self) -> None:
             backend = MemoryBackend()
             quads = tuple(parse(_DATA, RdfFormat.N_QUADS))

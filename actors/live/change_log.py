@@ -1,0 +1,211 @@
+"""`ChangeLog`: the changes of one node's log, as they are applied, for all who follow them."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+from actors.live.change_reading import ChangeReading
+from actors.live.recent_changes import RecentChanges
+from actors.log.client import LogAccess
+from graphdb.errors import ChangesForgotten, GraphDBError, IndexNotReached, UnavailableError
+from graphdb.live.changes import LoggedChange
+from graphdb.model import ChangeSet, EntryKind
+
+__all__ = ["ChangeLog", "ChangeStream"]
+
+logger = logging.getLogger(__name__)
+
+_LOOK_S = 10.0
+_AGAIN_S = 0.1
+_QUADS_AT_ONCE = 20_000  # handed to one reader at a time, about
+_KEPT_BYTES_MAX = 1 << 20  # a larger change is not kept for all, but read by each
+
+
+class ChangeLog:
+    """Owned by a `StoreShard`, on its event loop. Does nothing while nobody follows."""
+
+    def __init__(
+        self,
+        log: LogAccess,
+        applied_index: Callable[[], int],
+        wait_for_index: Callable[[int, float], Awaitable[None]],
+    ) -> None:
+        """applied_index: what readers see; wait_for_index raises IndexNotReached when the time is up. Both
+        raise LogUnavailable while there is no store.
+        """
+        self._reading = ChangeReading(log)
+        self._applied_index, self._wait_for_index = applied_index, wait_for_index
+        self._recent = RecentChanges(0)
+        self._following: asyncio.Task[None] | None = None
+        self._streams: set[ChangeStream] = set()
+
+    async def open(self, since: int | None, timeout_s: float) -> "ChangeStream":
+        """Follow what is behind since, None: behind now; whoever gets the stream closes it.
+
+        Raises ChangesForgotten, IndexNotReached (this node is not there yet after timeout_s), LogUnavailable.
+        """
+        if since is not None:
+            await self._wait_for_index(since, timeout_s)
+            await self._reading.check(since)
+        applied = self._applied_index()
+        if self._following is None:
+            self._recent.begin_at(applied)
+            self._following = asyncio.get_running_loop().create_task(self._follow())
+        stream = ChangeStream(self._reading, self._recent, applied if since is None else since, self._leave)
+        self._streams.add(stream)
+        return stream
+
+    def note(
+        self, before: int, first_index: int, timestamp_ms: int, changes: Callable[[], Sequence[ChangeSet]]
+    ) -> None:
+        """The store was at before and has applied these, one entry each from first_index on; what stands
+        between does not concern quads.
+
+        For the writer, whose own changes need not be read back.
+        """
+        if self._following is not None and self._recent.last_index >= before:
+            logged = [
+                LoggedChange(index, timestamp_ms, change)
+                for index, change in enumerate(changes(), first_index)
+            ]
+            self._recent.take(logged, logged[-1].index)
+
+    async def close(self) -> None:
+        """End all streams."""
+        for stream in list(self._streams):
+            stream.close()
+        await self._stop()
+
+    def _leave(self, stream: "ChangeStream") -> None:
+        self._streams.discard(stream)
+        if not self._streams and self._following is not None:
+            self._following.cancel()
+            self._following = None
+
+    async def _stop(self) -> None:
+        following, self._following = self._following, None
+        if following is not None:
+            following.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await following
+
+    async def _follow(self) -> None:
+        """Keep `_recent` where the store is."""
+        while True:
+            try:
+                await self._wait_for_index(self._recent.last_index + 1, _LOOK_S)
+                await self._advance(self._applied_index())
+            except IndexNotReached:
+                continue
+            except ChangesForgotten:
+                self._recent.begin_at(self._applied_index())
+            except UnavailableError as error:
+                logger.debug("the log is not followed now: %s", error)
+                await asyncio.sleep(_AGAIN_S)
+            except GraphDBError:
+                logger.exception("following the log failed")
+                await asyncio.sleep(_AGAIN_S)
+
+    async def _advance(self, through: int) -> None:
+        while self._recent.last_index < through:
+            before = self._recent.last_index
+            entries = await self._reading.entries(before, through)
+            for entry in entries:
+                if self._recent.last_index >= entry.log_index:
+                    continue  # the writer has told meanwhile
+                if entry.kind is EntryKind.CLOSE or len(entry.payload) > _KEPT_BYTES_MAX:
+                    self._recent.begin_at(entry.log_index)
+                    continue
+                changes = [one async for one in self._reading.changes(entry)]
+                if self._recent.last_index < entry.log_index:
+                    self._recent.take(changes, entry.log_index)
+            if not entries:
+                await asyncio.sleep(_AGAIN_S)
+
+
+class ChangeStream:
+    """One reader's place in the log. `through`: all that stands up to there was handed out."""
+
+    def __init__(
+        self,
+        reading: ChangeReading,
+        recent: RecentChanges,
+        since: int,
+        leave: Callable[["ChangeStream"], None],
+    ) -> None:
+        self.through = since
+        self._reading, self._recent, self._leave = reading, recent, leave
+        self._unread: AsyncIterator[LoggedChange] | None = None
+        self._closed = asyncio.Event()
+
+    @property
+    def _is_at_end(self) -> bool:
+        """Whether everything that was applied has been handed out."""
+        return self._unread is None and self.through >= self._recent.last_index
+
+    async def read(self, wait_s: float) -> list[LoggedChange] | None:
+        """The next changes, in order, none or few where there are many; waits wait_s for the first.
+
+        None once the stream is closed. Raises ChangesForgotten: the reader was too slow.
+        """
+        if self._closed.is_set():
+            return None
+        if self._is_at_end and not await self._more(wait_s):
+            return None if self._closed.is_set() else []
+        if self._unread is None:
+            last_index = self._recent.last_index
+            found = self._recent.behind(self.through)
+            if found is not None:
+                self.through = last_index
+                return found
+            self._unread = self._read_log(last_index)
+        return await self._some(self._unread)
+
+    async def _more(self, wait_s: float) -> bool:
+        loop = asyncio.get_running_loop()
+        waiting = {
+            loop.create_task(self._recent.beyond(self.through)),
+            loop.create_task(self._closed.wait()),
+        }
+        try:
+            await asyncio.wait(waiting, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+        return not self._is_at_end and not self._closed.is_set()
+
+    async def _some(self, unread: AsyncIterator[LoggedChange]) -> list[LoggedChange]:
+        found: list[LoggedChange] = []
+        quads = 0
+        while quads < _QUADS_AT_ONCE:
+            try:
+                one = await anext(unread)
+            except StopAsyncIteration:
+                self._unread = None
+                break
+            except BaseException:
+                self._unread = None
+                raise
+            found.append(one)
+            quads += 1 + one.change.affected_triples
+        return found
+
+    async def _read_log(self, through: int) -> AsyncIterator[LoggedChange]:
+        """From the log, until what is kept in memory goes on."""
+        while self.through < through and self.through < self._recent.after_index:
+            entries = await self._reading.entries(self.through, through)
+            for entry in entries:
+                async for change in self._reading.changes(entry):
+                    if change.is_last:
+                        self.through = entry.log_index
+                    yield change
+                self.through = entry.log_index
+            if not entries:
+                await asyncio.sleep(_AGAIN_S)
+
+    def close(self) -> None:
+        """Nothing more will be read. Closing twice is allowed."""
+        self._closed.set()
+        self._unread = None
+        self._leave(self)

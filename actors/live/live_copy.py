@@ -1,0 +1,112 @@
+"""`LiveCopy`: a copy of the graph that live queries are matched against, going from change to change."""
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from graphdb.live.changes import LoggedChange
+from graphdb.live.matcher import LiveQuery, Matcher, Told
+from graphdb.model import ChangeSet
+from graphdb.store.quad_store import QuadStore
+
+__all__ = ["CopiedState", "LiveCopy", "Step", "StepTooLarge"]
+
+T = TypeVar("T")
+QUADS_MAX = 250_000  # of one change: it is held in memory while it is matched
+
+
+class StepTooLarge(Exception):
+    """A change of more quads than are matched at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedState:
+    """A store of its own, in exactly the state of a log index."""
+
+    quads: QuadStore
+    index: int
+    path: str | None = None  # of its directory, which goes with it
+
+
+@dataclass(slots=True)
+class Step:
+    """The whole change of one entry."""
+
+    index: int
+    parts: list[ChangeSet]
+
+
+class LiveCopy:
+    """Everything happens on one thread; index is that of the last step."""
+
+    def __init__(self, state: CopiedState, thread: ThreadPoolExecutor, *, union_default_graph: bool) -> None:
+        self.index = state.index
+        self._path, self._thread = state.path, thread
+        self._matcher: Matcher | None = Matcher(state.quads, union_default_graph=union_default_graph)
+        self._open: list[ChangeSet] = []  # the pieces of an entry that is not whole yet
+        self._open_quads = 0
+
+    async def watch(self, query: LiveQuery) -> None:
+        """From the next change on."""
+        await self._perform(lambda matcher: matcher.watch(query))
+
+    async def forget(self, query: LiveQuery) -> None:
+        """Tell nothing of it any more."""
+        await self._perform(lambda matcher: matcher.forget(query))
+
+    def steps(self, changes: Sequence[LoggedChange]) -> list[Step]:
+        """The entries that are whole with these changes. Raises StepTooLarge."""
+        found: list[Step] = []
+        for one in changes:
+            self._open.append(one.change)
+            self._open_quads += one.change.affected_triples
+            if self._open_quads > QUADS_MAX:
+                raise StepTooLarge
+            if one.is_last:
+                found.append(Step(one.index, self._open))
+                self._open, self._open_quads = [], 0
+        return found
+
+    async def go(self, steps: Sequence[Step], through: int) -> list[Told]:
+        """On through these steps; what they tell, in order. Nothing else changes up to through."""
+
+        def perform(matcher: Matcher) -> list[Told]:
+            told: list[Told] = []
+            for step in steps:
+                told += matcher.step(step.index, step.parts)
+            return told
+
+        told = await self._perform(perform) if steps else []
+        self.index = through
+        return told
+
+    async def go_back(self, steps: Sequence[Step], index: int) -> None:
+        """Back through these steps, which led here from index."""
+
+        def perform(matcher: Matcher) -> None:
+            for step in reversed(steps):
+                matcher.go_back(step.parts)
+
+        await self._perform(perform)
+        self.index = index
+
+    async def _perform(self, function: Callable[[Matcher], T]) -> T:
+        def perform() -> T:
+            assert self._matcher is not None, "the copy is closed"
+            return function(self._matcher)
+
+        work: Awaitable[T] = asyncio.get_running_loop().run_in_executor(self._thread, perform)
+        return await asyncio.shield(work)
+
+    async def close(self) -> None:
+        """Let go of it, behind what is under way."""
+
+        def let_go() -> None:
+            self._matcher = None  # with the last reference the engine closes
+            if self._path is not None:
+                shutil.rmtree(self._path, ignore_errors=True)
+
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, let_go))

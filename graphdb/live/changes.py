@@ -1,0 +1,86 @@
+"""The changes of the log as they are handed on: what each is, which part of it somebody asked for, and the
+lines that tell it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from pyoxigraph import BlankNode, Quad
+
+from graphdb.model import ChangeSet, GraphName, NamedGraph
+
+__all__ = ["ChangeFilter", "LoggedChange", "change_json", "position_json"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedChange:
+    """What one entry of the log changed, or a piece of it: a large change comes in several."""
+
+    index: int
+    timestamp_ms: int  # Unix epoch, the writer's clock; nothing is ordered by it
+    change: ChangeSet
+    is_last: bool = True  # of the entry at index
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFilter:
+    """Which quads of a change are asked for; None: all."""
+
+    graphs: frozenset[GraphName] | None = None
+    predicates: frozenset[str] | None = None
+
+    def part_of(self, change: ChangeSet) -> ChangeSet:
+        """The change as far as it is asked for; that of a predicate alone tells nothing of graphs."""
+        if self.graphs is None and self.predicates is None:
+            return change
+        return ChangeSet(
+            tuple(filter(self._takes, change.removed)),
+            tuple(filter(self._takes, change.added)),
+            tuple(self._graphs(change.dropped_graphs)),
+            tuple(self._graphs(change.created_graphs)),
+        )
+
+    def _takes(self, quad: Quad) -> bool:
+        return (self.predicates is None or quad.predicate.value in self.predicates) and (
+            self.graphs is None or quad.graph_name in self.graphs
+        )
+
+    def _graphs(self, names: Iterable[NamedGraph]) -> Iterable[NamedGraph]:
+        if self.predicates is not None:
+            return ()
+        return (name for name in names if self.graphs is None or name in self.graphs)
+
+
+def change_json(logged: LoggedChange) -> bytes:
+    """One object: index, timestamp, removed and added (N-Quads statements), dropped_graphs, created_graphs;
+    where more pieces of the same entry follow, `more` is true.
+    """
+    change = logged.change
+    told: dict[str, Any] = {
+        "index": logged.index,
+        "timestamp": _iso(logged.timestamp_ms),
+        "removed": [f"{quad} ." for quad in change.removed],
+        "added": [f"{quad} ." for quad in change.added],
+        "dropped_graphs": [_graph_name(graph) for graph in change.dropped_graphs],
+        "created_graphs": [_graph_name(graph) for graph in change.created_graphs],
+    }
+    if not logged.is_last:
+        told["more"] = True
+    return orjson.dumps(told)
+
+
+def position_json(index: int) -> bytes:
+    """The object that says: up to here nothing more was asked for."""
+    return b'{"index":%d}' % index
+
+
+def _iso(timestamp_ms: int) -> str:
+    moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _graph_name(graph: NamedGraph) -> str:
+    return f"_:{graph.value}" if isinstance(graph, BlankNode) else graph.value

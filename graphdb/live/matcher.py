@@ -1,0 +1,135 @@
+"""`Matcher`: which live queries a change concerns, and what it tells each of them.
+
+It holds a copy of the graph as it was before the change, and takes it one change further. What a change costs
+is in proportion to the resources that it touches and the queries about their classes that it may concern.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+from pyoxigraph import DefaultGraph, Quad
+
+from graphdb.live.conditions import Field
+from graphdb.live.notifications import Notification
+from graphdb.live.records import Star, local_name
+from graphdb.live.tables import Table, TableQuery
+from graphdb.model import ChangeSet
+from graphdb.store.quad_store import QuadStore
+
+__all__ = ["LiveQuery", "Matcher", "Told"]
+
+LiveQuery: TypeAlias = TableQuery
+Told: TypeAlias = tuple[LiveQuery, Notification]
+
+
+class Matcher:
+    """Used by one thread at a time."""
+
+    def __init__(self, quads: QuadStore, *, union_default_graph: bool = False) -> None:
+        """quads is this matcher's own, and nobody else changes it."""
+        self._quads = quads
+        self._graph = None if union_default_graph else DefaultGraph()
+        self._tables: dict[Table, _Watched] = {}
+
+    def watch(self, query: LiveQuery) -> None:
+        """From the next change on, tell what becomes of its records."""
+        self._tables.setdefault(query.table, _Watched()).add(query)
+
+    def forget(self, query: LiveQuery) -> None:
+        """Tell nothing of it any more."""
+        watched = self._tables[query.table]
+        watched.remove(query)
+        if watched.is_empty:
+            del self._tables[query.table]
+
+    def step(self, index: int, parts: Sequence[ChangeSet]) -> list[Told]:
+        """Go on to the state after the change of one entry, which may be in parts, and say what it means."""
+        subjects = self._touched(parts) if self._tables else ()
+        before = [(subject, self._star(subject)) for subject in subjects]
+        self._quads.apply_many(parts) if len(parts) > 1 else self._quads.apply(parts[0])
+        told: list[Told] = []
+        for subject, earlier in before:
+            told += self._of_resource(index, earlier, self._star(subject))
+        return told
+
+    def go_back(self, parts: Sequence[ChangeSet]) -> None:
+        """To the state before a change that is in the present one."""
+        for part in reversed(parts):
+            self._quads.apply(ChangeSet(part.added, part.removed, part.created_graphs, part.dropped_graphs))
+
+    def _touched(self, parts: Iterable[ChangeSet]) -> Iterable[Any]:
+        """The subjects of what has changed where queries look, in the order of the change."""
+        found: dict[Any, None] = {}
+        for part in parts:
+            for quads in (part.removed, part.added):
+                found.update(dict.fromkeys(quad.subject for quad in quads if self._sees(quad)))
+        return found
+
+    def _sees(self, quad: Quad) -> bool:
+        return self._graph is None or quad.graph_name == self._graph
+
+    def _star(self, subject: Any) -> Star:
+        return Star.of(subject, self._quads.quads_matching(subject, None, None, self._graph))
+
+    def _of_resource(self, index: int, before: Star, after: Star) -> Iterator[Told]:
+        if before == after:
+            return
+        classes = dict.fromkeys([*before.classes, *after.classes])
+        tables = dict.fromkeys(
+            table
+            for iri in classes
+            if isinstance(iri, str)
+            for table in (Table(iri, is_iri=True), Table(local_name(iri)))
+            if table in self._tables
+        )
+        for table in tables:
+            for query in self._tables[table].queries(before, after):
+                found = query.difference(before, after)
+                if found is not None:
+                    notification = Notification(index, found.action, found.result)
+                    _ = notification.tail  # here, and not on whichever thread hands it on
+                    yield query, notification
+
+
+class _Watched:
+    """The queries of one table: those that name a value of a field are found by it."""
+
+    def __init__(self) -> None:
+        self._any: dict[TableQuery, None] = {}
+        self._anchored: dict[Field, dict[Any, dict[TableQuery, None]]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._any and not self._anchored
+
+    def add(self, query: TableQuery) -> None:
+        if query.anchor is None:
+            self._any[query] = None
+            return
+        field, values = query.anchor
+        by_value = self._anchored.setdefault(field, {})
+        for value in values:
+            by_value.setdefault(value, {})[query] = None
+
+    def remove(self, query: TableQuery) -> None:
+        if query.anchor is None:
+            del self._any[query]
+            return
+        field, values = query.anchor
+        by_value = self._anchored[field]
+        for value in values:
+            if value in by_value:
+                by_value[value].pop(query, None)
+                if not by_value[value]:
+                    del by_value[value]
+        if not by_value:
+            del self._anchored[field]
+
+    def queries(self, *stars: Star) -> list[TableQuery]:
+        """Those of which one of these may be a row, each once."""
+        found = dict(self._any)
+        for field, by_value in self._anchored.items():
+            for star in stars:
+                for value in field.values(star):
+                    found.update(by_value.get(value, {}))
+        return list(found)

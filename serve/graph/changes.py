@@ -1,0 +1,228 @@
+"""`/changes`: what every write has changed, in the order of the log, for as long as somebody reads."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Protocol
+
+import orjson
+from pyoxigraph import DefaultGraph
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from graphdb.errors import ChangesForgotten, GraphDBError, InvalidParameter
+from graphdb.live.changes import ChangeFilter, LoggedChange, change_json, position_json
+from graphdb.model import GraphName
+from serve.answers import STALL_S, AnswerBroken, client_gone
+from serve.backend import Backend, ChangeStream
+from serve.negotiation import Offer, choose, parse_media_type
+from serve.parameters import Parameters, read_graph_iri
+
+__all__ = ["ChangesEndpoint"]
+
+log = logging.getLogger(__name__)
+
+NDJSON, EVENTS = "application/x-ndjson", "text/event-stream"
+_OWN = "Last-Event-ID"
+_POSITION_S = 5.0  # after so long without a line the client is told how far the log was read
+_CHUNK_BYTES = 65_536
+_INDEX_MAX = (1 << 63) - 1
+
+
+class _Lines(Protocol):
+    """One way to write them."""
+
+    media_type: str
+
+    def change(self, logged: LoggedChange) -> bytes: ...
+    def position(self, index: int) -> bytes: ...
+    def error(self, error: bytes) -> bytes: ...
+
+
+class _JsonLines:
+    media_type = NDJSON
+
+    def change(self, logged: LoggedChange) -> bytes:
+        return change_json(logged) + b"\n"
+
+    def position(self, index: int) -> bytes:
+        return position_json(index) + b"\n"
+
+    def error(self, error: bytes) -> bytes:
+        return error + b"\n"
+
+
+class _Events:
+    """An id stands with the last piece of an entry only, so that none is lost where the stream breaks off
+    before it. An id alone is no event, but what a browser resumes from.
+    """
+
+    media_type = EVENTS
+
+    def change(self, logged: LoggedChange) -> bytes:
+        event_id = b"id: %d\n" % logged.index if logged.is_last else b""
+        return event_id + b"data: " + change_json(logged) + b"\n\n"
+
+    def position(self, index: int) -> bytes:
+        return b"id: %d\n\n" % index
+
+    def error(self, error: bytes) -> bytes:
+        return b"event: error\ndata: " + error + b"\n\n"
+
+
+_OFFERS: tuple[Offer[_Lines], ...] = (
+    Offer(parse_media_type(NDJSON), _JsonLines()),
+    Offer(parse_media_type("application/json"), _JsonLines()),
+    Offer(parse_media_type(EVENTS), _Events()),
+)
+
+
+class ChangesEndpoint:
+    """GET /changes."""
+
+    def __init__(self, backend: Backend, timeout_s: float) -> None:
+        """timeout_s: how long a request waits for the node to reach the index that it names."""
+        self._backend, self._timeout_s = backend, timeout_s
+
+    async def get(self, request: Request) -> Response:
+        """The changes behind `since`, then those to come; where `follow` is false, none of these."""
+        lines = choose(request.headers.get("accept"), _OFFERS).value
+        parameters = Parameters(request.scope["query_string"])
+        wanted = _Wanted(_since(request, parameters), _filter(parameters), _follow(parameters))
+        if request.method == "HEAD":
+            return Response(headers=_headers(lines, None))
+        stream = await self._backend.follow_changes(wanted.since, self._timeout_s)
+        return _ChangesAnswer(
+            stream, lines, wanted, None if wanted.follow else self._backend.snapshot_index()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    since: int | None
+    filter: ChangeFilter
+    follow: bool
+
+
+def _since(request: Request, parameters: Parameters) -> int | None:
+    """Last-Event-ID, which a browser sends when it connects again, is newer than what its address says."""
+    for name, text in ((_OWN, request.headers.get(_OWN)), ("since", parameters.one("since"))):
+        if text:
+            if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= _INDEX_MAX):
+                raise InvalidParameter(name, f"{text[:100]!r} is not a log index")
+            return int(text)
+    if "since" in parameters:
+        raise InvalidParameter("since", "is empty")
+    return None
+
+
+def _filter(parameters: Parameters) -> ChangeFilter:
+    graphs: set[GraphName] = {read_graph_iri("graph", text) for text in parameters.many("graph")}
+    if "default" in parameters:
+        if parameters.one("default"):
+            raise InvalidParameter("default", "takes no value")
+        graphs.add(DefaultGraph())
+    predicates = frozenset(read_graph_iri("predicate", text).value for text in parameters.many("predicate"))
+    return ChangeFilter(frozenset(graphs) or None, predicates or None)
+
+
+def _follow(parameters: Parameters) -> bool:
+    text = parameters.one("follow")
+    if text not in (None, "true", "false"):
+        raise InvalidParameter("follow", "is true or false")
+    return text != "false"
+
+
+def _headers(lines: _Lines, since: int | None) -> dict[str, str]:
+    headers = {"Content-Type": lines.media_type, "Cache-Control": "no-store", "Vary": "Accept"}
+    return headers if since is None else headers | {"X-Snapshot-Index": str(since)}
+
+
+class _ChangesAnswer(Response):
+    """Reads on only when the client has taken what was read, so a slow one holds little memory. One that
+    takes nothing for a minute is left.
+    """
+
+    def __init__(self, stream: ChangeStream, lines: _Lines, wanted: _Wanted, until: int | None) -> None:
+        """until: the index after which the answer ends; None: never."""
+        super().__init__(headers=_headers(lines, stream.through))
+        del self.headers["content-length"]
+        self._stream, self._lines, self._wanted, self._until = stream, lines, wanted, until
+        self._told_index = stream.through
+        self._unfinished = False  # a piece was told, and not yet the last one of its entry
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        work = asyncio.create_task(self._deliver(send))
+        gone = asyncio.create_task(client_gone(receive))
+        try:
+            await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                work.result()
+        except ClientDisconnect:
+            log.debug("a reader of changes went away")
+        except TimeoutError:
+            raise AnswerBroken("a reader of changes took nothing for too long") from None
+        finally:
+            self._stream.close()
+            for task in (work, gone):
+                task.cancel()
+            await asyncio.gather(work, gone, return_exceptions=True)
+
+    async def _deliver(self, send: Send) -> None:
+        head = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        await send(head)
+        # the client learns at once that it is heard, and from where on
+        await self._send(send, self._position(self._stream.through))
+        try:
+            await self._tell(send)
+        except ChangesForgotten as error:
+            told = {"code": "resnapshot", "message": str(error), "first_index": error.first_index}
+            await self._send(send, self._lines.error(orjson.dumps({"error": told})))
+        except GraphDBError as error:
+            raise AnswerBroken(f"the changes broke off: {error}") from error
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _tell(self, send: Send) -> None:
+        clock = asyncio.get_running_loop().time
+        told_at = clock()
+        until = self._until
+        while until is None or self._stream.through < until:
+            changes = await self._stream.read(_POSITION_S)
+            if changes is None:
+                return
+            if await self._tell_changes(send, changes):
+                told_at = clock()
+            elif clock() - told_at >= _POSITION_S:
+                await self._send(send, self._position(self._stream.through))
+                told_at = clock()
+        if self._told_index < self._stream.through:
+            await self._send(send, self._position(self._stream.through))
+
+    async def _tell_changes(self, send: Send, changes: list[LoggedChange]) -> bool:
+        """Whether any of them was asked for."""
+        chunk = bytearray()
+        told = False
+        for number, logged in enumerate(changes):
+            part = self._wanted.filter.part_of(logged.change)
+            if not part and not (self._unfinished and logged.is_last):
+                continue
+            told, self._unfinished = True, not logged.is_last
+            chunk += self._lines.change(LoggedChange(logged.index, logged.timestamp_ms, part, logged.is_last))
+            self._told_index = logged.index
+            if len(chunk) >= _CHUNK_BYTES:
+                await self._send(send, bytes(chunk))
+                chunk.clear()
+            elif number % 500 == 499:
+                await asyncio.sleep(0)
+        if chunk:
+            await self._send(send, bytes(chunk))
+        return told
+
+    def _position(self, index: int) -> bytes:
+        self._told_index = index
+        return self._lines.position(index)
+
+    async def _send(self, send: Send, body: bytes) -> None:
+        async with asyncio.timeout(STALL_S):
+            await send({"type": "http.response.body", "body": body, "more_body": True})

@@ -1,0 +1,187 @@
+"""`/ws`: live queries over a WebSocket, any number on each."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from graphdb.config import Settings
+from graphdb.errors import GraphDBError, LimitExceeded
+from graphdb.live.notifications import Notification
+from serve.backend import Backend
+from serve.errors import error_response
+from serve.graph.live_outbox import LiveOutbox
+from serve.graph.live_requests import LiveRequest, Refused, code_of, read_index, read_request
+from serve.parameters import Parameters
+from serve.port_websocket import ABORT
+from serve.routing import refuse_websocket
+
+__all__ = ["LiveSocketEndpoint"]
+
+logger = logging.getLogger(__name__)
+
+_AT_ONCE_MAX = 64  # requests of one socket that are not answered yet
+
+
+class LiveSocketEndpoint:
+    """WebSockets at /ws; an ordinary request there is told what it is for."""
+
+    def __init__(self, backend: Backend, settings: Settings) -> None:
+        self._backend, self._settings = backend, settings
+
+    async def get(self, _request: Request) -> Response:
+        """An ordinary request here wants to know what this is."""
+        return error_response(426, "live queries are asked over a WebSocket", {"Upgrade": "websocket"})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()  # websocket.connect
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            status, message = refusal
+            return await refuse_websocket(error_response(status, message), send)
+        try:
+            since = _since(scope)
+        except GraphDBError as error:
+            return await refuse_websocket(error_response(400, str(error)), send)
+        await send({"type": "websocket.accept"})
+        await _LiveSocket(self._backend, self._settings, since).run(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
+        """A browser sends cookies and reaches loopback from whatever page: so pages have to be let in."""
+        headers = Headers(raw=scope["headers"])
+        origin = headers.get("origin")
+        allowed = self._settings.server.cors
+        if origin is None or "*" in allowed or origin in allowed:
+            return None
+        if urlsplit(origin).netloc == headers.get("host") and urlsplit(origin).scheme in ("http", "https"):
+            return None
+        return 403, f"pages of {origin[:200]} are not let in: server.cors does not name it"
+
+
+def _since(scope: Scope) -> int | None:
+    parameters = Parameters(scope["query_string"])
+    text = parameters.one("since")
+    if text is None:
+        return None
+    return read_index(int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else text)
+
+
+class _LiveSocket:
+    """One connection: its requests, in order of their arrival but not of their answers, and its sink."""
+
+    def __init__(self, backend: Backend, settings: Settings, since: int | None) -> None:
+        self._backend, self._settings, self._since = backend, settings, since
+        self._limits = settings.security
+        self._outbox = LiveOutbox(settings.live.max_queue_bytes)
+        self._open: set[str] = set()
+        self._opening = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Semaphore(_AT_ONCE_MAX)
+
+    async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Until either side closes."""
+        sending = asyncio.create_task(self._outbox.run(scope, send))
+        receiving = asyncio.create_task(self._receive(receive))
+        overflowing = asyncio.create_task(self._outbox.overflowed.wait())
+        own = (sending, receiving, overflowing)
+        try:
+            await asyncio.wait(own, return_when=asyncio.FIRST_COMPLETED)
+            if overflowing.done():
+                logger.info("a WebSocket that reads too slowly is cut off")
+                await send({"type": ABORT})
+        finally:
+            tasks = (*own, *self._tasks)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for subscription in list(self._open):
+                await self._backend.unsubscribe(subscription)
+
+    async def _receive(self, receive: Receive) -> None:
+        while (message := await receive())["type"] == "websocket.receive":
+            text = message.get("text")
+            await self._room.acquire()
+            task = asyncio.create_task(self._answer(message["bytes"] if text is None else text))
+            self._tasks.add(task)
+            task.add_done_callback(self._done)
+
+    def _done(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        self._room.release()
+
+    async def _answer(self, message: str | bytes) -> None:
+        """Nothing that is sent ends the socket."""
+        request_id: Any = None
+        try:
+            request = read_request(message)
+            request_id = request.id
+            await self._perform(request)
+        except Refused as refused:
+            self._outbox.put_error(refused.request_id, refused.code, str(refused))
+        except GraphDBError as error:
+            self._outbox.put_error(request_id, code_of(error), str(error))
+        except Exception:
+            logger.exception("a request on /ws failed")
+            self._outbox.put_error(request_id, "internal", "internal error")
+
+    async def _perform(self, request: LiveRequest) -> None:
+        match request.method:
+            case "ping":
+                self._outbox.put_reply(request.id, "pong")
+            case "signin":  # nobody is asked who they are: credentials do not count
+                self._outbox.put_reply(request.id, None)
+            case "kill":
+                await self._kill(request)
+            case _:
+                await self._subscribe(request)
+
+    async def _subscribe(self, request: LiveRequest) -> None:
+        query, since = request.live_query(self._limits)
+        most = self._settings.live.max_socket_subscriptions
+        if len(self._open) + self._opening >= most:
+            raise LimitExceeded("live queries on one socket", len(self._open) + 1, most)
+        self._opening += 1
+        try:
+            sink = _Sink(self._outbox, self._open, request.id)
+            await self._backend.subscribe(query, self._since if since is None else since, sink)
+        finally:
+            self._opening -= 1
+
+    async def _kill(self, request: LiveRequest) -> None:
+        subscription = request.subscription()
+        if subscription not in self._open:
+            raise Refused(request.id, "not_found", f"no subscription {subscription[:100]!r} on this socket")
+        self._open.discard(subscription)
+        await self._backend.unsubscribe(subscription)
+        self._outbox.put_reply(request.id, None)
+
+
+class _Sink:
+    """Of one subscription's opening; what it is told goes with that of all others of its socket."""
+
+    def __init__(self, outbox: LiveOutbox, open_: set[str], request_id: Any) -> None:
+        self._outbox, self._open, self._request_id = outbox, open_, request_id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Sink) and other._outbox is self._outbox
+
+    def __hash__(self) -> int:
+        return id(self._outbox)
+
+    def opened(self, subscription: str, index: int) -> None:
+        self._open.add(subscription)
+        self._outbox.put_reply(self._request_id, subscription, index=index)
+
+    def notify(self, subscriptions: Sequence[str], notification: Notification) -> None:
+        self._outbox.put_notification(subscriptions, notification)
+
+    def ended(self, subscriptions: Sequence[str], error: GraphDBError) -> None:
+        for subscription in subscriptions:
+            self._open.discard(subscription)
+            self._outbox.put_error(subscription, code_of(error), str(error))

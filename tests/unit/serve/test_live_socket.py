@@ -1,0 +1,254 @@
+"""`/ws` over a real socket: live queries, what they are told, and what bad messages are answered with."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from graphdb.config import Settings
+from serve.graph_app import build_app
+from tests.support.http_server import serving
+from tests.support.live_socket import LiveClient, live_client
+from tests.support.memory_backend import MemoryBackend
+from tests.unit.serve.conftest import update
+
+X = "PREFIX x: <http://x/> "
+ANN = {"id": "http://x/ann", "type": "http://x/Person"}
+
+
+@pytest.fixture
+def socket_(client: httpx.Client, base_url: str) -> Iterator[LiveClient]:
+    with live_client(base_url) as live:
+        yield live
+
+
+def events(notifications: list[dict[str, Any]]) -> list[tuple[str, Any]]:
+    return [(one["action"], one["result"]) for one in notifications]
+
+
+def test_create_update_and_delete(client: httpx.Client, socket_: LiveClient, backend: MemoryBackend) -> None:
+    subscription = socket_.live("LIVE SELECT * FROM Person")
+    start = backend.snapshot_index()
+    update(client, X + "INSERT DATA { x:ann a x:Person ; x:name 'Ann' . x:dog a x:Dog }")
+    update(client, X + "DELETE { ?p x:name ?n } INSERT { ?p x:name 'Anna' } WHERE { ?p x:name ?n }")
+    update(client, X + "DELETE WHERE { x:ann ?p ?o }")
+    told = socket_.told(3)
+    assert events(told) == [
+        ("CREATE", ANN | {"name": "Ann"}),
+        ("UPDATE", ANN | {"name": "Anna"}),
+        ("DELETE", {"id": "http://x/ann"}),
+    ]
+    assert {one["id"] for one in told} == {subscription}
+    assert [one["index"] for one in told] == [start + 1, start + 2, start + 3]
+
+
+def test_a_row_that_stops_matching_is_told(client: httpx.Client, socket_: LiveClient) -> None:
+    socket_.live("LIVE SELECT age FROM Person WHERE age >= 18 AND NOT name = 'Bob'")
+    update(
+        client, X + "INSERT DATA { x:ann a x:Person ; x:age 17 . x:bob a x:Person ; x:age 20 ; x:name 'Bob' }"
+    )
+    update(client, X + "DELETE DATA { x:ann x:age 17 }; INSERT DATA { x:ann x:age 18 }")
+    update(client, X + "INSERT DATA { x:ann x:other 1 }")
+    update(client, X + "DELETE DATA { x:ann x:age 18 }")
+    assert events(socket_.told(2)) == [
+        ("CREATE", {"id": "http://x/ann", "age": 18}),
+        ("DELETE", {"id": "http://x/ann"}),
+    ]
+    assert socket_.nothing_is_told()
+
+
+def test_many_subscriptions_on_a_socket_and_kill(client: httpx.Client, socket_: LiveClient) -> None:
+    same = [socket_.live("LIVE SELECT * FROM Person") for _ in range(3)]
+    named = socket_.live("LIVE SELECT name FROM x:Person".replace("x:Person", "<http://x/Person>"))
+    socket_.live("LIVE SELECT * FROM Dog")
+    update(client, X + "INSERT DATA { x:ann a x:Person }")
+    told = socket_.told(4)
+    assert sorted(one["id"] for one in told) == sorted([*same, named])
+    assert {one["id"]: one["result"] for one in told}[named] == {"id": "http://x/ann"}
+    assert socket_.ask("kill", same[0])["result"] is None
+    assert socket_.ask("kill", same[0])["error"]["code"] == "not_found"
+    update(client, X + "DELETE DATA { x:ann a x:Person }")
+    assert sorted(one["id"] for one in socket_.told(3)) == sorted([*same[1:], named])
+
+
+def test_since_tells_what_was_missed_once_and_goes_on(
+    client: httpx.Client, base_url: str, socket_: LiveClient, backend: MemoryBackend
+) -> None:
+    socket_.live("LIVE SELECT * FROM Person")
+    start = backend.snapshot_index()
+    for number in range(5):
+        update(
+            client, X + f"DELETE WHERE {{ x:ann x:n ?n }}; INSERT DATA {{ x:ann a x:Person ; x:n {number} }}"
+        )
+    update(client, X + "DELETE WHERE { x:ann ?p ?o }")
+    seen = socket_.told(6)
+    for since in range(start, start + 7):
+        with live_client(base_url) as late:
+            late.live("LIVE SELECT * FROM Person", since)
+            expected = [(one["index"], one["action"]) for one in seen if one["index"] > since]
+            assert [(one["index"], one["action"]) for one in late.told(len(expected))] == expected
+            assert late.nothing_is_told()
+    with live_client(base_url, f"?since={start + 4}") as whole:
+        ids = [whole.live("LIVE SELECT * FROM Person"), whole.live("LIVE SELECT n FROM Person")]
+        assert [(one["id"] in ids, one["index"]) for one in whole.told(4)] == [
+            (True, start + 5),
+            (True, start + 6),
+        ] * 2
+        update(client, X + "INSERT DATA { x:eva a x:Person }")
+        assert len({one["id"] for one in whole.told(2)}) == 2
+
+
+def test_too_old_is_said(client: httpx.Client, base_url: str, backend: MemoryBackend) -> None:
+    update(client, X + "INSERT DATA { x:ann a x:Person }")
+    first, backend.logged.first_index = backend.logged.first_index, backend.snapshot_index()
+    try:
+        with live_client(base_url) as live:
+            answer = live.ask("query", "LIVE SELECT * FROM Person", {"since": 0})
+            assert answer["error"]["code"] == "resnapshot"
+            assert "result" not in answer
+    finally:
+        backend.logged.first_index = first
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("no json", "invalid"),
+        ("[" * 100_000, "invalid"),
+        ("[]", "invalid"),
+        ('{"id": {}, "method": "ping"}', "invalid"),
+        ('{"id": 7}', "invalid"),
+        ('{"id": 7, "method": ["query"]}', "invalid"),
+        ('{"id": 7, "method": "query"}', "invalid"),
+        ('{"id": 7, "method": "query", "params": "LIVE SELECT * FROM P"}', "invalid"),
+        ('{"id": 7, "method": "query", "params": [7]}', "invalid"),
+        ('{"id": 7, "method": "query", "params": ["SELECT * FROM P"]}', "syntax"),
+        ('{"id": 7, "method": "query", "params": ["LIVE SELECT * FROM P WHERE ("]}', "syntax"),
+        ('{"id": 7, "method": "query", "params": ["LIVE SELECT * FROM P", 3]}', "invalid"),
+        ('{"id": 7, "method": "query", "params": ["LIVE SELECT * FROM P", {"since": -1}]}', "invalid"),
+        ('{"id": 7, "method": "query", "params": ["LIVE SELECT * FROM P", {"since": true}]}', "invalid"),
+        ('{"id": 7, "method": "query", "params": ["LIVE SELECT * FROM P", {"sinse": 1}]}', "invalid"),
+        (
+            '{"id": 7, "method": "query", "params": ["LIVE SELECT * FROM P", {"since": 9999999}]}',
+            "unavailable",
+        ),
+        ('{"id": 7, "method": "kill", "params": ["00000000-0000-0000-0000-000000000000"]}', "not_found"),
+        ('{"id": 7, "method": "kill", "params": [null]}', "invalid"),
+    ],
+)
+def test_a_bad_message_is_answered_and_the_socket_lives(
+    client: httpx.Client, socket_: LiveClient, message: str, code: str
+) -> None:
+    for sent in (message, message.encode()):
+        socket_.connection.send(sent)
+        answer = socket_.receive()
+        assert answer["id"] == (7 if '"id": 7' in message else None)
+        assert answer["error"]["code"] == code
+        assert answer["error"]["message"]
+    socket_.connection.send(b"\xff\xfe")
+    assert socket_.receive()["error"]["code"] == "invalid"
+    socket_.live("LIVE SELECT * FROM Person")
+    update(client, X + "INSERT DATA { x:ann a x:Person }")
+    assert len(socket_.told(1)) == 1
+
+
+def test_what_else_a_client_may_send(socket_: LiveClient) -> None:
+    assert socket_.ask("ping")["result"] == "pong"
+    assert socket_.ask("signin", {"user": "u", "password": "p"})["result"] is None
+    assert socket_.connection.ping().wait(10)
+
+
+def test_browsers_of_other_origins_are_not_let_in(base_url: str) -> None:
+    with pytest.raises(InvalidStatus) as caught, live_client(base_url, origin="http://evil.example"):
+        pass
+    assert caught.value.response.status_code == 403
+    for origin in ("http://app.example", base_url):
+        with live_client(base_url, origin=origin) as live:
+            assert live.ask("ping")["result"] == "pong"
+
+
+@pytest.mark.parametrize(("path", "status"), [("?since=x", 400), ("?since=1&since=2", 400), ("/none", 404)])
+def test_refused_handshakes(base_url: str, path: str, status: int) -> None:
+    with pytest.raises(InvalidStatus) as caught, live_client(base_url, path):
+        pass
+    assert caught.value.response.status_code == status
+    assert json.loads(caught.value.response.body)["status"] == status
+
+
+def test_an_ordinary_request_is_told_what_it_is(client: httpx.Client) -> None:
+    assert client.get("/ws").status_code == 426
+
+
+def test_health_tells_who_listens(client: httpx.Client, socket_: LiveClient, backend: MemoryBackend) -> None:
+    socket_.live("LIVE SELECT * FROM Person")
+    socket_.live("LIVE SELECT * FROM Dog")
+    store = client.get("/health").json()["embedded_store"]
+    assert (store["ready"], store["projection_bootstrapped"], store["active_listener_count"]) == (
+        True,
+        True,
+        2,
+    )
+    socket_.connection.close()
+    deadline = time.monotonic() + 10
+    while client.get("/health").json()["embedded_store"]["active_listener_count"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_reader_that_takes_nothing_is_cut_off_and_slows_nobody() -> None:
+    backend = MemoryBackend()
+    settings = Settings.model_validate({"live": {"max_queue_bytes": 65_536}})
+    with (
+        serving(build_app(backend, settings)) as url,
+        httpx.Client(base_url=url, trust_env=False) as writer,
+        live_client(url) as good,
+        socket.create_connection(tuple(url.removeprefix("http://").split(":")), timeout=20) as stuck,  # type: ignore[arg-type]
+    ):
+        good.live("LIVE SELECT name FROM Person")
+        stuck.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        stuck.sendall(
+            b"GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+        )
+        assert b"101" in stuck.recv(4096)
+        message = b'{"id":1,"method":"query","params":["LIVE SELECT * FROM Person"]}'
+        mask = b"\x00\x00\x00\x00"
+        stuck.sendall(bytes((0x81, 0x80 | len(message))) + mask + message)
+        assert b"result" in stuck.recv(4096)
+        value = "v" * 200_000
+        for number in range(100):
+            update(
+                writer, X + f"INSERT DATA {{ x:p{number} a x:Person ; x:name '{number}' ; x:long '{value}' }}"
+            )
+            if backend.hub.status("", 0).active_listener_count == 1:
+                break
+        else:
+            pytest.fail("the stuck reader is still there")
+        assert [one["result"]["name"] for one in good.told(number + 1)] == [
+            str(earlier) for earlier in range(number + 1)
+        ]
+        with pytest.raises((ConnectionError, EOFError)):
+            read_to_the_end(stuck)
+
+
+def read_to_the_end(connection: socket.socket) -> None:
+    while connection.recv(65_536):
+        pass
+    raise EOFError
+
+
+def test_limits() -> None:
+    settings = Settings.model_validate({"live": {"max_socket_subscriptions": 2}})
+    with serving(build_app(MemoryBackend(), settings)) as url, live_client(url) as live:
+        live.live("LIVE SELECT * FROM A")
+        killed = live.live("LIVE SELECT * FROM B")
+        assert live.ask("query", "LIVE SELECT * FROM C")["error"]["code"] == "limit"
+        live.ask("kill", killed)
+        live.live("LIVE SELECT * FROM C")
+        with pytest.raises(ConnectionClosed):  # 1009: larger than any message may be
+            live.ask("query", "x" * 2_000_000)
