@@ -13,6 +13,7 @@ from benchmarks import (
     durable_update,
     fuzz,
     geo,
+    graphql,
     hostile,
     json_result,
     knn,
@@ -58,6 +59,7 @@ BENCHMARKS = {
     "durable_update": Benchmark(durable_update.run, RATIO),
     "shacl": Benchmark(shacl.run, RATIO),
     "geo": Benchmark(geo.run, RATIO),
+    "graphql": Benchmark(graphql.run, RATIO),
     "hostile": Benchmark(
         hostile.run,
         (

@@ -30,7 +30,7 @@ __all__ = ["check_cost"]
 _CONNECTION_COST = 10
 _INTROSPECTION = ("__schema", "__type")
 _INTROSPECTION_DEPTH = 20  # GraphiQL's question is 14 deep and costs 200, whatever is configured
-_INTROSPECTION_COST = 1000
+_INTROSPECTION_COST = 400  # each may be of every type of the schema
 _STEPS_A_COST = 10  # fragments and fields looked at for each that may be counted
 
 
@@ -70,7 +70,7 @@ class _Walk:
         self._measure(
             about,
             max(limits.max_depth, _INTROSPECTION_DEPTH),
-            max(limits.max_complexity, _INTROSPECTION_COST),
+            _INTROSPECTION_COST,
         )
 
     def _measure(self, roots: list[FieldNode], depth_max: int, cost_max: int) -> None:

@@ -81,6 +81,11 @@ class Plan:
     roots: Sequence[RootEntry]
     query: str | None
 
+    @property
+    def introspects(self) -> bool:
+        """Whether the schema itself is asked about: the answer may take a while, if it is a large one."""
+        return any(one.nodes[0].name.value in ("__schema", "__type") for one in self.roots)
+
     def answer(self, rows: bytes | Iterable[bytes] = b"") -> ExecutionResult:
         """The answer, with the fields in the order in which they are selected. Never raises Refused."""
         try:

@@ -20,6 +20,7 @@ ROWS = {
     "point_query": ["point query over HTTP, 16 connections"],
     "json_result": ["1,000 rows as JSON over HTTP"],
     "bulk_load": ["load of 10,000 triples, offline", "load of 10,000 triples, online (once)"],
+    "graphql": ["three levels over 100 airports, against their SPARQL"],
     "shacl": [
         "20 shapes over BSBM, against pySHACL",
         "small update, 5 shapes enforced against none",

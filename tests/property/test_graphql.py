@@ -382,3 +382,51 @@ def test_collections_answer_as_the_twin_does(data: st.DataObject, given_quads: l
             break
         arguments["after" if forward else "before"] = info["endCursor" if forward else "startCursor"]
     assert len(seen) == total
+
+
+@st.composite
+def crowds(draw: Callable[..., Any]) -> list[Quad]:
+    """Persons of whom each has none, one or several values of what they may stand in order by."""
+    made = []
+    for number in range(draw(st.integers(2, 7))):
+        made.append(Quad(iri(f"n{number}"), TYPE, iri("Person")))
+        for name in ORDERED:
+            values = draw(st.lists(literals[name], max_size=3))
+            made += [Quad(iri(f"n{number}"), iri(name), one) for one in values]
+    return made
+
+
+ORDERED = ["age", "born", "nick"]
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    crowds(),
+    st.lists(st.tuples(st.sampled_from(ORDERED), st.sampled_from(["ASC", "DESC"])), min_size=1, max_size=2),
+    st.sampled_from(["first", "last"]),
+    st.integers(1, 2),
+)
+def test_pages_stand_in_order_whatever_is_missing_or_there_several_times(
+    crowd: list[Quad], by: list[tuple[str, str]], end: str, size: int
+) -> None:
+    GRAPH.store.clear()
+    GRAPH.store.extend(crowd)
+    arguments: dict[str, Any] = {
+        "orderBy": [{"field": name, "direction": way} for name, way in by],
+        end: size,
+    }
+    expected = [identity(one) for one in Twin(GRAPH.store).collection("Person", arguments)]
+    pages: list[list[str]] = []
+    while True:
+        text = Text()
+        query = text.of("Person", arguments, [{"key": "id", "name": "id", "arguments": {}}])
+        shown = GRAPH.data(query, text.variables)["c"]
+        pages.append([one["node"]["id"] for one in shown["edges"]])
+        info = shown["pageInfo"]
+        if not info["hasNextPage" if end == "first" else "hasPreviousPage"]:
+            break
+        arguments["after" if end == "first" else "before"] = info[
+            "endCursor" if end == "first" else "startCursor"
+        ]
+    found = [one for page in (pages if end == "first" else reversed(pages)) for one in page]
+    assert found == expected

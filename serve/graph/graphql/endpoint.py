@@ -110,15 +110,16 @@ class GraphQLEndpoint:
     async def _carried_out(
         self, request: Request, media: ResultMedia, bounds: QueryParameters, made: Plan
     ) -> Response:
-        if made.query is None:  # nothing of the graph is asked for
-            return result(media, made.answer(), self._backend.snapshot_index())
         try:
-            rows, index = await self._rows.rows(request, bounds, made.query)
+            if made.query is None:  # nothing of the graph is asked for
+                rows, index = b"", self._backend.snapshot_index()
+            else:
+                rows, index = await self._rows.rows(request, bounds, made.query)
         except InvalidParameter:  # of the request, and not of its operation
             raise
         except GraphDBError as error:
             return failed(media, error)
-        if len(rows) <= _SHORT_ROWS_BYTES:
+        if len(rows) <= _SHORT_ROWS_BYTES and not made.introspects:
             return result(media, made.answer(rows), index)
         return await asyncio.to_thread(lambda: result(media, made.answer(rows), index))
 

@@ -21,6 +21,9 @@ from serve.routing import resource
 
 __all__ = ["graphql_routes"]
 
+# What variables hold ends up in one SPARQL query; JSON may write each of its characters as six.
+_BODIES_A_TEXT = 8
+
 
 def graphql_routes(
     backend: Backend,
@@ -49,7 +52,7 @@ def graphql_routes(
         accounts,
         limits_of(graphql),
         playground,
-        server.max_body_bytes,
+        min(server.max_body_bytes, _BODIES_A_TEXT * limits.max_query_bytes),
         limits.max_query_bytes,
     )
     schema = SchemaEndpoint(backend, keeper, graphql.introspection)

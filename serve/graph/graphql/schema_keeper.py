@@ -76,19 +76,30 @@ class SchemaKeeper:
 
     async def _read(self, always: bool) -> None:
         state = self._backend.schema_state()  # before the store is read: what comes later is seen later
-        made = await asyncio.to_thread(self._made_of_store, always)
-        if made is not None:
-            self._schema, self._triples = made
-        self._state = state
+        try:
+            made = await asyncio.to_thread(self._made_of_store, always)
+            if made is not None:
+                self._schema, self._triples = made
+        finally:
+            self._state = state  # what could not be read is not read again until it has changed
 
     def _made_of_store(self, always: bool) -> tuple[Schema, set[Triple]] | None:
         """None where what it is made of has not changed."""
-        triples = vocabulary(self._backend.quads_matching)
+        triples = self._vocabulary()
         known = set(triples)
         if known == self._triples and not always:
             return None
         graph = ShapesGraph(sorted(triples, key=str))
         return _schema(self._drafts(graph)), known
+
+    def _vocabulary(self) -> list[Triple]:
+        """The engine's iterators must end on their own thread, so no traceback takes them to another."""
+        failure: Exception
+        try:
+            return vocabulary(self._backend.quads_matching)
+        except Exception as error:  # noqa: BLE001 raised below
+            failure = error.with_traceback(None)
+        raise failure
 
     def _drafts(self, graph: ShapesGraph) -> Drafts:
         if self._source == "ontology":

@@ -632,6 +632,16 @@ class BackendContract:
         written = self.write(node, ONE)
         assert node.exact_index() == node.snapshot_index() == written.snapshot_index
 
+    def test_the_schema_state_is_another_when_a_schema_may_be(self, node: Backend) -> None:
+        before = node.schema_state()
+        self.update(node, "INSERT DATA { <http://e/a> a <http://e/C> ; <http://e/p> 1 }")
+        assert node.schema_state() is before
+        declared = "{ GRAPH <http://e/g> { <http://e/C> a <http://www.w3.org/2002/07/owl#Class> } }"
+        for operation in ("INSERT DATA", "DELETE DATA"):
+            self.update(node, f"{operation} {declared}")
+            assert node.schema_state() is not before
+            before = node.schema_state()
+
     def test_waiting_for_an_index(self, node: Backend) -> None:
         now = node.snapshot_index()
         self.run(node.wait_for_index(now, 0.0))

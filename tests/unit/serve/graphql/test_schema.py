@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from graphql import build_schema
+from graphql import build_client_schema, build_schema, get_introspection_query
 
 from tests.unit.serve.graphql.conftest import LIBRARY, Port
 
@@ -138,3 +138,26 @@ def test_the_limits_are_those_of_the_settings(opened: Callable[..., Port]) -> No
 
 def test_the_root_names_it(library: Port) -> None:
     assert "/graphql" in library.http.get("/").json()["endpoints"]
+
+
+def test_the_questions_of_clients_are_within_the_limits_of_introspection(library: Port) -> None:
+    everything = get_introspection_query(
+        specified_by_url=True,
+        directive_is_repeatable=True,
+        schema_description=True,
+        input_value_deprecation=True,
+    )
+    made = build_client_schema(library.data(everything))
+    assert {"Book", "Person"} <= set(made.type_map)
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        " ".join(f"a{one}: fields {{ name }}" for one in range(201)),
+        "fields { type { " * 3 + "name" + " } }" * 3,
+    ],
+)
+def test_introspection_cannot_multiply(library: Port, selection: str) -> None:
+    (error,) = library.post(f"{{ __schema {{ types {{ {selection} }} }} }}").json()["errors"]
+    assert error["extensions"]["code"] in ("COMPLEXITY_EXCEEDED", "VALIDATION_FAILED")

@@ -1,0 +1,206 @@
+"""GraphQL in a running service, over real data, asked by the `gql` client: the same as SPARQL says."""
+
+import gzip
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from gql import Client, gql
+from gql.transport.exceptions import TransportQueryError
+from gql.transport.httpx import HTTPXTransport
+
+from benchmarks.graphql import ONTOLOGY
+from tests.support.service import Service
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+
+DATA = Path(os.environ.get("GRAPHDB_SHARED", Path(__file__).parents[2].parent / "shared")) / "data"
+ONTOLOGIES = Path(__file__).parent / "ontologies"
+GRAPHS = {
+    "http://g.example/flights": ("openflights", ONTOLOGY),
+    "http://g.example/olympics": ("olympics-medals", ONTOLOGIES / "olympics.ttl"),
+    "http://g.example/bsbm": ("bsbm375k", ONTOLOGIES / "bsbm.ttl"),
+}
+FLIGHTS, OLYMPICS, BSBM = GRAPHS
+LINES = 400_000  # of each
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    if not DATA.exists():
+        pytest.skip("the data of the benchmarks is not there: ../shared/data (or $GRAPHDB_SHARED)")
+    service = Service(tmp_path_factory.mktemp("graphql") / "data")
+    try:
+        service.start()
+        with httpx.Client(base_url=service.url, timeout=300, trust_env=False) as http:
+            for graph, (name, ontology) in GRAPHS.items():
+                with gzip.open(DATA / f"{name}.nt.gz") as lines:
+                    triples = b"".join(line for _, line in zip(range(LINES), lines, strict=False))
+                put(http, graph, triples, "application/n-triples")
+                put(http, f"{graph}/ontology", ontology.read_bytes(), "text/turtle")
+        yield service
+    finally:
+        service.close()
+
+
+def put(http: httpx.Client, graph: str, content: bytes, media_type: str) -> None:
+    answer = http.put("/data", params={"graph": graph}, content=content, headers={"Content-Type": media_type})
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.fixture(scope="module")
+def client(running: Service) -> Client:
+    transport = HTTPXTransport(f"{running.url}/graphql", timeout=60)
+    return Client(transport=transport, fetch_schema_from_transport=True)
+
+
+def ask(client: Client, text: str, **variables: Any) -> Any:
+    query = gql(text)
+    query.variable_values = variables
+    return client.execute(query)
+
+
+def rows(running: Service, graph: str, query: str) -> list[list[str]]:
+    """What SPARQL says of a graph."""
+    prefixes = (
+        "PREFIX f: <http://openflights.example/ont#> PREFIX o: <http://wallscope.co.uk/ontology/olympics/> "
+        "PREFIX b: <http://www4.wiwiss.fu-berlin.de/bizer/bsbm/v01/vocabulary/> "
+        "PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> PREFIX dbp: <http://dbpedia.org/property/> "
+        "PREFIX rev: <http://purl.org/stuff/rev#> PREFIX foaf: <http://xmlns.com/foaf/0.1/> "
+    )
+    answer = httpx.post(
+        f"{running.url}/sparql",
+        params={"default-graph-uri": graph},
+        content=prefixes + query,
+        headers={"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"},
+        timeout=60,
+        trust_env=False,
+    )
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    return [
+        [one[name]["value"] if name in one else "" for name in found["head"]["vars"]]
+        for one in found["results"]["bindings"]
+    ]
+
+
+def shown(node: dict[str, str] | None, name: str) -> str:
+    return (node or {}).get(name) or ""
+
+
+def test_three_levels_of_flights(running: Service, client: Client) -> None:
+    wrong = '{ airports(filter: {iata: {gte: "A"}}) { totalCount } }'
+    with pytest.raises(Exception, match="gte"):  # the client knows the schema, and so what a String can do
+        ask(client, wrong)
+    found = ask(
+        client,
+        """query ($graph: String!) {
+          airports(graph: $graph, first: 100, orderBy: {field: "iata"},
+                   filter: {iata: {startsWith: "F"}, country: {name: {eq: "Germany"}}}) {
+            totalCount
+            edges { node { iata departures(filter: {stops: {eq: 0}}) { to { iata } airline { name } } } }
+          }
+        }""",
+        graph=FLIGHTS,
+    )["airports"]
+    ours = sorted(
+        [
+            edge["node"]["iata"],
+            (route["to"] or {}).get("iata") or "",
+            (route["airline"] or {}).get("name") or "",
+        ]
+        for edge in found["edges"]
+        for route in edge["node"]["departures"] or ()
+    )
+    theirs = rows(
+        running,
+        FLIGHTS,
+        """SELECT ?iata ?to ?airline { ?airport a f:Airport ; f:iata ?iata ; f:country/rdfs:label "Germany" .
+        FILTER(STRSTARTS(?iata, "F")) ?route f:from ?airport ; f:stops 0 .
+        OPTIONAL { ?route f:to/f:iata ?to } OPTIONAL { ?route f:airline/rdfs:label ?airline } }""",
+    )
+    assert ours == sorted(theirs)
+    assert found["totalCount"] == len(found["edges"]) > 0
+
+
+def test_pages_of_medals_are_all_of_them(running: Service, client: Client) -> None:
+    text = """query ($graph: String!, $after: String) {
+      olympicses: olympics(graph: $graph) { id }
+      medals: instances(graph: $graph, first: 100, after: $after, orderBy: {field: "id", direction: DESC},
+          filter: {games: {year: {eq: 1896}}}) {
+        totalCount edges { node { id medal athlete { age } games { year } } }
+        pageInfo { hasNextPage endCursor }
+      } }"""
+    seen: list[list[str]] = []
+    after = None
+    while True:
+        found = ask(client, text, graph=OLYMPICS, after=after)["medals"]
+        seen += [[one["node"]["id"], one["node"]["medal"]] for one in found["edges"]]
+        if not found["pageInfo"]["hasNextPage"]:
+            break
+        after = found["pageInfo"]["endCursor"]
+    theirs = rows(
+        running,
+        OLYMPICS,
+        """SELECT ?i ?medal { ?i o:games/dbp:year ?year ; o:medal ?medal FILTER(?year = 1896) }
+        ORDER BY DESC(?i)""",
+    )
+    assert seen == theirs
+    assert found["totalCount"] == len(seen) > 100
+
+
+def test_products_with_offers_and_reviews(running: Service, client: Client) -> None:
+    found = ask(
+        client,
+        """query ($graph: String!) {
+          products(graph: $graph, first: 10, orderBy: [{field: "numeric", direction: DESC}],
+                   filter: {reviews: {rating: {gte: 9}}, not: {offers: {deliveryDays: {lt: 2}}}}) {
+            totalCount
+            edges { node { id numeric offers { product { id } } reviews(filter: {rating: {gte: 9}}) { id } } }
+          } }""",
+        graph=BSBM,
+    )["products"]
+    numbers = rows(running, BSBM, "SELECT ?p ?n { ?p a b:Product ; b:productPropertyNumeric1 ?n }")
+    good = Counter(
+        product
+        for (product,) in rows(
+            running, BSBM, "SELECT ?p { ?r b:reviewFor ?p ; b:rating1 ?rating FILTER(?rating >= 9) }"
+        )
+    )
+    soon = rows(running, BSBM, "SELECT DISTINCT ?p { ?o b:product ?p ; b:deliveryDays ?d FILTER(?d < 2) }")
+    theirs = sorted(
+        ([one, number, str(good[one])] for one, number in numbers if good[one] and [one] not in soon),
+        key=lambda row: (-int(row[1]), row[0]),
+    )
+    ours = [
+        [node["id"], str(node["numeric"]), str(len(node["reviews"]))]
+        for node in (one["node"] for one in found["edges"])
+    ]
+    assert found["totalCount"] == len(theirs) > 0
+    assert ours == theirs[:10]
+
+
+def test_a_type_of_two_ontologies_is_one(client: Client) -> None:
+    assert client.schema is None or "Person" in client.schema.type_map
+    found = ask(client, "query ($g: String!) { persons(graph: $g) { totalCount } }", g=OLYMPICS)
+    assert found["persons"]["totalCount"] > 1000
+
+
+def test_errors_come_with_their_codes(client: Client) -> None:
+    raw = Client(transport=client.transport)
+    with pytest.raises(TransportQueryError) as caught:
+        ask(raw, "{ spaceships { totalCount } }")
+    assert caught.value.errors is not None
+    assert [one["extensions"]["code"] for one in caught.value.errors] == ["UNKNOWN_TYPE"]
+
+
+def test_a_kill_of_the_port_leaves_the_schema_to_the_log(running: Service, client: Client) -> None:
+    """Nothing of GraphQL is kept anywhere but in the graph."""
+    before = httpx.get(f"{running.url}/graphql/schema", trust_env=False, timeout=60).text
+    running.stop()
+    running.start()
+    assert httpx.get(f"{running.url}/graphql/schema", trust_env=False, timeout=60).text == before
