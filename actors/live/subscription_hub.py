@@ -18,7 +18,7 @@ from graphdb.errors import (
     Overloaded,
 )
 from graphdb.live.changes import LoggedChange
-from graphdb.live.matcher import LiveQuery
+from graphdb.live.matcher import LiveQuery, Told
 from graphdb.live.notifications import Notification
 from graphdb.node import EmbeddedStore
 
@@ -206,7 +206,7 @@ class SubscriptionHub:
             steps = await self._changes_up_to(copy, stream)
             await copy.go_back(steps, since)
             await copy.watch(subscription.query)
-            told += [one for _, one in await copy.go(steps, stream.through)]
+            told += _notifications(await copy.go(steps, stream.through))
             while True:
                 async with self._turn:
                     if self._copy is None:
@@ -216,7 +216,7 @@ class SubscriptionHub:
                 changes = await stream.read(_WAIT_S)
                 if changes is None:
                     raise LogUnavailable("the node is stopping")
-                told += [one for _, one in await copy.go(_steps(copy, changes), stream.through)]
+                told += _notifications(await copy.go(_steps(copy, changes), stream.through))
         finally:
             await copy.close()
 
@@ -294,15 +294,28 @@ class SubscriptionHub:
             return False
         async with self._turn:
             assert self._copy is not None
-            for query, notification in await self._copy.go(_steps(self._copy, changes), stream.through):
-                if (group := self._groups.get(query)) is not None:
-                    group.tell(notification)
+            for query, told in await self._copy.go(_steps(self._copy, changes), stream.through):
+                if (group := self._groups.get(query)) is None:
+                    continue
+                if isinstance(told, Notification):
+                    group.tell(told)
+                else:
+                    await self._end(query, group, told)
             if self._groups or changes:
                 return True
             # so long nothing has come, and nobody was there: within the turn, before somebody joins
             self._running = None
             await self._let_go(LogUnavailable("nobody listens"))
             return False
+
+    async def _end(self, query: LiveQuery, group: _Group, error: GraphDBError) -> None:
+        """Within the turn: it cannot be followed any more."""
+        del self._groups[query]
+        for one in group.members.values():
+            del self._subscriptions[one.id]
+            one.sink.ended((one.id,), error)
+        assert self._copy is not None
+        await self._copy.forget(query)
 
     async def _let_go(self, error: GraphDBError) -> None:
         """Within the turn: nobody is told anything any more."""
@@ -316,6 +329,16 @@ class SubscriptionHub:
             sink.ended(ids, error)
         if copy is not None:
             await copy.close()
+
+
+def _notifications(told: Sequence[Told]) -> list[Notification]:
+    """Of a query that is alone. Raises the error that is among them."""
+    found: list[Notification] = []
+    for _, one in told:
+        if not isinstance(one, Notification):
+            raise one
+        found.append(one)
+    return found
 
 
 def _steps(copy: LiveCopy, changes: Sequence[LoggedChange]) -> list[Step]:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 from graphdb.live.records import Star
 
 __all__ = [
+    "AnyCondition",
     "Compare",
     "Condition",
     "Contains",
@@ -19,6 +20,7 @@ __all__ = [
     "Field",
     "IsNull",
     "OneOf",
+    "Scalar",
     "Some",
     "Without",
     "is_same",

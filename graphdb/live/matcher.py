@@ -7,19 +7,26 @@ is in proportion to the resources that it touches and the queries about their cl
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from pyoxigraph import DefaultGraph, Quad
+from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad
 
+from graphdb.errors import LimitExceeded, RequestError
 from graphdb.live.conditions import Field
+from graphdb.live.neighbourhood import Around, TooFar, Triple
 from graphdb.live.notifications import Notification
 from graphdb.live.records import Star, local_name
-from graphdb.live.tables import Table, TableQuery
+from graphdb.live.solutions import SolutionQuery
+from graphdb.live.tables import Difference, Table, TableQuery
 from graphdb.model import ChangeSet
 from graphdb.store.quad_store import QuadStore
 
 __all__ = ["LiveQuery", "Matcher", "Told"]
 
-LiveQuery: TypeAlias = TableQuery
-Told: TypeAlias = tuple[LiveQuery, Notification]
+LiveQuery: TypeAlias = TableQuery | SolutionQuery
+Told: TypeAlias = tuple[LiveQuery, Notification | RequestError]
+"""An error in place of a notification: the query cannot be followed any more."""
+
+_LOOKS_MAX = 20_000  # triples that one query looks at for one change, and some more for each of a large one
+_LOOKS_A_TRIPLE = 100
 
 
 class Matcher:
@@ -30,13 +37,19 @@ class Matcher:
         self._quads = quads
         self._graph = None if union_default_graph else DefaultGraph()
         self._tables: dict[Table, _Watched] = {}
+        self._solutions = _WatchedSolutions()
 
     def watch(self, query: LiveQuery) -> None:
         """From the next change on, tell what becomes of its records."""
-        self._tables.setdefault(query.table, _Watched()).add(query)
+        if isinstance(query, SolutionQuery):
+            self._solutions.add(query)
+        else:
+            self._tables.setdefault(query.table, _Watched()).add(query)
 
     def forget(self, query: LiveQuery) -> None:
         """Tell nothing of it any more."""
+        if isinstance(query, SolutionQuery):
+            return self._solutions.remove(query)
         watched = self._tables[query.table]
         watched.remove(query)
         if watched.is_empty:
@@ -50,6 +63,8 @@ class Matcher:
         told: list[Told] = []
         for subject, earlier in before:
             told += self._of_resource(index, earlier, self._star(subject))
+        if not self._solutions.is_empty:
+            told += self._of_solutions(index, parts)
         return told
 
     def go_back(self, parts: Sequence[ChangeSet]) -> None:
@@ -71,6 +86,51 @@ class Matcher:
     def _star(self, subject: Any) -> Star:
         return Star.of(subject, self._quads.quads_matching(subject, None, None, self._graph))
 
+    def _of_solutions(self, index: int, parts: Sequence[ChangeSet]) -> Iterator[Told]:
+        added, removed = self._net(parts)
+        predicates = {triple[1].value for triple in (*added, *removed)}
+        for query in self._solutions.about(predicates):
+            looks = _LOOKS_MAX + _LOOKS_A_TRIPLE * (len(added) + len(removed))
+            try:
+                around = Around(self._triples, added, removed, looks)
+                for found in query.differences(around):
+                    yield query, _notification(index, found)
+            except TooFar:
+                yield query, LimitExceeded("triples near one change", looks + 1, looks)
+            except RequestError as error:
+                yield query, error
+
+    def _net(self, parts: Sequence[ChangeSet]) -> tuple[list[Triple], list[Triple]]:
+        """The triples that are there now and were not before, and the other way round."""
+        added = [quad for part in parts for quad in part.added if self._sees(quad)]
+        removed = [quad for part in parts for quad in part.removed if self._sees(quad)]
+        if self._graph is not None:
+            return list(map(_triple, added)), list(map(_triple, removed))
+        # a triple may stand in several graphs
+        new, gone = set(added), {_triple(quad) for quad in removed}
+        was = {
+            triple: triple in gone or any(quad not in new for quad in self._quads_of(triple))
+            for triple in dict.fromkeys(map(_triple, added))
+        }
+        is_now = {triple: any(self._quads_of(triple)) for triple in gone}
+        return (
+            [triple for triple, was_there in was.items() if not was_there],
+            [triple for triple in dict.fromkeys(map(_triple, removed)) if not is_now[triple]],
+        )
+
+    def _quads_of(self, triple: Triple) -> Iterator[Quad]:
+        return self._quads.quads_matching(*triple, None)
+
+    def _triples(self, subject: Any, predicate: Any, object_: Any) -> Iterator[Triple]:
+        if isinstance(subject, Literal) or not isinstance(predicate, NamedNode | None):
+            return
+        last = None
+        for quad in self._quads.quads_matching(subject, predicate, object_, self._graph):
+            triple = _triple(quad)
+            if triple != last:  # those of several graphs come more than once, which costs and does no harm
+                yield triple
+            last = triple
+
     def _of_resource(self, index: int, before: Star, after: Star) -> Iterator[Told]:
         if before == after:
             return
@@ -86,9 +146,50 @@ class Matcher:
             for query in self._tables[table].queries(before, after):
                 found = query.difference(before, after)
                 if found is not None:
-                    notification = Notification(index, found.action, found.result)
-                    _ = notification.tail  # here, and not on whichever thread hands it on
-                    yield query, notification
+                    yield query, _notification(index, found)
+
+
+def _notification(index: int, found: Difference) -> Notification:
+    notification = Notification(index, found.action, found.result)
+    _ = notification.tail  # here, and not on whichever thread hands it on
+    return notification
+
+
+def _triple(quad: Quad) -> Triple:
+    return quad.subject, quad.predicate, quad.object
+
+
+class _WatchedSolutions:
+    """Queries of SPARQL, by the predicates that concern them."""
+
+    def __init__(self) -> None:
+        self._any: dict[SolutionQuery, None] = {}
+        self._by_predicate: dict[str, dict[SolutionQuery, None]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._any and not self._by_predicate
+
+    def add(self, query: SolutionQuery) -> None:
+        if query.predicates is None:
+            self._any[query] = None
+        for predicate in query.predicates or ():
+            self._by_predicate.setdefault(predicate, {})[query] = None
+
+    def remove(self, query: SolutionQuery) -> None:
+        self._any.pop(query, None)
+        for predicate in query.predicates or ():
+            queries = self._by_predicate.get(predicate, {})
+            queries.pop(query, None)
+            if not queries:
+                self._by_predicate.pop(predicate, None)
+
+    def about(self, predicates: Iterable[str]) -> list[SolutionQuery]:
+        """Those that a change of triples with these predicates may concern, each once."""
+        found = dict(self._any)
+        for predicate in predicates:
+            found.update(self._by_predicate.get(predicate, {}))
+        return list(found)
 
 
 class _Watched:

@@ -1,8 +1,8 @@
 """A statement as the live query that it asks for."""
 
 from graphdb.config.limits import GateLimits
-from graphdb.errors import EvaluationFailed
 from graphdb.live.matcher import LiveQuery
+from graphdb.live.solutions import read_solution_query
 from graphdb.live.statement import SparqlText, read_statement
 
 __all__ = ["read_live_query"]
@@ -12,5 +12,5 @@ def read_live_query(text: str, limits: GateLimits) -> LiveQuery:
     """Raises QuerySyntaxError, LimitExceeded, EvaluationFailed."""
     statement = read_statement(text)
     if isinstance(statement, SparqlText):
-        raise EvaluationFailed("a query of SPARQL cannot be followed yet")
+        return read_solution_query(statement.text, limits)
     return statement

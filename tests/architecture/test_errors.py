@@ -11,6 +11,8 @@ from graphdb.errors import GraphDBError
 
 CLASSES = [item for item in vars(errors).values() if inspect.isclass(item) and issubclass(item, GraphDBError)]
 EXAMPLES: dict[str, Any] = {
+    "since": 3,
+    "first_index": 7,
     "line": 3,
     "column": 7,
     "value": 11,

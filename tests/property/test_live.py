@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, Store
 
-from graphdb.live.matcher import Matcher
+from graphdb.live.matcher import LiveQuery, Matcher
+from graphdb.live.notifications import Notification
 from graphdb.live.records import RDF_TYPE, Star
 from graphdb.live.statement import read_statement
 from graphdb.live.tables import TableQuery
@@ -77,7 +78,7 @@ def test_events_folded_over_the_first_rows_give_the_last(
     states = [{query: rows(query, store, union) for query in queries}]
     told = []
     for index, change in enumerate(changes, 1):
-        events = matcher.step(index, [change])
+        events = step(matcher, index, change)
         told.append(events)
         assert all(notification.index == index for _, notification in events)
         states.append({query: rows(query, store, union) for query in queries})
@@ -89,10 +90,18 @@ def test_events_folded_over_the_first_rows_give_the_last(
         matcher.go_back([change])
     assert {query: rows(query, store, union) for query in queries} == states[since]
     for index, change in enumerate(changes[since:], since + 1):
-        again = matcher.step(index, [change])
+        again = step(matcher, index, change)
         assert [(query, one.tail) for query, one in again] == [
             (query, one.tail) for query, one in told[index - 1]
         ]
+
+
+def step(matcher: Matcher, index: int, change: ChangeSet) -> list[tuple[LiveQuery, Notification]]:
+    told = []
+    for query, notification in matcher.step(index, [change]):
+        assert isinstance(notification, Notification)
+        told.append((query, notification))
+    return told
 
 
 def check(before: dict[TableQuery, Any], events: list[Any], after: dict[TableQuery, Any]) -> None:

@@ -103,6 +103,41 @@ def test_since_tells_what_was_missed_once_and_goes_on(
         assert len({one["id"] for one in whole.told(2)}) == 2
 
 
+def test_solutions_of_sparql(client: httpx.Client, socket_: LiveClient, backend: MemoryBackend) -> None:
+    start = backend.snapshot_index()
+    asked = X + "LIVE SELECT ?name ?id WHERE { ?a x:name ?name ; x:knows ?id FILTER(?name != 'Bob') }"
+    socket_.live(asked)
+    update(client, X + "INSERT DATA { x:ann x:name 'Ann' . x:bob x:name 'Bob' ; x:knows x:ann }")
+    update(client, X + "INSERT DATA { x:ann x:knows x:bob }")
+    update(client, X + "DELETE DATA { x:ann x:name 'Ann' }; INSERT DATA { x:ann x:name 'Anna' }")
+    created, *renamed = socket_.told(3)
+    digest = created["result"]["id"]
+    assert (created["action"], created["index"]) == ("CREATE", start + 2)
+    assert created["result"] == {"id": digest, "name": "Ann", "?id": "http://x/bob"}
+    assert {one["action"]: one["result"] for one in renamed} == {
+        "DELETE": {"id": digest},
+        "CREATE": {"id": renamed[-1]["result"]["id"], "name": "Anna", "?id": "http://x/bob"},
+    }
+    answer = socket_.ask("query", "LIVE SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }")
+    assert (answer["error"]["code"], "aggregate" in answer["error"]["message"]) == ("invalid", True)
+    assert socket_.ask("query", "LIVE SELECT * WHERE { ?s ?p")["error"]["code"] == "syntax"
+
+
+def test_a_query_that_a_change_makes_too_costly_is_ended(
+    client: httpx.Client, socket_: LiveClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphdb.live.matcher._LOOKS_MAX", 50)
+    monkeypatch.setattr("graphdb.live.matcher._LOOKS_A_TRIPLE", 0)
+    costly = socket_.live(X + "LIVE SELECT * WHERE { ?a x:in ?b . ?c x:in ?b }")
+    socket_.live("LIVE SELECT id FROM Person")
+    many = " ".join(f"x:s{number} x:in x:all ." for number in range(20))
+    update(client, X + f"INSERT DATA {{ {many} }}")
+    ended = socket_.told(1)[0]
+    assert (ended["id"], ended["error"]["code"]) == (costly, "limit")
+    update(client, X + "INSERT DATA { x:ann a x:Person ; x:in x:all }")
+    assert events(socket_.told(1)) == [("CREATE", {"id": "http://x/ann"})]
+
+
 def test_too_old_is_said(client: httpx.Client, base_url: str, backend: MemoryBackend) -> None:
     update(client, X + "INSERT DATA { x:ann a x:Person }")
     first, backend.logged.first_index = backend.logged.first_index, backend.snapshot_index()

@@ -1,0 +1,132 @@
+"""The triples around a change: those that solutions which it may concern are made of, before and after it."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, TypeAlias
+
+from graphdb.live.patterns import Alternative, FlatPattern, is_hidden
+
+__all__ = ["Around", "TooFar", "Triple"]
+
+Triple: TypeAlias = tuple[Any, Any, Any]
+Binding: TypeAlias = Mapping[str, Any]
+Find: TypeAlias = Callable[[Any, Any, Any], Iterable[Triple]]
+"""The triples with these terms, None standing for any."""
+
+
+class TooFar(Exception):
+    """More triples would have to be looked at than are allowed."""
+
+
+class Around:
+    """One change, and what is near it. Each triple that is looked at counts."""
+
+    def __init__(
+        self, find: Find, added: Sequence[Triple], removed: Sequence[Triple], looks_max: int
+    ) -> None:
+        """find tells of the state after the change."""
+        self._find = find
+        self.added, self.removed = frozenset(added), frozenset(removed)
+        self._looks = looks_max
+
+    def gather(self, alternatives: Iterable[Alternative]) -> set[Triple]:
+        """All triples of all solutions that the change may concern, in both states, and perhaps others.
+
+        Raises TooFar.
+        """
+        alternatives = list(alternatives)
+        found: set[Triple] = set()
+        seen: set[tuple[int, frozenset[tuple[str, Any]]]] = set()
+        for binding in chain.from_iterable(map(self._touched, alternatives)):
+            for number, alternative in enumerate(alternatives):
+                for whole in self._equal(alternative, binding):
+                    key = number, frozenset(whole.items())
+                    if key not in seen:
+                        seen.add(key)
+                        found.update(self._triples_of(alternative, whole))
+        return found
+
+    def _equal(self, alternative: Alternative, binding: Binding) -> Iterator[Binding]:
+        """The solutions of the required patterns that may be rows equal to that of a binding: how many there
+        are of them is what tells them apart.
+        """
+        names = frozenset().union(*(pattern.variables for pattern in alternative.required))
+        known = {name: term for name, term in binding.items() if name in names and not is_hidden(name)}
+        if known or not names:
+            yield from self._joined(alternative.required, known, True)
+            yield from self._joined(alternative.required, known, False)
+
+    def _triples_of(self, alternative: Alternative, binding: Binding) -> Iterator[Triple]:
+        for pattern in alternative.required:
+            yield _triple(pattern, binding)
+        for group in alternative.attached:
+            for after in (True, False):
+                for extended in self._joined(group, binding, after):
+                    yield from (_triple(pattern, extended) for pattern in group)
+
+    def _touched(self, alternative: Alternative) -> Iterator[Binding]:
+        """The solutions of the required patterns that a changed triple is part of, or may say more of."""
+        required = alternative.required
+        names = frozenset().union(*(pattern.variables for pattern in required))
+        for triples, after in ((self.removed, False), (self.added, True)):
+            for triple in triples:
+                yield from self._through(required, triple, {}, after)
+                for group in alternative.attached:
+                    for extended in self._through(group, triple, {}, after):
+                        shared = {name: term for name, term in extended.items() if name in names}
+                        yield from self._joined(required, shared, after)
+                        yield from self._joined(required, shared, not after)
+
+    def _through(
+        self, patterns: Sequence[FlatPattern], triple: Triple, known: Binding, after: bool
+    ) -> Iterator[Binding]:
+        """The solutions of the patterns that have the triple in them."""
+        for place, pattern in enumerate(patterns):
+            binding = pattern.matched(triple, known)
+            if binding is not None:
+                yield from self._joined((*patterns[:place], *patterns[place + 1 :]), binding, after)
+
+    def _joined(self, patterns: Sequence[FlatPattern], known: Binding, after: bool) -> Iterator[Binding]:
+        if not patterns:
+            yield known
+            return
+        # the pattern of which most is known
+        place = max(range(len(patterns)), key=lambda number: _known(patterns[number], known))
+        pattern = patterns[place]
+        rest = (*patterns[:place], *patterns[place + 1 :])
+        for triple in self._matching(pattern, known, after):
+            binding = pattern.matched(triple, known)
+            if binding is not None:
+                yield from self._joined(rest, binding, after)
+
+    def _matching(self, pattern: FlatPattern, known: Binding, after: bool) -> Iterator[Triple]:
+        terms = [known.get(part) if isinstance(part, str) else part for part in pattern.parts]
+        for triple in self._find(terms[0], terms[1], terms[2]):
+            self._look()
+            if after or triple not in self.added:
+                yield triple
+        if not after:
+            for triple in self.removed:
+                if all(term is None or term == part for term, part in zip(terms, triple, strict=True)):
+                    self._look()
+                    yield triple
+
+    def _look(self) -> None:
+        self._looks -= 1
+        if self._looks < 0:
+            raise TooFar
+
+
+def _known(pattern: FlatPattern, known: Binding) -> int:
+    """How selective it is: what is given, a subject or object more than a predicate."""
+    weights = (4, 1, 3)
+    return sum(
+        weight
+        for part, weight in zip(pattern.parts, weights, strict=True)
+        if not isinstance(part, str) or part in known
+    )
+
+
+def _triple(pattern: FlatPattern, binding: Binding) -> Triple:
+    subject, predicate, object_ = (binding[part] if isinstance(part, str) else part for part in pattern.parts)
+    return subject, predicate, object_
