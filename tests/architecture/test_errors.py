@@ -19,8 +19,6 @@ EXAMPLES: dict[str, Any] = {
     "allowed": 10,
     "retry_after_s": 5,
     "limit_bytes": 9,
-    "since": 4,
-    "first_index": 8,
 }
 
 
