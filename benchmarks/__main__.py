@@ -16,6 +16,7 @@ from benchmarks import (
     hostile,
     json_result,
     knn,
+    live,
     point_query,
     raft_commit,
     search_bm25,
@@ -58,6 +59,7 @@ BENCHMARKS = {
     "durable_update": Benchmark(durable_update.run, RATIO),
     "shacl": Benchmark(shacl.run, RATIO),
     "geo": Benchmark(geo.run, RATIO),
+    "live": Benchmark(live.run, RATIO),
     "hostile": Benchmark(
         hostile.run,
         (
