@@ -17,6 +17,7 @@ from benchmarks import (
     hostile,
     json_result,
     knn,
+    live,
     point_query,
     raft_commit,
     search_bm25,
@@ -60,6 +61,7 @@ BENCHMARKS = {
     "shacl": Benchmark(shacl.run, RATIO),
     "geo": Benchmark(geo.run, RATIO),
     "graphql": Benchmark(graphql.run, RATIO),
+    "live": Benchmark(live.run, RATIO),
     "hostile": Benchmark(
         hostile.run,
         (

@@ -8,7 +8,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from actors.live.change_reading import ChangeReading
 from actors.live.recent_changes import RecentChanges
 from actors.log.client import LogAccess
-from graphdb.errors import ChangesForgotten, GraphDBError, IndexNotReached, UnavailableError
+from graphdb.errors import (
+    ChangesForgotten,
+    IndexNotReached,
+    LogUnavailable,
+    UnavailableError,
+)
 from graphdb.live.changes import LoggedChange
 from graphdb.model import ChangeSet, EntryKind
 
@@ -39,6 +44,7 @@ class ChangeLog:
         self._recent = RecentChanges(0)
         self._following: asyncio.Task[None] | None = None
         self._streams: set[ChangeStream] = set()
+        self._closed = False
 
     async def open(self, since: int | None, timeout_s: float) -> "ChangeStream":
         """Follow what is behind since, None: behind now; whoever gets the stream closes it.
@@ -49,6 +55,8 @@ class ChangeLog:
             await self._wait_for_index(since, timeout_s)
             await self._reading.check(since)
         applied = self._applied_index()
+        if self._closed:
+            raise LogUnavailable("the node is stopping")
         if self._following is None:
             self._recent.begin_at(applied)
             self._following = asyncio.get_running_loop().create_task(self._follow())
@@ -72,7 +80,8 @@ class ChangeLog:
             self._recent.take(logged, logged[-1].index)
 
     async def close(self) -> None:
-        """End all streams."""
+        """End all streams, and open no others."""
+        self._closed = True
         for stream in list(self._streams):
             stream.close()
         await self._stop()
@@ -99,11 +108,12 @@ class ChangeLog:
             except IndexNotReached:
                 continue
             except ChangesForgotten:
-                self._recent.begin_at(self._applied_index())
+                with contextlib.suppress(UnavailableError):
+                    self._recent.begin_at(self._applied_index())
             except UnavailableError as error:
                 logger.debug("the log is not followed now: %s", error)
                 await asyncio.sleep(_AGAIN_S)
-            except GraphDBError:
+            except Exception:
                 logger.exception("following the log failed")
                 await asyncio.sleep(_AGAIN_S)
 

@@ -27,6 +27,7 @@ __all__ = ["LiveSink", "SubscriptionHub"]
 logger = logging.getLogger(__name__)
 
 _WAIT_S = 10.0
+_GATHER_S = 0.005  # changes that come one after the other go to each socket together
 REPLAYED_QUADS_MAX = 1_000_000  # that have changed since the index that somebody resumes from
 
 
@@ -97,6 +98,7 @@ class SubscriptionHub:
         self._turn = asyncio.Lock()  # around whatever changes the copy or what it watches
         self._groups: dict[LiveQuery, _Group] = {}
         self._subscriptions: dict[str, _Subscription] = {}
+        self._next_at = 0.0  # on the loop's clock
         self._closed = False
 
     def status(self, role: str, applied_index: int) -> EmbeddedStore:
@@ -289,7 +291,9 @@ class SubscriptionHub:
 
     async def _tell_some(self, stream: ChangeStream) -> bool:
         """What comes next; False where nothing more will come, or nobody listens any more."""
+        await asyncio.sleep(self._next_at - asyncio.get_running_loop().time())
         changes = await stream.read(_WAIT_S)
+        self._next_at = asyncio.get_running_loop().time() + _GATHER_S
         if changes is None:
             return False
         async with self._turn:

@@ -221,8 +221,7 @@ class StoreShard:
 
     async def close(self) -> None:
         """Finish the writes that are waiting, make a checkpoint, let go of the store and the log."""
-        await self._hub.close()
-        await self._changes.close()
+        await self.end_streams()
         for task in self._tasks:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError, CorruptionError):
@@ -341,6 +340,11 @@ class StoreShard:
     async def unsubscribe(self, subscription: str) -> bool:
         """See `Backend.unsubscribe`."""
         return await self._hub.unsubscribe(subscription)
+
+    async def end_streams(self) -> None:
+        """End what goes on for as long as the node does, live queries and streams of changes."""
+        await self._hub.close()
+        await self._changes.close()
 
     def embedded_store(self) -> EmbeddedStore:
         """See `Backend.embedded_store`."""

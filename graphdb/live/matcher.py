@@ -26,7 +26,7 @@ Told: TypeAlias = tuple[LiveQuery, Notification | RequestError]
 """An error in place of a notification: the query cannot be followed any more."""
 
 _LOOKS_MAX = 20_000  # triples that one query looks at for one change, and some more for each of a large one
-_LOOKS_A_TRIPLE = 100
+_LOOKS_A_TRIPLE = 30
 
 
 class Matcher:

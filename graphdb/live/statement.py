@@ -180,7 +180,7 @@ class _Reader:
         if iri is None or iri.kind != "iri":
             raise self._error("an IRI")
         self._at += 1
-        self._prefixes[name.text[:-1]] = iri.text[1:-1]
+        self._prefixes[name.text[:-1]] = self._iri(iri)
 
     def _fields(self) -> tuple[Field, ...]:
         fields = [self._field("a field or *")]

@@ -47,7 +47,10 @@ class _Node:
         await start_patiently(self.store.start)
 
     async def prepare_close(self) -> None:
-        """While requests still come: leave to this node nothing for which others would notice it gone."""
+        """While requests still come: end those that would not end, and leave to this node nothing for which
+        others would notice it gone.
+        """
+        await self.store.end_streams()
         if isinstance(self.store, ClusteredShard):
             await self.store.hand_over_lead()
 

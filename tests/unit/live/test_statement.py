@@ -78,6 +78,7 @@ def test_read(text: str, query: TableQuery) -> None:
         ("LIVE SELECT * FROM Person WHERE age IN [1, 2)", "']'"),
         ("LIVE SELECT * FROM none:Person", "'none' is not declared"),
         ("LIVE SELECT * FROM <Person>", "absolute"),
+        ("PREFIX x: <x> LIVE SELECT * FROM x:Person", "line 1, column 11: <x> is not an absolute IRI"),
         ("LIVE SELECT * FROM Person\nWHERE age ! 1", "line 2, column 11"),
         ("LIVE SELECT * FROM Person WHERE " + "(" * 60 + "a = 1" + ")" * 60, "at most 50"),
         ("LIVE SELECT * FROM Person WHERE " + "NOT " * 100_000, "characters"),
