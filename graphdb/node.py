@@ -163,7 +163,7 @@ class EmbeddedStore:
     namespace: str
     database: str
     ready: bool  # whether live queries are taken
-    projection_bootstrapped: bool  # whether there is a copy; there is none while nobody listens
+    projection_bootstrapped: bool  # whether nothing has to be built up before that
     last_projected_log_index: int  # up to where all who listen have been told
     active_listener_count: int
     listener_role: str  # that of the node

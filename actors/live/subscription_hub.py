@@ -101,16 +101,17 @@ class SubscriptionHub:
         self._next_at = 0.0  # on the loop's clock
         self._closed = False
 
-    def status(self, role: str, applied_index: int) -> EmbeddedStore:
-        """For /health."""
+    def status(self, role: str, applied_index: int | None) -> EmbeddedStore:
+        """For /health. applied_index: None while the node has not opened its store."""
         copy = self._copy
+        ready = applied_index is not None and not self._closed
         return EmbeddedStore(
             url="embedded:live",
             namespace="graphdb",
             database="default",
-            ready=not self._closed,
-            projection_bootstrapped=copy is not None,
-            last_projected_log_index=applied_index if copy is None else copy.index,
+            ready=ready,
+            projection_bootstrapped=ready,  # a copy is links: there is nothing to build up before it
+            last_projected_log_index=(applied_index or 0) if copy is None else copy.index,
             active_listener_count=len(self._subscriptions),
             listener_role=role,
         )

@@ -348,7 +348,7 @@ class StoreShard:
 
     def embedded_store(self) -> EmbeddedStore:
         """See `Backend.embedded_store`."""
-        applied_index = self._open.writer.applied_index if self._open else 0
+        applied_index = self._open.writer.applied_index if self._open else None
         return self._hub.status(self.status().role, applied_index)
 
     async def write_graph(

@@ -48,7 +48,7 @@ def test_health_record(client: httpx.Client) -> None:
             "namespace": "graphdb",
             "database": "default",
             "ready": True,
-            "projection_bootstrapped": False,
+            "projection_bootstrapped": True,
             "last_projected_log_index": index,
             "active_listener_count": 0,
             "listener_role": "standalone",
