@@ -11,6 +11,7 @@ EXPECTED = {
     "AlreadyExists": 409,
     "BadGeometry": 400,
     "BodyTooLarge": 413,
+    "ChangesForgotten": 410,
     "ConfigError": 500,
     "CorruptionError": 500,
     "EvaluationFailed": 400,
@@ -48,6 +49,7 @@ EXPECTED = {
 ARGUMENTS: dict[str, tuple[object, ...]] = {
     "AlreadyExists": ("graph", "http://g"),
     "BodyTooLarge": (10,),
+    "ChangesForgotten": (3, 7),
     "CorruptionError": ("a checksum differs", "/secret/path"),
     "HostNotAllowed": ("SERVICE", "example.org"),
     "InvalidParameter": ("graph", "is odd"),
@@ -73,7 +75,8 @@ def test_status_and_body(name: str) -> None:
     answer = failure_response(error)
     body = orjson.loads(bytes(answer.body))
     assert status_of(error) == answer.status_code == body["status"] == EXPECTED[name]
-    assert set(body) == {"error", "status"}
+    told_besides = {"ChangesForgotten": {"code", "first_index"}}.get(name, set())
+    assert set(body) == {"error", "status"} | told_besides
     assert ("retry-after" in answer.headers) == isinstance(error, UnavailableError)
     if answer.status_code == 500:
         assert body["error"] == "internal server error"
