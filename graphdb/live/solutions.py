@@ -17,7 +17,6 @@ from graphdb.live.tables import Difference
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.engine_text import engine_text
 from graphdb.sparql.gate import check, read_query
-from graphdb.sparql.parser import parse_query
 from graphdb.sparql.patterns import Aggregate
 from graphdb.sparql.repeatable import is_repeatable
 from graphdb.sparql.syntax import Query
@@ -105,7 +104,7 @@ def read_solution_query(text: str, limits: GateLimits) -> SolutionQuery:
     except NotFlat as reason:
         raise EvaluationFailed(f"a query cannot be followed that has {reason}") from None
     whole, shown = _whole_solutions(query)
-    return SolutionQuery(text, engine_text(parse_query(whole, None)).text, shown, alternatives)
+    return SolutionQuery(text, engine_text(read_query(whole, None, limits)).text, shown, alternatives)
 
 
 def _alternatives(query: Query) -> tuple[Alternative, ...]:
