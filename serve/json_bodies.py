@@ -8,7 +8,7 @@ from starlette.requests import Request
 from graphdb.errors import InvalidParameter, UnsupportedMediaType
 from serve.bodies import content_type, read_body
 
-__all__ = ["JSON_TYPE", "JsonBody", "read_json", "read_optional_json"]
+__all__ = ["JSON_TYPE", "JsonBody", "check_is_json", "parse_json", "read_json", "read_optional_json"]
 
 JSON_TYPE = "application/json"
 
@@ -24,8 +24,8 @@ _Body = TypeVar("_Body", bound=JsonBody)
 
 async def read_json(request: Request, kind: type[_Body], bytes_max: int) -> _Body:
     """The body of a request. Raises UnsupportedMediaType, BodyTooLarge, InvalidParameter."""
-    _check_type(request)
-    return _parsed(await read_body(request, bytes_max), kind)
+    check_is_json(request)
+    return parse_json(await read_body(request, bytes_max), kind)
 
 
 async def read_optional_json(request: Request, kind: type[_Body], bytes_max: int) -> _Body:
@@ -33,17 +33,19 @@ async def read_optional_json(request: Request, kind: type[_Body], bytes_max: int
     body = await read_body(request, bytes_max)
     if not body:
         return kind()
-    _check_type(request)
-    return _parsed(body, kind)
+    check_is_json(request)
+    return parse_json(body, kind)
 
 
-def _check_type(request: Request) -> None:
+def check_is_json(request: Request) -> None:
+    """Raises UnsupportedMediaType for a body of another type."""
     media_type = content_type(request, (JSON_TYPE,))
     if media_type.name != JSON_TYPE:
         raise UnsupportedMediaType(media_type.name, (JSON_TYPE,))
 
 
-def _parsed(body: bytes, kind: type[_Body]) -> _Body:
+def parse_json(body: bytes, kind: type[_Body]) -> _Body:
+    """The members of a body that has been read. Raises InvalidParameter."""
     try:
         return kind.model_validate_json(body)
     except ValidationError as error:

@@ -11,7 +11,7 @@ from pyoxigraph import NamedNode
 from graphdb.errors import InvalidParameter, LimitExceeded
 from graphdb.sparql.dataset import Dataset
 
-__all__ = ["Parameters", "read_dataset", "read_graph_iri"]
+__all__ = ["Parameters", "read_dataset", "read_flag", "read_graph_iri"]
 
 FIELDS_MAX = 10_000
 _BROKEN_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
@@ -68,6 +68,14 @@ def _decode(encoded: bytes, name: str) -> str:
         return unquote_to_bytes(encoded.replace(b"+", b" ")).decode()
     except UnicodeDecodeError as error:
         raise InvalidParameter(name, f"is not UTF-8 ({error.reason})") from None
+
+
+def read_flag(parameters: Parameters, name: str) -> bool | None:
+    """A parameter that is true or false; None where it is not there. Raises InvalidParameter."""
+    text = parameters.one(name)
+    if text not in (None, "true", "false"):
+        raise InvalidParameter(name, f"{text!r} is neither true nor false")
+    return None if text is None else text == "true"
 
 
 def read_graph_iri(name: str, value: str) -> NamedNode:

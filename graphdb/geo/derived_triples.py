@@ -19,7 +19,7 @@ from typing import TypeAlias
 from graphdb.geo.class_hierarchy import at_or_below
 from graphdb.geo.lookups import MEETING, Binding, Lookup, MeetsResource
 from graphdb.geo.signatures import RELATIONS
-from graphdb.geo.vocabulary import GEO, GEOF
+from graphdb.geo.vocabulary import GEO, GEOF, RDF_TYPE
 from graphdb.sparql.patterns import TriplePattern
 from graphdb.sparql.scope import variables_of_triples
 from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, Variable
@@ -54,7 +54,6 @@ _NO_VALUES: Mapping[str, str] = MappingProxyType({})
 
 _VALUES_MAX = 1_000
 _TOPOLOGY = {GEO + name: GEOF + name for name in RELATIONS}
-_RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 _ANY_SERIALIZATION = f"({'|'.join(f'<{iri}>' for iri in SERIALIZATIONS)})"
 _DEFAULT, _ANY = (f"<{iri}>" for iri in GEOMETRY_PROPERTIES)
@@ -63,7 +62,7 @@ _DEFAULT, _ANY = (f"<{iri}>" for iri in GEOMETRY_PROPERTIES)
 def is_derived(triple: TriplePattern) -> bool:
     """Whether more than stated triples match the pattern."""
     match triple:
-        case TriplePattern(predicate=Iri(value=verb), object=Iri(value=class_)) if verb == _RDF_TYPE:
+        case TriplePattern(predicate=Iri(value=verb), object=Iri(value=class_)) if verb == RDF_TYPE:
             return class_.startswith(MARK)
         case TriplePattern(predicate=Iri(value=verb)) if verb in _TOPOLOGY:
             ends = triple.subject, triple.object  # a literal is neither a feature nor a geometry
@@ -158,7 +157,7 @@ class Rewriting:
     def _entailed(self, triple: TriplePattern, verb: str) -> str:
         subject, object_ = (written_term(end, self.names) for end in (triple.subject, triple.object))
         below, above = f"?{self.fresh}a", f"?{self.fresh}b"
-        if verb == _RDF_TYPE:
+        if verb == RDF_TYPE:
             assert isinstance(triple.object, Iri)
             marked, found, step = triple.object.value, f"{subject} a {below}", "subClassOf"
         else:

@@ -5,6 +5,7 @@ from enum import Enum
 
 from graphdb.geo.class_hierarchy import is_class, is_geometry_property
 from graphdb.geo.derived_triples import MARK, is_derived
+from graphdb.geo.vocabulary import RDF_TYPE
 from graphdb.sparql.construct_where import is_short, lengthen
 from graphdb.sparql.patterns import TriplePattern, TriplesBlock
 from graphdb.sparql.syntax import Query
@@ -13,8 +14,6 @@ from graphdb.sparql.text_edits import TextEdits
 from graphdb.sparql.tree_walk import nodes_below
 
 __all__ = ["Entailment", "asked_text"]
-
-_RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 
 class Entailment(Enum):
@@ -60,5 +59,5 @@ def _as_entailed(triple: TriplePattern) -> Iterator[tuple[Span, str]]:
     match triple.predicate, triple.object:
         case Iri(value=verb, span=span), _ if is_geometry_property(verb):
             yield span, f"<{MARK}{verb}>"
-        case Iri(value=verb), Iri(value=class_, span=span) if verb == _RDF_TYPE and is_class(class_):
+        case Iri(value=verb), Iri(value=class_, span=span) if verb == RDF_TYPE and is_class(class_):
             yield span, f"<{MARK}{class_}>"

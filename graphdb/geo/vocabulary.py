@@ -2,11 +2,13 @@
 
 from typing import Final
 
-__all__ = ["CRS84", "DGGS", "GEO", "GEOF", "GEOJSON", "GML", "KML", "LITERALS", "SF", "WKT"]
+__all__ = ["CRS84", "DGGS", "GEO", "GEOF", "GEOJSON", "GML", "KML", "LITERALS", "RDF_TYPE", "SF", "WKT"]
 
 GEO: Final = "http://www.opengis.net/ont/geosparql#"
 GEOF: Final = "http://www.opengis.net/def/function/geosparql/"
 SF: Final = "http://www.opengis.net/ont/sf#"
+
+RDF_TYPE: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 WKT: Final = GEO + "wktLiteral"
 GML: Final = GEO + "gmlLiteral"

@@ -120,7 +120,7 @@ class SchemaWatch:
     """Hears every change of a store once it is visible. Written by one thread, read by any."""
 
     def __init__(self) -> None:
-        self._state = object()
+        self._state = self._taken = object()
 
     @property
     def state(self) -> object:
@@ -128,7 +128,14 @@ class SchemaWatch:
 
         Whoever takes it before reading the store, and reads again when it is another one, misses nothing.
         """
-        return self._state
+        state = self._state
+        self._taken = state
+        return state
+
+    @property
+    def _is_taken(self) -> bool:
+        """Whether somebody may hold the present state: whom else would a change concern?"""
+        return self._taken is self._state
 
     def touch(self) -> None:
         """The store may hold another schema."""
@@ -136,7 +143,7 @@ class SchemaWatch:
 
     def note(self, change: ChangeSet) -> None:
         """A change is visible."""
-        if _touches(change):
+        if self._is_taken and _touches(change):
             self.touch()
 
     @contextmanager
@@ -144,19 +151,20 @@ class SchemaWatch:
         """The parts of one change, on their way to a store that shows them by the end of the block."""
         if isinstance(changes, tuple):  # one that is whole may be applied by a shorter road
             yield changes
-            if any(map(_touches, changes)):
+            if self._is_taken and any(map(_touches, changes)):
                 self.touch()
             return
-        touched = False
+        touched = unseen = False
 
         def watched() -> Iterator[ChangeSet]:
-            nonlocal touched
+            nonlocal touched, unseen
             for change in changes:
-                touched = touched or _touches(change)
+                unseen = unseen or not self._is_taken
+                touched = touched or (not unseen and _touches(change))
                 yield change
 
         yield watched()
-        if touched:
+        if touched or (unseen and self._is_taken):
             self.touch()
 
 

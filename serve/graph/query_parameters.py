@@ -8,7 +8,7 @@ from graphdb.geo.entailment import Entailment
 from graphdb.node import Consistency
 from graphdb.sparql.dataset import Dataset
 from serve.graph.consistency import read_consistency
-from serve.parameters import Parameters, read_dataset
+from serve.parameters import Parameters, read_dataset, read_flag
 
 __all__ = ["QueryParameters", "read_min_index", "read_query_parameters", "read_timeout"]
 
@@ -48,7 +48,7 @@ def read_query_parameters(*encoded: bytes) -> QueryParameters:
         read_timeout(parameters),
         read_min_index(parameters),
         read_consistency(parameters),
-        _read_explain(parameters),
+        read_flag(parameters, "explain") is True,
         _read_entailment(parameters),
     )
 
@@ -71,14 +71,6 @@ def read_timeout(parameters: Parameters) -> float | None:
     if not _DECIMAL.fullmatch(text) or float(text) == 0:
         raise InvalidParameter("timeout", f"{text!r} is not a number of seconds over 0, such as 2.5")
     return float(text)
-
-
-def _read_explain(parameters: Parameters) -> bool:
-    """Raises InvalidParameter."""
-    text = parameters.one("explain")
-    if text not in (None, "true", "false"):
-        raise InvalidParameter("explain", f"{text!r} is neither true nor false")
-    return text == "true"
 
 
 def _read_entailment(parameters: Parameters) -> Entailment:

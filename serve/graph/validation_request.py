@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TypeAlias
 
-from pydantic import BaseModel, ConfigDict, ValidationError
 from pyoxigraph import NamedNode
 from starlette.requests import Request
 
@@ -15,18 +14,18 @@ from serve.bodies import read_body
 from serve.graph.consistency import consistency_of, read_consistency
 from serve.graph.query_accounts import Account
 from serve.graph.query_parameters import read_min_index, read_timeout
+from serve.json_bodies import JSON_TYPE, JsonBody, parse_json
 from serve.negotiation import MediaType, Offer, choose
 from serve.parameters import Parameters, read_graph_iri
 
 __all__ = ["AskedValidation", "ValidationReader", "read_data_graph", "read_shapes_source"]
 
-_JSON_TYPE = "application/json"
 _WITHOUT_NAME = ("default", "union")
 _ESCAPES = 6  # bytes that JSON may write for one of the shapes
 _OTHER_MEMBERS_BYTES = 65_536
 _REPORT_SYNTAXES = (None, RdfSyntax.TURTLE, RdfSyntax.N_TRIPLES, RdfSyntax.JSON_LD, RdfSyntax.RDF_XML)
 _REPORTS = tuple(
-    Offer(MediaType(syntax.media_type if syntax is not None else _JSON_TYPE), syntax)
+    Offer(MediaType(syntax.media_type if syntax is not None else JSON_TYPE), syntax)
     for syntax in _REPORT_SYNTAXES
 )
 _REPORT_NAMES: dict[str, RdfSyntax | None] = {
@@ -65,10 +64,8 @@ class AskedValidation:
         )
 
 
-class _Body(BaseModel):
+class _Body(JsonBody):
     """The body that the interface describes, and which graphs."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     shapes: str | None = None  # Turtle
     graph: str | None = None
@@ -122,9 +119,9 @@ class ValidationReader:
     async def _read_body(self, request: Request) -> tuple[_Body, ShapesDocument | None]:
         """The members of a JSON body, and the shapes, in whichever kind of body they are."""
         content_type = request.headers.get("content-type", "")
-        if content_type.partition(";")[0].strip().lower() == _JSON_TYPE:
+        if content_type.partition(";")[0].strip().lower() == JSON_TYPE:
             bytes_max = min(self._body_bytes_max, _ESCAPES * self._shapes_bytes_max + _OTHER_MEMBERS_BYTES)
-            given = _members(await read_body(request, bytes_max))
+            given = parse_json(await read_body(request, bytes_max), _Body)
             if given.shapes is None:
                 return given, None
             return given, ShapesDocument(self._checked(given.shapes.encode()), RdfSyntax.TURTLE)
@@ -169,20 +166,12 @@ def read_shapes_source(
     return read_graph_iri("shapes_graph", shapes_graph)
 
 
-def _members(body: bytes) -> _Body:
-    try:
-        return _Body.model_validate_json(body)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise InvalidParameter(".".join(map(str, first["loc"])) or "body", first["msg"]) from None
-
-
 def _syntax(content_type: str) -> RdfSyntax:
     """Raises UnsupportedMediaType, which names JSON too."""
     try:
         return RdfSyntax.from_media_type(content_type)
     except UnsupportedMediaType as error:
-        raise UnsupportedMediaType(error.media_type, (_JSON_TYPE, *error.accepted)) from None
+        raise UnsupportedMediaType(error.media_type, (JSON_TYPE, *error.accepted)) from None
 
 
 def _either(name: str, parameters: Parameters, member: str | None) -> str | None:

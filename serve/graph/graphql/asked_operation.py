@@ -11,9 +11,9 @@ from typing import Any
 import orjson
 from starlette.requests import Request
 
-from graphdb.errors import InvalidParameter, TextTooLarge, UnsupportedMediaType
-from serve.bodies import content_type, read_body
-from serve.json_bodies import JSON_TYPE
+from graphdb.errors import InvalidParameter, TextTooLarge
+from serve.bodies import read_body
+from serve.json_bodies import check_is_json
 from serve.parameters import Parameters
 
 __all__ = ["AskedOperation", "MalformedOperation", "read_get", "read_post"]
@@ -39,9 +39,7 @@ async def read_post(request: Request, body_bytes_max: int, text_bytes_max: int) 
 
     Raises UnsupportedMediaType, BodyTooLarge, TextTooLarge, MalformedOperation.
     """
-    media_type = content_type(request, (JSON_TYPE,))
-    if media_type.name != JSON_TYPE:
-        raise UnsupportedMediaType(media_type.name, (JSON_TYPE,))
+    check_is_json(request)
     members = _json("body", await read_body(request, body_bytes_max))
     if isinstance(members, list):
         raise MalformedOperation("body", "is an array: several operations in one request are not offered")

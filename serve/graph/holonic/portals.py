@@ -22,13 +22,13 @@ from graphdb.sparql.results import ResultFormat
 from serve.backend import AnswerStream
 from serve.graph.asked_query import QueryReader
 from serve.graph.holonic.desk import HolonicDesk
-from serve.graph.holonic.requests import PortalBody, RunBody, iri_of, now, read_flag
+from serve.graph.holonic.requests import PortalBody, RunBody, iri_of, now
 from serve.graph.idempotency import read_request_id
 from serve.graph.query_answers import QueryAnswers
 from serve.graph.streamed_answer import BACKSTOP_S, past_limit
 from serve.graph.update import confirm
 from serve.json_bodies import read_json, read_optional_json
-from serve.parameters import Parameters, read_graph_iri
+from serve.parameters import Parameters, read_flag, read_graph_iri
 
 __all__ = ["PortalsEndpoint"]
 

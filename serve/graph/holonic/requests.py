@@ -14,7 +14,7 @@ from graphdb.holonic.names import Tenant
 from serve.json_bodies import JsonBody
 from serve.parameters import Parameters, read_graph_iri
 
-__all__ = ["HolonBody", "LayerBody", "PortalBody", "RunBody", "iri_of", "now", "read_flag", "tenant_of"]
+__all__ = ["HolonBody", "LayerBody", "PortalBody", "RunBody", "iri_of", "now", "tenant_of"]
 
 _IRI_CHARACTERS_MAX = 4_096
 _LABEL_CHARACTERS_MAX = 65_536
@@ -81,14 +81,6 @@ def iri_of(request: Request) -> NamedNode:
     except UnicodeDecodeError as error:
         raise InvalidParameter("path", f"the IRI is not UTF-8 ({error.reason})") from None
     return read_graph_iri("path", text)
-
-
-def read_flag(parameters: Parameters, name: str) -> bool | None:
-    """A parameter that is true or false; None where it is not there. Raises InvalidParameter."""
-    text = parameters.one(name)
-    if text not in (None, "true", "false"):
-        raise InvalidParameter(name, f"{text!r} is neither true nor false")
-    return None if text is None else text == "true"
 
 
 def now() -> str:

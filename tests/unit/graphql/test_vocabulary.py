@@ -86,3 +86,12 @@ def test_a_large_change_is_not_looked_through() -> None:
     before = watch.state
     watch.note(ChangeSet(added=tuple(quads("".join(f":a :p {number} . " for number in range(10_001))))))
     assert watch.state is not before
+
+
+def test_a_state_taken_in_the_middle_of_a_change_is_another_after_it() -> None:
+    watch = SchemaWatch()
+    with watch.watching(iter([ChangeSet(added=tuple(quads(":A a owl:Class ."))), ChangeSet()])) as watched:
+        next(iter(watched))
+        before = watch.state
+        assert list(watched) == [ChangeSet()]
+    assert watch.state is not before
