@@ -1,9 +1,15 @@
 """A request body, which arrives on the event loop, as a file for a parser that reads it on a thread."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
-__all__ = ["SMALL_BODY_BYTES", "BodySource", "read_small"]
+from graphdb.errors import Overloaded
+
+__all__ = ["SMALL_BODY_BYTES", "BodySource", "BodyThreads", "read_small"]
+
+T = TypeVar("T")
 
 SMALL_BODY_BYTES = 64 << 10
 _CHUNK_BYTES = 256 << 10  # handed over at once: each hand-over costs a tenth of a millisecond
@@ -41,3 +47,32 @@ class BodySource:
         piece = self._buffer[self._place : self._place + size]
         self._place += len(piece)
         return piece
+
+
+class BodyThreads:
+    """Where bodies are parsed while they arrive. A thread waits for its client for as long as that takes, so
+    nothing else may wait for one of these.
+    """
+
+    def __init__(self, at_once_max: int) -> None:
+        self._at_once_max = at_once_max
+        self._threads = ThreadPoolExecutor(at_once_max, thread_name_prefix="body")
+        self._running = 0
+
+    async def run(self, parse: Callable[[], T]) -> T:
+        """Call parse on a thread. Raises Overloaded where all are taken, and what parse raises."""
+        if self._running >= self._at_once_max:
+            raise Overloaded(f"{self._running} large bodies are being read")
+        work = asyncio.get_running_loop().run_in_executor(self._threads, parse)
+        self._running += 1
+        work.add_done_callback(self._note_done)
+        return await asyncio.shield(work)  # cancelled or not, the thread is taken until parse returns
+
+    def close(self) -> None:
+        """Take no more."""
+        self._threads.shutdown(wait=False)
+
+    def _note_done(self, work: "asyncio.Future[T]") -> None:
+        self._running -= 1
+        if not work.cancelled():
+            work.exception()  # who was cancelled does not ask

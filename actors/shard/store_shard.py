@@ -23,7 +23,7 @@ from actors.readers.checkpoints import Checkpoints
 from actors.readers.client import ReaderClient
 from actors.readers.query_runner import QueryRunner, ReaderAnswer
 from actors.readers.write_checks import WriteChecks
-from actors.shard.body_source import BodySource, read_small
+from actors.shard.body_source import BodySource, BodyThreads, read_small
 from actors.shard.checkpointer import Checkpointer
 from actors.shard.open_shard import OpenShard, follow_others_for_ever, let_go, open_store
 from actors.shard.shape_guard import shape_guard
@@ -73,6 +73,7 @@ __all__ = ["ShardConfig", "StoreShard"]
 logger = logging.getLogger(__name__)
 
 _LIVE = "live"  # in the data directory
+_BODIES_AT_ONCE = 64  # larger ones than fit into memory unread
 _ENTRIES_AT_ONCE = 128  # of a join on the event loop, which looking at them may block for a millisecond
 
 
@@ -108,6 +109,7 @@ class StoreShard:
         )
         self._updates = UpdateRunner(settings, readers, self._queries.running)
         self._config = config or ShardConfig()
+        self._bodies = BodyThreads(_BODIES_AT_ONCE)
         self._changes = ChangeLog(log, self.snapshot_index, self.wait_for_index)
         self._hub = SubscriptionHub(
             self._changes.open,
@@ -232,6 +234,7 @@ class StoreShard:
             await opened.checkpointer.close()
             del opened
             let_go()
+        self._bodies.close()
         await self._readers.close()
         await self._log.close()
 
@@ -379,7 +382,7 @@ class StoreShard:
                 precondition(state)
             return staged.parts(state, replace=replace)
 
-        staged = await asyncio.to_thread(stage)
+        staged = await (asyncio.to_thread(stage) if is_all else self._bodies.run(stage))
         try:
             return await shard.writer.write(plan, request_id=request_id, since=since)
         finally:

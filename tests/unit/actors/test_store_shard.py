@@ -19,6 +19,7 @@ from graphdb.errors import (
     HostNotAllowed,
     LogUnavailable,
     OutcomeUnknown,
+    Overloaded,
     RdfSyntaxError,
     StorageFull,
     UnknownGraph,
@@ -64,8 +65,14 @@ async def put(shard: StoreShard, body: bytes, *, graph: str, replace: bool = Tru
         for start in range(0, len(body), 50_000):
             yield body[start : start + 50_000]
 
+    return await put_chunks(shard, chunks(), graph=graph, replace=replace)
+
+
+async def put_chunks(
+    shard: StoreShard, chunks: AsyncIterator[bytes], *, graph: str, replace: bool = True
+) -> Confirmation:
     return await shard.write_graph(
-        chunks(),
+        chunks,
         RdfSyntax.N_TRIPLES,
         graph=NamedNode(graph),
         whole_dataset=False,
@@ -85,6 +92,31 @@ async def expect_a_hundred(shard: StoreShard) -> None:
 
 
 async def nothing(shard: StoreShard) -> None: ...
+
+
+def test_bodies_that_come_slowly_keep_nothing_else_waiting(tmp_path: Path) -> None:
+    async def use(shard: StoreShard) -> None:
+        arrived = asyncio.Event()
+
+        async def slowly(line: bytes) -> AsyncIterator[bytes]:
+            yield line * 10_000
+            await arrived.wait()
+
+        async def put_slowly(number: int) -> Confirmation:
+            line = b"<urn:s> <urn:p> <urn:o%d> .\n" % number
+            return await put_chunks(shard, slowly(line), graph=f"urn:g{number}")
+
+        slow = [asyncio.create_task(put_slowly(number)) for number in range(64)]
+        await asyncio.sleep(0.1)
+        async with asyncio.timeout(30):
+            assert (await put(shard, b"<urn:s> <urn:p> <urn:o> .", graph="urn:small")).affected_triples == 1
+            with pytest.raises(Overloaded):
+                await put_slowly(64)
+        arrived.set()
+        assert {one.affected_triples for one in await asyncio.gather(*slow)} == {1}
+        assert (await put_slowly(65)).affected_triples == 1
+
+    with_shard(tmp_path, use)
 
 
 def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None:
