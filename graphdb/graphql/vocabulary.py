@@ -19,12 +19,13 @@ from graphdb.shacl.vocabulary import (
     RDFS,
     RDFS_CLASS,
     RDFS_SUBCLASS_OF,
+    SH,
     Node,
     Term,
     sh,
 )
 
-__all__ = ["Matching", "SchemaWatch", "vocabulary"]
+__all__ = ["Matching", "SchemaWatch", "touches_schema", "vocabulary"]
 
 # `StoreView.quads_matching`
 Matching = Callable[
@@ -53,7 +54,7 @@ _KINDS = frozenset(
 )
 _LISTS = frozenset({NamedNode(OWL + "unionOf"), sh("in")})
 # What also stands in data; a change of it may be one of the schema.
-_PERHAPS = frozenset({_COMMENT, RDF_FIRST, RDF_REST})
+_PERHAPS = frozenset({_COMMENT, RDF_FIRST, RDF_REST, NamedNode(OWL + "imports")})
 _LOOKED_AT_MAX = 10_000  # quads of one change; a larger one is taken for one of the schema
 
 
@@ -136,7 +137,7 @@ class SchemaWatch:
 
     def note(self, change: ChangeSet) -> None:
         """A change is visible."""
-        if _touches(change):
+        if touches_schema(change):
             self.touch()
 
     @contextmanager
@@ -144,7 +145,7 @@ class SchemaWatch:
         """The parts of one change, on their way to a store that shows them by the end of the block."""
         if isinstance(changes, tuple):  # one that is whole may be applied by a shorter road
             yield changes
-            if any(map(_touches, changes)):
+            if any(map(touches_schema, changes)):
                 self.touch()
             return
         touched = False
@@ -152,7 +153,7 @@ class SchemaWatch:
         def watched() -> Iterator[ChangeSet]:
             nonlocal touched
             for change in changes:
-                touched = touched or _touches(change)
+                touched = touched or touches_schema(change)
                 yield change
 
         yield watched()
@@ -160,7 +161,8 @@ class SchemaWatch:
             self.touch()
 
 
-def _touches(change: ChangeSet) -> bool:
+def touches_schema(change: ChangeSet) -> bool:
+    """Whether a change may have touched an ontology or shapes."""
     if change.affected_triples > _LOOKED_AT_MAX:
         return True
     return any(_is_of_schema(quad) for quads in (change.removed, change.added) for quad in quads)
@@ -169,5 +171,7 @@ def _touches(change: ChangeSet) -> bool:
 def _is_of_schema(quad: Quad) -> bool:
     predicate = quad.predicate
     if predicate == RDF_TYPE:
-        return quad.object in _KINDS
-    return predicate in _PREDICATES or predicate in _PERHAPS
+        kind = quad.object
+        return isinstance(kind, NamedNode) and (kind in _KINDS or kind.value.startswith(SH))
+    # what shapes demand beyond what a schema shows counts as well: mutations are validated by it
+    return predicate in _PREDICATES or predicate in _PERHAPS or predicate.value.startswith(SH)
