@@ -80,7 +80,7 @@ def _check_unchanged(edits: Edits, pending: ChangeSet, last: LastChanges) -> Non
         if edit.unchanged_since is None:
             continue
         if (edit.subject, edit.graph_name) in touched or last.of(edit) > edit.unchanged_since:
-            message = f"{edit.subject} has changed since snapshot {edit.unchanged_since}."
+            message = f"{edit.subject.value} has changed since snapshot {edit.unchanged_since}."
             raise _refused(number, CONFLICT, message, ifSnapshot=edit.unchanged_since)
 
 
@@ -93,11 +93,11 @@ def _touched(change: ChangeSet) -> Iterator[tuple[Any, GraphName]]:
 def _planned(number: int, edit: ResourceEdit, state: Overlay) -> ChangeSet:
     if edit.kind is EditKind.CREATE:
         if _is_there(state, edit, None):
-            raise _refused(number, CONFLICT, f"{edit.subject} exists already.")
+            raise _refused(number, CONFLICT, f"{edit.subject.value} exists already.")
         typed = (Quad(edit.subject, RDF_TYPE, one, edit.graph_name) for one in edit.classes)
         return change_of(state, (), [*typed, *_quads(edit.subject, edit.values, edit.graph_name)])
     if not any(_is_there(state, edit, one) for one in edit.classes):
-        raise _refused(number, NOT_FOUND, f"There is no {edit.subject} of this type.")
+        raise _refused(number, NOT_FOUND, f"There is no {edit.subject.value} of this type.")
     if edit.kind is EditKind.DELETE:
         return ChangeSet(removed=tuple(_of(state, edit, None)))
     replaced = [quad for path in edit.values for quad in _of(state, edit, path)]

@@ -201,7 +201,7 @@ def test_errors_come_with_their_codes(client: Client) -> None:
 CREW = """
 PREFIX : <http://ship.example/> PREFIX sh: <http://www.w3.org/ns/shacl#>
 PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
-:Sailor a sh:NodeShape ; sh:targetClass :Sailor ; sh:property
+:SailorShape a sh:NodeShape ; sh:targetClass :Sailor ; sh:property
     [ sh:path :name ; sh:datatype xsd:string ; sh:minCount 1 ; sh:maxCount 1 ],
     [ sh:path :mate ; sh:class :Sailor ; sh:maxCount 1 ] ;
     sh:sparql [ sh:message "nobody is called Jonah" ;
