@@ -7,6 +7,7 @@ GraphDBError
     InvalidParameter          a parameter, header or body that cannot mean anything
     MalformedShapes           SHACL shapes that mean nothing, or more than is offered
     ShapesViolated            a write that the shapes which are enforced do not allow
+    EditRefused               edits of resources, of which one at least cannot be
     UnknownGraph              a graph that does not exist
     NotFound                  something else that does not exist, such as a holon
     MembershipLoop            a holon that would be a part of itself
@@ -52,6 +53,7 @@ __all__ = [
     "ChangesForgotten",
     "ConfigError",
     "CorruptionError",
+    "EditRefused",
     "EvaluationFailed",
     "GraphDBError",
     "HostNotAllowed",
@@ -155,6 +157,21 @@ class ShapesViolated(RequestError):
 
     def __str__(self) -> str:
         return self.reason
+
+
+class EditRefused(RequestError):
+    """Edits of resources, of which one at least cannot be.
+
+    refusals, for JSON: edit (its number, from 0 on; None: no one's alone), code (one of the interface's for
+    GraphQL), message and, where there are any, details.
+    """
+
+    def __init__(self, refusals: tuple[Mapping[str, Any], ...]) -> None:
+        super().__init__(refusals)
+        self.refusals = refusals
+
+    def __str__(self) -> str:
+        return "; ".join(one["message"] for one in self.refusals)
 
 
 class UnknownGraph(RequestError):

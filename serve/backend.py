@@ -9,6 +9,7 @@ from typing import Protocol
 from pyoxigraph import NamedNode, Quad
 
 from graphdb.errors import GraphDBError
+from graphdb.graphql.edits import Edits
 from graphdb.live.changes import LoggedChange
 from graphdb.live.matcher import LiveQuery
 from graphdb.live.notifications import Notification
@@ -241,6 +242,12 @@ class Backend(Protocol):
         """Delete a named graph, or empty the default graph (None).
 
         Raises UnknownGraph.
+        """
+
+    async def edit(self, edits: Edits, request_id: bytes | None = None) -> Confirmation:
+        """Change resources as one atomic change; request_id as for `update`.
+
+        Raises EditRefused, ShapesViolated, UnavailableError.
         """
 
     def status(self) -> NodeStatus:

@@ -17,7 +17,7 @@ from actors.clustering.chores import Chores
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import cluster_report, node_status
 from actors.clustering.forwarded_work import APPLIED_INDEX, ForwardedWork
-from actors.clustering.forwarded_writes import GraphDeletion, GraphWrite, SparqlUpdate
+from actors.clustering.forwarded_writes import GraphDeletion, GraphWrite, ResourceEdits, SparqlUpdate
 from actors.clustering.search_copies import SearchCopies
 from actors.clustering.write_router import WriteRouter
 from actors.raft.log_requests import ClusterView, ForwardedRequest, MemberChange
@@ -37,6 +37,7 @@ from graphdb.errors import (
     OutcomeUnknown,
     UnavailableError,
 )
+from graphdb.graphql.edits import Edits
 from graphdb.model import Confirmation
 from graphdb.node import ClusterReport, Consistency, NodeStatus
 from graphdb.rdf.formats import RdfSyntax
@@ -269,6 +270,19 @@ class ClusteredShard(StoreShard):
             request_id,
             lambda own_id, behind: local(graph, own_id, behind),
             lambda behind: GraphDeletion(graph, behind),
+        )
+
+    async def edit(
+        self, edits: Edits, request_id: bytes | None = None, since: int | None = None
+    ) -> Confirmation:
+        """See `Backend.edit`."""
+        local = super().edit
+        if since is not None:
+            return await local(edits, request_id, since)
+        return await self._router.route(
+            request_id,
+            lambda own_id, behind: local(edits, own_id, behind),
+            lambda behind: ResourceEdits(edits, behind),
         )
 
     # members

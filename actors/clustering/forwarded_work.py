@@ -10,13 +10,20 @@ from pyoxigraph import NamedNode
 
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.forward_batches import BATCH, encode_outcomes
-from actors.clustering.forwarded_writes import GraphDeletion, SparqlUpdate, decode_write, encode_confirmation
+from actors.clustering.forwarded_writes import (
+    GraphDeletion,
+    ResourceEdits,
+    SparqlUpdate,
+    decode_write,
+    encode_confirmation,
+)
 from actors.clustering.search_copies import SearchCopies
 from actors.raft.desk_worker import DeskWorker
 from actors.raft.log_requests import Desk, ForwardedRequest, decode_requests
 from actors.raft.raft_log_client import RaftLogClient
 from graphdb.config.limits import GateLimits
 from graphdb.errors import NotLeader
+from graphdb.graphql.edits import Edits
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
@@ -50,6 +57,7 @@ class LeadingShard(Protocol):
     async def delete_graph(
         self, graph: NamedNode | None, request_id: bytes | None, since: int | None
     ) -> Confirmation: ...
+    async def edit(self, edits: Edits, request_id: bytes | None, since: int | None) -> Confirmation: ...
 
 
 class ForwardedWork:
@@ -106,6 +114,8 @@ class ForwardedWork:
             return await self._shard.update(update, write.using, request_id, write.since)
         if isinstance(write, GraphDeletion):
             return await self._shard.delete_graph(write.graph, request_id, write.since)
+        if isinstance(write, ResourceEdits):
+            return await self._shard.edit(write.edits, request_id, write.since)
         return await self._shard.write_graph(
             _once(write.document),
             write.syntax,

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 import orjson
 from pyoxigraph import NamedNode
 
+from graphdb.graphql.edits import Edits
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
@@ -19,6 +20,7 @@ __all__ = [
     "ForwardedWrite",
     "GraphDeletion",
     "GraphWrite",
+    "ResourceEdits",
     "SparqlUpdate",
     "decode_confirmation",
     "decode_write",
@@ -103,9 +105,27 @@ class GraphDeletion:
         return cls(_named(head["graph"]), head["since"])
 
 
-ForwardedWrite: TypeAlias = SparqlUpdate | GraphWrite | GraphDeletion
+@dataclass(frozen=True, slots=True)
+class ResourceEdits:
+    """`Backend.edit`."""
+
+    operation: ClassVar[str] = "edit"
+
+    edits: Edits = field(repr=False)
+    since: int
+
+    def encode(self) -> bytes:
+        return _join({"since": self.since}, self.edits.encode())
+
+    @classmethod
+    def decode(cls, body: bytes) -> "ResourceEdits":
+        head, edits = _split(body)
+        return cls(Edits.decode(edits), head["since"])
+
+
+ForwardedWrite: TypeAlias = SparqlUpdate | GraphWrite | GraphDeletion | ResourceEdits
 _KINDS: dict[str, type[ForwardedWrite]] = {
-    kind.operation: kind for kind in (SparqlUpdate, GraphWrite, GraphDeletion)
+    kind.operation: kind for kind in (SparqlUpdate, GraphWrite, GraphDeletion, ResourceEdits)
 }
 
 

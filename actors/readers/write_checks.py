@@ -20,6 +20,8 @@ from actors.readers.protocol import ValidationTask
 from actors.readers.running_queries import RunningQueries
 from graphdb.config.limits import GateLimits
 from graphdb.errors import QueryTimeout
+from graphdb.rdf.formats import RdfSyntax
+from graphdb.shacl.shapes import Shapes
 from graphdb.shacl.write_check import texts_of_terms
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.view import Term
@@ -47,18 +49,22 @@ class WriteChecks:
         self.limits = limits
 
     def validate(
-        self, shapes_graph: NamedNode, data_graph: str, store: QuadStore, focus: Iterable[Term] | None
+        self, shapes: NamedNode | Shapes, data_graph: str, store: QuadStore, focus: Iterable[Term] | None
     ) -> dict[str, Any]:
         """The report (`graphdb.shacl.write_check`) of the store as it is: of these nodes, or for None of all
-        targets. Blocks.
+        targets; by shapes that are given, or those of a named graph. Blocks.
 
         Raises MalformedShapes, QueryTimeout and what else readers raise, Overloaded, StorageFull.
         """
         path = self._directory / f"check-{secrets.token_hex(8)}"
+        named = shapes.value if isinstance(shapes, NamedNode) else None
+        whose = f"the shapes of {shapes}" if named is not None else "the shapes of all graphs"
         task = ValidationTask(
             str(path),
             data_graph,
-            shapes_graph=shapes_graph.value,
+            shapes_graph=named,
+            shapes=b"" if isinstance(shapes, NamedNode) else _document(shapes),
+            shapes_type=RdfSyntax.N_TRIPLES.value,
             is_write_check=True,
             focus=None if focus is None else texts_of_terms(focus),
             limits=self.limits.figures(),
@@ -66,11 +72,11 @@ class WriteChecks:
         pieces: list[bytes] = []
         try:
             store.checkpoint(path)
-            fetching = self._fetch(task, pieces)
+            fetching = self._fetch(task, f"check a write against {whose}", pieces)
             asyncio.run_coroutine_threadsafe(fetching, self._loop).result()
         except QueryTimeout:
             raise QueryTimeout(
-                f"checking the write against the shapes of {shapes_graph} took longer than "
+                f"checking the write against {whose} took longer than "
                 f"{self._timeout_s:g} s; nothing was stored"
             ) from None
         finally:
@@ -78,7 +84,10 @@ class WriteChecks:
         report: dict[str, Any] = orjson.loads(b"".join(pieces))
         return report
 
-    async def _fetch(self, task: ValidationTask, pieces: list[bytes]) -> None:
-        text = f"check a write against the shapes of <{task.shapes_graph}>"
+    async def _fetch(self, task: ValidationTask, text: str, pieces: list[bytes]) -> None:
         with self._running.listed(text, "VALIDATE") as run:
             await fetch(self._readers, run, task, self._timeout_s, pieces.append)
+
+
+def _document(shapes: Shapes) -> bytes:
+    return b"".join(f"{triple} .\n".encode() for triple in shapes.triples)

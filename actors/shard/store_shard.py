@@ -25,6 +25,7 @@ from actors.readers.query_runner import QueryRunner, ReaderAnswer
 from actors.readers.write_checks import WriteChecks
 from actors.shard.body_source import BodySource, BodyThreads, read_small
 from actors.shard.checkpointer import Checkpointer
+from actors.shard.edit_runner import EditRunner
 from actors.shard.open_shard import OpenShard, follow_others_for_ever, let_go, open_store
 from actors.shard.shape_guard import shape_guard
 from actors.shard.shard_writer import ShardWriter, WriterConfig
@@ -41,6 +42,7 @@ from graphdb.errors import (
     StorageFull,
     UnavailableError,
 )
+from graphdb.graphql.edits import Edits
 from graphdb.live.matcher import LiveQuery
 from graphdb.log import request_ids
 from graphdb.log.replay import Replayer
@@ -118,6 +120,7 @@ class StoreShard:
             subscriptions_max=settings.live.max_subscriptions,
             timeout_s=settings.server.query_timeout_seconds,
         )
+        self._edits = EditRunner(settings, self._changes)
         self._started_at = time.monotonic()
         self._open: OpenShard | None = None
         self._failed = False
@@ -396,6 +399,14 @@ class StoreShard:
         return await writer.write(
             lambda state: graph_deletion(state, graph), request_id=request_id, since=since
         )
+
+    async def edit(
+        self, edits: Edits, request_id: bytes | None = None, since: int | None = None
+    ) -> Confirmation:
+        """See `Backend.edit`."""
+        shard = self._opened()
+        checks = self._write_checks(shard.directory)
+        return await self._edits.run(edits, shard.writer, checks, request_id, since)
 
     async def backup(self, target: Path) -> int:
         """Write a data directory of the present state to target, which does not exist yet; answer its index.

@@ -15,7 +15,7 @@ from graphql import (
 
 from graphdb.graphql.model import EnumType, Field, Model, ObjectType, Reference, Scalar
 from graphdb.graphql.naming import different
-from graphdb.graphql.scalars import GRAPHQL_SCALARS
+from graphdb.graphql.scalars import GRAPHQL_SCALARS, LANG_STRING
 
 __all__ = ["CONNECTIVES", "Inputs"]
 
@@ -112,6 +112,8 @@ class Inputs:
             shown = GraphQLID
         elif isinstance(field.value, EnumType):
             shown = self._enums[field.value.name]
+        elif field.takes_language:
+            shown = LANG_STRING
         else:
             shown = GRAPHQL_SCALARS[field.value]
         if field.is_list:

@@ -16,6 +16,7 @@ __all__ = ["model_of"]
 _TAKEN = (
     *(scalar.value for scalar in Scalar),
     *("Query", "Mutation", "Subscription", "PageInfo", "Node", "MutationType", "Direction", "DeleteResult"),
+    *("LangString", "SnapshotIndex"),
 )
 _TAKEN_ROOTS = ("node",)
 

@@ -37,7 +37,7 @@ from graphdb.graphql.failures import (
 from graphdb.graphql.limits import Limits
 from graphdb.graphql.rows import tables
 from graphdb.graphql.schema import RootKind, Schema
-from graphdb.graphql.selection import RootEntry, Selector
+from graphdb.graphql.selection import DeletionEntry, RootEntry, Selector
 from graphdb.graphql.shaping import Nulled, Shaper
 from graphdb.graphql.translation import translate
 
@@ -105,6 +105,8 @@ class Plan:
         if entry.shown is None or entry.root is None:
             return self._introspected(entry)
         path = (entry.key,)
+        if isinstance(entry.shown, DeletionEntry):
+            return shaper.deletion(entry.shown)
         if entry.root.kind is RootKind.COLLECTION:
             return shaper.connection(entry.shown, path)
         if entry.root.kind is RootKind.SINGULAR:

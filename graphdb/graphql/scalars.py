@@ -22,7 +22,16 @@ from graphql import (
 from graphdb.graphql.model import Scalar
 from graphdb.shacl.vocabulary import XSD
 
-__all__ = ["DATATYPES", "GRAPHQL_SCALARS", "NUMBERS", "TIMES", "UnfitValue", "json_value"]
+__all__ = [
+    "DATATYPES",
+    "GRAPHQL_SCALARS",
+    "LANG_STRING",
+    "NUMBERS",
+    "SNAPSHOT_INDEX",
+    "TIMES",
+    "UnfitValue",
+    "json_value",
+]
 
 INT_MAX = 2**31 - 1  # GraphQL section 3.5.1
 
@@ -81,6 +90,37 @@ GRAPHQL_SCALARS: Mapping[Scalar, GraphQLScalarType] = {
     Scalar.ID: GraphQLID,
     **{scalar: _time_scalar(scalar) for scalar in _FORMS},
 }
+
+
+def _text_or_tagged(value: Any) -> Any:
+    """A text, or the members of one in a language."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict) and "value" in value and value.keys() <= {"value", "lang"}:
+        language = value.get("lang")
+        if isinstance(value["value"], str) and (language is None or isinstance(language, str)):
+            return value
+    raise GraphQLError('LangString must be a text, or an object such as {value: "Guten Tag", lang: "de"}.')
+
+
+def _log_index(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63:
+        return value
+    raise GraphQLError("SnapshotIndex must be a whole number that is not negative.")
+
+
+LANG_STRING = GraphQLScalarType(
+    "LangString",
+    coerce_input_value=_text_or_tagged,
+    description='A text, such as "Hello", or one in a language: {value: "Guten Tag", lang: "de"}.',
+)
+"""What mutations take where texts may have a language. Answers show a String."""
+
+SNAPSHOT_INDEX = GraphQLScalarType(
+    "SnapshotIndex",
+    coerce_input_value=_log_index,
+    description="The index of a state of the graph, as the header X-Snapshot-Index tells it.",
+)
 
 
 def json_value(scalar: Scalar, text: str, datatype: str) -> Any:

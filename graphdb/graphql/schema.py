@@ -26,7 +26,7 @@ from graphql import (
 from graphdb.graphql.inputs import Inputs
 from graphdb.graphql.model import EnumType, Field, Model, ObjectType, Reference
 from graphdb.graphql.naming import different
-from graphdb.graphql.scalars import GRAPHQL_SCALARS
+from graphdb.graphql.scalars import GRAPHQL_SCALARS, SNAPSHOT_INDEX
 
 __all__ = ["Root", "RootKind", "Schema", "schema_of"]
 
@@ -236,13 +236,18 @@ class _SchemaMaker:
             arguments = {
                 "input": GraphQLArgument(given),
                 "data": GraphQLArgument(given, description="The same as `input`."),
-                "graph": _GRAPH,
+                "graph": _WRITTEN_GRAPH,
+                "ifSnapshot": _IF_SNAPSHOT,
             }
             return GraphQLField(self._shown[name], arguments)
 
         deleted = GraphQLField(
             GraphQLNonNull(self._delete_result),
-            {"id": GraphQLArgument(GraphQLNonNull(GraphQLID)), "graph": _GRAPH},
+            {
+                "id": GraphQLArgument(GraphQLNonNull(GraphQLID)),
+                "graph": _WRITTEN_GRAPH,
+                "ifSnapshot": _IF_SNAPSHOT,
+            },
         )
         return {
             f"create{name}": field("Create"),
@@ -273,6 +278,13 @@ class _SchemaMaker:
 
 
 _GRAPH = GraphQLArgument(GraphQLString, description="IRI of the named graph to ask instead of the default.")
+
+_WRITTEN_GRAPH = GraphQLArgument(
+    GraphQLString, description="IRI of the named graph to write to instead of the default."
+)
+_IF_SNAPSHOT = GraphQLArgument(
+    SNAPSHOT_INDEX, description="Refuse (CONFLICT) if the resource has changed since this snapshot."
+)
 
 
 def _enum(enum: EnumType) -> GraphQLEnumType:

@@ -36,6 +36,7 @@ from graphdb.graphql.terms import is_iri
 
 __all__ = [
     "Choices",
+    "DeletionEntry",
     "IdEntry",
     "Member",
     "ObjectEntry",
@@ -106,6 +107,13 @@ class ObjectsEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class DeletionEntry:
+    """What a mutation shows of a resource that is gone."""
+
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RootEntry:
     """A root field: shown None is `__typename`, or a field of introspection."""
 
@@ -113,7 +121,7 @@ class RootEntry:
     nodes: tuple[FieldNode, ...]
     root: Root | None
     arguments: Mapping[str, Any]
-    shown: ObjectsEntry | None = None
+    shown: ObjectsEntry | DeletionEntry | None = None
 
 
 class Selector:
@@ -132,7 +140,7 @@ class Selector:
         self._known: dict[Any, tuple[Entry, ...]] = {}
 
     def roots(self, operation: OperationDefinitionNode) -> list[RootEntry]:
-        """The root fields of a query."""
+        """The root fields; of a mutation, what is shown is added by whoever knows the resources."""
         kind = self._schema.graphql.get_root_type(operation.operation)
         assert kind is not None
         found: list[RootEntry] = []
@@ -168,6 +176,13 @@ class Selector:
             level = RootLevel(self._demand.branch(), kind, iri=iri, graph=graph)
             self._demand.roots[key] = level
         return ObjectsEntry(level, choices=self.choices(level, kind, nodes))
+
+    def deletion(self, nodes: Sequence[FieldNode]) -> DeletionEntry:
+        """What a mutation shows of the resource that it deleted."""
+        kind: Any = self._schema.graphql.type_map["DeleteResult"]
+        sets = [one.selection_set for one in nodes if one.selection_set]
+        selected = self._collected(kind, sets).items()
+        return DeletionEntry(tuple(Member(key, group[0].name.value, kind.name) for key, group in selected))
 
     # Levels
 

@@ -21,6 +21,7 @@ from graphdb.graphql.scalars import UnfitValue, json_value
 from graphdb.graphql.schema import Schema
 from graphdb.graphql.selection import (
     Choices,
+    DeletionEntry,
     IdEntry,
     Member,
     ObjectEntry,
@@ -72,6 +73,10 @@ class Shaper:
         for one in self._tables[entry.level.branch]:
             return self._object(entry.level, entry.choices, one, path)
         return None
+
+    def deletion(self, entry: DeletionEntry) -> dict[str, Any]:
+        """A root field that tells of a resource which is gone, as it is wherever there is an answer."""
+        return {one.key: one.type_name if one.name == "__typename" else True for one in entry.members}
 
     # Connections
 

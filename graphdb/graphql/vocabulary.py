@@ -19,12 +19,13 @@ from graphdb.shacl.vocabulary import (
     RDFS,
     RDFS_CLASS,
     RDFS_SUBCLASS_OF,
+    SH,
     Node,
     Term,
     sh,
 )
 
-__all__ = ["Matching", "SchemaWatch", "vocabulary"]
+__all__ = ["Matching", "SchemaWatch", "touches_schema", "vocabulary"]
 
 # `StoreView.quads_matching`
 Matching = Callable[
@@ -53,7 +54,7 @@ _KINDS = frozenset(
 )
 _LISTS = frozenset({NamedNode(OWL + "unionOf"), sh("in")})
 # What also stands in data; a change of it may be one of the schema.
-_PERHAPS = frozenset({_COMMENT, RDF_FIRST, RDF_REST})
+_PERHAPS = frozenset({_COMMENT, RDF_FIRST, RDF_REST, NamedNode(OWL + "imports")})
 _LOOKED_AT_MAX = 10_000  # quads of one change; a larger one is taken for one of the schema
 
 
@@ -143,7 +144,7 @@ class SchemaWatch:
 
     def note(self, change: ChangeSet) -> None:
         """A change is visible."""
-        if self._is_taken and _touches(change):
+        if self._is_taken and touches_schema(change):
             self.touch()
 
     @contextmanager
@@ -151,7 +152,7 @@ class SchemaWatch:
         """The parts of one change, on their way to a store that shows them by the end of the block."""
         if isinstance(changes, tuple):  # one that is whole may be applied by a shorter road
             yield changes
-            if self._is_taken and any(map(_touches, changes)):
+            if self._is_taken and any(map(touches_schema, changes)):
                 self.touch()
             return
         touched = unseen = False
@@ -160,7 +161,7 @@ class SchemaWatch:
             nonlocal touched, unseen
             for change in changes:
                 unseen = unseen or not self._is_taken
-                touched = touched or (not unseen and _touches(change))
+                touched = touched or (not unseen and touches_schema(change))
                 yield change
 
         yield watched()
@@ -168,7 +169,8 @@ class SchemaWatch:
             self.touch()
 
 
-def _touches(change: ChangeSet) -> bool:
+def touches_schema(change: ChangeSet) -> bool:
+    """Whether a change may have touched an ontology or shapes."""
     if change.affected_triples > _LOOKED_AT_MAX:
         return True
     return any(_is_of_schema(quad) for quads in (change.removed, change.added) for quad in quads)
@@ -177,5 +179,7 @@ def _touches(change: ChangeSet) -> bool:
 def _is_of_schema(quad: Quad) -> bool:
     predicate = quad.predicate
     if predicate == RDF_TYPE:
-        return quad.object in _KINDS
-    return predicate in _PREDICATES or predicate in _PERHAPS
+        kind = quad.object
+        return isinstance(kind, NamedNode) and (kind in _KINDS or kind.value.startswith(SH))
+    # what shapes demand beyond what a schema shows counts as well: mutations are validated by it
+    return predicate in _PREDICATES or predicate in _PERHAPS or predicate.value.startswith(SH)

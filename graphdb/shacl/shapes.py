@@ -28,10 +28,10 @@ from graphdb.shacl.shape_tree import (
 from graphdb.shacl.shapes_graph import ShapesGraph, short_name
 from graphdb.shacl.vocabulary import RDF_TYPE, Node, sh
 
-__all__ = ["Shapes", "read_shapes"]
+__all__ = ["TARGETS", "Shapes", "read_shapes"]
 
 _USUAL_LIMITS = GateLimits()
-_TARGETS = ("targetNode", "targetClass", "targetSubjectsOf", "targetObjectsOf", "target")
+TARGETS = ("targetNode", "targetClass", "targetSubjectsOf", "targetObjectsOf", "target")
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class _ShapesReader:
         """What is a shape by its type, its targets or its parameters (SHACL section 2.1)."""
         yield from self._graph.instances(sh("NodeShape"))
         yield from self._graph.instances(sh("PropertyShape"))
-        parameters = [sh(name) for name in (*_TARGETS, *PARAMETERS)]
+        parameters = [sh(name) for name in (*TARGETS, *PARAMETERS)]
         for component in self._components:
             parameters += [each.predicate for each in component.parameters if not each.optional]
         yield from self._graph.subjects_with(parameters)

@@ -12,7 +12,7 @@ from graphdb.shacl.shapes import Shapes
 from graphdb.shacl.validation import validate
 from graphdb.shacl.vocabulary import Term, sh
 
-__all__ = ["check_report", "first_refusing", "terms_from_texts", "texts_of_terms"]
+__all__ = ["check_report", "first_refusing", "is_advice", "terms_from_texts", "texts_of_terms"]
 
 _RESULTS_MAX = 100
 _ADVISORY = frozenset({sh("Warning"), sh("Info")})
@@ -43,7 +43,12 @@ def check_report(
 def first_refusing(report: Mapping[str, Any]) -> Mapping[str, str | None] | None:
     """The first result for which a write is refused: sh:Warning and sh:Info are advice, all else refuses."""
     first = next(iter(report["results"]), None)
-    return None if first is None or first["severity"] in _ADVISORY_IRIS else first
+    return None if first is None or is_advice(first) else first
+
+
+def is_advice(result: Mapping[str, str | None]) -> bool:
+    """Whether a write may be stored in spite of a result."""
+    return result["severity"] in _ADVISORY_IRIS
 
 
 def texts_of_terms(terms: Iterable[Term]) -> list[str]:

@@ -63,6 +63,11 @@ class Overlay:
             raise BaseNotApplied
         return self._base if isinstance(self._base, QuadStore) else self._base.applied_store()
 
+    def schema_state(self) -> object:
+        """That of the store below (`SchemaWatch.state`), which knows nothing of what is pending."""
+        base = self._base
+        return base.schema_watch.state if isinstance(base, QuadStore) else base.schema_state()
+
     def contains(self, quad: Quad) -> bool:
         """Whether the quad is there."""
         if quad in self._pending.added:

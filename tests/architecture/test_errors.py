@@ -19,6 +19,7 @@ EXAMPLES: dict[str, Any] = {
     "allowed": 10,
     "retry_after_s": 5,
     "limit_bytes": 9,
+    "refusals": {"edit": 1, "code": "NOT_FOUND", "message": "is not there"},
 }
 
 

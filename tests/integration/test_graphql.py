@@ -198,6 +198,56 @@ def test_errors_come_with_their_codes(client: Client) -> None:
     assert [one["extensions"]["code"] for one in caught.value.errors] == ["UNKNOWN_TYPE"]
 
 
+CREW = """
+PREFIX : <http://ship.example/> PREFIX sh: <http://www.w3.org/ns/shacl#>
+PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
+:SailorShape a sh:NodeShape ; sh:targetClass :Sailor ; sh:property
+    [ sh:path :name ; sh:datatype xsd:string ; sh:minCount 1 ; sh:maxCount 1 ],
+    [ sh:path :mate ; sh:class :Sailor ; sh:maxCount 1 ] ;
+    sh:sparql [ sh:message "nobody is called Jonah" ;
+        sh:select "SELECT $this { $this <http://ship.example/name> 'Jonah' }" ] .
+"""
+
+
+@pytest.fixture(scope="module")
+def crew(running: Service) -> Client:
+    """Shapes with SPARQL among them, which readers validate."""
+    with httpx.Client(base_url=running.url, timeout=60, trust_env=False) as http:
+        put(http, "http://g.example/crew", CREW.encode(), "text/turtle")
+    return Client(
+        transport=HTTPXTransport(f"{running.url}/graphql", timeout=60), fetch_schema_from_transport=True
+    )
+
+
+def refusal(client: Client, text: str, **variables: Any) -> list[tuple[Any, str]]:
+    with pytest.raises(TransportQueryError) as caught:
+        ask(client, text, **variables)
+    return [(one["path"], one["extensions"]["code"]) for one in caught.value.errors or ()]
+
+
+def test_mutations_are_what_sparql_then_sees(running: Service, crew: Client) -> None:
+    text = """mutation ($ann: CreateSailorInput!, $bob: CreateSailorInput!, $g: String!) {
+        ann: createSailor(input: $ann, graph: $g) { id }
+        bob: createSailor(input: $bob, graph: $g) { name mate { name } } }"""
+    ann, bob, graph = "http://ship.example/ann", "http://ship.example/bob", "http://g.example/ship"
+    members = {"ann": {"id": ann, "name": "Ann"}, "bob": {"id": bob, "name": "Bob", "mate": ann}}
+    made = ask(crew, text, **members, g=graph)
+    assert made == {"ann": {"id": ann}, "bob": {"name": "Bob", "mate": {"name": "Ann"}}}
+    query = "SELECT ?name { ?s <http://ship.example/name> ?name } ORDER BY ?name"
+    assert rows(running, graph, query) == [["Ann"], ["Bob"]]
+    renaming = """mutation ($id: ID!, $name: String, $at: SnapshotIndex, $g: String) {
+        updateSailor(input: {id: $id, name: $name}, ifSnapshot: $at, graph: $g) { name } }"""
+    assert refusal(crew, renaming, id=ann, name="Jonah", g=graph) == [(["updateSailor"], "VALIDATION_FAILED")]
+    assert refusal(crew, renaming, id=ann, name="Eve", at=0, g=graph) == [(["updateSailor"], "CONFLICT")]
+    assert refusal(crew, renaming, id=ann, name="Eve") == [(["updateSailor"], "NOT_FOUND")]
+    assert ask(crew, renaming, id=ann, name="Eve", g=graph) == {"updateSailor": {"name": "Eve"}}
+    removal = "mutation ($id: ID!, $g: String) { deleteSailor(id: $id, graph: $g) { success } }"
+    assert refusal(crew, removal, id=ann, g=graph) == [(["deleteSailor"], "VALIDATION_FAILED")]  # Bob's mate
+    assert ask(crew, removal, id=bob, g=graph) == {"deleteSailor": {"success": True}}
+    assert ask(crew, removal, id=ann, g=graph) == {"deleteSailor": {"success": True}}
+    assert rows(running, graph, query) == []
+
+
 def test_a_kill_of_the_port_leaves_the_schema_to_the_log(running: Service, client: Client) -> None:
     """Nothing of GraphQL is kept anywhere but in the graph."""
     before = httpx.get(f"{running.url}/graphql/schema", trust_env=False, timeout=60).text

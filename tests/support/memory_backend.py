@@ -18,6 +18,9 @@ from actors.live.subscription_hub import SubscriptionHub
 from graphdb.config.limits import GateLimits
 from graphdb.errors import HostNotAllowed, IndexNotReached, KeyReused
 from graphdb.geo.evaluate import evaluation_json
+from graphdb.graphql.edit_check import EditCheck
+from graphdb.graphql.editing import EditPlanner, LastChanges, forgotten
+from graphdb.graphql.edits import Edits
 from graphdb.live.matcher import LiveQuery
 from graphdb.log.request_ids import key_part
 from graphdb.model import ChangeSet, Confirmation, GraphName, NamedGraph
@@ -32,7 +35,11 @@ from graphdb.shacl.answering import (
     shapes_in_document,
     shapes_in_graph,
 )
+from graphdb.shacl.change_check import Report
+from graphdb.shacl.data_graph import DataGraphName
 from graphdb.shacl.merged_graphs import merged_graphs, merged_triples
+from graphdb.shacl.shapes import Shapes
+from graphdb.shacl.write_check import check_report
 from graphdb.sparql import gate
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.engine_text import engine_text
@@ -84,6 +91,10 @@ class MemoryBackend:
             subscriptions_max=1_000,
             timeout_s=1,
         )
+        check = EditCheck(
+            self._limits, time.monotonic, self._validate_apart, union_default_graph=union_default_graph
+        )
+        self._edits = EditPlanner(check)
         self._confirmed: dict[bytes, tuple[bytes, Confirmation]] = {}  # ids and answers, by `key_part`
         self._index = 0
         self._is_changing = False
@@ -146,6 +157,11 @@ class MemoryBackend:
             case ShapesDocument():
                 shapes = shapes_in_document(given.content, given.syntax)
         answer_validation(data, graph, shapes, request.report_syntax, sink, time.monotonic, GateLimits())
+
+    def _validate_apart(
+        self, store: QuadStore, graph: DataGraphName, shapes: Shapes, nodes: Iterable[Term] | None
+    ) -> Report:
+        return check_report(store._store, graph, shapes, nodes, time.monotonic)
 
     async def call_function(self, call: FunctionCall) -> bytes:
         return b"".join(await asyncio.to_thread(lambda: list(evaluation_json(call.function, call.args))))
@@ -282,6 +298,19 @@ class MemoryBackend:
 
     async def delete_graph(self, graph: NamedNode | None, request_id: bytes | None = None) -> Confirmation:
         return self._once(request_id, lambda: self._apply(graph_deletion(self.store, graph)))
+
+    async def edit(self, edits: Edits, request_id: bytes | None = None) -> Confirmation:
+        def change() -> Confirmation:
+            last, since = LastChanges(edits), edits.unchanged_since
+            if since is not None and since + 1 < self.logged.first_index:
+                raise forgotten(edits)
+            for one in self.logged.changes:
+                last.note(one.index, one.change)
+            return self._apply([self._edits.plan(edits, Overlay(self.store), last)])
+
+        if edits.unchanged_since is not None:
+            await self.wait_for_index(edits.unchanged_since, 0.1)
+        return await asyncio.to_thread(self._once, request_id, change)
 
     def cluster(self) -> ClusterReport | None:
         return self.peers.report

@@ -15,6 +15,7 @@ from graphdb.graphql.schema import Schema
 from serve.backend import Backend
 from serve.errors import error_response
 from serve.graph.graphql.asked_operation import AskedOperation, MalformedOperation, read_get, read_post
+from serve.graph.graphql.mutator import Mutator
 from serve.graph.graphql.playground import Playground
 from serve.graph.graphql.result_answers import ResultMedia, choose_media, failed, malformed, refused, result
 from serve.graph.graphql.rows import RowReader, read_bounds
@@ -48,6 +49,7 @@ class GraphQLEndpoint:
         backend: Backend,
         keeper: SchemaKeeper,
         rows: RowReader,
+        mutator: Mutator,
         accounts: QueryAccounts,
         limits: Limits,
         playground: Playground | None,
@@ -56,6 +58,7 @@ class GraphQLEndpoint:
     ) -> None:
         """body_bytes_max holds for any body, text_bytes_max for the document in it."""
         self._backend, self._keeper, self._rows, self._accounts = backend, keeper, rows, accounts
+        self._mutator = mutator
         self._limits, self._playground = limits, playground
         self._body_bytes_max, self._text_bytes_max = body_bytes_max, text_bytes_max
 
@@ -101,6 +104,8 @@ class GraphQLEndpoint:
                 return _only_posted(media)
             if operation.type is OperationType.SUBSCRIPTION:
                 raise Refused([failure(VALIDATION_FAILED, "Subscriptions are not offered here.")])
+            if operation.type is OperationType.MUTATION:
+                return await self._mutator.carry_out(request, media, bounds, asked, operation)
             made = await self._plan(operation, asked)
         except Refused as refusal:
             self._accounts.refuse()

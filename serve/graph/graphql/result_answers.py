@@ -15,7 +15,16 @@ from serve.errors import status_of
 from serve.json_bodies import JSON_TYPE
 from serve.negotiation import MediaType, Offer, choose
 
-__all__ = ["ResultMedia", "choose_media", "failed", "malformed", "refused", "result"]
+__all__ = [
+    "ResultMedia",
+    "choose_media",
+    "failed",
+    "malformed",
+    "not_shown",
+    "not_stored",
+    "refused",
+    "result",
+]
 
 
 class ResultMedia(Enum):
@@ -43,6 +52,20 @@ def choose_media(request: Request, playground: bool = False) -> ResultMedia:
 def result(media: ResultMedia, made: ExecutionResult, snapshot_index: int) -> Response:
     """The answer to an operation that was carried out, if not altogether."""
     return _response(media, 200, made.formatted, {"X-Snapshot-Index": str(snapshot_index)})
+
+
+def not_stored(media: ResultMedia, errors: Sequence[GraphQLError]) -> Response:
+    """The answer to a mutation that was understood, but met a graph that does not allow it."""
+    return _response(media, 200, ExecutionResult(None, list(errors)).formatted)
+
+
+def not_shown(
+    media: ResultMedia, error: GraphDBError, stored: ExecutionResult, snapshot_index: int
+) -> Response:
+    """The answer to a mutation that was stored, where what it selects cannot be read."""
+    message = f"The change is stored, but what it selects cannot be read: {error}"
+    made = ExecutionResult(None, [failure(SPARQL_ERROR, message)], stored.extensions)
+    return result(media, made, snapshot_index)
 
 
 def refused(

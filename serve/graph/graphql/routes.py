@@ -11,6 +11,7 @@ from graphdb.sparql.results import ResultFormat
 from serve.backend import Backend, QueryRequest
 from serve.graph.asked_query import QueryReader
 from serve.graph.graphql.endpoint import GraphQLEndpoint, limits_of
+from serve.graph.graphql.mutator import Mutator
 from serve.graph.graphql.playground import Playground
 from serve.graph.graphql.rows import RowReader, read_whole
 from serve.graph.graphql.schema_endpoint import SchemaEndpoint
@@ -44,11 +45,13 @@ def graphql_routes(
         return await read_whole(await backend.start_query(request))
 
     keeper = SchemaKeeper(backend, graphql, ask)
+    rows = RowReader(reader, answers)
     playground = Playground() if graphql.playground else None
     endpoint = GraphQLEndpoint(
         backend,
         keeper,
-        RowReader(reader, answers),
+        rows,
+        Mutator(backend, rows, accounts, graphql, limits),
         accounts,
         limits_of(graphql),
         playground,

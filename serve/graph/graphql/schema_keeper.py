@@ -117,6 +117,6 @@ class SchemaKeeper:
 
 
 def _schema(drafts: Drafts) -> Schema:
-    made = schema_of(model_of(drafts), subscriptions=False, mutations=False)
+    made = schema_of(model_of(drafts), subscriptions=False)
     assert made.sdl  # made here, on a thread
     return made

@@ -61,6 +61,17 @@ def test_what_mutations_take() -> None:
     assert [str(one["id"].type) for one in (made, changed)] == ["ID", "ID!"]
     assert [str(one["code"].type) for one in (made, changed)] == ["String!", "String"]
     assert str(made["knows"].type) == "[ID!]"
+    assert str(made["label"].type) == "[LangString!]!"
+    mutation = SCHEMA.graphql.mutation_type
+    assert mutation is not None
+    taken = {
+        name: set(mutation.fields[name].args) for name in ("createPerson", "updatePerson", "deletePerson")
+    }
+    assert taken == {
+        "createPerson": {"input", "data", "graph", "ifSnapshot"},
+        "updatePerson": {"input", "data", "graph", "ifSnapshot"},
+        "deletePerson": {"id", "graph", "ifSnapshot"},
+    }
 
 
 def test_subscriptions_can_be_left_out() -> None:
@@ -80,4 +91,6 @@ def test_names_that_the_schema_makes_give_way_to_classes() -> None:
         )
     )
     assert validate_schema(schema.graphql) == []
+    clashing = schema_of(model_from(":SnapshotIndex a owl:Class . :LangString a owl:Class ."))
+    assert validate_schema(clashing.graphql) == []
     assert {"PersonFilter_2", "PersonEdge_2", "OrderBy_2"} <= set(schema.graphql.type_map)

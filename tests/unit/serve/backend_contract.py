@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
-from pyoxigraph import NamedNode, Quad, QueryBoolean, QuerySolutions
+from pyoxigraph import Literal, NamedNode, Quad, QueryBoolean, QuerySolutions
 
 from graphdb.errors import (
     AlreadyExists,
     BadGeometry,
     BodyTooLarge,
+    EditRefused,
     HostNotAllowed,
     IndexNotReached,
     InvalidParameter,
@@ -31,6 +32,7 @@ from graphdb.errors import (
     UnknownFunction,
     UnknownGraph,
 )
+from graphdb.graphql.edits import EditKind, Edits, EditTerm, ResourceEdit
 from graphdb.live.changes import LoggedChange
 from graphdb.log import request_ids
 from graphdb.model import Confirmation
@@ -76,6 +78,13 @@ def asked(
     text: str, fmt: ResultFormat = ResultFormat.TSV, dataset: Dataset | None = None, timeout_s: float = 30
 ) -> QueryRequest:
     return QueryRequest(parse_query(text, None), dataset or Dataset(), fmt, timeout_s)
+
+
+def edited(
+    kind: EditKind, *, values: tuple[EditTerm, ...] = (), graph: NamedNode | None = None
+) -> ResourceEdit:
+    given = {NamedNode("http://x/p"): values} if values else {}
+    return ResourceEdit(kind, NamedNode("http://x/s"), graph, (NamedNode("http://x/C"),), given)
 
 
 async def pieces_of(stream: AnswerStream) -> list[bytes]:
@@ -155,6 +164,70 @@ class BackendContract:
         assert write() == replace(first, message="applied before")
         assert self.run(node.delete_graph(G, delete)) == replace(deleted, message="applied before")
         assert not node.graph_exists(G)
+
+    # edits of resources
+
+    def edit(self, node: Backend, *edits: ResourceEdit, request_id: bytes | None = None) -> Confirmation:
+        return self.run(node.edit(Edits(edits), request_id))
+
+    def refusal(self, node: Backend, *edits: ResourceEdit) -> list[tuple[int | None, str]]:
+        """Which edit was refused, and why; nothing was stored."""
+        before = self.lines(node), node.snapshot_index()
+        with pytest.raises(EditRefused) as raised:
+            self.edit(node, *edits)
+        assert (self.lines(node), node.snapshot_index()) == before
+        return [(one["edit"], one["code"]) for one in raised.value.refusals]
+
+    def test_edits_are_one_change_in_order(self, node: Backend) -> None:
+        made = edited(EditKind.CREATE, values=(Literal("a"),))
+        changed = edited(EditKind.UPDATE, values=(Literal("b"), Literal("c")))
+        confirmed = self.edit(node, made, changed, edited(EditKind.CREATE, graph=G))
+        assert (confirmed.snapshot_index, confirmed.affected_triples) == (node.snapshot_index(), 4)
+        assert node.graph_exists(G)
+        assert self.refusal(node, edited(EditKind.DELETE), edited(EditKind.UPDATE)) == [(1, "NOT_FOUND")]
+        assert self.refusal(node, changed, made) == [(1, "CONFLICT")]
+        self.edit(node, edited(EditKind.DELETE), edited(EditKind.DELETE, graph=G))
+        assert self.lines(node) == []
+
+    def test_edits_that_are_sent_again_take_effect_once(self, node: Backend) -> None:
+        key = request_ids.keyed("k", "POST", b"/graphql", [b"1"])
+        made = replace(edited(EditKind.CREATE), unchanged_since=0)
+        first = self.edit(node, made, request_id=key)
+        again = self.edit(node, made, request_id=key)
+        assert again == replace(first, message="applied before")
+
+    def test_edits_hold_to_the_snapshot_that_they_name(self, node: Backend) -> None:
+        self.edit(node, edited(EditKind.CREATE))
+        index = node.snapshot_index()
+        change = replace(edited(EditKind.UPDATE, values=(Literal("b"),)), unchanged_since=index)
+        self.update(node, "INSERT DATA { <http://x/other> <http://x/p> 1 }")
+        self.edit(node, change)
+        assert self.refusal(node, change) == [(0, "CONFLICT")]
+        late = replace(change, unchanged_since=node.snapshot_index())
+        self.update(node, "DELETE WHERE { <http://x/s> <http://x/p> ?o }")
+        assert self.refusal(node, edited(EditKind.CREATE, graph=G), late) == [(1, "CONFLICT")]
+
+    def test_of_edits_at_once_that_name_the_same_snapshot_one_wins(self, node: Backend) -> None:
+        self.edit(node, edited(EditKind.CREATE))
+        index = node.snapshot_index()
+
+        async def race() -> list[Confirmation | BaseException]:
+            edits = (
+                replace(edited(EditKind.UPDATE, values=(Literal(n),)), unchanged_since=index)
+                for n in range(8)
+            )
+            return await asyncio.gather(*(node.edit(Edits((one,))) for one in edits), return_exceptions=True)
+
+        outcomes = self.run(race())
+        assert sum(isinstance(one, Confirmation) for one in outcomes) == 1
+        assert sum(isinstance(one, EditRefused) for one in outcomes) == 7
+
+    def test_edits_satisfy_shapes_unless_they_need_not(self, node: Backend) -> None:
+        self.write(node, NAMES.replace(b"maxCount 1", b"maxCount 0"), graph=G, syntax=RdfSyntax.TURTLE)
+        wrong = edited(EditKind.CREATE, values=(Literal("a"),))
+        fine = replace(edited(EditKind.CREATE), subject=NamedNode("http://x/t"))
+        assert self.refusal(node, fine, wrong) == [(1, "VALIDATION_FAILED")]
+        self.run(node.edit(Edits((wrong,), by_shapes=False)))
 
     def test_a_write_is_refused_by_its_precondition(self, node: Backend) -> None:
         def check(state: StoreView) -> None:

@@ -9,7 +9,8 @@ from pyoxigraph import Literal, NamedNode
 
 from actors.clustering.clustered_shard import ClusteredShard
 from actors.offline import enter_cluster
-from graphdb.errors import LogUnavailable, UnknownGraph
+from graphdb.errors import EditRefused, LogUnavailable, UnknownGraph
+from graphdb.graphql.edits import EditKind, Edits, ResourceEdit
 from graphdb.log import request_ids
 from graphdb.model import Confirmation
 from graphdb.node import Consistency
@@ -123,6 +124,31 @@ async def test_writes_at_any_node_are_seen_there_at_once_and_everywhere_when_ask
             await asyncio.gather(
                 *(node.delete_graph(NamedNode("urn:none")) for node in cluster.shards.values())
             )
+
+
+async def test_edits_at_any_node_are_checked_where_the_cluster_is_led(tmp_path: Path) -> None:
+    def edits(kind: EditKind, node_id: int, since: int | None = None) -> Edits:
+        values = {NamedNode("urn:p"): (Literal(node_id),)}
+        subject, cls = NamedNode("urn:s"), NamedNode("urn:C")
+        return Edits((ResourceEdit(kind, subject, None, (cls,), values, since),))
+
+    async with nodes(tmp_path, 1, 2, 3) as cluster:
+        await cluster.start(1, 2, 3)
+        made = await cluster.shards[1].edit(edits(EditKind.CREATE, 0))
+        assert made.affected_triples == 2
+        index = made.snapshot_index
+        for node_id, node in cluster.shards.items():
+            with pytest.raises(EditRefused) as raised:
+                await node.edit(edits(EditKind.CREATE, node_id))
+            assert raised.value.refusals[0]["code"] == "CONFLICT"
+            confirmed = await node.edit(edits(EditKind.UPDATE, node_id, index))
+            assert [quad.object for quad in node.quads_matching(None, NamedNode("urn:p"), None, None)] == [
+                Literal(node_id)
+            ]
+            with pytest.raises(EditRefused) as raised:
+                await node.edit(edits(EditKind.UPDATE, 9, index))
+            assert raised.value.refusals[0]["details"] == {"ifSnapshot": index}
+            index = confirmed.snapshot_index
 
 
 async def test_many_writes_at_all_nodes_each_take_effect_once(tmp_path: Path) -> None:

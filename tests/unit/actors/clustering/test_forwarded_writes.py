@@ -6,17 +6,19 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyoxigraph import NamedNode
+from pyoxigraph import Literal, NamedNode
 
 from actors.clustering.forwarded_writes import (
     ForwardedWrite,
     GraphDeletion,
     GraphWrite,
+    ResourceEdits,
     SparqlUpdate,
     decode_confirmation,
     decode_write,
     encode_confirmation,
 )
+from graphdb.graphql.edits import EditKind, Edits, ResourceEdit
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
@@ -27,6 +29,23 @@ GRAPHS = IRIS.map(lambda iri: None if iri is None else NamedNode(iri))
 NAMED = st.lists(st.sampled_from([NamedNode("urn:a"), NamedNode("urn:ü")])).map(tuple)
 INDEXES = st.integers(0, 2**63 - 1)
 DATASETS = st.builds(Dataset, NAMED, NAMED)
+
+PROPERTIES = st.sampled_from([NamedNode("urn:p"), NamedNode("urn:q")])
+TERMS = st.one_of(
+    st.sampled_from([NamedNode("urn:o"), NamedNode("http://example/é")]),
+    TEXTS.map(Literal),
+    st.builds(Literal, TEXTS, language=st.sampled_from(["en", "de-at"])),
+    st.builds(Literal, TEXTS, datatype=st.just(NamedNode("urn:datatype"))),
+)
+EDITS = st.builds(
+    ResourceEdit,
+    st.sampled_from(EditKind),
+    st.just(NamedNode("urn:s")),
+    GRAPHS,
+    NAMED,
+    st.dictionaries(PROPERTIES, st.lists(TERMS).map(tuple)),
+    INDEXES | st.none(),
+)
 
 WRITES: st.SearchStrategy[ForwardedWrite] = st.one_of(
     st.builds(SparqlUpdate, TEXTS, IRIS, DATASETS, INDEXES),
@@ -41,6 +60,7 @@ WRITES: st.SearchStrategy[ForwardedWrite] = st.one_of(
         INDEXES,
     ),
     st.builds(GraphDeletion, GRAPHS, INDEXES),
+    st.builds(ResourceEdits, st.builds(Edits, st.lists(EDITS).map(tuple), st.booleans()), INDEXES),
 )
 
 
@@ -68,7 +88,7 @@ def test_kinds_are_told_apart() -> None:
         decode_write("applied_index", deletion)
 
 
-@given(st.sampled_from(["update", "write_graph", "delete_graph", "nothing"]), st.binary())
+@given(st.sampled_from(["update", "write_graph", "delete_graph", "edit", "nothing"]), st.binary())
 def test_garbage_is_refused_in_the_ways_that_are_told(operation: str, body: bytes) -> None:
     with suppress(KeyError, ValueError, TypeError, StopIteration, struct.error):
         decode_write(operation, body)

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from graphdb.config import Settings
-from graphdb.errors import EvaluationFailed, Overloaded, QueryTimeout
+from graphdb.errors import EvaluationFailed, OutcomeUnknown, Overloaded, QueryTimeout, ShapesViolated
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.scripted_backend import HANG, ScriptedBackend, ScriptedStream
@@ -103,3 +103,40 @@ def test_refused_operations_are_counted(opened: Callable[..., Port]) -> None:
     port.post("{ cats }")
     found = [line for line in port.http.get("/metrics").text.splitlines() if 'outcome="rejected"' in line]
     assert [line.split()[-1] for line in found if "quer" in line][:1] == ["2.0"]
+
+
+def test_what_is_stored_but_cannot_be_read_is_told_as_such(served: Port, scripted: ScriptedBackend) -> None:
+    scripted.answer_with(QueryTimeout("late"))
+    answer = served.post('mutation { createPerson(input: {id: "http://e/new", name: "New"}) { name } }')
+    assert answer.status_code == 200
+    found = answer.json()
+    assert found["data"] is None
+    [error] = found["errors"]
+    assert error["message"].startswith("The change is stored")
+    assert error["extensions"]["code"] == "SPARQL_ERROR"
+    assert found["extensions"]["affected_triples"] == 2
+    assert found["extensions"]["snapshot_index"] == served.backend.snapshot_index()
+    scripted.forget()
+    assert served.data('mutation { deletePerson(id: "http://e/new") { success } }')
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (ShapesViolated("the write violates the shapes"), 200, "VALIDATION_FAILED"),
+        (Overloaded("busy", 7), 503, "SPARQL_ERROR"),
+        (OutcomeUnknown("the leader is gone"), 503, "SPARQL_ERROR"),
+    ],
+)
+def test_a_write_that_fails(
+    served: Port, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, code: str
+) -> None:
+    async def fail(*_arguments: object) -> None:
+        raise error
+
+    monkeypatch.setattr(served.backend, "edit", fail)
+    answer = served.post('mutation { createPerson(input: {name: "New"}) { name } }')
+    assert answer.status_code == status
+    assert answer.json()["data"] is None
+    [found] = answer.json()["errors"]
+    assert (found["extensions"]["code"], str(error) in found["message"]) == (code, True)
