@@ -20,6 +20,7 @@ from graphdb.node import (
     EmbeddedStore,
     Evaluated,
     FunctionCall,
+    LiveReport,
     NodeStatus,
     QueryRequest,
     RunningQuery,
@@ -40,6 +41,7 @@ __all__ = [
     "EmbeddedStore",
     "Evaluated",
     "FunctionCall",
+    "LiveReport",
     "LiveSink",
     "NodeStatus",
     "QueryRequest",
@@ -213,6 +215,9 @@ class Backend(Protocol):
 
     def embedded_store(self) -> EmbeddedStore:
         """How live queries fare; never blocks, never raises."""
+
+    def live_report(self) -> LiveReport:
+        """The same in figures; never blocks, never raises."""
 
     async def write_graph(
         self,
