@@ -90,8 +90,9 @@ class ReaderEvaluation:
                     with self._running.listed(query.text, "LIVE") as run:
                         return await self._ask(run, query, frozen)
                 except QueryTimeout:
-                    limit = "seconds for one evaluation of a live query"
-                    raise LimitExceeded(limit, int(self._timeout_s) + 1, int(self._timeout_s)) from None
+                    allowed_ms = int(self._timeout_s * 1000)
+                    limit = "milliseconds for one evaluation of a live query"
+                    raise LimitExceeded(limit, allowed_ms + 1, allowed_ms) from None
                 except QueryMemoryExceeded:
                     raise EvaluationFailed("a live query takes too much memory") from None
                 except QueryCancelled:
