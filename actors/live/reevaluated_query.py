@@ -15,6 +15,7 @@ from graphdb.live.whole import Rows, WholeQuery, differences
 __all__ = ["ReevaluatedQuery"]
 
 logger = logging.getLogger(__name__)
+_NOT_BEGUN = 1 << 63
 _AT_ONCE = 200  # notifications between which others have their turn
 
 
@@ -26,13 +27,16 @@ class ReevaluatedQuery:
         query: WholeQuery,
         evaluation: WholeEvaluation,
         waiting_max: int,
+        begins_at: int | None,
         on_told: Callable[[int], None],
         on_end: Callable[["ReevaluatedQuery"], None],
     ) -> None:
-        """on_told hears how many were told something; on_end, that nothing more will be evaluated."""
+        """begins_at: the index of the first state that it will be given, where that is known. on_told hears
+        how many were told something; on_end, that nothing more will be evaluated.
+        """
         self.query, self.group = query, Group()
         self._joining = 0  # who waits for the first answer, and is told nothing before he has it
-        self.done_index = 0  # everything up to there was told
+        self.done_index = _NOT_BEGUN if begins_at is None else begins_at  # everything up to there was told
         self.error: GraphDBError | None = None  # once it has ended
         self._evaluation, self._waiting_max = evaluation, waiting_max
         self._on_told, self._on_end = on_told, on_end
@@ -45,11 +49,6 @@ class ReevaluatedQuery:
     @property
     def is_unused(self) -> bool:
         return not self.group.members and not self._joining
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether it has its first answer."""
-        return self._ready.is_set()
 
     @property
     def is_behind(self) -> bool:
@@ -75,6 +74,8 @@ class ReevaluatedQuery:
         """Evaluate it on this state too; of an index that it was given already it has no need."""
         if self.error is not None or index <= self._taken_index:
             return state.let_go()
+        if self._task is None:
+            self.done_index = index
         self._taken_index = index
         self._waiting.append((index, state))
         self._changed.set()

@@ -117,12 +117,19 @@ class Reevaluation:
         """The query that tells what is asked for, there or begun."""
         since = stream.through
         for query in self._queries:
-            if query.query == asked and (not replay or (query.is_ready and since >= query.done_index)):
+            if query.query == asked and (not replay or since >= query.done_index):
                 stream.close()
                 return query
         if len(self._queries) >= self._queries_max:
             raise Overloaded(f"{len(self._queries)} live queries are evaluated anew already")
-        query = ReevaluatedQuery(asked, self._evaluation, self._waiting_max, self._on_told, self._ended)
+        query = ReevaluatedQuery(
+            asked,
+            self._evaluation,
+            self._waiting_max,
+            since if replay else None,
+            self._on_told,
+            self._ended,
+        )
         self._queries.append(query)
         try:
             if replay:

@@ -5,6 +5,7 @@ import itertools
 import tempfile
 from collections.abc import Iterator
 from random import Random
+from typing import Any
 
 import httpx
 import orjson
@@ -42,7 +43,7 @@ class LiveTarget:
         self._held.close()
         return self._held.enter_context(self._connected())
 
-    def _connected(self) -> connect:
+    def _connected(self) -> contextlib.AbstractContextManager[ClientConnection]:
         return connect(f"{self._url.replace('http', 'ws', 1)}/ws", proxy=None, max_size=None)
 
     def case(self, random: Random) -> str | bytes:
@@ -78,8 +79,8 @@ class LiveTarget:
             raise BrokenPromise(f"error: {message}")
         return str(code)
 
-    def _receive(self) -> dict[str, object]:
-        message: dict[str, object] = orjson.loads(self._socket.recv(timeout=_ANSWER_S))
+    def _receive(self) -> dict[str, Any]:
+        message: dict[str, Any] = orjson.loads(self._socket.recv(timeout=_ANSWER_S))
         return message
 
     def check_alive(self) -> None:
