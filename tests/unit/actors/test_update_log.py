@@ -167,7 +167,7 @@ def test_the_newest_entries_stay_for_those_who_resume(tmp_path: Path) -> None:
         log.append(entries(b"%d" % number * 100))
         log.truncate_before(number + 2, QUADS)
     status = log.status()
-    assert 1 < status.first_index < 19
+    assert 1 < status.first_index < status.last_index
     assert 500 <= status.held_bytes < 1_000, "no fewer, and not many more"
     log.close()
 
