@@ -225,7 +225,8 @@ def start_log(settings: Settings) -> Any:
 
         return _start(RaftLog, _UPDATE_LOG, settings)
     views = views_of(search_enabled=settings.search.enabled)
-    return _start(UpdateLog, _UPDATE_LOG, str(settings.server.data_dir / "log"), views=views)
+    directory, keep_bytes = str(settings.server.data_dir / "log"), settings.live.keep_changes_mb << 20
+    return _start(UpdateLog, _UPDATE_LOG, directory, views=views, keep_bytes=keep_bytes)
 
 
 def start_store_reader(settings: Settings) -> Any:

@@ -18,6 +18,7 @@ PROGRAMS = {
     "coverage": "tests.fuzz.run_coverage",
     "parser": "tests.fuzz.run",
     "app": "tests.fuzz.run",
+    "live": "tests.fuzz.run",
     "service": "tests.fuzz.run",
 }
 START_AND_STOP_S = 120

@@ -17,6 +17,7 @@ __all__ = [
     "EmbeddedStore",
     "Evaluated",
     "FunctionCall",
+    "LiveReport",
     "MergedGraphs",
     "NodeStatus",
     "PeerReport",
@@ -167,6 +168,17 @@ class EmbeddedStore:
     last_projected_log_index: int  # up to where all who listen have been told
     active_listener_count: int
     listener_role: str  # that of the node
+
+
+@dataclass(frozen=True, slots=True)
+class LiveReport:
+    """What /metrics reports of live queries."""
+
+    subscriptions: int
+    queries: int  # equal ones count once
+    reevaluated_queries: int  # among them
+    notifications: int  # since the start, each told to one subscription
+    lag_entries: int  # of the log, by which the last to be told is behind
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from graphdb.node import (
     EmbeddedStore,
     Evaluated,
     FunctionCall,
+    LiveReport,
     NodeStatus,
     QueryRequest,
     RunningQuery,
@@ -41,6 +42,7 @@ __all__ = [
     "EmbeddedStore",
     "Evaluated",
     "FunctionCall",
+    "LiveReport",
     "LiveSink",
     "NodeStatus",
     "QueryRequest",
@@ -214,6 +216,9 @@ class Backend(Protocol):
 
     def embedded_store(self) -> EmbeddedStore:
         """How live queries fare; never blocks, never raises."""
+
+    def live_report(self) -> LiveReport:
+        """The same in figures; never blocks, never raises."""
 
     async def write_graph(
         self,

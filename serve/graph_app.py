@@ -27,6 +27,7 @@ from serve.graph.holonic.desk import HolonicDesk
 from serve.graph.holonic.membrane import MembraneEndpoint
 from serve.graph.holonic.portals import PortalsEndpoint
 from serve.graph.holonic.routes import holonic_routes
+from serve.graph.live_metrics import LiveMetrics
 from serve.graph.live_socket import LiveSocketEndpoint
 from serve.graph.metrics import Metrics, MetricsEndpoint
 from serve.graph.queries import QueriesEndpoint
@@ -113,6 +114,8 @@ def _routes(
     membrane = MembraneEndpoint(desk, validations, shacl)
     queries = QueriesEndpoint(backend)
     live = LiveSocketEndpoint(backend, settings)
+    changes = ChangesEndpoint(backend, server.query_timeout_seconds)
+    metrics.registry.register(LiveMetrics(backend, live, changes))
     cluster = ClusterEndpoint(backend)
 
     def index() -> dict[str, str]:
@@ -127,7 +130,7 @@ def _routes(
         *graphql_routes(backend, reader, answers, accounts, settings, index),
         *holonic_routes(desk, portals, membrane, index),
         resource("/geospatial/evaluate", post=geospatial.post),
-        resource("/changes", index, get=ChangesEndpoint(backend, server.query_timeout_seconds).get),
+        resource("/changes", index, get=changes.get),
         WebSocketRoute("/ws", live),
         resource("/ws", get=live.get),
         resource("/queries", get=queries.get),

@@ -7,19 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
+from graphdb.errors import ChangesForgotten
 from graphdb.live.changes import LoggedChange
-from graphdb.live.matcher import LiveQuery, Matcher, Told
+from graphdb.live.matcher import FollowedQuery, Matcher, Told
 from graphdb.model import ChangeSet
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["CopiedState", "LiveCopy", "Step", "StepTooLarge"]
+__all__ = ["CopiedState", "LiveCopy", "Step"]
 
 T = TypeVar("T")
 QUADS_MAX = 250_000  # of one change: it is held in memory while it is matched
-
-
-class StepTooLarge(Exception):
-    """A change of more quads than are matched at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +39,37 @@ class Step:
 class LiveCopy:
     """Everything happens on one thread; index is that of the last step."""
 
-    def __init__(self, state: CopiedState, thread: ThreadPoolExecutor, *, union_default_graph: bool) -> None:
+    def __init__(
+        self,
+        state: CopiedState,
+        thread: ThreadPoolExecutor,
+        *,
+        union_default_graph: bool = False,
+        owns_thread: bool = False,
+    ) -> None:
+        """union_default_graph is for what is watched."""
         self.index = state.index
-        self._path, self._thread = state.path, thread
+        self._path, self._thread, self._owns_thread = state.path, thread, owns_thread
         self._matcher: Matcher | None = Matcher(state.quads, union_default_graph=union_default_graph)
         self._open: list[ChangeSet] = []  # the pieces of an entry that is not whole yet
         self._open_quads = 0
 
-    async def watch(self, query: LiveQuery) -> None:
+    async def watch(self, query: FollowedQuery) -> None:
         """From the next change on."""
-        await self._perform(lambda matcher: matcher.watch(query))
+        await self.perform(lambda matcher: matcher.watch(query))
 
-    async def forget(self, query: LiveQuery) -> None:
+    async def forget(self, query: FollowedQuery) -> None:
         """Tell nothing of it any more."""
-        await self._perform(lambda matcher: matcher.forget(query))
+        await self.perform(lambda matcher: matcher.forget(query))
 
-    def steps(self, changes: Sequence[LoggedChange]) -> list[Step]:
-        """The entries that are whole with these changes. Raises StepTooLarge."""
+    def whole_steps(self, changes: Sequence[LoggedChange]) -> list[Step]:
+        """The entries that are whole with these changes. Raises ChangesForgotten: one is too large."""
         found: list[Step] = []
         for one in changes:
             self._open.append(one.change)
             self._open_quads += one.change.affected_triples
             if self._open_quads > QUADS_MAX:
-                raise StepTooLarge
+                raise ChangesForgotten(self.index, changes[-1].index + 1)
             if one.is_last:
                 found.append(Step(one.index, self._open))
                 self._open, self._open_quads = [], 0
@@ -73,32 +78,34 @@ class LiveCopy:
     async def go(self, steps: Sequence[Step], through: int) -> list[Told]:
         """On through these steps; what they tell, in order. Nothing else changes up to through."""
 
-        def perform(matcher: Matcher) -> list[Told]:
+        def on_thread(matcher: Matcher) -> list[Told]:
             told: list[Told] = []
             for step in steps:
                 told += matcher.step(step.index, step.parts)
             return told
 
-        told = await self._perform(perform) if steps else []
+        told = await self.perform(on_thread) if steps else []
         self.index = through
         return told
 
     async def go_back(self, steps: Sequence[Step], index: int) -> None:
         """Back through these steps, which led here from index."""
 
-        def perform(matcher: Matcher) -> None:
+        def on_thread(matcher: Matcher) -> None:
             for step in reversed(steps):
                 matcher.go_back(step.parts)
 
-        await self._perform(perform)
+        await self.perform(on_thread)
         self.index = index
 
-    async def _perform(self, function: Callable[[Matcher], T]) -> T:
-        def perform() -> T:
+    async def perform(self, function: Callable[[Matcher], T]) -> T:
+        """On the thread of the copy, behind what is under way, and to its end."""
+
+        def on_thread() -> T:
             assert self._matcher is not None, "the copy is closed"
             return function(self._matcher)
 
-        work: Awaitable[T] = asyncio.get_running_loop().run_in_executor(self._thread, perform)
+        work: Awaitable[T] = asyncio.get_running_loop().run_in_executor(self._thread, on_thread)
         return await asyncio.shield(work)
 
     async def close(self) -> None:
@@ -110,3 +117,5 @@ class LiveCopy:
                 shutil.rmtree(self._path, ignore_errors=True)
 
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, let_go))
+        if self._owns_thread:
+            self._thread.shutdown(wait=False)

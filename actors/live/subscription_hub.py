@@ -4,74 +4,29 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Protocol
 
 from actors.live.change_log import ChangeStream
-from actors.live.live_copy import CopiedState, LiveCopy, Step, StepTooLarge
-from graphdb.errors import (
-    ChangesForgotten,
-    GraphDBError,
-    LogUnavailable,
-    Overloaded,
-)
-from graphdb.live.changes import LoggedChange
-from graphdb.live.matcher import LiveQuery, Told
+from actors.live.listeners import Group, LiveSink, Subscription
+from actors.live.live_copy import CopiedState, LiveCopy
+from actors.live.reevaluation import Reevaluation
+from actors.live.replaying import go_back_to
+from actors.live.whole_evaluation import WholeEvaluation
+from graphdb.config import Live
+from graphdb.errors import GraphDBError, LogUnavailable, Overloaded
+from graphdb.live.matcher import FollowedQuery, LiveQuery, Told, Unfollowable
 from graphdb.live.notifications import Notification
-from graphdb.node import EmbeddedStore
+from graphdb.live.solutions import SolutionQuery
+from graphdb.live.whole import WholeQuery
+from graphdb.node import EmbeddedStore, LiveReport
 
-__all__ = ["LiveSink", "SubscriptionHub"]
+__all__ = ["SubscriptionHub"]
 
 logger = logging.getLogger(__name__)
 
 _WAIT_S = 10.0
 _GATHER_S = 0.005  # changes that come one after the other go to each socket together
-REPLAYED_QUADS_MAX = 1_000_000  # that have changed since the index that somebody resumes from
-
-
-class LiveSink(Protocol):
-    """Where notifications go. It is called on the event loop, and never waits."""
-
-    def opened(self, subscription: str, index: int) -> None:
-        """The subscription begins: what changes behind index is told, and nothing was told before."""
-
-    def notify(self, subscriptions: Sequence[str], notification: Notification) -> None:
-        """All of these are told the same."""
-
-    def ended(self, subscriptions: Sequence[str], error: GraphDBError) -> None:
-        """The node cannot go on with these; whoever wants may subscribe again behind what was told last."""
-
-
-@dataclass(eq=False, slots=True)
-class _Subscription:
-    id: str
-    query: LiveQuery
-    sink: LiveSink
-    from_index: int  # only what is behind it is told
-
-
-@dataclass(eq=False, slots=True)
-class _Group:
-    """All who have asked for the same: it is matched once."""
-
-    members: dict[str, _Subscription] = field(default_factory=dict)
-    by_sink: dict[LiveSink, list[str]] | None = None  # made anew after a change of members
-    later_index: int = 0  # up to there not all members are told everything
-
-    def tell(self, notification: Notification) -> None:
-        if notification.index <= self.later_index:
-            for one in self.members.values():
-                if notification.index > one.from_index:
-                    one.sink.notify((one.id,), notification)
-            return
-        if self.by_sink is None:
-            self.by_sink = {}
-            for one in self.members.values():
-                self.by_sink.setdefault(one.sink, []).append(one.id)
-        for sink, ids in self.by_sink.items():
-            sink.notify(ids, notification)
 
 
 class SubscriptionHub:
@@ -81,29 +36,42 @@ class SubscriptionHub:
         self,
         follow: Callable[[int | None, float], Awaitable[ChangeStream]],
         copy_state: Callable[[], Awaitable[CopiedState]],
+        evaluation: WholeEvaluation,
         *,
         union_default_graph: bool,
-        subscriptions_max: int,
+        limits: Live,
         timeout_s: float,
     ) -> None:
         """follow: see `Backend.follow_changes`; copy_state makes a copy of the present state. timeout_s: how
         long a subscriber waits for the node to reach the index that it names.
         """
+        self._reevaluation = Reevaluation(
+            follow,
+            copy_state,
+            evaluation,
+            queries_max=limits.max_reevaluated_queries,
+            waiting_max=limits.max_reevaluation_backlog,
+            timeout_s=timeout_s,
+            on_told=self._count,
+            on_ended=self._forget,
+        )
         self._follow, self._copy_state = follow, copy_state
         self._union_default_graph = union_default_graph
-        self._subscriptions_max, self._timeout_s = subscriptions_max, timeout_s
+        self._subscriptions_max, self._timeout_s = limits.max_subscriptions, timeout_s
+        self._notification_count = 0
         self._thread: ThreadPoolExecutor | None = None
         self._copy: LiveCopy | None = None
         self._running: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()  # around whatever changes the copy or what it watches
-        self._groups: dict[LiveQuery, _Group] = {}
-        self._subscriptions: dict[str, _Subscription] = {}
+        self._groups: dict[FollowedQuery, Group] = {}
+        self._moving: set[asyncio.Task[None]] = set()
+        self._subscriptions: dict[str, Subscription] = {}
         self._next_at = 0.0  # on the loop's clock
         self._closed = False
 
     def status(self, role: str, applied_index: int | None) -> EmbeddedStore:
         """For /health. applied_index: None while the node has not opened its store."""
-        copy = self._copy
+        told_index = self._told_index()
         ready = applied_index is not None and not self._closed
         return EmbeddedStore(
             url="embedded:live",
@@ -111,43 +79,89 @@ class SubscriptionHub:
             database="default",
             ready=ready,
             projection_bootstrapped=ready,  # a copy is links: there is nothing to build up before it
-            last_projected_log_index=(applied_index or 0) if copy is None else copy.index,
+            last_projected_log_index=(applied_index or 0) if told_index is None else told_index,
             active_listener_count=len(self._subscriptions),
             listener_role=role,
         )
 
+    def report(self, applied_index: int | None) -> LiveReport:
+        """For /metrics."""
+        told_index = self._told_index()
+        behind = 0 if told_index is None or applied_index is None else applied_index - told_index
+        return LiveReport(
+            subscriptions=len(self._subscriptions),
+            queries=len(self._groups) + self._reevaluation.query_count,
+            reevaluated_queries=self._reevaluation.query_count,
+            notifications=self._notification_count,
+            lag_entries=max(behind, 0),
+        )
+
+    def _told_index(self) -> int | None:
+        """Up to where all have been told; None where nobody listens."""
+        near = None if self._copy is None else self._copy.index
+        told = [one for one in (near, self._reevaluation.told_index) if one is not None]
+        return min(told, default=None)
+
+    def _count(self, told: int) -> None:
+        self._notification_count += told
+
+    def _forget(self, subscription_ids: Iterable[str]) -> None:
+        for one in subscription_ids:
+            self._subscriptions.pop(one, None)
+
     async def subscribe(self, query: LiveQuery, since: int | None, sink: LiveSink) -> str:
         """Tell a sink what becomes of a query's records behind since, None: from now on; the id of it.
 
-        Raises ChangesForgotten, IndexNotReached, Overloaded, UnavailableError.
+        Raises ChangesForgotten, IndexNotReached, Overloaded, UnavailableError; for a query that is evaluated
+        anew LimitExceeded, EvaluationFailed.
         """
         if len(self._subscriptions) >= self._subscriptions_max:
             raise Overloaded(f"{len(self._subscriptions)} subscriptions are open already")
         if self._closed:
             raise LogUnavailable("the node is stopping")
-        subscription = _Subscription(str(uuid.uuid4()), query, sink, 0)
+        subscription = Subscription(str(uuid.uuid4()), query, sink)
         # what is confirmed before the call is not told: so the copy has to be where the node is
         stream = await self._follow(since, self._timeout_s)
+        if isinstance(query, WholeQuery):
+            await self._reevaluate(subscription, stream, replay=since is not None)
+            return subscription.id
         try:
-            await self._join(subscription, stream, replay=since is not None)
+            await self._join(subscription, query, stream, replay=since is not None)
+        except _CannotFollow as reason:
+            if reason.error is not None or not isinstance(query, SolutionQuery):
+                raise reason.error or LogUnavailable("the query cannot be followed") from None
+            subscription.query = query.whole
+            again = await self._follow(since, self._timeout_s)
+            await self._reevaluate(subscription, again, replay=True)
         finally:
             stream.close()
         return subscription.id
+
+    async def _reevaluate(self, subscription: Subscription, stream: ChangeStream, *, replay: bool) -> None:
+        self._subscriptions[subscription.id] = subscription
+        try:
+            await self._reevaluation.join(subscription, stream, replay=replay)
+        except BaseException:
+            self._subscriptions.pop(subscription.id, None)
+            raise
 
     async def unsubscribe(self, subscription_id: str) -> bool:
         """Tell it nothing more, from the call on; False where there is none such."""
         found = self._subscriptions.pop(subscription_id, None)
         if found is None:
             return False
-        group = self._groups[found.query]
-        del group.members[subscription_id]
-        group.by_sink = None
+        found.is_open, query = False, found.query
+        if isinstance(query, WholeQuery):
+            self._reevaluation.leave(found)
+            return True
+        group = self._groups[query]
+        group.remove(subscription_id)
         if not group.members:
             async with self._turn:
-                if not group.members and self._groups.get(found.query) is group:
-                    del self._groups[found.query]
+                if not group.members and self._groups.get(query) is group:
+                    del self._groups[query]
                     if self._copy is not None:
-                        await self._copy.forget(found.query)
+                        await self._copy.forget(query)
         return True
 
     async def close(self) -> None:
@@ -157,48 +171,50 @@ class SubscriptionHub:
             self._running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._running
+        stopping = LogUnavailable("the node is stopping")
+        await self._reevaluation.close(stopping)
+        await asyncio.gather(*self._moving, return_exceptions=True)
         async with self._turn:
-            await self._let_go(LogUnavailable("the node is stopping"))
+            await self._let_go(stopping)
         if self._thread is not None:
             self._thread.shutdown()
 
     # joining
 
-    async def _join(self, subscription: _Subscription, stream: ChangeStream, *, replay: bool) -> None:
+    async def _join(
+        self, subscription: Subscription, query: FollowedQuery, stream: ChangeStream, *, replay: bool
+    ) -> None:
         since = stream.through
         async with self._turn:
             await self._start()
             assert self._copy is not None
             if self._copy.index <= since:
                 # the copy will come there, and everything behind it is told
-                await self._register(subscription, since)
+                await self._register(subscription, query, since)
                 return
             if not replay:
-                await self._register(subscription, self._copy.index)
+                await self._register(subscription, query, self._copy.index)
                 return
-        await self._replay(subscription, stream)
+        await self._replay(subscription, query, stream)
 
-    async def _register(self, subscription: _Subscription, from_index: int) -> None:
+    async def _register(self, subscription: Subscription, query: FollowedQuery, from_index: int) -> None:
         """Within the turn: begin to tell what is behind from_index."""
         assert self._copy is not None
-        await self._watch(subscription.query)
+        await self._watch(query)
         subscription.sink.opened(subscription.id, from_index)
-        self._add(subscription, from_index)
+        self._add(subscription, query, from_index)
 
-    async def _watch(self, query: LiveQuery) -> None:
+    async def _watch(self, query: FollowedQuery) -> None:
         assert self._copy is not None
         if query not in self._groups:
             await self._copy.watch(query)
-            self._groups[query] = _Group()
+            self._groups[query] = Group()
 
-    def _add(self, subscription: _Subscription, from_index: int) -> None:
-        group = self._groups[subscription.query]
-        subscription.from_index = from_index
-        group.later_index = max(group.later_index, from_index)
-        group.members[subscription.id] = self._subscriptions[subscription.id] = subscription
-        group.by_sink = None
+    def _add(self, subscription: Subscription, query: FollowedQuery, from_index: int) -> None:
+        self._groups[query].add(subscription, from_index)
+        self._subscriptions[subscription.id] = subscription
 
-    async def _replay(self, subscription: _Subscription, stream: ChangeStream) -> None:
+    async def _replay(self, subscription: Subscription, query: FollowedQuery, stream: ChangeStream) -> None:
         """What has changed since: on a copy of its own that goes back to where the subscriber was, then on
         until it meets the copy of all.
         """
@@ -206,49 +222,37 @@ class SubscriptionHub:
         copy = self._new_copy(await self._copy_state())
         told: list[Notification] = []
         try:
-            steps = await self._changes_up_to(copy, stream)
-            await copy.go_back(steps, since)
-            await copy.watch(subscription.query)
+            steps = await go_back_to(copy, stream)
+            await copy.watch(query)
             told += _notifications(await copy.go(steps, stream.through))
             while True:
                 async with self._turn:
                     if self._copy is None:
                         raise LogUnavailable("the node cannot follow its log now")
                     if copy.index >= self._copy.index:
-                        return await self._hand_over(subscription, since, copy.index, told)
+                        return await self._hand_over(subscription, query, since, copy.index, told)
                 changes = await stream.read(_WAIT_S)
                 if changes is None:
                     raise LogUnavailable("the node is stopping")
-                told += _notifications(await copy.go(_steps(copy, changes), stream.through))
+                told += _notifications(await copy.go(copy.whole_steps(changes), stream.through))
         finally:
             await copy.close()
 
     async def _hand_over(
-        self, subscription: _Subscription, since: int, index: int, told: Sequence[Notification]
+        self,
+        subscription: Subscription,
+        query: FollowedQuery,
+        since: int,
+        index: int,
+        told: Sequence[Notification],
     ) -> None:
         """Within the turn: tell what was replayed, then go on with the copy of all."""
-        await self._watch(subscription.query)
+        await self._watch(query)
         subscription.sink.opened(subscription.id, since)
         for notification in told:
             subscription.sink.notify((subscription.id,), notification)
-        self._add(subscription, index)
-
-    async def _changes_up_to(self, copy: LiveCopy, stream: ChangeStream) -> list[Step]:
-        """The steps from where the stream is to where the copy is, or a little further: then the copy is
-        taken there first.
-        """
-        since, quads = stream.through, 0
-        steps: list[Step] = []
-        while stream.through < copy.index:
-            changes = await stream.read(_WAIT_S)
-            if changes is None:
-                raise LogUnavailable("the node is stopping")
-            quads += sum(one.change.affected_triples for one in changes)
-            if quads > REPLAYED_QUADS_MAX:
-                raise ChangesForgotten(since, stream.through)
-            steps += _steps(copy, changes)
-        await copy.go([step for step in steps if step.index > copy.index], stream.through)
-        return steps
+        self._count(len(told))
+        self._add(subscription, query, index)
 
     # the copy of all
 
@@ -299,13 +303,13 @@ class SubscriptionHub:
             return False
         async with self._turn:
             assert self._copy is not None
-            for query, told in await self._copy.go(_steps(self._copy, changes), stream.through):
+            for query, told in await self._copy.go(self._copy.whole_steps(changes), stream.through):
                 if (group := self._groups.get(query)) is None:
                     continue
                 if isinstance(told, Notification):
-                    group.tell(told)
+                    self._count(group.tell(told))
                 else:
-                    await self._end(query, group, told)
+                    await self._stop_following(query, group, told)
             if self._groups or changes:
                 return True
             # so long nothing has come, and nobody was there: within the turn, before somebody joins
@@ -313,21 +317,32 @@ class SubscriptionHub:
             await self._let_go(LogUnavailable("nobody listens"))
             return False
 
-    async def _end(self, query: LiveQuery, group: _Group, error: GraphDBError) -> None:
-        """Within the turn: it cannot be followed any more."""
+    async def _stop_following(self, query: FollowedQuery, group: Group, told: Unfollowable) -> None:
+        """Within the turn: from here on it is evaluated anew, or it has ended."""
         del self._groups[query]
-        for one in group.members.values():
-            del self._subscriptions[one.id]
-            one.sink.ended((one.id,), error)
         assert self._copy is not None
+        members = list(group.members.values())
+        if told.error is None and isinstance(query, SolutionQuery) and members:
+            for one in members:
+                one.query = query.whole
+            moving = self._reevaluation.adopt(members, told.index - 1)
+            task = asyncio.get_running_loop().create_task(moving)
+            self._moving.add(task)
+            task.add_done_callback(self._moving.discard)
+        else:
+            error = told.error or LogUnavailable("the query cannot be followed")
+            for one in members:
+                del self._subscriptions[one.id]
+                one.sink.ended((one.id,), error)
         await self._copy.forget(query)
 
     async def _let_go(self, error: GraphDBError) -> None:
         """Within the turn: nobody is told anything any more."""
         by_sink: dict[LiveSink, list[str]] = {}
-        for one in self._subscriptions.values():
-            by_sink.setdefault(one.sink, []).append(one.id)
-        self._subscriptions.clear()
+        for group in self._groups.values():
+            for one in group.members.values():
+                del self._subscriptions[one.id]
+                by_sink.setdefault(one.sink, []).append(one.id)
         self._groups.clear()
         copy, self._copy = self._copy, None
         for sink, ids in by_sink.items():
@@ -336,19 +351,19 @@ class SubscriptionHub:
             await copy.close()
 
 
+class _CannotFollow(Exception):
+    """A query that is replayed alone cannot be followed near its changes."""
+
+    def __init__(self, error: GraphDBError | None) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 def _notifications(told: Sequence[Told]) -> list[Notification]:
-    """Of a query that is alone. Raises the error that is among them."""
+    """Of a query that is alone. Raises _CannotFollow."""
     found: list[Notification] = []
     for _, one in told:
-        if not isinstance(one, Notification):
-            raise one
+        if isinstance(one, Unfollowable):
+            raise _CannotFollow(one.error)
         found.append(one)
     return found
-
-
-def _steps(copy: LiveCopy, changes: Sequence[LoggedChange]) -> list[Step]:
-    """Raises ChangesForgotten."""
-    try:
-        return copy.steps(changes)
-    except StepTooLarge:
-        raise ChangesForgotten(copy.index, changes[-1].index + 1) from None

@@ -58,18 +58,21 @@ class UpdateLog:
         config: FileLogConfig | None = None,
         *,
         views: Iterable[str] = (QUADS,),
+        keep_bytes: int = 0,
         file_system: FileSystem | None = None,
         socket_directory: str | None = None,
     ) -> None:
         """Open the log in a directory and begin to listen.
 
-        views: who follows the log; it forgets nothing before each has said what it needs no more.
+        views: who follows the log; it forgets nothing before each has said what it needs no more, and never
+        the newest keep_bytes, for those who resume.
         socket_directory is for tests; by default a private one is made under the system's directory for
         temporary files. Raises LogUnavailable where another process has the log open, CorruptionError.
         """
         self._log = FileLog(file_system or RealFileSystem(), directory, config)
         self._end = LogEnd.of_opened(self._log.last_index)
         self._views = LogViews(views)
+        self._keep_bytes = keep_bytes
         self._watch = IndexWatch(self._log.last_index)
         self._jobs: deque[_Append | _Call] = deque()
         self._server = LogServer(log_handlers(self), directory, socket_directory)
@@ -102,7 +105,7 @@ class UpdateLog:
         return self.submit_status().result()
 
     def truncate_before(self, index: int, view: str) -> None:
-        """A view needs no entries before index: drop those that no view needs, in whole segments.
+        """A view needs no entries before index: drop those that nobody needs, in whole segments.
 
         Raises LogUnavailable, StorageFull.
         """
@@ -131,7 +134,11 @@ class UpdateLog:
 
     def submit_truncate_before(self, index: int, view: str) -> "Future[None]":
         """`truncate_before`, without waiting."""
-        return self._submit(lambda: self._log.truncate_before(self._views.release(view, index)))
+        return self._submit(lambda: self._truncate_before(self._views.release(view, index)))
+
+    def _truncate_before(self, index: int) -> None:
+        kept_from = self._log.index_before(self._log.last_index, self._keep_bytes) + 1
+        self._log.truncate_before(min(index, kept_from))
 
     def submit_watch_index(self, known_index: int, timeout_s: float) -> "Future[int]":
         """See `IndexWatch.watch`. For the loop's thread."""

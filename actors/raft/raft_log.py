@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -53,7 +54,7 @@ from graphdb.errors import LogCompacted, UnavailableError
 from graphdb.log.file_system import RealFileSystem
 from graphdb.log.views import LogViews, views_of
 from graphdb.model import EntryKind, LogEntry
-from graphdb.raft.journal import Journal
+from graphdb.raft.journal import Journal, JournalConfig
 from graphdb.raft.messages import SnapshotMark
 from graphdb.raft.node import RaftNode
 from graphdb.raft.replica import RaftConfig
@@ -90,7 +91,7 @@ class RaftLog:
         """
         cluster, data_dir = settings.cluster, settings.server.data_dir
         self._thread = loop_thread or LoopThread("raft")
-        self._journal = _open_journal(data_dir, cluster.node_id)
+        self._journal = _open_journal(data_dir, cluster.node_id, settings.live.keep_changes_mb << 20)
         snapshots = raft_directory(data_dir) / "snapshots"
         self._snapshots = Snapshots(snapshots, lambda: self._journal.base.log_index)
         self._completing: tuple[SnapshotMark, Future[Path]] | None = None
@@ -320,11 +321,13 @@ def _desk_handlers(which: Desk, desk: ForwardDesk) -> dict[int, Handler]:
     }
 
 
-def _open_journal(data_dir: Path, node_id: int) -> Journal:
+def _open_journal(data_dir: Path, node_id: int, keep_bytes: int) -> Journal:
     place = str(raft_directory(data_dir))
     files = RealFileSystem()
     files.make_directory(place)
-    return Journal(files, place, str(data_dir / "log"), node_id, fresh_life)
+    config = JournalConfig()
+    config = replace(config, keep_bytes=max(config.keep_bytes, keep_bytes))
+    return Journal(files, place, str(data_dir / "log"), node_id, fresh_life, config)
 
 
 def _founders_of(cluster: Cluster) -> dict[int, str]:

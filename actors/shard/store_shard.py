@@ -16,8 +16,10 @@ from pyoxigraph import NamedNode, Quad
 
 from actors.egress.rules import HostRules
 from actors.live.change_log import ChangeLog, ChangeStream
+from actors.live.listeners import LiveSink
 from actors.live.state_copier import StateCopier
-from actors.live.subscription_hub import LiveSink, SubscriptionHub
+from actors.live.subscription_hub import SubscriptionHub
+from actors.live.whole_evaluation import ReaderEvaluation
 from actors.log.client import LogAccess
 from actors.readers.checkpoints import Checkpoints
 from actors.readers.client import ReaderClient
@@ -54,6 +56,7 @@ from graphdb.node import (
     EmbeddedStore,
     Evaluated,
     FunctionCall,
+    LiveReport,
     NodeStatus,
     QueryRequest,
     RunningQuery,
@@ -116,8 +119,16 @@ class StoreShard:
         self._hub = SubscriptionHub(
             self._changes.open,
             StateCopier(settings.server.data_dir / _LIVE, self._opened).copy,
+            ReaderEvaluation(
+                readers,
+                self._queries.running,
+                settings.server.data_dir / _LIVE,
+                at_once=max(1, settings.readers.count - 1),
+                timeout_s=settings.live.reevaluation_timeout_seconds,
+                union_default_graph=settings.server.union_default_graph,
+            ),
             union_default_graph=settings.server.union_default_graph,
-            subscriptions_max=settings.live.max_subscriptions,
+            limits=settings.live,
             timeout_s=settings.server.query_timeout_seconds,
         )
         self._edits = EditRunner(settings, self._changes)
@@ -356,6 +367,10 @@ class StoreShard:
         """See `Backend.embedded_store`."""
         applied_index = self._open.writer.applied_index if self._open else None
         return self._hub.status(self.status().role, applied_index)
+
+    def live_report(self) -> LiveReport:
+        """See `Backend.live_report`."""
+        return self._hub.report(self._open.writer.applied_index if self._open else None)
 
     async def write_graph(
         self,

@@ -2,6 +2,7 @@
 
 from graphdb.config.enforcement import refuse_unenforced
 from graphdb.config.loading import load_settings
+from graphdb.config.service import Live
 from graphdb.config.settings import Settings
 
-__all__ = ["Settings", "load_settings", "refuse_unenforced"]
+__all__ = ["Live", "Settings", "load_settings", "refuse_unenforced"]

@@ -249,6 +249,27 @@ class Live(Section):
         description="Bytes of notifications that may wait for one WebSocket; one that reads more slowly is "
         "closed.",
     )
+    max_reevaluated_queries: int = Field(
+        16,
+        ge=0,
+        description="Different live queries on this node that are evaluated anew after each change that "
+        "concerns them (aggregates over everything, LIMIT, paths of any length and the like).",
+    )
+    reevaluation_timeout_seconds: float = Field(
+        5.0, gt=0, description="Time limit of one such evaluation; a live query that takes longer is ended."
+    )
+    max_reevaluation_backlog: int = Field(
+        250,
+        ge=1,
+        description="Changes that may wait for the evaluation of one such query; one that falls further "
+        "behind is ended, and can be resumed.",
+    )
+    keep_changes_mb: int = Field(
+        64,
+        ge=0,
+        description="Megabytes of the log that are kept at least for those who resume `/changes` or a live "
+        "query; on disk, in the log directory of each node.",
+    )
 
 
 class Holonic(Section):

@@ -5,25 +5,38 @@ is in proportion to the resources that it touches and the queries about their cl
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad
 
-from graphdb.errors import LimitExceeded, RequestError
+from graphdb.errors import RequestError
 from graphdb.live.conditions import Field
 from graphdb.live.neighbourhood import Around, TooFar, Triple
 from graphdb.live.notifications import Notification
 from graphdb.live.records import Star, local_name
 from graphdb.live.solutions import SolutionQuery
 from graphdb.live.tables import Difference, Table, TableQuery
+from graphdb.live.whole import WholeQuery
 from graphdb.model import ChangeSet
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["LiveQuery", "Matcher", "Told"]
+__all__ = ["FollowedQuery", "LiveQuery", "Matcher", "Told", "Unfollowable"]
 
-LiveQuery: TypeAlias = TableQuery | SolutionQuery
-Told: TypeAlias = tuple[LiveQuery, Notification | RequestError]
-"""An error in place of a notification: the query cannot be followed any more."""
+FollowedQuery: TypeAlias = TableQuery | SolutionQuery
+LiveQuery: TypeAlias = FollowedQuery | WholeQuery
+Told: TypeAlias = "tuple[FollowedQuery, Notification | Unfollowable]"
+
+
+@dataclass(frozen=True, slots=True)
+class Unfollowable:
+    """In place of what a change means to a query: it cannot be found out near the change, and the query is
+    not followed any more. error: nor by evaluating it anew.
+    """
+
+    index: int
+    error: RequestError | None = None
+
 
 _LOOKS_MAX = 20_000  # triples that one query looks at for one change, and some more for each of a large one
 _LOOKS_A_TRIPLE = 30
@@ -39,14 +52,19 @@ class Matcher:
         self._tables: dict[Table, _Watched] = {}
         self._solutions = _WatchedSolutions()
 
-    def watch(self, query: LiveQuery) -> None:
+    @property
+    def quads(self) -> QuadStore:
+        """The state that it is at, for who only reads."""
+        return self._quads
+
+    def watch(self, query: FollowedQuery) -> None:
         """From the next change on, tell what becomes of its records."""
         if isinstance(query, SolutionQuery):
             self._solutions.add(query)
         else:
             self._tables.setdefault(query.table, _Watched()).add(query)
 
-    def forget(self, query: LiveQuery) -> None:
+    def forget(self, query: FollowedQuery) -> None:
         """Tell nothing of it any more."""
         if isinstance(query, SolutionQuery):
             return self._solutions.remove(query)
@@ -96,9 +114,9 @@ class Matcher:
                 for found in query.differences(around):
                     yield query, _notification(index, found)
             except TooFar:
-                yield query, LimitExceeded("triples near one change", looks + 1, looks)
+                yield query, Unfollowable(index)
             except RequestError as error:
-                yield query, error
+                yield query, Unfollowable(index, error)
 
     def _net(self, parts: Sequence[ChangeSet]) -> tuple[list[Triple], list[Triple]]:
         """The triples that are there now and were not before, and the other way round."""

@@ -29,9 +29,10 @@ class Around:
         self.added, self.removed = frozenset(added), frozenset(removed)
         self._looks = looks_max
 
-    def gather(self, alternatives: Iterable[Alternative]) -> set[Triple]:
+    def gather(self, alternatives: Iterable[Alternative], keys: frozenset[str] | None = None) -> set[Triple]:
         """All triples of all solutions that the change may concern, in both states, and perhaps others.
 
+        With keys also those of all solutions that have the same values of these variables.
         Raises TooFar.
         """
         alternatives = list(alternatives)
@@ -39,18 +40,22 @@ class Around:
         seen: set[tuple[int, frozenset[tuple[str, Any]]]] = set()
         for binding in chain.from_iterable(map(self._touched, alternatives)):
             for number, alternative in enumerate(alternatives):
-                for whole in self._equal(alternative, binding):
+                for whole in self._equal(alternative, binding, keys):
                     key = number, frozenset(whole.items())
                     if key not in seen:
                         seen.add(key)
                         found.update(self._triples_of(alternative, whole))
         return found
 
-    def _equal(self, alternative: Alternative, binding: Binding) -> Iterator[Binding]:
+    def _equal(
+        self, alternative: Alternative, binding: Binding, keys: frozenset[str] | None
+    ) -> Iterator[Binding]:
         """The solutions of the required patterns that may be rows equal to that of a binding: how many there
-        are of them is what tells them apart.
+        are of them is what tells them apart. With keys: those that are grouped with it.
         """
         names = frozenset().union(*(pattern.variables for pattern in alternative.required))
+        if keys is not None:
+            names &= keys
         known = {name: term for name, term in binding.items() if name in names and not is_hidden(name)}
         if known or not names:
             yield from self._joined(alternative.required, known, True)

@@ -2,7 +2,7 @@
 
 from graphdb.config.limits import GateLimits
 from graphdb.live.matcher import LiveQuery
-from graphdb.live.solutions import read_solution_query
+from graphdb.live.solution_reading import read_solution_query
 from graphdb.live.statement import SparqlText, read_statement
 
 __all__ = ["read_live_query"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -84,6 +85,7 @@ class ChangesEndpoint:
     def __init__(self, backend: Backend, timeout_s: float) -> None:
         """timeout_s: how long a request waits for the node to reach the index that it names."""
         self._backend, self._timeout_s = backend, timeout_s
+        self.open_count = 0  # streams that are being told
 
     async def get(self, request: Request) -> Response:
         """The changes behind `since`, then those to come; where `follow` is false, none of these."""
@@ -93,9 +95,11 @@ class ChangesEndpoint:
         if request.method == "HEAD":
             return Response(headers=_headers(lines, None))
         stream = await self._backend.follow_changes(wanted.since, self._timeout_s)
-        return _ChangesAnswer(
-            stream, lines, wanted, None if wanted.follow else self._backend.snapshot_index()
-        )
+        until = None if wanted.follow else self._backend.snapshot_index()
+        return _ChangesAnswer(stream, lines, wanted, until, self._count)
+
+    def _count(self, more: int) -> None:
+        self.open_count += more
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +148,26 @@ class _ChangesAnswer(Response):
     takes nothing for a minute is left.
     """
 
-    def __init__(self, stream: ChangeStream, lines: _Lines, wanted: _Wanted, until: int | None) -> None:
-        """until: the index after which the answer ends; None: never."""
+    def __init__(
+        self,
+        stream: ChangeStream,
+        lines: _Lines,
+        wanted: _Wanted,
+        until: int | None,
+        count: Callable[[int], None],
+    ) -> None:
+        """until: the index after which the answer ends; None: never. count hears 1 and -1."""
         super().__init__(headers=_headers(lines, stream.through))
         del self.headers["content-length"]
         self._stream, self._lines, self._wanted, self._until = stream, lines, wanted, until
+        self._count = count
         self._told_index = stream.through
         self._unfinished = False  # a piece was told, and not yet the last one of its entry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         work = asyncio.create_task(self._deliver(send))
         gone = asyncio.create_task(client_gone(receive))
+        self._count(1)
         try:
             await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
             if work.done():
@@ -164,6 +177,7 @@ class _ChangesAnswer(Response):
         except TimeoutError:
             raise AnswerBroken("a reader of changes took nothing for too long") from None
         finally:
+            self._count(-1)
             self._stream.close()
             for task in (work, gone):
                 task.cancel()

@@ -34,6 +34,8 @@ class LiveSocketEndpoint:
 
     def __init__(self, backend: Backend, settings: Settings) -> None:
         self._backend, self._settings = backend, settings
+        self.open_count = 0  # connections
+        self.cut_off_count = 0  # since the start, of those that read too slowly
 
     async def get(self, _request: Request) -> Response:
         """An ordinary request here wants to know what this is."""
@@ -50,7 +52,13 @@ class LiveSocketEndpoint:
         except GraphDBError as error:
             return await refuse_websocket(error_response(400, str(error)), send)
         await send({"type": "websocket.accept"})
-        await _LiveSocket(self._backend, self._settings, since).run(scope, receive, send)
+        socket = _LiveSocket(self._backend, self._settings, since)
+        self.open_count += 1
+        try:
+            await socket.run(scope, receive, send)
+        finally:
+            self.open_count -= 1
+            self.cut_off_count += socket.was_too_slow
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """A browser sends cookies and reaches loopback from whatever page: so pages have to be let in."""
@@ -79,6 +87,7 @@ class _LiveSocket:
         self._backend, self._settings, self._since = backend, settings, since
         self._limits = settings.security
         self._outbox = LiveOutbox(settings.live.max_queue_bytes)
+        self.was_too_slow = False
         self._open: set[str] = set()
         self._opening = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -93,6 +102,7 @@ class _LiveSocket:
         try:
             await asyncio.wait(own, return_when=asyncio.FIRST_COMPLETED)
             if overflowing.done():
+                self.was_too_slow = True
                 logger.info("a WebSocket that reads too slowly is cut off")
                 await send({"type": ABORT})
         finally:

@@ -1,4 +1,4 @@
-"""The notebook as its reader meets it: executed from top to bottom against a service with the flight data."""
+"""The notebooks as their reader meets them: executed from top to bottom against a service."""
 
 import gzip
 import itertools
@@ -14,8 +14,8 @@ from tests.support.service import Service
 
 pytestmark = pytest.mark.ray
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "flights.ipynb"
-SHARED = Path(os.environ.get("GRAPHDB_SHARED", NOTEBOOK.parents[2] / "shared"))
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+SHARED = Path(os.environ.get("GRAPHDB_SHARED", NOTEBOOKS.parents[1] / "shared"))
 LINES = 250_000  # of 650,000: every airport and airline, and a fifth of the routes
 FLIGHTS = SHARED / "data" / "openflights.nt.gz"
 
@@ -25,8 +25,7 @@ def test_flights(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     with gzip.open(FLIGHTS) as lines:
         service.load(b"".join(itertools.islice(lines, LINES)))
     monkeypatch.setenv("GRAPHDB_SERVER__DATA_DIR", str(service.data_dir))
-    notebook = read_notebook()
-    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(NOTEBOOK.parent)}}).execute()
+    notebook = executed("flights.ipynb")
     kinds = {kind for output in outputs(notebook) for kind in output.get("data", {})}
     texts = "".join(output.get("data", {}).get("text/html", "") for output in outputs(notebook))
     assert {"text/html", "image/png"} <= kinds
@@ -34,12 +33,27 @@ def test_flights(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "affected_triples=" in "".join(output.get("text", "") for output in outputs(notebook))
 
 
-def test_notebook_is_committed_without_outputs() -> None:
-    assert outputs(read_notebook()) == []
+def test_a_live_query(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHDB_URL", f"http://127.0.0.1:{service.port}")
+    notebook = executed("live.ipynb")
+    assert "image/png" in {kind for output in outputs(notebook) for kind in output.get("data", {})}
+    texts = "".join(output.get("text", "") for output in outputs(notebook))
+    assert "told of 16 states of the harbours" in texts
 
 
-def read_notebook() -> Any:
-    return nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.name)
+def test_notebooks_are_committed_without_outputs(path: Path) -> None:
+    assert outputs(read_notebook(path)) == []
+
+
+def executed(name: str) -> Any:
+    notebook = read_notebook(NOTEBOOKS / name)
+    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(NOTEBOOKS)}}).execute()
+    return notebook
+
+
+def read_notebook(path: Path) -> Any:
+    return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
 
 
 def outputs(notebook: Any) -> list[Any]:

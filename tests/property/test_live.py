@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, Store
 
-from graphdb.live.matcher import LiveQuery, Matcher
+from graphdb.live.matcher import FollowedQuery, Matcher
 from graphdb.live.notifications import Notification
 from graphdb.live.records import RDF_TYPE, Star
 from graphdb.live.statement import read_statement
@@ -96,7 +96,7 @@ def test_events_folded_over_the_first_rows_give_the_last(
         ]
 
 
-def step(matcher: Matcher, index: int, change: ChangeSet) -> list[tuple[LiveQuery, Notification]]:
+def step(matcher: Matcher, index: int, change: ChangeSet) -> list[tuple[FollowedQuery, Notification]]:
     told = []
     for query, notification in matcher.step(index, [change]):
         assert isinstance(notification, Notification)

@@ -3,7 +3,6 @@
 from collections import Counter
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Store
@@ -100,26 +99,3 @@ def test_events_folded_over_the_first_answer_give_the_last(
         for query, text in zip(READ, QUERIES, strict=True):
             folded = Counter(str(sorted(record.items())) for record in records[query].values())
             assert folded == answer(query, store, union), text
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }", "aggregate"),
-        ("SELECT * WHERE { ?s ?p ?o } LIMIT 3", "LIMIT"),
-        ("SELECT * WHERE { ?s x:p+ ?o }", "path"),
-        ("SELECT * WHERE { ?s x:p ?o . ?a x:q ?b }", "no variable in common"),
-        ("SELECT * WHERE { GRAPH ?g { ?s ?p ?o } }", "GRAPH"),
-        ("SELECT * WHERE { { SELECT ?s WHERE { ?s ?p ?o } } }", "SELECT within"),
-        ("SELECT DISTINCT ?s WHERE { ?s ?p ?o }", "DISTINCT"),
-        ("SELECT * WHERE { ?s ?p ?o FILTER(?o < NOW()) }", "clock"),
-        ("SELECT * WHERE { ?s ?p ?o MINUS { ?a x:q ?b } }", "shares no variable"),
-        ("SELECT * WHERE { OPTIONAL { ?s ?p ?o } }", "without any triple"),
-        ("SELECT * FROM x:g WHERE { ?s ?p ?o }", "FROM"),
-        ("ASK { ?s ?p ?o }", "begins with LIVE SELECT|not ASK"),
-        ("SELECT * WHERE { SERVICE x:e { ?s ?p ?o } }", "SERVICE"),
-    ],
-)
-def test_what_cannot_be_followed_is_refused_with_the_reason(text: str, said: str) -> None:
-    with pytest.raises(Exception, match=said):
-        read(text)

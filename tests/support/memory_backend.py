@@ -15,6 +15,7 @@ from pyoxigraph import BlankNode, NamedNode, Quad, Store
 
 from actors.live.live_copy import CopiedState
 from actors.live.subscription_hub import SubscriptionHub
+from graphdb.config import Live
 from graphdb.config.limits import GateLimits
 from graphdb.errors import HostNotAllowed, IndexNotReached, KeyReused
 from graphdb.geo.evaluate import evaluation_json
@@ -24,7 +25,14 @@ from graphdb.graphql.edits import Edits
 from graphdb.live.matcher import LiveQuery
 from graphdb.log.request_ids import key_part
 from graphdb.model import ChangeSet, Confirmation, GraphName, NamedGraph
-from graphdb.node import ClusterReport, Consistency, MergedGraphs, ShapesDocument, ValidationRequest
+from graphdb.node import (
+    ClusterReport,
+    Consistency,
+    LiveReport,
+    MergedGraphs,
+    ShapesDocument,
+    ValidationRequest,
+)
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.pieces import Sink
 from graphdb.rdf.reading import read_quads
@@ -68,6 +76,7 @@ from serve.backend import (
 )
 from tests.support.memory_changes import MemoryChanges, MemoryChangeStream
 from tests.support.memory_cluster import MemoryCluster
+from tests.support.memory_evaluation import MemoryEvaluation
 from tests.support.memory_reader import MemoryReaders, MemoryStream, Write
 
 __all__ = ["MemoryBackend"]
@@ -84,11 +93,13 @@ class MemoryBackend:
         self.readers = MemoryReaders()
         self.peers = MemoryCluster()
         self.logged = MemoryChanges()
+        self.evaluation = MemoryEvaluation(union_default_graph=union_default_graph)
         self.hub = SubscriptionHub(
             self.follow_changes,  # type: ignore[arg-type] # a twin of the stream
             self._copy_state,
+            self.evaluation,
             union_default_graph=union_default_graph,
-            subscriptions_max=1_000,
+            limits=Live(max_subscriptions=1_000),
             timeout_s=1,
         )
         check = EditCheck(
@@ -265,6 +276,9 @@ class MemoryBackend:
 
     async def unsubscribe(self, subscription: str) -> bool:
         return await self.hub.unsubscribe(subscription)
+
+    def live_report(self) -> LiveReport:
+        return self.hub.report(self._index)
 
     def embedded_store(self) -> EmbeddedStore:
         return self.hub.status("standalone", self._index)

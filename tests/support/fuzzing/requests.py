@@ -10,6 +10,7 @@ import zstandard
 
 from tests.support.fuzzing.geospatial_requests import random_geospatial
 from tests.support.fuzzing.holonic_requests import random_holonic
+from tests.support.fuzzing.live_messages import random_changes
 from tests.support.fuzzing.mutations import mutated
 from tests.support.fuzzing.seeds import BODIES, body_seeds
 from tests.support.fuzzing.shacl_requests import random_shacl
@@ -42,7 +43,7 @@ NUMBERS = (b"0", b"1", b"-1", b"0.001", b"1e9", b"nan", b"inf", b"9" * 30, b"", 
 PATHS = (
     *(b"/sparql", b"/update", b"/data", b"/data/x", b"/data/%2e%2e/x"),
     *(b"/queries", b"/queries/x", b"/queries/%ff", b"/shacl/validate", b"/shacl"),
-    *(b"/geospatial/evaluate", b"/geospatial"),
+    *(b"/geospatial/evaluate", b"/geospatial", b"/ws", b"/ws?since=x"),
     *(b"/cluster", b"/cluster/members", b"/cluster/members/2", b"/cluster/leader"),
     *(b"/health", b"/metrics", b"/", b"//", b"/sparql/", b"/nope"),
     *(b"/%00", b"*", b"http://other/sparql", b"/../etc"),
@@ -200,7 +201,7 @@ def _anything(random: Random) -> Kind:
 KINDS: tuple[Callable[[Random], Kind], ...] = (
     *(_query_in_address, _query_in_form, _query_as_body),
     *(_update_in_form, _update_as_body, _graph, _graph, random_holonic, random_shacl),
-    *(random_geospatial, _anything),
+    *(random_geospatial, random_changes, _anything),
 )
 CODINGS: tuple[Callable[[bytes], tuple[bytes, bytes]], ...] = (
     lambda body: (gzip.compress(body), b"gzip"),

@@ -8,7 +8,7 @@ from tests.support.fuzzing.requests import Request
 
 __all__ = ["STATUSES", "check_request"]
 
-STATUSES = frozenset({200, 204, 304, 400, 403, 404, 405, 406, 409, 413, 415, 422, 503})
+STATUSES = frozenset({200, 204, 304, 400, 403, 404, 405, 406, 409, 410, 413, 415, 422, 426, 503})
 MALFORMED_HEAD_S = 0.2  # how long the server may think about bytes that are no request
 
 

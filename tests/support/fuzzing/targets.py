@@ -15,6 +15,7 @@ from graphdb.config import Settings
 from serve.graph_app import build_app
 from tests.support.fuzzing.campaign import Target
 from tests.support.fuzzing.findings import BrokenPromise
+from tests.support.fuzzing.live_target import live_target
 from tests.support.fuzzing.requests import Request, random_request
 from tests.support.fuzzing.sender import check_request
 from tests.support.fuzzing.text_target import TextTarget
@@ -148,5 +149,6 @@ def service_target() -> Iterator[HttpTarget]:
 TARGETS: dict[str, Callable[[], AbstractContextManager[Target]]] = {
     "parser": text_target,
     "app": app_target,
+    "live": live_target,
     "service": service_target,
 }

@@ -159,6 +159,19 @@ def test_the_log_keeps_what_any_of_its_views_needs(tmp_path: Path) -> None:
     log.close()
 
 
+def test_the_newest_entries_stay_for_those_who_resume(tmp_path: Path) -> None:
+    small = FileLogConfig(segment_bytes=100, reserve_bytes=100)
+    system = LossyFileSystem(Random(1))
+    log = UpdateLog("log", small, keep_bytes=500, file_system=system, socket_directory=str(tmp_path))
+    for number in range(20):
+        log.append(entries(b"%d" % number * 100))
+        log.truncate_before(number + 2, QUADS)
+    status = log.status()
+    assert 1 < status.first_index < status.last_index
+    assert 500 <= status.held_bytes < 1_000, "no fewer, and not many more"
+    log.close()
+
+
 def test_appends_that_wait_share_a_sync(log: UpdateLog, file_system: LossyFileSystem) -> None:
     """One append holds the disk; 100 come meanwhile. They all go with the next sync."""
     holding, release, syncs = threading.Event(), threading.Event(), []

@@ -3,7 +3,7 @@
 import json
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -11,6 +11,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from graphdb.config import Settings
+from graphdb.errors import LimitExceeded
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.live_socket import LiveClient, live_client
@@ -118,24 +119,60 @@ def test_solutions_of_sparql(client: httpx.Client, socket_: LiveClient, backend:
         "DELETE": {"id": digest},
         "CREATE": {"id": renamed[-1]["result"]["id"], "name": "Anna", "?id": "http://x/bob"},
     }
-    answer = socket_.ask("query", "LIVE SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }")
-    assert (answer["error"]["code"], "aggregate" in answer["error"]["message"]) == ("invalid", True)
+    answer = socket_.ask("query", "LIVE SELECT * WHERE { ?s ?p ?o FILTER(?o < NOW()) }")
+    assert (answer["error"]["code"], "clock" in answer["error"]["message"]) == ("invalid", True)
     assert socket_.ask("query", "LIVE SELECT * WHERE { ?s ?p")["error"]["code"] == "syntax"
 
 
-def test_a_query_that_a_change_makes_too_costly_is_ended(
+def test_a_query_is_evaluated_anew_where_it_cannot_be_followed(
+    client: httpx.Client, base_url: str, socket_: LiveClient, backend: MemoryBackend
+) -> None:
+    start = backend.snapshot_index()
+    asked = X + "LIVE SELECT (COUNT(*) AS ?n) WHERE { ?s x:counted ?o }"
+    subscription = socket_.live(asked)
+    for number in range(2):
+        update(client, X + f"INSERT DATA {{ x:ann x:counted {number} }}")
+    told = socket_.told(4)
+    assert [(one["action"], one["result"].get("n"), one["index"] - start) for one in told] == [
+        ("DELETE", None, 1),
+        ("CREATE", 1, 1),
+        ("DELETE", None, 2),
+        ("CREATE", 2, 2),
+    ]
+    assert told[1]["result"]["id"] == told[2]["result"]["id"]
+    with live_client(base_url, f"?since={start + 1}") as resumed:
+        resumed.live(asked)
+        assert events(resumed.told(2)) == events(told[2:])
+    backend.evaluation.failure = LimitExceeded("seconds", 2, 1)
+    try:
+        assert socket_.ask("query", X + "LIVE SELECT ?s { ?s x:q+ ?o }")["error"]["code"] == "limit"
+        update(client, X + "INSERT DATA { x:ann x:counted 7 }")
+        ended = socket_.told(1)[0]
+        assert (ended["id"], ended["error"]["code"]) == (subscription, "limit")
+    finally:
+        backend.evaluation.failure = None
+    wait_until(lambda: backend.evaluation.held == 0)
+    assert backend.live_report().subscriptions == 0
+
+
+def test_a_query_that_a_change_makes_too_costly_is_evaluated_anew(
     client: httpx.Client, socket_: LiveClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("graphdb.live.matcher._LOOKS_MAX", 50)
     monkeypatch.setattr("graphdb.live.matcher._LOOKS_A_TRIPLE", 0)
     costly = socket_.live(X + "LIVE SELECT * WHERE { ?a x:in ?b . ?c x:in ?b }")
-    socket_.live("LIVE SELECT id FROM Person")
+    person = socket_.live("LIVE SELECT id FROM Person")
     many = " ".join(f"x:s{number} x:in x:all ." for number in range(20))
     update(client, X + f"INSERT DATA {{ {many} }}")
-    ended = socket_.told(1)[0]
-    assert (ended["id"], ended["error"]["code"]) == (costly, "limit")
+    rows = {one["result"]["id"] for one in socket_.told(400)}
+    assert len(rows) == 400
     update(client, X + "INSERT DATA { x:ann a x:Person ; x:in x:all }")
-    assert events(socket_.told(1)) == [("CREATE", {"id": "http://x/ann"})]
+    told = socket_.told(42)
+    assert [one["result"]["id"] for one in told if one["id"] == person] == ["http://x/ann"]
+    assert len({one["result"]["id"] for one in told if one["id"] == costly} - rows) == 41
+    update(client, X + "DELETE WHERE { ?s x:in x:all }")
+    assert {one["action"] for one in socket_.told(441)} == {"DELETE"}
+    assert socket_.ask("kill", costly)["result"] is None
 
 
 def test_too_old_is_said(client: httpx.Client, base_url: str, backend: MemoryBackend) -> None:
@@ -228,9 +265,27 @@ def test_health_tells_who_listens(client: httpx.Client, socket_: LiveClient, bac
         True,
         2,
     )
+    assert metric(client, "subscriptions") == metric(client, "queries") == 2
+    assert metric(client, "sockets") == 1
+    before = metric(client, "notifications_total")
+    update(client, X + "INSERT DATA { x:ann a x:Person, x:Dog }")
+    socket_.told(2)
+    assert metric(client, "notifications_total") == before + 2
+    assert metric(client, "lag_entries") == 0
     socket_.connection.close()
+    wait_until(lambda: not client.get("/health").json()["embedded_store"]["active_listener_count"])
+    wait_until(lambda: metric(client, "sockets") == 0)
+    assert metric(client, "subscriptions") == 0
+
+
+def metric(client: httpx.Client, name: str) -> float:
+    lines = client.get("/metrics").text.splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith(f"service_service_live_{name} "))
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 10
-    while client.get("/health").json()["embedded_store"]["active_listener_count"]:
+    while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
@@ -269,6 +324,7 @@ def test_a_reader_that_takes_nothing_is_cut_off_and_slows_nobody() -> None:
         ]
         with pytest.raises((ConnectionError, EOFError)):
             read_to_the_end(stuck)
+        assert metric(writer, "slow_readers_total") == 1
 
 
 def read_to_the_end(connection: socket.socket) -> None:
