@@ -11,6 +11,7 @@ from pyoxigraph import Quad, QuerySolutions, Store
 from graphdb.config.limits import GateLimits
 from graphdb.errors import EvaluationFailed
 from graphdb.live.neighbourhood import Around, Triple
+from graphdb.live.notifications import Notification
 from graphdb.live.patterns import Alternative, NotFlat, alternatives_of
 from graphdb.live.records import Record, value_of
 from graphdb.live.tables import Difference
@@ -41,6 +42,10 @@ class SolutionQuery:
     alternatives: tuple[Alternative, ...] = field(compare=False, repr=False)
 
     @property
+    def graph(self) -> None:
+        """See `AroundQuery`: queries with GRAPH or FROM are not followed."""
+
+    @property
     def predicates(self) -> frozenset[str] | None:
         """The IRIs of the predicates of triples that may concern it; None: any."""
         found = {
@@ -53,7 +58,12 @@ class SolutionQuery:
             return None
         return frozenset(one.value for one in found)
 
-    def differences(self, around: Around) -> Iterator[Difference]:
+    def told(self, index: int, around: Around) -> Iterator[Notification]:
+        """See `AroundQuery`."""
+        for found in self._differences(around):
+            yield Notification(index, found.action, found.result)
+
+    def _differences(self, around: Around) -> Iterator[Difference]:
         """What a change means to the solutions. Raises TooFar, EvaluationFailed.
 
         The query is evaluated over the triples near the change, as they were and as they are. Solutions that
