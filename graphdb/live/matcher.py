@@ -119,8 +119,9 @@ class Matcher:
         for query in watched.about({triple[1].value for triple in (*added, *removed)}):
             looks = _LOOKS_MAX + _LOOKS_A_TRIPLE * (len(added) + len(removed))
             try:
-                for notification in query.told(index, Around(find, added, removed, looks)):
-                    yield query, _written(notification)
+                # all of a change, or nothing of it
+                found = list(query.told(index, Around(find, added, removed, looks)))
+                yield from ((query, _written(one)) for one in found)
             except TooFar:
                 yield query, LimitExceeded("triples near one change", looks + 1, looks)
             except RequestError as error:
