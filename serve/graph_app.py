@@ -51,6 +51,7 @@ ENDPOINTS = {
     "/update": "SPARQL updates, POST",
     "/data": "whole graphs: GET, PUT, POST, DELETE, ?graph=IRI or ?default; GET ?dataset=all for everything",
     "/graphql": "GraphQL, GET and POST; in a browser a playground; /graphql/schema is its schema",
+    "/graphql/ws": "operations of GraphQL over a WebSocket, subscriptions above all",
     "/shacl/validate": "a graph against SHACL shapes, POST",
     "/holonic/health": "whether holons, their layers and portals are at /holonic/holons and /holonic/portals",
     "/geospatial/evaluate": "one call of a function of GeoSPARQL, POST",
@@ -138,7 +139,7 @@ def _routes(
         resource("/cluster/leader", post=cluster.lead),
         resource("/health", get=HealthEndpoint(backend).get),
         resource("/metrics", get=MetricsEndpoint(metrics).get),
-        resource("/", get=_list_of({"/graphql": settings.graphql.enabled})),
+        resource("/", get=_list_of(_enabled(settings))),
     ]
 
 
@@ -148,6 +149,11 @@ def _index_header(backend: Backend) -> dict[str, str]:
         return {"X-Snapshot-Index": str(backend.snapshot_index())}
     except UnavailableError:
         return {}
+
+
+def _enabled(settings: Settings) -> dict[str, bool]:
+    graphql = settings.graphql
+    return {"/graphql": graphql.enabled, "/graphql/ws": graphql.enabled and graphql.subscriptions}
 
 
 def _list_of(enabled: dict[str, bool]) -> Handler:

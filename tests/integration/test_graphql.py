@@ -1,5 +1,6 @@
 """GraphQL in a running service, over real data, asked by the `gql` client: the same as SPARQL says."""
 
+import asyncio
 import gzip
 import os
 from collections import Counter
@@ -12,8 +13,10 @@ import pytest
 from gql import Client, gql
 from gql.transport.exceptions import TransportQueryError
 from gql.transport.httpx import HTTPXTransport
+from gql.transport.websockets import WebsocketsTransport
 
 from benchmarks.graphql import ONTOLOGY
+from tests.support.npm_peer import npm_peer, why_no_npm
 from tests.support.service import Service
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
@@ -196,6 +199,90 @@ def test_errors_come_with_their_codes(client: Client) -> None:
         ask(raw, "{ spaceships { totalCount } }")
     assert caught.value.errors is not None
     assert [one["extensions"]["code"] for one in caught.value.errors] == ["UNKNOWN_TYPE"]
+
+
+COUNTERS = """@prefix owl: <http://www.w3.org/2002/07/owl#> . @prefix : <urn:counters:> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+:Counter a owl:Class .
+:count a owl:FunctionalProperty ; rdfs:domain :Counter ; rdfs:range xsd:integer .
+:after a owl:FunctionalProperty ; rdfs:domain :Counter ; rdfs:range :Counter ."""
+COUNT = "PREFIX : <urn:counters:> DELETE WHERE {{ :c :count ?n }} ; INSERT DATA {{ :c :count {number} }}"
+
+
+@pytest.fixture(scope="module")
+def counters(running: Service) -> Service:
+    with httpx.Client(base_url=running.url, trust_env=False, timeout=60) as http:
+        put(http, "urn:counters:ontology", COUNTERS.encode(), "text/turtle")
+    running.update("PREFIX : <urn:counters:> INSERT DATA { :c a :Counter ; :count 0 }")
+    return running
+
+
+def test_gql_hears_subscriptions_over_its_websocket(counters: Service) -> None:
+    transport = WebsocketsTransport(
+        f"{counters.url.replace('http', 'ws')}/graphql/ws",
+        subprotocols=[WebsocketsTransport.GRAPHQLWS_SUBPROTOCOL],
+        answer_pings=True,
+    )
+
+    async def hear() -> list[Any]:
+        async with Client(transport=transport, fetch_schema_from_transport=True) as session:
+            text = """subscription { counterChanged(filter: {after: {count: {gte: 7}}}) {
+                mutationType node { id after { count } } } }"""
+            found = [await session.execute(gql("{ counter { count } }"))]
+            events = session.subscribe(gql(text)).__aiter__()
+            told = asyncio.ensure_future(anext(events))
+            await asyncio.to_thread(counters.wait_until, lambda: telling(counters), 30)
+            await asyncio.to_thread(
+                counters.update, "PREFIX : <urn:counters:> INSERT DATA { :d a :Counter ; :after :c }"
+            )
+            for number in (7, 8, 6):  # of another resource, which is shown, and filtered by
+                await asyncio.to_thread(counters.update, COUNT.format(number=number))
+                found.append(await told)
+                told = asyncio.ensure_future(anext(events))
+            told.cancel()
+            return found
+
+    def event(kind: str, count: int) -> Any:
+        return {
+            "counterChanged": {
+                "mutationType": kind,
+                "node": {"id": "urn:counters:d", "after": {"count": count}},
+            }
+        }
+
+    before, *events = asyncio.run(hear())
+    assert before == {"counter": [{"count": 0}]}
+    assert events == [event("CREATED", 7), event("UPDATED", 8), event("DELETED", 8)]
+
+
+def telling(service: Service) -> int:
+    health = httpx.get(f"{service.url}/health", trust_env=False).json()
+    return int(health["embedded_store"]["active_listener_count"])
+
+
+def test_graphql_ws_of_npm_resumes_by_itself_after_kills(counters: Service) -> None:
+    if reason := why_no_npm():
+        pytest.skip(reason)
+    text = 'subscription { counterChanged(filter: {id: {eq: "urn:counters:c"}}) { node { count } } }'
+    since = counters.update(COUNT.format(number=100))["snapshot_index"]
+    acknowledged = {}
+    with npm_peer(counters.url, text, since) as peer:
+        for victim in (None, "GraphPort", ""):
+            if victim is not None:
+                counters.kill(victim)
+                if not victim:
+                    counters.start()
+                counters.wait_ready()
+            for number in range(len(acknowledged) + 101, len(acknowledged) + 111):
+                acknowledged[counters.update(COUNT.format(number=number))["snapshot_index"]] = number
+            while len(peer.heard) < len(acknowledged):
+                peer.wait("next")
+        assert peer.connections >= 3
+        peer.end()
+        assert [
+            (one["extensions"]["index"], one["data"]["counterChanged"]["node"]["count"]) for one in peer.heard
+        ] == list(acknowledged.items())
+    counters.wait_until(lambda: not telling(counters), 30)
 
 
 def test_a_kill_of_the_port_leaves_the_schema_to_the_log(running: Service, client: Client) -> None:

@@ -338,7 +338,7 @@ def test_limits_of_a_socket(opened: Callable[..., Port]) -> None:
 def test_a_change_that_touches_too_much_ends_the_subscription(
     port: Port, client: TransportClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graphdb.live.matcher._LOOKS_MAX", 50)
+    monkeypatch.setattr("graphdb.live.matcher._LOOKS_MAX", 200)
     monkeypatch.setattr("graphdb.live.matcher._LOOKS_A_TRIPLE", 0)
     follow(port, client, "far", BOOKS)
     follow(port, client, "near", "subscription { personChanged { node { name } } }")
