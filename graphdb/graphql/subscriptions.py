@@ -18,7 +18,7 @@ from graphql import OperationType
 from pyoxigraph import NamedNode
 
 from graphdb.config.limits import GateLimits
-from graphdb.errors import LimitExceeded
+from graphdb.errors import LimitExceeded, QuerySyntaxError
 from graphdb.graphql.conditions import Condition, condition_of
 from graphdb.graphql.demand import TYPES, Demand, Level
 from graphdb.graphql.failures import COMPLEXITY_EXCEEDED, VALIDATION_FAILED, Refused, failure, too_large
@@ -108,6 +108,8 @@ def _check_size(model: Model, demand: Demand, limits: GateLimits) -> None:
         check(read_query(query, None, limits), limits)
     except LimitExceeded as error:
         raise Refused([too_large(error)]) from None
+    except QuerySyntaxError:  # what we wrote can be wrong in one thing alone
+        raise Refused([failure(COMPLEXITY_EXCEEDED, "A filter is nested too deeply.")]) from None
 
 
 class _Followed:

@@ -139,9 +139,12 @@ class OperationSocket:
             raise SocketClosed(Close.FORBIDDEN, f"Forbidden: {self._refusal}")
         if payload.get("since") is not None:
             self._since = _index(payload["since"])
+        try:
+            index = self._backend.snapshot_index()
+        except UnavailableError as error:
+            raise SocketClosed(Close.TRY_AGAIN_LATER, str(error)) from None
         self._initialised.set()
-        ack = {"type": "connection_ack", "payload": {"index": self._backend.snapshot_index()}}
-        self._outbox.put(orjson.dumps(ack))
+        self._outbox.put(orjson.dumps({"type": "connection_ack", "payload": {"index": index}}))
 
     # Operations
 

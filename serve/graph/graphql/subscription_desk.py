@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from graphdb.config import Settings
+from graphdb.graphql.failures import COMPLEXITY_EXCEEDED, Refused, failure
 from graphdb.graphql.limits import Limits
 from graphdb.graphql.planning import read_operation
 from graphdb.graphql.schema import Schema
@@ -41,7 +42,10 @@ class SubscriptionDesk:
 
     async def read(self, schema: Schema, asked: AskedOperation) -> ChangedQuery:
         """What a valid operation of type subscription follows. Raises Refused."""
-        variables = orjson.dumps(asked.variables or {}).decode()
+        try:
+            variables = orjson.dumps(asked.variables or {}).decode()
+        except orjson.JSONEncodeError:
+            raise Refused([failure(COMPLEXITY_EXCEEDED, "The variables are nested too deeply.")]) from None
         arguments = (schema, asked.text, asked.operation_name, variables)
         is_short = len(asked.text) + len(variables) <= _SHORT_CHARACTERS
         return await asyncio.to_thread(self._read_short if is_short else self._read, *arguments)

@@ -307,6 +307,16 @@ def test_refused_handshakes(port: Port, query: str) -> None:
     assert port.http.get("/graphql/ws").status_code == 426
 
 
+@pytest.mark.parametrize("depth", [90, 300, 1000])
+def test_filters_that_are_nested_deeply(port: Port, client: TransportClient, depth: int) -> None:
+    query = "subscription ($f: BookFilter) { bookChanged(filter: $f) { node { id } } }"
+    given = '{"not":' * depth + "{}" + "}" * depth
+    payload = f'{{"query": "{query}", "variables": {{"f": {given}}}}}'
+    client.connection.send(f'{{"id": "n", "type": "subscribe", "payload": {payload}}}')
+    message = client.receive()
+    assert message["payload"][0]["extensions"]["code"] in ("COMPLEXITY_EXCEEDED", "VALIDATION_FAILED")
+
+
 def test_by_post_a_subscription_is_told_where_it_belongs(port: Port) -> None:
     answer = port.post(BOOKS).json()
     assert "/graphql/ws" in answer["errors"][0]["message"]
