@@ -28,6 +28,7 @@ from serve.graph.holonic.membrane import MembraneEndpoint
 from serve.graph.holonic.portals import PortalsEndpoint
 from serve.graph.holonic.routes import holonic_routes
 from serve.graph.live_metrics import LiveMetrics
+from serve.graph.live_outbox import SocketCounts
 from serve.graph.live_socket import LiveSocketEndpoint
 from serve.graph.metrics import Metrics, MetricsEndpoint
 from serve.graph.queries import QueriesEndpoint
@@ -52,6 +53,7 @@ ENDPOINTS = {
     "/update": "SPARQL updates, POST",
     "/data": "whole graphs: GET, PUT, POST, DELETE, ?graph=IRI or ?default; GET ?dataset=all for everything",
     "/graphql": "GraphQL, GET and POST; in a browser a playground; /graphql/schema is its schema",
+    "/graphql/ws": "operations of GraphQL over a WebSocket, subscriptions above all",
     "/shacl/validate": "a graph against SHACL shapes, POST",
     "/holonic/health": "whether holons, their layers and portals are at /holonic/holons and /holonic/portals",
     "/geospatial/evaluate": "one call of a function of GeoSPARQL, POST",
@@ -113,9 +115,10 @@ def _routes(
     portals = PortalsEndpoint(desk, reader, answers)
     membrane = MembraneEndpoint(desk, validations, shacl)
     queries = QueriesEndpoint(backend)
-    live = LiveSocketEndpoint(backend, settings)
+    sockets = SocketCounts()
+    live = LiveSocketEndpoint(backend, settings, sockets)
     changes = ChangesEndpoint(backend, server.query_timeout_seconds)
-    metrics.registry.register(LiveMetrics(backend, live, changes))
+    metrics.registry.register(LiveMetrics(backend, sockets, changes))
     cluster = ClusterEndpoint(backend)
 
     def index() -> dict[str, str]:
@@ -127,7 +130,7 @@ def _routes(
         resource("/data", index, **data_methods),
         resource("/data/{name:path}", index, **data_methods),
         resource("/shacl/validate", index, post=shacl.post),
-        *graphql_routes(backend, reader, answers, accounts, settings, index),
+        *graphql_routes(backend, reader, answers, accounts, settings, sockets, index),
         *holonic_routes(desk, portals, membrane, index),
         resource("/geospatial/evaluate", post=geospatial.post),
         resource("/changes", index, get=changes.get),
@@ -141,7 +144,7 @@ def _routes(
         resource("/cluster/leader", post=cluster.lead),
         resource("/health", get=HealthEndpoint(backend).get),
         resource("/metrics", get=MetricsEndpoint(metrics).get),
-        resource("/", get=_list_of({"/graphql": settings.graphql.enabled})),
+        resource("/", get=_list_of(_enabled(settings))),
     ]
 
 
@@ -151,6 +154,11 @@ def _index_header(backend: Backend) -> dict[str, str]:
         return {"X-Snapshot-Index": str(backend.snapshot_index())}
     except UnavailableError:
         return {}
+
+
+def _enabled(settings: Settings) -> dict[str, bool]:
+    graphql = settings.graphql
+    return {"/graphql": graphql.enabled, "/graphql/ws": graphql.enabled and graphql.subscriptions}
 
 
 def _list_of(enabled: dict[str, bool]) -> Handler:

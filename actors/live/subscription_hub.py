@@ -14,10 +14,9 @@ from actors.live.reevaluation import Reevaluation
 from actors.live.replaying import go_back_to
 from actors.live.whole_evaluation import WholeEvaluation
 from graphdb.config import Live
-from graphdb.errors import GraphDBError, LogUnavailable, Overloaded
+from graphdb.errors import GraphDBError, LogUnavailable, Overloaded, RequestError
 from graphdb.live.matcher import FollowedQuery, LiveQuery, Told, Unfollowable
 from graphdb.live.notifications import Notification
-from graphdb.live.solutions import SolutionQuery
 from graphdb.live.whole import WholeQuery
 from graphdb.node import EmbeddedStore, LiveReport
 
@@ -128,9 +127,9 @@ class SubscriptionHub:
         try:
             await self._join(subscription, query, stream, replay=since is not None)
         except _CannotFollow as reason:
-            if reason.error is not None or not isinstance(query, SolutionQuery):
-                raise reason.error or LogUnavailable("the query cannot be followed") from None
-            subscription.query = query.whole
+            if isinstance(reason.then, RequestError):
+                raise reason.then from None
+            subscription.query = reason.then
             again = await self._follow(since, self._timeout_s)
             await self._reevaluate(subscription, again, replay=True)
         finally:
@@ -322,18 +321,17 @@ class SubscriptionHub:
         del self._groups[query]
         assert self._copy is not None
         members = list(group.members.values())
-        if told.error is None and isinstance(query, SolutionQuery) and members:
+        if isinstance(told.then, RequestError):
             for one in members:
-                one.query = query.whole
+                del self._subscriptions[one.id]
+                one.sink.ended((one.id,), told.then)
+        elif members:
+            for one in members:
+                one.query = told.then
             moving = self._reevaluation.adopt(members, told.index - 1)
             task = asyncio.get_running_loop().create_task(moving)
             self._moving.add(task)
             task.add_done_callback(self._moving.discard)
-        else:
-            error = told.error or LogUnavailable("the query cannot be followed")
-            for one in members:
-                del self._subscriptions[one.id]
-                one.sink.ended((one.id,), error)
         await self._copy.forget(query)
 
     async def _let_go(self, error: GraphDBError) -> None:
@@ -354,9 +352,9 @@ class SubscriptionHub:
 class _CannotFollow(Exception):
     """A query that is replayed alone cannot be followed near its changes."""
 
-    def __init__(self, error: GraphDBError | None) -> None:
-        super().__init__(error)
-        self.error = error
+    def __init__(self, then: WholeQuery | RequestError) -> None:
+        super().__init__(then)
+        self.then = then
 
 
 def _notifications(told: Sequence[Told]) -> list[Notification]:
@@ -364,6 +362,6 @@ def _notifications(told: Sequence[Told]) -> list[Notification]:
     found: list[Notification] = []
     for _, one in told:
         if isinstance(one, Unfollowable):
-            raise _CannotFollow(one.error)
+            raise _CannotFollow(one.then)
         found.append(one)
     return found

@@ -18,7 +18,7 @@ from graphdb.graphql.scalars import DATATYPES, TIMES
 from graphdb.graphql.terms import iri_text, is_iri, string_text, written
 from graphdb.shacl.vocabulary import XSD
 
-__all__ = ["Filters", "step"]
+__all__ = ["Filters", "comparison", "step"]
 
 _SIGNS = {"eq": "=", "ne": "!=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _ON_TEXTS = {"contains": "CONTAINS", "startsWith": "STRSTARTS", "regex": "REGEX"}
@@ -78,8 +78,7 @@ class Filters:
             del operators["ne"]
             conditions.append(f"EXISTS {{ {some} }}")
         if operators or not conditions:
-            inner = _both([_compare(field, one, value, variable) for one, value in operators.items()])
-            conditions.append(f"EXISTS {{ {some} FILTER({inner}) }}")
+            conditions.append(f"EXISTS {{ {some} FILTER({comparison(field, operators, variable)}) }}")
         return _both(conditions)
 
 
@@ -90,6 +89,11 @@ def step(subject: str, path: Path, object_: str) -> str:
     """A triple pattern."""
     ends = (object_, subject) if path.inverse else (subject, object_)
     return f"{ends[0]} {iri_text(path.iri)} {ends[1]} ."
+
+
+def comparison(field: Field, operators: Mapping[str, Any], variable: str) -> str:
+    """What one value has to meet: all operators. Raises Refused with VALIDATION_FAILED."""
+    return _both([_compare(field, one, value, variable) for one, value in operators.items()])
 
 
 def _compare(field: Field, operator: str, value: Any, variable: str) -> str:

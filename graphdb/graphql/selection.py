@@ -88,7 +88,9 @@ Choices = Mapping[str, Sequence[Entry]]  # by the name of the object type in Gra
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A field of a connection, of its edges or of `pageInfo`; type_name: of the object it stands in."""
+    """A field of a connection, of its edges, of `pageInfo` or of an event; type_name: of the object it stands
+    in.
+    """
 
     key: str
     name: str
@@ -99,7 +101,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class ObjectsEntry:
-    """What a root field shows: the members of a connection, else objects alone."""
+    """What a root field shows: the members of a connection or of an event, else objects alone."""
 
     level: RootLevel
     members: tuple[Member, ...] = ()
@@ -150,21 +152,20 @@ class Selector:
                 found.append(RootEntry(key, tuple(nodes), None, {}))
                 continue
             arguments = self._arguments(kind, nodes[0])
-            found.append(RootEntry(key, tuple(nodes), root, arguments, self._root(root, arguments, nodes)))
+            field: Any = kind.fields[nodes[0].name.value]
+            shown = self._root(root, field.type, arguments, nodes)
+            found.append(RootEntry(key, tuple(nodes), root, arguments, shown))
         return found
 
     def _root(
-        self, root: Root, arguments: Mapping[str, Any], nodes: Sequence[FieldNode]
+        self, root: Root, shown: Any, arguments: Mapping[str, Any], nodes: Sequence[FieldNode]
     ) -> ObjectsEntry | None:
-        if root.kind not in (RootKind.COLLECTION, RootKind.SINGULAR, RootKind.NODE):
+        if root.kind not in (RootKind.COLLECTION, RootKind.SINGULAR, RootKind.NODE, RootKind.CHANGED):
             return None
         level = self._root_level(root, arguments, nodes[0])
-        if root.kind is not RootKind.COLLECTION:
-            return ObjectsEntry(level, choices=self.choices(level, root.type, nodes))
-        query = self._schema.graphql.query_type
-        assert query is not None
-        connection: Any = query.fields[nodes[0].name.value].type
-        return ObjectsEntry(level, self._members(level, connection.of_type, nodes))
+        if root.kind in (RootKind.COLLECTION, RootKind.CHANGED):
+            return ObjectsEntry(level, self._members(level, shown.of_type, nodes))
+        return ObjectsEntry(level, choices=self.choices(level, root.type, nodes))
 
     def resource(
         self, kind: ObjectType, iri: str, graph: str | None, nodes: Sequence[FieldNode]
@@ -194,7 +195,8 @@ class Selector:
         if key in self._demand.roots:
             return self._demand.roots[key]
         orders = orders_of(root.type, arguments.get("orderBy")) if root.type else ()
-        page = None if iri is not None else self._page(root, arguments, orders, node)
+        is_paged = iri is None and root.kind is not RootKind.CHANGED
+        page = self._page(root, arguments, orders, node) if is_paged else None
         level = RootLevel(
             self._demand.branch(), root.type, arguments.get("filter"), orders, iri=iri, page=page, graph=graph
         )

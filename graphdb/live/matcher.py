@@ -6,24 +6,45 @@ is in proportion to the resources that it touches and the queries about their cl
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad
 
-from graphdb.errors import RequestError
+from graphdb.errors import LimitExceeded, RequestError
 from graphdb.live.conditions import Field
 from graphdb.live.neighbourhood import Around, TooFar, Triple
 from graphdb.live.notifications import Notification
 from graphdb.live.records import Star, local_name
-from graphdb.live.solutions import SolutionQuery
-from graphdb.live.tables import Difference, Table, TableQuery
+from graphdb.live.tables import Table, TableQuery
 from graphdb.live.whole import WholeQuery
-from graphdb.model import ChangeSet
+from graphdb.model import ChangeSet, GraphName
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["FollowedQuery", "LiveQuery", "Matcher", "Told", "Unfollowable"]
+__all__ = ["AroundQuery", "FollowedQuery", "LiveQuery", "Matcher", "Told", "Unfollowable"]
 
-FollowedQuery: TypeAlias = TableQuery | SolutionQuery
+
+class AroundQuery(Protocol):
+    """A query that looks at the triples around a change. Equal ones are matched once."""
+
+    @property
+    def graph(self) -> NamedNode | None:
+        """The graph that it asks; None is the default graph."""
+
+    @property
+    def predicates(self) -> frozenset[str] | None:
+        """The IRIs of the predicates of triples that may concern it; None: any."""
+
+    @property
+    def whole(self) -> WholeQuery | None:
+        """The same records by evaluating it anew, where that is offered."""
+
+    def told(self, index: int, around: Around) -> Iterable[Notification]:
+        """What a change, of the log index, means to it. Raises TooFar, RequestError."""
+
+    def __hash__(self) -> int: ...
+
+
+FollowedQuery: TypeAlias = TableQuery | AroundQuery
 LiveQuery: TypeAlias = FollowedQuery | WholeQuery
 Told: TypeAlias = "tuple[FollowedQuery, Notification | Unfollowable]"
 
@@ -31,11 +52,11 @@ Told: TypeAlias = "tuple[FollowedQuery, Notification | Unfollowable]"
 @dataclass(frozen=True, slots=True)
 class Unfollowable:
     """In place of what a change means to a query: it cannot be found out near the change, and the query is
-    not followed any more. error: nor by evaluating it anew.
+    not followed any more. then: how it goes on, or why it does not.
     """
 
     index: int
-    error: RequestError | None = None
+    then: WholeQuery | RequestError
 
 
 _LOOKS_MAX = 20_000  # triples that one query looks at for one change, and some more for each of a large one
@@ -50,7 +71,7 @@ class Matcher:
         self._quads = quads
         self._graph = None if union_default_graph else DefaultGraph()
         self._tables: dict[Table, _Watched] = {}
-        self._solutions = _WatchedSolutions()
+        self._around: dict[NamedNode | None, _WatchedAround] = {}  # by the graph that is asked
 
     @property
     def quads(self) -> QuadStore:
@@ -59,19 +80,23 @@ class Matcher:
 
     def watch(self, query: FollowedQuery) -> None:
         """From the next change on, tell what becomes of its records."""
-        if isinstance(query, SolutionQuery):
-            self._solutions.add(query)
-        else:
+        if isinstance(query, TableQuery):
             self._tables.setdefault(query.table, _Watched()).add(query)
+        else:
+            self._around.setdefault(query.graph, _WatchedAround()).add(query)
 
     def forget(self, query: FollowedQuery) -> None:
         """Tell nothing of it any more."""
-        if isinstance(query, SolutionQuery):
-            return self._solutions.remove(query)
-        watched = self._tables[query.table]
-        watched.remove(query)
-        if watched.is_empty:
-            del self._tables[query.table]
+        if isinstance(query, TableQuery):
+            watched = self._tables[query.table]
+            watched.remove(query)
+            if watched.is_empty:
+                del self._tables[query.table]
+        else:
+            around = self._around[query.graph]
+            around.remove(query)
+            if around.is_empty:
+                del self._around[query.graph]
 
     def step(self, index: int, parts: Sequence[ChangeSet]) -> list[Told]:
         """Go on to the state after the change of one entry, which may be in parts, and say what it means."""
@@ -81,8 +106,9 @@ class Matcher:
         told: list[Told] = []
         for subject, earlier in before:
             told += self._of_resource(index, earlier, self._star(subject))
-        if not self._solutions.is_empty:
-            told += self._of_solutions(index, parts)
+        for name, watched in self._around.items():
+            graph = self._graph if name is None else name
+            told += self._around_change(index, parts, graph, watched)
         return told
 
     def go_back(self, parts: Sequence[ChangeSet]) -> None:
@@ -99,31 +125,41 @@ class Matcher:
         return found
 
     def _sees(self, quad: Quad) -> bool:
-        return self._graph is None or quad.graph_name == self._graph
+        return _is_of(self._graph, quad)
 
     def _star(self, subject: Any) -> Star:
         return Star.of(subject, self._quads.quads_matching(subject, None, None, self._graph))
 
-    def _of_solutions(self, index: int, parts: Sequence[ChangeSet]) -> Iterator[Told]:
-        added, removed = self._net(parts)
-        predicates = {triple[1].value for triple in (*added, *removed)}
-        for query in self._solutions.about(predicates):
+    def _around_change(
+        self, index: int, parts: Sequence[ChangeSet], graph: GraphName | None, watched: "_WatchedAround"
+    ) -> Iterator[Told]:
+        added, removed = self._net(parts, graph)
+
+        def find(subject: Any, predicate: Any, object_: Any) -> Iterator[Triple]:
+            return self._triples(subject, predicate, object_, graph)
+
+        for query in watched.about({triple[1].value for triple in (*added, *removed)}):
             looks = _LOOKS_MAX + _LOOKS_A_TRIPLE * (len(added) + len(removed))
             try:
-                around = Around(self._triples, added, removed, looks)
-                for found in query.differences(around):
-                    yield query, _notification(index, found)
+                # all of a change, or nothing of it
+                found = list(query.told(index, Around(find, added, removed, looks)))
+                yield from ((query, _written(one)) for one in found)
             except TooFar:
-                yield query, Unfollowable(index)
+                too_far = LimitExceeded("triples near one change", looks + 1, looks)
+                yield query, Unfollowable(index, query.whole or too_far)
             except RequestError as error:
                 yield query, Unfollowable(index, error)
 
-    def _net(self, parts: Sequence[ChangeSet]) -> tuple[list[Triple], list[Triple]]:
+    def _net(self, parts: Sequence[ChangeSet], graph: GraphName | None) -> tuple[list[Triple], list[Triple]]:
         """The triples that are there now and were not before, and the other way round."""
-        added = [quad for part in parts for quad in part.added if self._sees(quad)]
-        removed = [quad for part in parts for quad in part.removed if self._sees(quad)]
-        if self._graph is not None:
-            return list(map(_triple, added)), list(map(_triple, removed))
+        added = [quad for part in parts for quad in part.added if _is_of(graph, quad)]
+        removed = [quad for part in parts for quad in part.removed if _is_of(graph, quad)]
+        if graph is not None:
+            both = set(added) & set(removed) if len(parts) > 1 else ()  # one part took what another gave
+            return (
+                [_triple(quad) for quad in added if quad not in both],
+                [_triple(quad) for quad in removed if quad not in both],
+            )
         # a triple may stand in several graphs
         new, gone = set(added), {_triple(quad) for quad in removed}
         was = {
@@ -139,11 +175,13 @@ class Matcher:
     def _quads_of(self, triple: Triple) -> Iterator[Quad]:
         return self._quads.quads_matching(*triple, None)
 
-    def _triples(self, subject: Any, predicate: Any, object_: Any) -> Iterator[Triple]:
+    def _triples(
+        self, subject: Any, predicate: Any, object_: Any, graph: GraphName | None
+    ) -> Iterator[Triple]:
         if isinstance(subject, Literal) or not isinstance(predicate, NamedNode | None):
             return
         last = None
-        for quad in self._quads.quads_matching(subject, predicate, object_, self._graph):
+        for quad in self._quads.quads_matching(subject, predicate, object_, graph):
             triple = _triple(quad)
             if triple != last:  # those of several graphs come more than once, which costs and does no harm
                 yield triple
@@ -164,37 +202,40 @@ class Matcher:
             for query in self._tables[table].queries(before, after):
                 found = query.difference(before, after)
                 if found is not None:
-                    yield query, _notification(index, found)
+                    yield query, _written(Notification(index, found.action, found.result))
 
 
-def _notification(index: int, found: Difference) -> Notification:
-    notification = Notification(index, found.action, found.result)
+def _written(notification: Notification) -> Notification:
     _ = notification.tail  # here, and not on whichever thread hands it on
     return notification
+
+
+def _is_of(graph: GraphName | None, quad: Quad) -> bool:
+    return graph is None or quad.graph_name == graph
 
 
 def _triple(quad: Quad) -> Triple:
     return quad.subject, quad.predicate, quad.object
 
 
-class _WatchedSolutions:
-    """Queries of SPARQL, by the predicates that concern them."""
+class _WatchedAround:
+    """Queries of one graph that look around a change, by the predicates that concern them."""
 
     def __init__(self) -> None:
-        self._any: dict[SolutionQuery, None] = {}
-        self._by_predicate: dict[str, dict[SolutionQuery, None]] = {}
+        self._any: dict[AroundQuery, None] = {}
+        self._by_predicate: dict[str, dict[AroundQuery, None]] = {}
 
     @property
     def is_empty(self) -> bool:
         return not self._any and not self._by_predicate
 
-    def add(self, query: SolutionQuery) -> None:
+    def add(self, query: AroundQuery) -> None:
         if query.predicates is None:
             self._any[query] = None
         for predicate in query.predicates or ():
             self._by_predicate.setdefault(predicate, {})[query] = None
 
-    def remove(self, query: SolutionQuery) -> None:
+    def remove(self, query: AroundQuery) -> None:
         self._any.pop(query, None)
         for predicate in query.predicates or ():
             queries = self._by_predicate.get(predicate, {})
@@ -202,7 +243,7 @@ class _WatchedSolutions:
             if not queries:
                 self._by_predicate.pop(predicate, None)
 
-    def about(self, predicates: Iterable[str]) -> list[SolutionQuery]:
+    def about(self, predicates: Iterable[str]) -> list[AroundQuery]:
         """Those that a change of triples with these predicates may concern, each once."""
         found = dict(self._any)
         for predicate in predicates:

@@ -1,6 +1,7 @@
 """The triples around a change: those that solutions which it may concern are made of, before and after it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -28,6 +29,38 @@ class Around:
         self._find = find
         self.added, self.removed = frozenset(added), frozenset(removed)
         self._looks = looks_max
+
+    @cached_property
+    def _gone(self) -> Mapping[tuple[int, Any], Sequence[Triple]]:
+        """What was removed, by the number of a part (0 the subject) and the term there."""
+        found: dict[tuple[int, Any], list[Triple]] = {}
+        for triple in self.removed:
+            for part in enumerate(triple):
+                found.setdefault(part, []).append(triple)
+        return found
+
+    def triples(self, subject: Any, predicate: Any, object_: Any, *, after: bool) -> Iterator[Triple]:
+        """Those with these terms, None standing for any, as it is after the change or was before it.
+
+        Raises TooFar.
+        """
+        for triple in self._find(subject, predicate, object_):
+            self.look()
+            if after or triple not in self.added:
+                yield triple
+        if not after:
+            wanted = (subject, predicate, object_)
+            part = next((number for number in (0, 2, 1) if wanted[number] is not None), None)
+            for triple in self.removed if part is None else self._gone.get((part, wanted[part]), ()):
+                if all(term is None or term == there for term, there in zip(wanted, triple, strict=True)):
+                    self.look()
+                    yield triple
+
+    def look(self, count: int = 1) -> None:
+        """Count what is looked at. Raises TooFar."""
+        self._looks -= count
+        if self._looks < 0:
+            raise TooFar
 
     def gather(self, alternatives: Iterable[Alternative], keys: frozenset[str] | None = None) -> set[Triple]:
         """All triples of all solutions that the change may concern, in both states, and perhaps others.
@@ -106,20 +139,7 @@ class Around:
 
     def _matching(self, pattern: FlatPattern, known: Binding, after: bool) -> Iterator[Triple]:
         terms = [known.get(part) if isinstance(part, str) else part for part in pattern.parts]
-        for triple in self._find(terms[0], terms[1], terms[2]):
-            self._look()
-            if after or triple not in self.added:
-                yield triple
-        if not after:
-            for triple in self.removed:
-                if all(term is None or term == part for term, part in zip(terms, triple, strict=True)):
-                    self._look()
-                    yield triple
-
-    def _look(self) -> None:
-        self._looks -= 1
-        if self._looks < 0:
-            raise TooFar
+        return self.triples(*terms, after=after)
 
 
 def _known(pattern: FlatPattern, known: Binding) -> int:

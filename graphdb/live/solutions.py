@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from pyoxigraph import Quad, QuerySolutions, Store
 
 from graphdb.live.neighbourhood import Around, Triple
+from graphdb.live.notifications import Notification
 from graphdb.live.patterns import Alternative
 from graphdb.live.tables import Difference
 from graphdb.live.whole import WholeQuery, record_of, solution_id
@@ -34,6 +35,10 @@ class SolutionQuery:
     keys: frozenset[str] | None = field(default=None, compare=False, repr=False)
 
     @property
+    def graph(self) -> None:
+        """See `AroundQuery`: queries with GRAPH or FROM are not followed."""
+
+    @property
     def predicates(self) -> frozenset[str] | None:
         """The IRIs of the predicates of triples that may concern it; None: any."""
         found = {
@@ -46,7 +51,12 @@ class SolutionQuery:
             return None
         return frozenset(one.value for one in found)
 
-    def differences(self, around: Around) -> Iterator[Difference]:
+    def told(self, index: int, around: Around) -> Iterator[Notification]:
+        """See `AroundQuery`."""
+        for found in self._differences(around):
+            yield Notification(index, found.action, found.result)
+
+    def _differences(self, around: Around) -> Iterator[Difference]:
         """What a change means to the solutions. Raises TooFar, EvaluationFailed.
 
         The query is evaluated over the triples near the change, as they were and as they are. Solutions that

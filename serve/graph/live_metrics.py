@@ -8,7 +8,7 @@ from prometheus_client.registry import Collector
 
 from serve.backend import Backend
 from serve.graph.changes import ChangesEndpoint
-from serve.graph.live_socket import LiveSocketEndpoint
+from serve.graph.live_outbox import SocketCounts
 
 __all__ = ["LiveMetrics"]
 
@@ -16,7 +16,7 @@ __all__ = ["LiveMetrics"]
 class LiveMetrics(Collector):
     """Reads the report whenever it is collected."""
 
-    def __init__(self, backend: Backend, sockets: LiveSocketEndpoint, streams: ChangesEndpoint) -> None:
+    def __init__(self, backend: Backend, sockets: SocketCounts, streams: ChangesEndpoint) -> None:
         self._backend, self._sockets, self._streams = backend, sockets, streams
 
     def describe(self) -> list[Metric]:
@@ -25,7 +25,7 @@ class LiveMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         report = self._backend.live_report()
-        yield _gauge("sockets", "Open WebSockets.", self._sockets.open_count)
+        yield _gauge("sockets", "Open WebSockets.", self._sockets.open)
         yield _gauge("subscriptions", "Live queries that are open.", report.subscriptions)
         yield _gauge("queries", "Different ones among them.", report.queries)
         reevaluated = report.reevaluated_queries
@@ -33,7 +33,7 @@ class LiveMetrics(Collector):
         yield _gauge("lag_entries", "Log entries that the last to be told is behind.", report.lag_entries)
         yield _gauge("change_streams", "Open streams of changes.", self._streams.open_count)
         yield _counter("notifications", "Told, each to one subscription.", report.notifications)
-        yield _counter("slow_readers", "Sockets cut off for reading too slowly.", self._sockets.cut_off_count)
+        yield _counter("slow_readers", "Sockets cut off for reading too slowly.", self._sockets.cut_off)
 
 
 def _gauge(name: str, help_text: str, value: float) -> Metric:

@@ -1,18 +1,23 @@
 """`LiveOutbox`: what waits to be sent on one WebSocket, within a bound."""
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 from starlette.types import Scope, Send
 
 from graphdb.live.notifications import Notification
-from serve.port_websocket import FRAMES, text_frame
+from serve.port_websocket import ABORT, FRAMES, text_frame
 
-__all__ = ["LiveOutbox"]
+__all__ = ["LiveOutbox", "SocketCounts", "converse"]
+
+logger = logging.getLogger(__name__)
 
 _AT_ONCE_BYTES = 262_144
+_REASON_BYTES_MAX = 120  # RFC 6455, 5.5.1 allows 123
 
 
 class LiveOutbox:
@@ -25,15 +30,16 @@ class LiveOutbox:
         self._frames: list[bytes] = []
         self._bytes = 0
         self._filled = asyncio.Event()
+        self._close: tuple[int, str] | None = None  # behind what waits
         self.overflowed = asyncio.Event()  # nothing more is taken, and the connection is to be cut
 
     def put_reply(self, request_id: Any, result: Any, **members: Any) -> None:
         """The answer to a request."""
-        self._put(orjson.dumps({"id": request_id, "result": result, **members}))
+        self.put(orjson.dumps({"id": request_id, "result": result, **members}))
 
     def put_error(self, request_id: Any, code: str, message: str) -> None:
         """The answer to a request that failed, or the end of the subscription with this id."""
-        self._put(orjson.dumps({"id": request_id, "error": {"code": code, "message": message}}))
+        self.put(orjson.dumps({"id": request_id, "error": {"code": code, "message": message}}))
 
     def put_notification(self, subscriptions: Sequence[str], notification: Notification) -> None:
         """The same for each of these; ids are all of one length."""
@@ -42,11 +48,18 @@ class LiveOutbox:
         tail = b'",' + tail
         self._add(b"".join([part for one in subscriptions for part in (head, one.encode(), tail)]))
 
-    def _put(self, payload: bytes) -> None:
+    def put(self, payload: bytes) -> None:
+        """One message."""
         self._add(text_frame(len(payload)) + payload)
 
+    def put_close(self, code: int, reason: str) -> None:
+        """End the connection behind what waits, and take nothing more."""
+        if self._close is None:
+            self._close = code, reason.encode()[:_REASON_BYTES_MAX].decode(errors="ignore")
+            self._filled.set()
+
     def _add(self, frames: bytes) -> None:
-        if self.overflowed.is_set():
+        if self.overflowed.is_set() or self._close is not None:
             return
         self._frames.append(frames)
         self._bytes += len(frames)
@@ -56,7 +69,10 @@ class LiveOutbox:
             self.overflowed.set()
 
     async def run(self, scope: Scope, send: Send) -> None:
-        """Send what comes, for ever. Raises what sending raises when the connection has ended."""
+        """Send what comes, until the connection is to be closed.
+
+        Raises what sending raises when the connection has ended.
+        """
         assert FRAMES in scope["extensions"], "the server of this port frames messages"
         while True:
             await self._filled.wait()
@@ -70,3 +86,39 @@ class LiveOutbox:
                 del self._frames[:taken]
                 await send({"type": FRAMES, "frames": frames})
                 self._bytes -= size
+            if self._close is not None:
+                code, reason = self._close
+                return await send({"type": "websocket.close", "code": code, "reason": reason})
+
+
+@dataclass(slots=True)
+class SocketCounts:
+    """Of the WebSockets that changes are told over."""
+
+    open: int = 0
+    cut_off: int = 0  # since the start, of those that read too slowly
+
+
+async def converse(
+    outbox: LiveOutbox, counts: SocketCounts, scope: Scope, send: Send, *parts: Coroutine[Any, Any, None]
+) -> None:
+    """Send what is in the outbox while all parts run, until one of them ends; the others are ended then."""
+    tasks = [
+        asyncio.create_task(one) for one in (outbox.run(scope, send), _wait_for(outbox.overflowed), *parts)
+    ]
+    counts.open += 1
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if outbox.overflowed.is_set():
+            counts.cut_off += 1
+            logger.info("a WebSocket that reads too slowly is cut off")
+            await send({"type": ABORT})
+    finally:
+        counts.open -= 1
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _wait_for(event: asyncio.Event) -> None:
+    await event.wait()

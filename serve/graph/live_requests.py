@@ -17,8 +17,9 @@ from graphdb.errors import (
 )
 from graphdb.live.matcher import LiveQuery
 from graphdb.live.queries import read_live_query
+from serve.parameters import Parameters
 
-__all__ = ["LiveRequest", "Refused", "code_of", "read_index", "read_request"]
+__all__ = ["LiveRequest", "Refused", "code_of", "read_index", "read_request", "read_since"]
 
 _METHODS = ("query", "kill", "ping", "signin")
 _INDEX_MAX = (1 << 63) - 1
@@ -81,6 +82,14 @@ def read_index(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _INDEX_MAX:
         raise InvalidParameter("since", f"{str(value)[:100]!r} is not a log index")
     return value
+
+
+def read_since(parameters: Parameters) -> int | None:
+    """The parameter `since` of a handshake. Raises InvalidParameter."""
+    text = parameters.one("since")
+    if text is None:
+        return None
+    return read_index(int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else text)
 
 
 def read_request(message: str | bytes) -> LiveRequest:

@@ -4,9 +4,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -16,10 +14,10 @@ from graphdb.errors import GraphDBError, LimitExceeded
 from graphdb.live.notifications import Notification
 from serve.backend import Backend
 from serve.errors import error_response
-from serve.graph.live_outbox import LiveOutbox
-from serve.graph.live_requests import LiveRequest, Refused, code_of, read_index, read_request
+from serve.graph.live_outbox import LiveOutbox, SocketCounts, converse
+from serve.graph.live_requests import LiveRequest, Refused, code_of, read_request, read_since
+from serve.graph.websocket_origin import origin_refusal
 from serve.parameters import Parameters
-from serve.port_websocket import ABORT
 from serve.routing import refuse_websocket
 
 __all__ = ["LiveSocketEndpoint"]
@@ -32,10 +30,8 @@ _AT_ONCE_MAX = 64  # requests of one socket that are not answered yet
 class LiveSocketEndpoint:
     """WebSockets at /ws; an ordinary request there is told what it is for."""
 
-    def __init__(self, backend: Backend, settings: Settings) -> None:
-        self._backend, self._settings = backend, settings
-        self.open_count = 0  # connections
-        self.cut_off_count = 0  # since the start, of those that read too slowly
+    def __init__(self, backend: Backend, settings: Settings, counts: SocketCounts) -> None:
+        self._backend, self._settings, self._counts = backend, settings, counts
 
     async def get(self, _request: Request) -> Response:
         """An ordinary request here wants to know what this is."""
@@ -43,51 +39,24 @@ class LiveSocketEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
-        refusal = self._refusal(scope)
+        refusal = origin_refusal(scope, self._settings.server.cors)
         if refusal is not None:
-            status, message = refusal
-            return await refuse_websocket(error_response(status, message), send)
+            return await refuse_websocket(error_response(403, refusal), send)
         try:
-            since = _since(scope)
+            since = read_since(Parameters(scope["query_string"]))
         except GraphDBError as error:
             return await refuse_websocket(error_response(400, str(error)), send)
         await send({"type": "websocket.accept"})
-        socket = _LiveSocket(self._backend, self._settings, since)
-        self.open_count += 1
-        try:
-            await socket.run(scope, receive, send)
-        finally:
-            self.open_count -= 1
-            self.cut_off_count += socket.was_too_slow
-
-    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
-        """A browser sends cookies and reaches loopback from whatever page: so pages have to be let in."""
-        headers = Headers(raw=scope["headers"])
-        origin = headers.get("origin")
-        allowed = self._settings.server.cors
-        if origin is None or "*" in allowed or origin in allowed:
-            return None
-        if urlsplit(origin).netloc == headers.get("host") and urlsplit(origin).scheme in ("http", "https"):
-            return None
-        return 403, f"pages of {origin[:200]} are not let in: server.cors does not name it"
-
-
-def _since(scope: Scope) -> int | None:
-    parameters = Parameters(scope["query_string"])
-    text = parameters.one("since")
-    if text is None:
-        return None
-    return read_index(int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else text)
+        await _LiveSocket(self._backend, self._settings, since, self._counts).run(scope, receive, send)
 
 
 class _LiveSocket:
     """One connection: its requests, in order of their arrival but not of their answers, and its sink."""
 
-    def __init__(self, backend: Backend, settings: Settings, since: int | None) -> None:
-        self._backend, self._settings, self._since = backend, settings, since
+    def __init__(self, backend: Backend, settings: Settings, since: int | None, counts: SocketCounts) -> None:
+        self._backend, self._settings, self._since, self._counts = backend, settings, since, counts
         self._limits = settings.security
         self._outbox = LiveOutbox(settings.live.max_queue_bytes)
-        self.was_too_slow = False
         self._open: set[str] = set()
         self._opening = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -95,18 +64,10 @@ class _LiveSocket:
 
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Until either side closes."""
-        sending = asyncio.create_task(self._outbox.run(scope, send))
-        receiving = asyncio.create_task(self._receive(receive))
-        overflowing = asyncio.create_task(self._outbox.overflowed.wait())
-        own = (sending, receiving, overflowing)
         try:
-            await asyncio.wait(own, return_when=asyncio.FIRST_COMPLETED)
-            if overflowing.done():
-                self.was_too_slow = True
-                logger.info("a WebSocket that reads too slowly is cut off")
-                await send({"type": ABORT})
+            await converse(self._outbox, self._counts, scope, send, self._receive(receive))
         finally:
-            tasks = (*own, *self._tasks)
+            tasks = list(self._tasks)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,5 +1,6 @@
 """GraphQL in a running service, over real data, asked by the `gql` client: the same as SPARQL says."""
 
+import asyncio
 import gzip
 import os
 from collections import Counter
@@ -12,9 +13,12 @@ import pytest
 from gql import Client, gql
 from gql.transport.exceptions import TransportQueryError
 from gql.transport.httpx import HTTPXTransport
+from gql.transport.websockets import WebsocketsTransport
 
 from benchmarks.graphql import ONTOLOGY
+from tests.support.npm_peer import npm_peer, why_no_npm
 from tests.support.service import Service
+from tests.support.transport_socket import transport_client
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -246,6 +250,104 @@ def test_mutations_are_what_sparql_then_sees(running: Service, crew: Client) -> 
     assert ask(crew, removal, id=bob, g=graph) == {"deleteSailor": {"success": True}}
     assert ask(crew, removal, id=ann, g=graph) == {"deleteSailor": {"success": True}}
     assert rows(running, graph, query) == []
+
+
+COUNTERS = """@prefix owl: <http://www.w3.org/2002/07/owl#> . @prefix : <urn:counters:> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+:Counter a owl:Class .
+:count a owl:FunctionalProperty ; rdfs:domain :Counter ; rdfs:range xsd:integer .
+:after a owl:FunctionalProperty ; rdfs:domain :Counter ; rdfs:range :Counter ."""
+COUNT = "PREFIX : <urn:counters:> DELETE WHERE {{ :c :count ?n }} ; INSERT DATA {{ :c :count {number} }}"
+
+
+@pytest.fixture(scope="module")
+def counters(running: Service) -> Service:
+    with httpx.Client(base_url=running.url, trust_env=False, timeout=60) as http:
+        put(http, "urn:counters:ontology", COUNTERS.encode(), "text/turtle")
+    running.update("PREFIX : <urn:counters:> INSERT DATA { :c a :Counter ; :count 0 }")
+    return running
+
+
+def test_gql_hears_subscriptions_over_its_websocket(counters: Service) -> None:
+    transport = WebsocketsTransport(
+        f"{counters.url.replace('http', 'ws')}/graphql/ws",
+        subprotocols=[WebsocketsTransport.GRAPHQLWS_SUBPROTOCOL],
+        answer_pings=True,
+    )
+
+    async def hear() -> list[Any]:
+        async with Client(transport=transport, fetch_schema_from_transport=True) as session:
+            text = """subscription { counterChanged(filter: {after: {count: {gte: 7}}}) {
+                mutationType node { id after { count } } } }"""
+            found = [await session.execute(gql("{ counter { count } }"))]
+            events = session.subscribe(gql(text)).__aiter__()
+            told = asyncio.ensure_future(anext(events))
+            await asyncio.to_thread(counters.wait_until, lambda: telling(counters), 30)
+            await asyncio.to_thread(
+                counters.update, "PREFIX : <urn:counters:> INSERT DATA { :d a :Counter ; :after :c }"
+            )
+            for number in (7, 8, 6):  # of another resource, which is shown, and filtered by
+                await asyncio.to_thread(counters.update, COUNT.format(number=number))
+                found.append(await told)
+                told = asyncio.ensure_future(anext(events))
+            told.cancel()
+            return found
+
+    def event(kind: str, count: int) -> Any:
+        return {
+            "counterChanged": {
+                "mutationType": kind,
+                "node": {"id": "urn:counters:d", "after": {"count": count}},
+            }
+        }
+
+    before, *events = asyncio.run(hear())
+    assert before == {"counter": [{"count": 0}]}
+    assert events == [event("CREATED", 7), event("UPDATED", 8), event("DELETED", 8)]
+
+
+def telling(service: Service) -> int:
+    health = httpx.get(f"{service.url}/health", trust_env=False).json()
+    return int(health["embedded_store"]["active_listener_count"])
+
+
+COUNTED = 'subscription { counterChanged(filter: {id: {eq: "urn:counters:c"}}) { node { count } } }'
+
+
+def test_graphql_ws_of_npm_hears_what_it_missed_and_what_comes(counters: Service) -> None:
+    if reason := why_no_npm():
+        pytest.skip(reason)
+    since = counters.update(COUNT.format(number=100))["snapshot_index"]
+    acknowledged = {}
+    with npm_peer(counters.url, COUNTED, since) as peer:
+        for number in range(101, 121):
+            acknowledged[counters.update(COUNT.format(number=number))["snapshot_index"]] = number
+        while len(peer.heard) < len(acknowledged):
+            peer.wait("next")
+        peer.end()
+        assert [
+            (one["extensions"]["index"], one["data"]["counterChanged"]["node"]["count"]) for one in peer.heard
+        ] == list(acknowledged.items())
+    counters.wait_until(lambda: not telling(counters), 30)
+
+
+def test_a_subscription_resumes_after_a_kill(counters: Service) -> None:
+    since = counters.update(COUNT.format(number=200))["snapshot_index"]
+    with transport_client(counters.url) as client:
+        client.initialise(since=since)
+        client.subscribe("c", COUNTED)
+        counters.update(COUNT.format(number=201))
+        first = client.receive()["payload"]
+        counters.update(COUNT.format(number=202))
+        counters.kill()
+    counters.start()
+    last = counters.update(COUNT.format(number=203))["snapshot_index"]
+    with transport_client(counters.url) as client:
+        client.initialise(since=first["extensions"]["index"])
+        client.subscribe("c", COUNTED)
+        found = [first, *(client.receive()["payload"] for _ in range(2))]
+    assert [one["data"]["counterChanged"]["node"]["count"] for one in found] == [201, 202, 203]
+    assert found[-1]["extensions"]["index"] == last
 
 
 def test_a_kill_of_the_port_leaves_the_schema_to_the_log(running: Service, client: Client) -> None:

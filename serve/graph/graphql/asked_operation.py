@@ -16,7 +16,7 @@ from serve.bodies import read_body
 from serve.json_bodies import check_is_json
 from serve.parameters import Parameters
 
-__all__ = ["AskedOperation", "MalformedOperation", "read_get", "read_post"]
+__all__ = ["AskedOperation", "MalformedOperation", "read_get", "read_members", "read_post"]
 
 _NAME_CHARACTERS_MAX = 1000
 
@@ -32,6 +32,7 @@ class AskedOperation:
     text: str
     variables: Mapping[str, Any] | None
     operation_name: str | None
+    extensions: Mapping[str, Any] | None = None
 
 
 async def read_post(request: Request, body_bytes_max: int, text_bytes_max: int) -> AskedOperation:
@@ -45,7 +46,7 @@ async def read_post(request: Request, body_bytes_max: int, text_bytes_max: int) 
         raise MalformedOperation("body", "is an array: several operations in one request are not offered")
     if not isinstance(members, dict):
         raise MalformedOperation("body", "is no JSON object")
-    return _operation(members, text_bytes_max)
+    return read_members(members, text_bytes_max)
 
 
 def read_get(parameters: Parameters, text_bytes_max: int) -> AskedOperation:
@@ -54,10 +55,11 @@ def read_get(parameters: Parameters, text_bytes_max: int) -> AskedOperation:
     for name in ("variables", "extensions"):
         text = parameters.one(name)
         members[name] = _json(name, text.encode()) if text else None
-    return _operation(members, text_bytes_max)
+    return read_members(members, text_bytes_max)
 
 
-def _operation(members: Mapping[str, Any], text_bytes_max: int) -> AskedOperation:
+def read_members(members: Mapping[str, Any], text_bytes_max: int) -> AskedOperation:
+    """Read a request that is an object already. Raises TextTooLarge, MalformedOperation."""
     text = members.get("query")
     if text is None:
         raise MalformedOperation("query", "is missing")
@@ -73,7 +75,7 @@ def _operation(members: Mapping[str, Any], text_bytes_max: int) -> AskedOperatio
         if not isinstance(members.get(member), dict | None):
             raise MalformedOperation(member, "is no JSON object")
     # GraphQL clients send "" for none
-    return AskedOperation(text, members.get("variables"), name or None)
+    return AskedOperation(text, members.get("variables"), name or None, members.get("extensions"))
 
 
 def _json(name: str, encoded: bytes) -> Any:

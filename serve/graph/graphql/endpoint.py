@@ -26,6 +26,7 @@ from serve.parameters import Parameters
 
 __all__ = ["GraphQLEndpoint", "limits_of"]
 
+_ELSEWHERE = "Subscriptions are asked over a WebSocket: /graphql/ws."
 _SHORT_CHARACTERS = 1_000  # of a document that is read on the event loop
 _SHORT_ROWS_BYTES = 20_000  # of an answer that is shaped there
 
@@ -86,6 +87,13 @@ class GraphQLEndpoint:
             return malformed(media, error)
         return await self._answer(request, media, bounds, asked)
 
+    async def answer(self, request: Request, bounds: QueryParameters, asked: AskedOperation) -> Response:
+        """Of an operation that came over a WebSocket: 200 where it was carried out.
+
+        Raises InvalidParameter.
+        """
+        return await self._answer(request, ResultMedia.GRAPHQL, bounds, asked)
+
     def _without_query(self, request: Request) -> Response:
         accept = ", ".join(request.headers.getlist("accept"))
         if self._playground is None:
@@ -99,11 +107,11 @@ class GraphQLEndpoint:
     ) -> Response:
         try:
             schema = await self._keeper.current()
-            operation = await self._read(schema, asked)
+            operation = await self.read(schema, asked)
             if operation.type is not OperationType.QUERY and request.method != "POST":
                 return _only_posted(media)
             if operation.type is OperationType.SUBSCRIPTION:
-                raise Refused([failure(VALIDATION_FAILED, "Subscriptions are not offered here.")])
+                raise Refused([failure(VALIDATION_FAILED, _ELSEWHERE)])
             if operation.type is OperationType.MUTATION:
                 return await self._mutator.carry_out(request, media, bounds, asked, operation)
             made = await self._plan(operation, asked)
@@ -128,7 +136,8 @@ class GraphQLEndpoint:
             return result(media, made.answer(rows), index)
         return await asyncio.to_thread(lambda: result(media, made.answer(rows), index))
 
-    async def _read(self, schema: Schema, asked: AskedOperation) -> Operation:
+    async def read(self, schema: Schema, asked: AskedOperation) -> Operation:
+        """The operation, valid and within the limits. Raises Refused."""
         arguments = (schema, asked.text, asked.variables, asked.operation_name, self._limits)
         if len(asked.text) <= _SHORT_CHARACTERS and not asked.variables:
             return read_operation(*arguments)

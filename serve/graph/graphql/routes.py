@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from starlette.routing import Route
+from starlette.routing import BaseRoute, WebSocketRoute
 
 from graphdb.config import Settings
 from graphdb.sparql.dataset import Dataset
@@ -16,6 +16,9 @@ from serve.graph.graphql.playground import Playground
 from serve.graph.graphql.rows import RowReader, read_whole
 from serve.graph.graphql.schema_endpoint import SchemaEndpoint
 from serve.graph.graphql.schema_keeper import SchemaKeeper
+from serve.graph.graphql.subscription_desk import SubscriptionDesk
+from serve.graph.graphql.subscriptions_endpoint import SubscriptionsEndpoint
+from serve.graph.live_outbox import SocketCounts
 from serve.graph.query_accounts import QueryAccounts
 from serve.graph.query_answers import QueryAnswers
 from serve.routing import resource
@@ -32,8 +35,9 @@ def graphql_routes(
     answers: QueryAnswers,
     accounts: QueryAccounts,
     settings: Settings,
+    sockets: SocketCounts,
     failure_headers: Callable[[], dict[str, str]],
-) -> list[Route]:
+) -> list[BaseRoute]:
     """Empty where GraphQL is switched off."""
     graphql, server, limits = settings.graphql, settings.server, settings.security
     if not graphql.enabled:
@@ -59,11 +63,16 @@ def graphql_routes(
         limits.max_query_bytes,
     )
     schema = SchemaEndpoint(backend, keeper, graphql.introspection)
-    routes = [
+    routes: list[BaseRoute] = [
         resource("/graphql", failure_headers, get=endpoint.get, post=endpoint.post),
         resource("/graphql/schema", failure_headers, get=schema.get),
         resource("/graphql/schema/refresh", failure_headers, post=schema.refresh),
     ]
+    if graphql.subscriptions:
+        limit = limits.max_query_bytes
+        desk = SubscriptionDesk(backend, keeper, endpoint, limits_of(graphql), settings, limit, sockets)
+        live = SubscriptionsEndpoint(desk)
+        routes += [WebSocketRoute("/graphql/ws", live), resource("/graphql/ws", get=live.get)]
     if playground is not None:
         routes.append(resource("/graphql/playground/{name}", get=playground.get))
     return routes

@@ -35,6 +35,7 @@ class SchemaKeeper:
     def __init__(self, backend: Backend, settings: GraphQL, ask: Ask) -> None:
         """ask is wanted for `inferred` alone, whose schema is of the data at its first use or refresh."""
         self._backend, self._source, self._ask = backend, settings.schema_source, ask
+        self._subscriptions = settings.subscriptions
         self._schema: Schema | None = None
         self._state: object = None  # that the schema was made of
         self._triples: set[Triple] | None = None
@@ -90,7 +91,7 @@ class SchemaKeeper:
         if known == self._triples and not always:
             return None
         graph = ShapesGraph(sorted(triples, key=str))
-        return _schema(self._drafts(graph)), known
+        return self._schema_of(self._drafts(graph)), known
 
     def _vocabulary(self) -> list[Triple]:
         """The engine's iterators must end on their own thread, so no traceback takes them to another."""
@@ -112,11 +113,10 @@ class SchemaKeeper:
         index = self._backend.snapshot_index()
         classes = classes_of(await self._ask(CLASSES))
         answers = [await self._ask(query) for query in samples(classes)]
-        self._schema = await asyncio.to_thread(lambda: _schema(inferred(classes, answers)))
+        self._schema = await asyncio.to_thread(lambda: self._schema_of(inferred(classes, answers)))
         self._state = index
 
-
-def _schema(drafts: Drafts) -> Schema:
-    made = schema_of(model_of(drafts), subscriptions=False)
-    assert made.sdl  # made here, on a thread
-    return made
+    def _schema_of(self, drafts: Drafts) -> Schema:
+        made = schema_of(model_of(drafts), subscriptions=self._subscriptions)
+        assert made.sdl  # made here, on a thread
+        return made

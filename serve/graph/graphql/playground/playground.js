@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const given = new URLSearchParams(window.location.search);
-  const fetcher = async (asked, options) => {
+  const post = async (asked, options) => {
     const answer = await fetch(window.location.pathname, {
       method: "POST",
       headers: {
@@ -14,6 +14,45 @@
     });
     return answer.json();
   };
+  // One subscription, on a WebSocket of its own (graphql-transport-ws), as an Observable.
+  const follow = (asked) => ({
+    subscribe: (observer) => {
+      const address = new URL(`${window.location.pathname}/ws`, window.location.href);
+      address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
+      const socket = new WebSocket(address, "graphql-transport-ws");
+      const say = (message) => socket.send(JSON.stringify(message));
+      let ended = false;
+      const end = (tell) => {
+        if (ended) return;
+        ended = true;
+        socket.close(1000);
+        tell();
+      };
+      const heard = {
+        connection_ack: () => say({ id: "1", type: "subscribe", payload: asked }),
+        ping: () => say({ type: "pong" }),
+        next: ({ payload }) => observer.next(payload),
+        error: ({ payload }) => end(() => observer.error({ errors: payload })),
+        complete: () => end(() => observer.complete()),
+      };
+      socket.onopen = () => say({ type: "connection_init" });
+      socket.onmessage = ({ data }) => {
+        const message = JSON.parse(data);
+        if (!ended && message.type in heard) heard[message.type](message);
+      };
+      socket.onclose = ({ code, reason }) =>
+        end(() => observer.error({ message: `The connection has ended: ${code} ${reason}` }));
+      return { unsubscribe: () => end(() => {}) };
+    },
+  });
+  const isFollowed = ({ operationName }, options) =>
+    ((options && options.documentAST && options.documentAST.definitions) || []).some(
+      (one) =>
+        one.kind === "OperationDefinition" &&
+        one.operation === "subscription" &&
+        (!operationName || (one.name && one.name.value === operationName)),
+    );
+  const fetcher = (asked, options) => (isFollowed(asked, options) ? follow(asked) : post(asked, options));
   const properties = { fetcher };
   for (const name of ["query", "variables"]) {
     if (given.get(name) !== null) properties[name] = given.get(name);

@@ -1,6 +1,7 @@
 """GraphiQL from our own files, in a real browser."""
 
 import re
+import time
 from collections.abc import Callable
 from gzip import decompress
 from hashlib import sha256
@@ -10,7 +11,7 @@ import pytest
 
 from serve.graph.graphql.playground import FILES
 from tests.support.chromium import browser, why_no_browser
-from tests.unit.serve.graphql.conftest import Port
+from tests.unit.serve.graphql.conftest import LIBRARY, Port
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 
@@ -86,3 +87,31 @@ def test_a_query_can_be_run_in_it(library: Port) -> None:
         assert page.complaints == []
         assert [one for one in page.requested if not one.startswith((f"{own}/", "data:"))] == []
         assert [one for one in page.requested if one == f"{own}/graphql"] != []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(why_no_browser() is not None, reason=str(why_no_browser()))
+def test_a_subscription_can_be_followed_in_it(opened: Callable[..., Port]) -> None:
+    port = opened()
+    port.update(f"INSERT DATA {{ {LIBRARY} }}")
+    own = str(port.http.base_url).rstrip("/")
+    with browser() as page:
+        page.open(f"{own}/graphql?query=subscription{{bookChanged{{mutationType node{{title}}}}}}")
+        page.wait_for("!!document.querySelector('.graphiql-query-editor .CodeMirror')")
+        page.evaluate("document.querySelector('.graphiql-execute-button').click()")
+        deadline = time.monotonic() + 30
+        while not port.backend.embedded_store().active_listener_count:
+            assert time.monotonic() < deadline, page.complaints
+            time.sleep(0.05)
+        for title in ("Persuasion", "Evelina"):
+            port.update(f'INSERT DATA {{ :{title} a :Book ; :title "{title}" }}')
+            shown = page.wait_for(
+                f"((found) => /{title}/.test(found) && found)("
+                "document.querySelector('.result-window .CodeMirror')?.CodeMirror.getValue())"
+            )
+            assert "CREATED" in shown
+        page.evaluate("document.querySelector('.graphiql-execute-button').click()")  # ends it
+        while port.backend.embedded_store().active_listener_count:
+            assert time.monotonic() < deadline + 30
+            time.sleep(0.05)
+        assert page.complaints == []

@@ -1,0 +1,295 @@
+"""`OperationSocket`: one connection to `/graphql/ws`, and the operations on it."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+from graphql import GraphQLError, OperationType
+from starlette.requests import Request
+from starlette.types import Message, Receive, Scope, Send
+
+from graphdb.errors import ChangesForgotten, GraphDBError, LimitExceeded, RequestError, UnavailableError
+from graphdb.graphql.failures import COMPLEXITY_EXCEEDED, SPARQL_ERROR, VALIDATION_FAILED, Refused, failure
+from graphdb.graphql.planning import Operation
+from graphdb.live.notifications import Notification
+from serve.graph.graphql.asked_operation import AskedOperation, MalformedOperation, read_members
+from serve.graph.graphql.subscription_desk import SubscriptionDesk
+from serve.graph.graphql.transport_messages import (
+    ClientMessage,
+    Close,
+    SocketClosed,
+    error_message,
+    head_of,
+    read_message,
+)
+from serve.graph.live_outbox import LiveOutbox, converse
+from serve.graph.live_requests import code_of, read_index
+from serve.graph.query_parameters import QueryParameters
+
+__all__ = ["OperationSocket"]
+
+logger = logging.getLogger(__name__)
+
+_INITIALISATION_S = 10.0
+_PING_S = 25.0
+_AT_ONCE_MAX = 64  # operations of one socket that are being begun or answered
+
+
+class _Running:
+    """An operation under its id; when it has ended nothing more is sent of it."""
+
+    def __init__(self, operation_id: str, outbox: LiveOutbox) -> None:
+        self.id, self.outbox = operation_id, outbox
+        self.ended = False
+        self.task: asyncio.Task[None] | None = None  # while it is answered, or read
+        self.subscription: str | None = None  # once it is open
+        self._next = head_of(operation_id, "next") + b","
+
+    def tell(self, rest: bytes) -> None:
+        """A result; rest: the member `payload`, and the end of the message."""
+        if not self.ended:
+            self.outbox.put(self._next + rest)
+
+    def end(self, last: bytes) -> None:
+        """Send the last of its messages."""
+        if not self.ended:
+            self.ended = True
+            self.outbox.put(last)
+
+
+class OperationSocket:
+    """Requests are begun in the order of their arrival, and each answers when it can."""
+
+    def __init__(
+        self,
+        desk: SubscriptionDesk,
+        scope: Scope,
+        bounds: QueryParameters,
+        since: int | None,
+        refusal: str | None,
+    ) -> None:
+        """bounds hold for the queries; refusal: why the connection is to be ended when it is initialised."""
+        self._desk, self._scope, self._bounds = desk, scope, bounds
+        self._since, self._refusal = since, refusal
+        self._backend, self._settings = desk.backend, desk.settings
+        self._outbox = LiveOutbox(self._settings.live.max_queue_bytes)
+        self._running: dict[str, _Running] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._initialised = asyncio.Event()
+        self._room = asyncio.Semaphore(_AT_ONCE_MAX)
+
+    async def run(self, receive: Receive, send: Send) -> None:
+        """Until either side closes."""
+        try:
+            parts = (self._receive(receive), self._expect(), self._ping())
+            await converse(self._outbox, self._desk.sockets, self._scope, send, *parts)
+        finally:
+            tasks = list(self._tasks)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for one in list(self._running.values()):
+                await self._leave(one)
+
+    # Messages
+
+    async def _receive(self, receive: Receive) -> None:
+        try:
+            while (message := await receive())["type"] == "websocket.receive":
+                await self._take(read_message(message.get("text")))
+        except SocketClosed as closed:
+            self._outbox.put_close(closed.code, closed.reason)
+            await asyncio.Event().wait()  # until that is sent
+
+    async def _expect(self) -> None:
+        try:
+            await asyncio.wait_for(self._initialised.wait(), _INITIALISATION_S)
+        except TimeoutError:
+            self._outbox.put_close(Close.INITIALISATION_TIMEOUT, "Connection initialisation timeout")
+        await asyncio.Event().wait()
+
+    async def _ping(self) -> None:
+        while True:
+            await asyncio.sleep(_PING_S)
+            self._outbox.put(b'{"type":"ping"}')
+
+    async def _take(self, message: ClientMessage) -> None:
+        match message.type:
+            case "connection_init":
+                self._initialise(message.payload or {})
+            case "ping":
+                pong: dict[str, Any] = {"type": "pong"}
+                if message.payload is not None:
+                    pong["payload"] = message.payload
+                self._outbox.put(orjson.dumps(pong))
+            case "complete":
+                if (found := self._running.get(message.id)) is not None:
+                    await self._leave(found)
+            case "subscribe":
+                await self._begin(message)
+
+    def _initialise(self, payload: Mapping[str, Any]) -> None:
+        """Nobody is asked who they are: credentials do not count."""
+        if self._initialised.is_set():
+            raise SocketClosed(Close.INITIALISED_BEFORE, "Too many initialisation requests")
+        if self._refusal is not None:
+            raise SocketClosed(Close.FORBIDDEN, f"Forbidden: {self._refusal}")
+        if payload.get("since") is not None:
+            self._since = _index(payload["since"])
+        try:
+            index = self._backend.snapshot_index()
+        except UnavailableError as error:
+            raise SocketClosed(Close.TRY_AGAIN_LATER, str(error)) from None
+        self._initialised.set()
+        self._outbox.put(orjson.dumps({"type": "connection_ack", "payload": {"index": index}}))
+
+    # Operations
+
+    async def _begin(self, message: ClientMessage) -> None:
+        if not self._initialised.is_set():
+            raise SocketClosed(Close.UNAUTHORIZED, "Unauthorized: the connection is not initialised")
+        if message.id in self._running:
+            raise SocketClosed(Close.ID_EXISTS, f"Subscriber for {message.id} already exists")
+        one = _Running(message.id, self._outbox)
+        most = self._settings.live.max_socket_subscriptions
+        try:
+            if len(self._running) >= most:
+                raise LimitExceeded("operations on one socket", len(self._running) + 1, most)
+            asked = read_members(message.payload or {}, self._desk.text_bytes_max)
+            since = (asked.extensions or {}).get("since")
+            since = self._since if since is None else read_index(since)
+        except MalformedOperation as error:
+            raise SocketClosed(Close.BAD_REQUEST, f"Invalid message: {error}") from None
+        except GraphDBError as error:
+            return one.end(error_message(one.id, [_failure(error)]))
+        self._running[message.id] = one
+        await self._room.acquire()
+        one.task = self._start(self._perform(one, asked, since))
+        one.task.add_done_callback(lambda _: self._room.release())
+
+    def _start(self, work: Any) -> "asyncio.Task[None]":
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _perform(self, one: _Running, asked: AskedOperation, since: int | None) -> None:
+        try:
+            schema = await self._desk.keeper.current()
+            operation = await self._desk.operations.read(schema, asked)
+            if operation.type is OperationType.SUBSCRIPTION:
+                await self._subscribe(one, operation, asked, since)
+            else:
+                await self._answer(one, operation, asked)
+        except Refused as refused:
+            self._fail(one, refused.errors)
+        except GraphDBError as error:
+            self._fail(one, [_failure(error)])
+        except Exception:
+            logger.exception("an operation on /graphql/ws failed")
+            self._fail(one, [failure(SPARQL_ERROR, "internal error", details={"reason": "internal"})])
+
+    async def _answer(self, one: _Running, operation: Operation, asked: AskedOperation) -> None:
+        """As if it had come by POST."""
+        scope = {**self._scope, "type": "http", "method": "POST"}
+        request = Request(scope, _nothing_more)
+        response = await self._desk.operations.answer(request, self._bounds, asked)
+        body = bytes(response.body)
+        if response.status_code != 200:  # there are no data, not even null
+            errors = orjson.loads(body)["errors"]
+            self._running.pop(one.id, None)
+            return one.end(orjson.dumps({"id": one.id, "type": "error", "payload": errors}))
+        index = response.headers["x-snapshot-index"].encode()
+        if operation.type is OperationType.MUTATION:  # its result has `extensions` of its own
+            payload = orjson.loads(body)
+            payload["extensions"] = {**payload.get("extensions", {}), "index": int(index)}
+            one.tell(b'"payload":%s}' % orjson.dumps(payload))
+        else:
+            one.tell(b'"payload":%s,"extensions":{"index":%s}}}' % (body[:-1], index))
+        self._running.pop(one.id, None)
+        one.end(head_of(one.id, "complete") + b"}")
+
+    async def _subscribe(
+        self, one: _Running, operation: Operation, asked: AskedOperation, since: int | None
+    ) -> None:
+        query = await self._desk.read(operation.schema, asked)
+        opening = asyncio.get_running_loop().create_task(
+            self._backend.subscribe(query, since, _Sink(self, one))
+        )
+        self._desk.keep(opening)
+        # not broken off half-way: when the client has gone, it is taken back as soon as it is open
+        await asyncio.shield(opening)
+
+    def opened(self, one: _Running, subscription: str) -> None:
+        """It is told from now on."""
+        one.subscription = subscription
+        if one.ended:
+            self._take_back(one)
+
+    def _take_back(self, one: _Running) -> None:
+        if one.subscription is not None:
+            leaving = asyncio.get_running_loop().create_task(self._backend.unsubscribe(one.subscription))
+            one.subscription = None
+            self._desk.keep(leaving)
+
+    async def _leave(self, one: _Running) -> None:
+        """The client wants no more of it."""
+        one.ended = True
+        self._running.pop(one.id, None)
+        if one.task is not None:
+            one.task.cancel()
+        self._take_back(one)
+
+    def fail(self, one: _Running, error: GraphDBError) -> None:
+        """It cannot go on. Where nothing can, the connection ends: then clients begin again by themselves."""
+        one.subscription = None
+        if isinstance(error, UnavailableError):
+            self._outbox.put_close(Close.TRY_AGAIN_LATER, str(error))
+        else:
+            self._fail(one, [_failure(error)])
+
+    def _fail(self, one: _Running, errors: Sequence[GraphQLError]) -> None:
+        if not one.ended:
+            self._running.pop(one.id, None)
+        one.end(error_message(one.id, errors))
+
+
+class _Sink:
+    """Of one subscription."""
+
+    def __init__(self, socket: OperationSocket, one: _Running) -> None:
+        self._socket, self._one = socket, one
+
+    def opened(self, subscription: str, index: int) -> None:
+        self._socket.opened(self._one, subscription)
+
+    def notify(self, subscriptions: Sequence[str], notification: Notification) -> None:
+        self._one.tell(notification.tail)
+
+    def ended(self, subscriptions: Sequence[str], error: GraphDBError) -> None:
+        self._socket.fail(self._one, error)
+
+
+def _index(value: Any) -> int:
+    try:
+        return read_index(value)
+    except RequestError as error:
+        raise SocketClosed(Close.BAD_REQUEST, f"Invalid message: {error}") from None
+
+
+def _failure(error: GraphDBError) -> GraphQLError:
+    """reason is the word of `/ws`: two errors with one code may want different things of a client."""
+    code = SPARQL_ERROR
+    if isinstance(error, LimitExceeded):
+        code = COMPLEXITY_EXCEEDED
+    elif isinstance(error, RequestError) and not isinstance(error, ChangesForgotten):
+        code = VALIDATION_FAILED
+    return failure(code, str(error), details={"reason": code_of(error)})
+
+
+async def _nothing_more() -> Message:
+    """A request over a socket has no body, and whoever leaves cancels it."""
+    await asyncio.Event().wait()
+    raise AssertionError

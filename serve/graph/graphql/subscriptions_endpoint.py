@@ -1,0 +1,54 @@
+"""`/graphql/ws`: operations over a WebSocket, any number on each; subscriptions above all."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from graphdb.errors import GraphDBError
+from serve.errors import error_response
+from serve.graph.graphql.operation_socket import OperationSocket
+from serve.graph.graphql.rows import read_bounds
+from serve.graph.graphql.subscription_desk import SubscriptionDesk
+from serve.graph.graphql.transport_messages import PROTOCOL, Close
+from serve.graph.live_requests import read_since
+from serve.graph.websocket_origin import origin_refusal
+from serve.parameters import Parameters
+from serve.routing import refuse_websocket
+
+__all__ = ["SubscriptionsEndpoint"]
+
+
+class SubscriptionsEndpoint:
+    """Owned by the application. Made for graphql-transport-ws alone.
+
+    strawberry brings handlers of this protocol. They execute a schema of strawberry's, which there is none
+    of here; close where the service promises an `error` with a code (a syntax error is 4400 to them); read
+    messages without checking the types in them; know no `extensions` of a request, and so no way to resume;
+    and wait at each message until it is sent, for each subscriber anew, where here one that reads slowly must
+    cost nobody anything.
+    """
+
+    def __init__(self, desk: SubscriptionDesk) -> None:
+        self._desk = desk
+
+    async def get(self, _request: Request) -> Response:
+        """An ordinary request here wants to know what this is."""
+        return error_response(
+            426, f"GraphQL is spoken here over a WebSocket: {PROTOCOL}", {"Upgrade": "websocket"}
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()  # websocket.connect
+        try:
+            parameters = Parameters(scope["query_string"])
+            bounds, since = read_bounds(parameters), read_since(parameters)
+        except GraphDBError as error:
+            return await refuse_websocket(error_response(400, str(error)), send)
+        if PROTOCOL not in scope.get("subprotocols", ()):
+            await send({"type": "websocket.accept"})
+            reason = f"Subprotocol not acceptable: {PROTOCOL} is spoken here"
+            return await send({"type": "websocket.close", "code": Close.SUBPROTOCOL, "reason": reason})
+        await send({"type": "websocket.accept", "subprotocol": PROTOCOL})
+        # told at the initialisation, for a page never sees why its handshake was refused
+        refusal = origin_refusal(scope, self._desk.settings.server.cors)
+        await OperationSocket(self._desk, scope, bounds, since, refusal).run(receive, send)
