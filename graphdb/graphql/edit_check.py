@@ -64,7 +64,7 @@ class EditCheck:
             return
         problems: list[Mapping[str, Any]] = []
         for graph in dict.fromkeys(one.graph for one in edits.edits):
-            report = self._report(shapes, after, graph or self._default)
+            report = self._report(shapes, before, after, graph or self._default)
             if report is not None:
                 problems += _problems(report, edits, graph)
         if problems:
@@ -82,9 +82,12 @@ class EditCheck:
             self._state = state if found.is_plain else None
         return self._known
 
-    def _report(self, shapes: ChangeCheck, after: Overlay, graph: DataGraphName) -> Report | None:
+    def _report(
+        self, shapes: ChangeCheck, before: Overlay, after: Overlay, graph: DataGraphName
+    ) -> Report | None:
         def validate_apart(nodes: Iterable[Term] | None) -> Report:
-            with after.request() as whole:
+            with before.request() as whole:  # not after: of a scratch copy there is no other
+                whole.push(after.pending)
                 whole.push(change_of(whole, (), _hierarchy(whole, graph)))
                 return self._validate_apart(whole.applied_store(), graph, shapes.shapes, nodes)
 
