@@ -11,11 +11,13 @@ from typing import Any, ClassVar, TypeAlias
 import orjson
 from pyoxigraph import NamedNode
 
+from graphdb.alerts.commands import Command, decode_command, encode_command
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 
 __all__ = [
+    "AlertChange",
     "ForwardedWrite",
     "GraphDeletion",
     "GraphWrite",
@@ -103,9 +105,27 @@ class GraphDeletion:
         return cls(_named(head["graph"]), head["since"])
 
 
-ForwardedWrite: TypeAlias = SparqlUpdate | GraphWrite | GraphDeletion
+@dataclass(frozen=True, slots=True)
+class AlertChange:
+    """`StoreShard.change_alerts`."""
+
+    operation: ClassVar[str] = "change_alerts"
+
+    command: Command
+    since: int
+
+    def encode(self) -> bytes:
+        return _join({"since": self.since}, encode_command(self.command))
+
+    @classmethod
+    def decode(cls, body: bytes) -> "AlertChange":
+        head, command = _split(body)
+        return cls(decode_command(command), head["since"])
+
+
+ForwardedWrite: TypeAlias = SparqlUpdate | GraphWrite | GraphDeletion | AlertChange
 _KINDS: dict[str, type[ForwardedWrite]] = {
-    kind.operation: kind for kind in (SparqlUpdate, GraphWrite, GraphDeletion)
+    kind.operation: kind for kind in (SparqlUpdate, GraphWrite, GraphDeletion, AlertChange)
 }
 
 
