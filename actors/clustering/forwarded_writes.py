@@ -12,6 +12,7 @@ import orjson
 from pyoxigraph import NamedNode
 
 from graphdb.alerts.commands import Command, decode_command, encode_command
+from graphdb.errors import CorruptionError
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
@@ -120,7 +121,10 @@ class AlertChange:
     @classmethod
     def decode(cls, body: bytes) -> "AlertChange":
         head, command = _split(body)
-        return cls(decode_command(command), head["since"])
+        try:
+            return cls(decode_command(command), head["since"])
+        except CorruptionError as error:
+            raise ValueError(str(error)) from error
 
 
 ForwardedWrite: TypeAlias = SparqlUpdate | GraphWrite | GraphDeletion | AlertChange
