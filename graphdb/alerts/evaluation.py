@@ -54,8 +54,7 @@ class RowReader:
         """At the end: the number where one row with one column is one, else how many rows there are."""
         if self._line_bytes:
             self._end_line()
-        is_number = self._count == 1 and self._number is not None
-        value = self._number if is_number and self._number is not None else self._count
+        value = self._number if self._count == 1 and self._number is not None else self._count
         return Evaluation(value, tuple(self._rows), snapshot_index)
 
     def _add(self, part: bytes) -> None:
