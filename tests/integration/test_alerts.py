@@ -122,6 +122,27 @@ def test_a_redirect_into_a_private_network(alerting: Service, receiver: RemoteHo
     ask(alerting, "DELETE", "/alerts/redirected")
 
 
+def test_a_query_that_somebody_ends(alerting: Service, receiver: RemoteHost) -> None:
+    """It is listed as any other, and its end makes an error."""
+    graph = " ".join(f"<urn:slow{number}> <urn:slow> {number} ." for number in range(300))
+    alerting.update(f"INSERT DATA {{ {graph} }}")
+    crossed = " ".join(f"?s{number} <urn:slow> ?o{number} ." for number in range(6))
+    query = f"SELECT (COUNT(*) AS ?n) {{ {crossed} FILTER(?o0 + ?o1 + ?o2 + ?o3 + ?o4 + ?o5 = 7.5) }}"
+    make(alerting, "slow", receiver.url, query=query)
+    until(lambda: running(alerting))
+    (listed,) = running(alerting)
+    assert (listed["principal"], listed["form"]) == ("alert slow", "SELECT")
+    httpx.delete(f"{alerting.url}/queries/{listed['id']}", timeout=10, trust_env=False)
+    until(lambda: ask(alerting, "GET", "/alerts/slow")["status"] == "error")
+    assert ask(alerting, "GET", "/alerts/slow")["last_error"]
+    ask(alerting, "DELETE", "/alerts/slow")
+
+
+def running(service: Service) -> list[dict[str, Any]]:
+    queries: list[dict[str, Any]] = ask(service, "GET", "/queries")["queries"]
+    return queries
+
+
 def test_it_is_told_after_kill_9(alerting: Service, receiver: RemoteHost) -> None:
     note(alerting, "survivor")
     made = make(alerting, "survivor", receiver.url, interval_seconds=600, secret="a secret of the receiver")
@@ -143,24 +164,3 @@ def test_it_is_told_after_kill_9(alerting: Service, receiver: RemoteHost) -> Non
     assert ask(alerting, "GET", "/alerts/pending")["fire_count"] == 1
     for name in ("survivor", "pending"):
         ask(alerting, "DELETE", f"/alerts/{name}")
-
-
-def test_a_query_that_somebody_ends(alerting: Service, receiver: RemoteHost) -> None:
-    """It is listed as any other, and its end makes an error."""
-    graph = " ".join(f"<urn:slow{number}> <urn:slow> {number} ." for number in range(300))
-    alerting.update(f"INSERT DATA {{ {graph} }}")
-    crossed = " ".join(f"?s{number} <urn:slow> ?o{number} ." for number in range(6))
-    query = f"SELECT (COUNT(*) AS ?n) {{ {crossed} FILTER(?o0 + ?o1 + ?o2 + ?o3 + ?o4 + ?o5 = 7.5) }}"
-    make(alerting, "slow", receiver.url, query=query)
-    until(lambda: running(alerting))
-    (listed,) = running(alerting)
-    assert (listed["principal"], listed["form"]) == ("alert slow", "SELECT")
-    httpx.delete(f"{alerting.url}/queries/{listed['id']}", timeout=10, trust_env=False)
-    until(lambda: ask(alerting, "GET", "/alerts/slow")["status"] == "error")
-    assert ask(alerting, "GET", "/alerts/slow")["last_error"]
-    ask(alerting, "DELETE", "/alerts/slow")
-
-
-def running(service: Service) -> list[dict[str, Any]]:
-    queries: list[dict[str, Any]] = ask(service, "GET", "/queries")["queries"]
-    return queries
