@@ -15,11 +15,10 @@ from actors.raft.raft_directory import fresh_life, raft_directory
 from actors.service_files import ServiceFiles
 from actors.shard.incoming import adopt, incoming_state
 from actors.shard.search_state import copy_search
-from actors.shard.store_directory import StoreDirectory, StoreLost
+from actors.shard.store_directory import KeptBeside, StoreDirectory, StoreLost
 from graphdb.errors import UnavailableError
 from graphdb.log.file_log import FileLog, begin_log
 from graphdb.log.file_system import RealFileSystem, storage_error
-from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
 from graphdb.model import EntryKind
 from graphdb.raft.membership import Members, PeerId
@@ -43,12 +42,12 @@ def load_in_bulk(data_dir: Path, quads: Iterable[Quad]) -> int:
     refuse_member(data_dir)
     with _stopped_service(data_dir), _disk_failures("loading"), incoming_state(data_dir) as draft:
         new = StoreDirectory(draft)
-        index, requests = _copy_present(data_dir, new.store)
+        index, kept = _copy_present(data_dir, new.store)
         copy_search(data_dir, draft, index + 1)
         count = _extend(new.store, quads)
         begin_log(RealFileSystem(), str(new.log), index + 2)
-        requests.pass_over(index + 1)
-        new.write_requests(requests.to_bytes())
+        kept.requests.pass_over(index + 1)
+        new.write_beside(kept)
         new.write_applied(index + 1)
     return count
 
@@ -61,8 +60,8 @@ def back_up_offline(data_dir: Path, target: Path) -> int:
     if not (data_dir / _FORMAT_FILE).exists():
         raise UnavailableError(f"{data_dir} is no data directory")
     with _stopped_service(data_dir), _disk_failures("backing up"):
-        present, index, requests = _recovered(data_dir)
-        StoreDirectory(data_dir).back_up(present, index, requests.to_bytes(), target)
+        present, index, kept = _recovered(data_dir)
+        StoreDirectory(data_dir).back_up(present, index, kept, target)
     return index
 
 
@@ -88,7 +87,7 @@ def restore(backup: Path, data_dir: Path, *, replace: bool) -> int:
         if (backup / "search").exists():
             shutil.copytree(backup / "search", draft / "search", dirs_exist_ok=True)
         index = source.read_applied()
-        new.write_requests(source.read_requests(index).to_bytes())
+        new.write_beside(source.read_beside(index))
         new.write_applied(index)
     StoreDirectory(data_dir)  # marks a new directory with its format
     return index
@@ -119,10 +118,10 @@ def enter_cluster(data_dir: Path, node_id: int) -> None:
     if state is not None or not (data_dir / "applied").exists():
         return
     with _disk_failures("entering the cluster"):
-        present, index, requests = _recovered(data_dir)
+        present, index, kept = _recovered(data_dir)
         present.flush()
         directory = StoreDirectory(data_dir)
-        directory.write_requests(requests.to_bytes())
+        directory.write_beside(kept)
         directory.write_applied(index)
         with closing(FileLog(RealFileSystem(), str(directory.log))) as log:
             log.restart_at(index + 1)
@@ -142,19 +141,19 @@ def _stopped_service(data_dir: Path) -> Iterator[None]:
         files.release()
 
 
-def _copy_present(data_dir: Path, place: Path) -> tuple[int, RecentRequests]:
-    """Write the present store to a new directory; the log index that it is of, and the recent requests.
+def _copy_present(data_dir: Path, place: Path) -> tuple[int, KeptBeside]:
+    """Write the present store to a new directory; the log index that it is of, and what is kept beside it.
 
     The store is closed on return. An open one would tidy up its directory when it closes, and so delete the
     files of whatever has been moved there meanwhile.
     """
-    present, index, requests = _recovered(data_dir)
+    present, index, kept = _recovered(data_dir)
     present.checkpoint(place)
-    return index, requests
+    return index, kept
 
 
-def _recovered(data_dir: Path) -> tuple[QuadStore, int, RecentRequests]:
-    """The store with everything that the log holds, the index of that, and the recent requests; the search
+def _recovered(data_dir: Path) -> tuple[QuadStore, int, KeptBeside]:
+    """The store with everything that the log holds, the index of that, and what is kept beside it; the search
     indexes, on disk, have it too.
     """
     directory = StoreDirectory(data_dir)
@@ -163,14 +162,14 @@ def _recovered(data_dir: Path) -> tuple[QuadStore, int, RecentRequests]:
         quads = directory.open_store(applied, union_default_graph=False)
     except StoreLost as error:
         raise UnavailableError(f"{error}; start the service once, to rebuild it from the log") from None
-    scratch, requests = str(directory.scratch), directory.read_requests(applied)
-    replayer = Replayer(quads.apply_many, applied, scratch, requests)
+    scratch, kept = str(directory.scratch), directory.read_beside(applied)
+    replayer = Replayer(quads.apply_many, applied, scratch, kept.requests, kept.alerts)
     with closing(FileLog(RealFileSystem(), str(directory.log))) as log:
         while entries := log.read(replayer.applied_index + 1):
             replayer.replay(entries)
         replayer.close()
         _recover_search(data_dir, log)
-    return quads, replayer.applied_index, replayer.requests
+    return quads, replayer.applied_index, kept
 
 
 def _recover_search(data_dir: Path, log: FileLog) -> None:

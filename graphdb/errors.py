@@ -9,15 +9,15 @@ GraphDBError
     ShapesViolated            a write that the shapes which are enforced do not allow
     EditRefused               edits of resources, of which one at least cannot be
     UnknownGraph              a graph that does not exist
-    NotFound                  something else that does not exist, such as a holon
+    NotFound                  something else that does not exist, such as a holon or an alert
     MembershipLoop            a holon that would be a part of itself
-    AlreadyExists             a graph, holon or portal (later: an alert) that is there already
+    AlreadyExists             a graph, holon, portal or alert that is there already
     NotAcceptable             no offered format fits the Accept header
     UnsupportedMediaType      a body of a type, or compressed in a way, that we do not read
     BodyTooLarge              a body over the limit, counted after decompression
     LimitExceeded             a request past a named limit
       TextTooLarge              one whose body was not even read to its end
-    HostNotAllowed            SERVICE or LOAD to a host that is not allowed
+    HostNotAllowed            SERVICE, LOAD or WEBHOOK to a host that is not allowed
     KeyReused                 an Idempotency-Key that stands for another request already
     NotClustered              a change of the cluster, asked of a node that stands alone
     MembershipRefused         a change of the cluster that its members do not allow
@@ -270,7 +270,9 @@ class TextTooLarge(LimitExceeded):
 
 
 class HostNotAllowed(RequestError):
-    """SERVICE or LOAD (operation) to a host outside the allow-list; reason says more, where there is more."""
+    """SERVICE, LOAD or WEBHOOK (operation) to a host that is not allowed; reason says more, where there is
+    more.
+    """
 
     def __init__(self, operation: str, host: str, reason: str | None = None) -> None:
         super().__init__(operation, host, reason)

@@ -45,6 +45,7 @@ class EntryKind(IntEnum):
     NOTHING = 4  # no effect on any view: a Raft leader's first entry of its term
     MEMBERS = 5  # who is in the cluster from here on (`graphdb.raft.membership`); no effect on any view
     SEARCH = 6  # a command to the catalogue of search indexes (`graphdb.search.catalog`); none on the quads
+    ALERTS = 7  # a command to the book of alerts (`graphdb.alerts`), by the same writer as those on quads
 
     @property
     def concerns_quads(self) -> bool:

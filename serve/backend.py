@@ -4,10 +4,11 @@
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from pyoxigraph import NamedNode, Quad
 
+from graphdb.alerts.definition import Definition
 from graphdb.errors import GraphDBError
 from graphdb.graphql.edits import Edits
 from graphdb.live.changes import LoggedChange
@@ -35,6 +36,7 @@ from graphdb.store.small_joins import LittleJoin
 from graphdb.store.view import StoreView, Subject, Term
 
 __all__ = [
+    "AlertRequests",
     "AnswerStream",
     "Backend",
     "ChangeStream",
@@ -101,10 +103,51 @@ class LiveSink(Protocol):
         """The node cannot go on with these; whoever wants may subscribe again behind what was told last."""
 
 
+class AlertRequests(Protocol):
+    """The alerts of the whole cluster, by id or name, as JSON members: `graphdb.alerts.definition`.
+
+    All raise NotFound for an alert that is not there, and UnavailableError. A request_id as for updates.
+    """
+
+    async def create(self, definition: Definition, request_id: bytes | None) -> dict[str, Any]:
+        """The alert, which is evaluated at once.
+
+        Raises InvalidParameter, QuerySyntaxError, LimitExceeded, HostNotAllowed (SERVICE), AlreadyExists.
+        """
+
+    async def delete(self, name_or_id: str, request_id: bytes | None) -> None:
+        """It is gone, with what it had still to tell."""
+
+    async def pause(self, name_or_id: str, request_id: bytes | None) -> dict[str, Any]:
+        """Evaluate it no more; the alert."""
+
+    async def resume(self, name_or_id: str, request_id: bytes | None) -> dict[str, Any]:
+        """Evaluate it again; the alert."""
+
+    def show(self, name_or_id: str) -> dict[str, Any]:
+        """The alert, as far as this node knows."""
+
+    def show_all(self) -> list[dict[str, Any]]:
+        """All of them, the oldest first."""
+
+    def history(self, name_or_id: str) -> list[dict[str, Any]]:
+        """Its last deliveries, the newest first."""
+
+    async def test(self, name_or_id: str) -> dict[str, Any]:
+        """Evaluate it now, and tell its webhook so, once and whether the condition holds or not; what has
+        become of both. Nothing of it is remembered.
+
+        Raises what its query raises.
+        """
+
+
 class Backend(Protocol):
     """One node's graph. Methods without `async` block (in native code, without the GIL) and may be called on
     any thread.
     """
+
+    @property
+    def alerts(self) -> AlertRequests: ...
 
     def check_query(self, query: Query) -> None:
         """What every way of asking checks first. Raises LimitExceeded, HostNotAllowed."""

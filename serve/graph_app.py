@@ -14,6 +14,7 @@ from graphdb.config import Settings
 from graphdb.errors import UnavailableError
 from serve.answers import Workers
 from serve.backend import Backend
+from serve.graph.alerts import alert_routes
 from serve.graph.asked_query import QueryReader
 from serve.graph.changes import ChangesEndpoint
 from serve.graph.cluster import ClusterEndpoint
@@ -59,6 +60,7 @@ ENDPOINTS = {
     "/geospatial/evaluate": "one call of a function of GeoSPARQL, POST",
     "/changes": "what every write has changed, GET, as lines of JSON or Server-Sent Events; ?since=INDEX",
     "/ws": "live queries, a WebSocket",
+    "/alerts": "queries on an interval, and webhooks that hear of their answers: GET, POST, DELETE",
     "/queries": "the queries that are running, GET; DELETE /queries/{id} ends one",
     "/cluster": "the members and who leads, GET; /cluster/members and /cluster/leader change it",
     "/health": "how this node is",
@@ -136,6 +138,7 @@ def _routes(
         resource("/changes", index, get=changes.get),
         WebSocketRoute("/ws", live),
         resource("/ws", get=live.get),
+        *alert_routes(backend.alerts, server.max_body_bytes),
         resource("/queries", get=queries.get),
         resource("/queries/{id}", get=queries.get_one, delete=queries.delete),
         resource("/cluster", get=cluster.get),

@@ -11,7 +11,7 @@ from pyoxigraph import NamedNode
 from graphdb.errors import InvalidParameter, LimitExceeded
 from graphdb.sparql.dataset import Dataset
 
-__all__ = ["Parameters", "read_dataset", "read_flag", "read_graph_iri"]
+__all__ = ["Parameters", "read_dataset", "read_flag", "read_graph_iri", "read_path_text"]
 
 FIELDS_MAX = 10_000
 _BROKEN_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
@@ -76,6 +76,17 @@ def read_flag(parameters: Parameters, name: str) -> bool | None:
     if text not in (None, "true", "false"):
         raise InvalidParameter(name, f"{text!r} is neither true nor false")
     return None if text is None else text == "true"
+
+
+def read_path_text(segment: str) -> str:
+    """What one segment of a path says, percent-encoded as it came. Raises InvalidParameter."""
+    encoded = segment.encode("latin-1")
+    if _BROKEN_PERCENT.search(encoded):
+        raise InvalidParameter("path", "a % is not followed by two hexadecimal digits")
+    try:
+        return unquote_to_bytes(encoded).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidParameter("path", f"is not UTF-8 ({error.reason})") from None
 
 
 def read_graph_iri(name: str, value: str) -> NamedNode:

@@ -4,19 +4,19 @@ Each is plain ASGI and catches its own errors, so no middleware stands between t
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graphdb.errors import GraphDBError
 from serve.answers import AnswerBroken
 from serve.errors import error_response, failure_response
 
-__all__ = ["Handler", "not_found", "refuse_websocket", "resource", "without_body"]
+__all__ = ["ByRawPath", "Handler", "not_found", "refuse_websocket", "resource", "without_body"]
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -61,6 +61,19 @@ def resource(path: str, failure_headers: Callable[[], dict[str, str]] = dict, **
     if "GET" in by_method:
         by_method["HEAD"] = by_method["GET"]
     return Route(path, _Resource(by_method, failure_headers))
+
+
+class ByRawPath:
+    """Routes by the percent-encoded path, so that a slash of a name is none of the path; what they find in it
+    is encoded still (`serve.parameters.read_path_text`).
+    """
+
+    def __init__(self, routes: Sequence[Route], otherwise: ASGIApp) -> None:
+        self._router = Router(routes, redirect_slashes=False, default=otherwise)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raw_path = scope.get("raw_path") or scope["path"].encode()
+        await self._router({**scope, "path": raw_path.decode("latin-1")}, receive, send)
 
 
 async def not_found(scope: Scope, receive: Receive, send: Send) -> None:

@@ -17,7 +17,13 @@ from actors.clustering.chores import Chores
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import cluster_report, node_status
 from actors.clustering.forwarded_work import APPLIED_INDEX, ForwardedWork
-from actors.clustering.forwarded_writes import GraphDeletion, GraphWrite, ResourceEdits, SparqlUpdate
+from actors.clustering.forwarded_writes import (
+    AlertChange,
+    GraphDeletion,
+    GraphWrite,
+    ResourceEdits,
+    SparqlUpdate,
+)
 from actors.clustering.search_copies import SearchCopies
 from actors.clustering.write_router import WriteRouter
 from actors.raft.log_requests import ClusterView, ForwardedRequest, MemberChange
@@ -28,6 +34,7 @@ from actors.shard.shard_writer import ShardWriter
 from actors.shard.store_directory import StoreDirectory
 from actors.shard.store_shard import ShardConfig, StoreShard
 from actors.shard.update_runner import is_quick
+from graphdb.alerts.commands import Command
 from graphdb.config import Settings
 from graphdb.errors import (
     GraphDBError,
@@ -175,6 +182,7 @@ class ClusteredShard(StoreShard):
         if self._open is not None:
             self._open.writer.hear(view.committed_index)
             self._chores.see_to(view, self._open)
+            self.alerts.timer.wake()
 
     def _has_trouble(self) -> bool:
         """Whether this node could not take a write."""
@@ -283,6 +291,25 @@ class ClusteredShard(StoreShard):
             request_id,
             lambda own_id, behind: local(edits, own_id, behind),
             lambda behind: ResourceEdits(edits, behind),
+        )
+
+    # alerts
+
+    def leads(self) -> bool:
+        """See `actors.alerts.alert_node.AlertNode`."""
+        return super().leads() and self._cluster.leads
+
+    async def change_alerts(
+        self, command: Command, request_id: bytes | None = None, since: int | None = None
+    ) -> Confirmation:
+        """See `actors.alerts.alert_node.AlertNode`."""
+        local = super().change_alerts
+        if since is not None:
+            return await local(command, request_id, since)
+        return await self._router.route(
+            request_id,
+            lambda own_id, behind: local(command, own_id, behind),
+            lambda behind: AlertChange(command, behind),
         )
 
     # members

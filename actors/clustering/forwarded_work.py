@@ -11,6 +11,7 @@ from pyoxigraph import NamedNode
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.forward_batches import BATCH, encode_outcomes
 from actors.clustering.forwarded_writes import (
+    AlertChange,
     GraphDeletion,
     ResourceEdits,
     SparqlUpdate,
@@ -21,6 +22,7 @@ from actors.clustering.search_copies import SearchCopies
 from actors.raft.desk_worker import DeskWorker
 from actors.raft.log_requests import Desk, ForwardedRequest, decode_requests
 from actors.raft.raft_log_client import RaftLogClient
+from graphdb.alerts.commands import Command
 from graphdb.config.limits import GateLimits
 from graphdb.errors import NotLeader
 from graphdb.graphql.edits import Edits
@@ -58,6 +60,9 @@ class LeadingShard(Protocol):
         self, graph: NamedNode | None, request_id: bytes | None, since: int | None
     ) -> Confirmation: ...
     async def edit(self, edits: Edits, request_id: bytes | None, since: int | None) -> Confirmation: ...
+    async def change_alerts(
+        self, command: Command, request_id: bytes | None, since: int | None
+    ) -> Confirmation: ...
 
 
 class ForwardedWork:
@@ -112,6 +117,8 @@ class ForwardedWork:
         if isinstance(write, SparqlUpdate):
             update = await self._read(write)
             return await self._shard.update(update, write.using, request_id, write.since)
+        if isinstance(write, AlertChange):
+            return await self._shard.change_alerts(write.command, request_id, write.since)
         if isinstance(write, GraphDeletion):
             return await self._shard.delete_graph(write.graph, request_id, write.since)
         if isinstance(write, ResourceEdits):

@@ -11,12 +11,15 @@ from typing import Any, ClassVar, TypeAlias
 import orjson
 from pyoxigraph import NamedNode
 
+from graphdb.alerts.commands import Command, decode_command, encode_command
+from graphdb.errors import CorruptionError
 from graphdb.graphql.edits import Edits
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 
 __all__ = [
+    "AlertChange",
     "ForwardedWrite",
     "GraphDeletion",
     "GraphWrite",
@@ -123,9 +126,30 @@ class ResourceEdits:
         return cls(Edits.decode(edits), head["since"])
 
 
-ForwardedWrite: TypeAlias = SparqlUpdate | GraphWrite | GraphDeletion | ResourceEdits
+@dataclass(frozen=True, slots=True)
+class AlertChange:
+    """`StoreShard.change_alerts`."""
+
+    operation: ClassVar[str] = "change_alerts"
+
+    command: Command
+    since: int
+
+    def encode(self) -> bytes:
+        return _join({"since": self.since}, encode_command(self.command))
+
+    @classmethod
+    def decode(cls, body: bytes) -> "AlertChange":
+        head, command = _split(body)
+        try:
+            return cls(decode_command(command), head["since"])
+        except CorruptionError as error:
+            raise ValueError(str(error)) from error
+
+
+ForwardedWrite: TypeAlias = SparqlUpdate | GraphWrite | GraphDeletion | ResourceEdits | AlertChange
 _KINDS: dict[str, type[ForwardedWrite]] = {
-    kind.operation: kind for kind in (SparqlUpdate, GraphWrite, GraphDeletion, ResourceEdits)
+    kind.operation: kind for kind in (SparqlUpdate, GraphWrite, GraphDeletion, ResourceEdits, AlertChange)
 }
 
 

@@ -10,6 +10,7 @@ import functools
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -37,11 +38,12 @@ class Call:
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = field(default=b"", repr=False)
+    wants_body: bool = True  # else the answer is its status, and what follows that is not waited for
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The answer of the last host, whatever its status; body is whole and decompressed."""
+    """The answer of the last host, whatever its status; body is whole and decompressed, if it was wanted."""
 
     url: str
     status: int
@@ -102,6 +104,15 @@ class GuardedFetch:
             reason = str(failed)
         raise EvaluationFailed(f"{self.rules.operation} <{call.url}>: {reason}")
 
+    async def check(self, url: str) -> None:
+        """Raises HostNotAllowed where a call would be refused, by what is known now: a name that has no
+        address yet may have one later, which the call looks at.
+        """
+        destination = self.rules.destination(url)
+        with suppress(TimeoutError, _CallFailed):
+            async with asyncio.timeout(self.bounds.timeout_s):
+                await self._addresses(destination)
+
     async def _follow(self, call: Call, bytes_max: int) -> Fetched:
         destination = self.rules.destination(call.url)
         for _ in range(REDIRECTS_MAX + 1):
@@ -150,7 +161,7 @@ class GuardedFetch:
             location = _header(response, b"location")
             if response.status in _REDIRECTS and location:
                 return _Redirect(response.status, location)
-            body = await self._body(response, bytes_max)
+            body = await self._body(response, bytes_max) if call.wants_body else b""
             content_type = _header(response, b"content-type")
             return Fetched(call.url, response.status, content_type, body)
 

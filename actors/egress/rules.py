@@ -27,7 +27,7 @@ class Destination:
 
 
 class HostRules:
-    """The hosts that one operation ("SERVICE" or "LOAD") may call.
+    """The hosts that one operation ("SERVICE", "LOAD" or "WEBHOOK") may call.
 
     A rule that is a name allows URLs with this very name, in letters of either case. The addresses that the
     name turns out to have must be public, each of them, or be covered by a rule that is an address or range.
@@ -35,10 +35,15 @@ class HostRules:
 
     A rule that is an address or range allows URLs with such an address, and such addresses of allowed names.
     It allows no name by itself: anybody can have one that leads there.
+
+    Where public hosts need no rule, any name and any public address may be called; a rule that is a name lets
+    it have addresses that are not public.
     """
 
-    def __init__(self, operation: str, rules: Sequence[str]) -> None:
+    def __init__(self, operation: str, rules: Sequence[str], *, public_allowed: bool = False) -> None:
+        """public_allowed: whether public hosts need no rule."""
         self.operation = operation
+        self._public_allowed = public_allowed
         self._names: set[str] = set()
         self._networks: list[_Network] = []
         for rule in rules:
@@ -73,10 +78,14 @@ class HostRules:
         if not 0 < port < 65_536:
             raise self._refusal(url, f"there is no port {port}")
         host = parsed.raw_host.decode("ascii").removesuffix(".")
+        if not host:
+            raise self._refusal(url, "there is no host")
         address = _address(host)
-        if address is None and host not in self._names:
+        if address is None and not (self._public_allowed or host in self._names):
             raise self._refusal(url, f"no rule is the name {host!r}")
-        if address is not None and not self._covers(address):
+        if address is not None and not (
+            self._covers(address) or (self._public_allowed and _is_public(address))
+        ):
             raise self._refusal(url, f"no rule covers the address {address}")
         return Destination(parsed, str(address or host), port, address)
 
@@ -84,7 +93,7 @@ class HostRules:
         """The addresses that the name of a destination has. Raises HostNotAllowed if any is not allowed."""
         found = [_plain(ipaddress.ip_address(address)) for address in addresses]
         for address in found:
-            if not (_is_public(address) or self._covers(address) or self._is_local(destination, address)):
+            if not (_is_public(address) or self._covers(address) or self._may_have(destination, address)):
                 raise self._refusal(
                     str(destination.url),
                     f"{destination.host} has the address {address}, which is not public; "
@@ -95,8 +104,13 @@ class HostRules:
     def _covers(self, address: Address) -> bool:
         return any(address in network for network in self._networks)
 
-    def _is_local(self, destination: Destination, address: Address) -> bool:
-        return address.is_loopback and destination.host.split(".")[-1] == "localhost"
+    def _may_have(self, destination: Destination, address: Address) -> bool:
+        """Whether the rule for the name lets it have this address as well."""
+        if destination.host not in self._names:
+            return False
+        return self._public_allowed or (
+            address.is_loopback and destination.host.split(".")[-1] == "localhost"
+        )
 
     def _refusal(self, url: str, reason: str) -> HostNotAllowed:
         return HostNotAllowed(self.operation, url, reason)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from actors.log.client import LogAccess
-from actors.shard.store_directory import StoreDirectory
+from actors.shard.store_directory import KeptBeside, StoreDirectory
 from graphdb.errors import CorruptionError, UnavailableError
 from graphdb.log.replay import Replayer
 from graphdb.log.views import QUADS
@@ -22,6 +22,7 @@ class Checkpointer:
         self,
         directory: StoreDirectory,
         quads: QuadStore,
+        kept: KeptBeside,
         replayer: Replayer,
         log: LogAccess,
         every_bytes: int,
@@ -29,6 +30,7 @@ class Checkpointer:
         """replayer knows how far quads has got; a checkpoint is due when the log has grown by every_bytes."""
         self._directory = directory
         self._quads = quads
+        self._kept = kept
         self._replayer = replayer
         self._log = log
         self._every_bytes = every_bytes
@@ -63,7 +65,7 @@ class Checkpointer:
             logger.warning("no checkpoint: %s; the log keeps what it would have dropped", error)
 
     async def checkpoint(self) -> None:
-        """Flush the store, record how far it is and whose requests are in it, drop the log before that.
+        """Flush the store, record how far it is and what is kept beside it, drop the log before that.
 
         Raises StorageFull, LogUnavailable, CorruptionError; whatever was not reached is done the next time.
         """
@@ -74,7 +76,7 @@ class Checkpointer:
         await self._log.truncate_before(index + 1, QUADS)
 
     def _record(self, index: int) -> None:
-        self._directory.write_requests(self._replayer.requests.to_bytes())
+        self._directory.write_beside(self._kept)
         self._directory.write_applied(index)
 
     async def finish(self) -> None:

@@ -12,7 +12,7 @@ from actors.readers.checkpoints import Checkpoints
 from actors.shard.checkpointer import Checkpointer
 from actors.shard.shard_writer import ShardWriter
 from actors.shard.spatial_keeper import SpatialKeeper
-from actors.shard.store_directory import StoreDirectory, StoreLost
+from actors.shard.store_directory import KeptBeside, StoreDirectory, StoreLost
 from graphdb.errors import CorruptionError, GraphDBError
 from graphdb.log.replay import Replayer
 from graphdb.store.quad_store import QuadStore
@@ -28,6 +28,7 @@ class OpenShard:
 
     directory: StoreDirectory
     quads: QuadStore
+    kept: KeptBeside
     replayer: Replayer
     writer: ShardWriter
     checkpointer: Checkpointer
@@ -43,7 +44,7 @@ class OpenShard:
 
         def make(_applied_index: int) -> int:
             index = self.replayer.resume_index
-            self.directory.make_snapshot(self.quads, self.writer.requests.to_bytes(), tree)
+            self.directory.make_snapshot(self.quads, self.kept, tree)
             return index
 
         return await self.writer.in_turn(make)

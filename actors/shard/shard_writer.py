@@ -19,7 +19,7 @@ from actors.log.client import LogAccess
 from actors.shard.applied_index import AppliedIndex
 from actors.shard.log_appender import LogAppender
 from actors.shard.log_follower import LogFollower
-from actors.shard.write_batch import Batch, LargeWrite, Plan, WriteJob, plan_batch
+from actors.shard.write_batch import Batch, EntryPlan, LargeWrite, Plan, WriteJob, plan_batch
 from actors.shard.write_guard import WriteGuard
 from actors.shard.write_queue import TurnJob, WriteQueue
 from graphdb.errors import (
@@ -147,16 +147,21 @@ class ShardWriter:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def write(
-        self, plan: Plan, *, quick: bool = False, request_id: bytes | None = None, since: int | None = None
+        self,
+        plan: Plan | EntryPlan,
+        *,
+        quick: bool = False,
+        request_id: bytes | None = None,
+        since: int | None = None,
     ) -> Confirmation:
         """Have a request planned, logged and applied.
 
-        plan yields the parts of one net change for the state that it is given. It is called in the writer's
-        turn, on a thread (or, if quick, on the event loop), perhaps more than once. A request without effect
-        is not logged, and confirmed with the index that it saw. One whose request_id the log has seen lately
-        is not planned, but confirmed as it was then. since is for whoever may have sent it before: a log
-        index behind which its entries would be. Where too much stands there to tell whether they do,
-        OutcomeUnknown is raised.
+        plan yields the parts of one net change for the state that it is given, or is an EntryPlan. It is
+        called in the writer's turn, on a thread (or, if quick, on the event loop), perhaps more than once. A
+        request without effect is not logged, and confirmed with the index that it saw. One whose request_id
+        the log has seen lately is not planned, but confirmed as it was then. since is for whoever may have
+        sent it before: a log index behind which its entries would be. Where too much stands there to tell
+        whether they do, OutcomeUnknown is raised.
         Raises what plan raises, KeyReused, UnavailableError, CorruptionError.
         """
         answer: asyncio.Future[Confirmation] = asyncio.get_running_loop().create_future()
@@ -242,6 +247,9 @@ class ShardWriter:
         if (turn := self._queue.take_turn()) is not None:
             await self._perform(turn)
             return
+        if (entry := self._queue.take_entry()) is not None:
+            await self._commit_entry(entry)
+            return
         taken = self._queue.take_writes(self._config.batch_requests_max)
         self._under_way = [job for job in taken if not self._appender.answer_known(job)]
         batch = await self._plan(self._under_way)
@@ -314,6 +322,21 @@ class ShardWriter:
         batch.succeed(first_index - 1)
         return True
 
+    async def _commit_entry(self, job: WriteJob) -> None:
+        """Log an entry of another kind than changes, let it take its effect, answer it."""
+        self._under_way = [job]
+        if self._appender.answer_known(job):
+            return
+        assert isinstance(job.plan, EntryPlan)
+        try:
+            payload = job.plan.payload()
+        except GraphDBError as refused:
+            if await self._appender.confirm_newest([job]):  # else the reason may be gone
+                job.fail(refused)
+            return
+        if await self._append_and_replay(job, job.plan.kind, payload):
+            job.succeed(Confirmation(self.applied_index, 0))
+
     async def _commit_large(self, large: LargeWrite) -> None:
         """Log a large change part by part; the entry that closes it makes it visible, at once."""
         job, parts, last_part = large.attempt.job, 0, 0
@@ -343,12 +366,12 @@ class ShardWriter:
             self._replayer.forget_open_parts(last_part)
 
     async def _append_and_replay(self, job: WriteJob, kind: EntryKind, payload: bytes) -> bool:
-        """Log one entry of a large change and let it take its effect. False: the job is answered or waits
-        anew.
+        """Log one entry that is no change of a batch and let it take its effect. False: the job is answered
+        or waits anew.
         """
         entry = LogEntry(0, 0, kind, job.request_id, self._clock_ms(), payload)
         # PART entries alone store nothing
-        index = await self._appender.append([entry], [job], [job] if kind is EntryKind.CLOSE else [])
+        index = await self._appender.append([entry], [job], [] if kind is EntryKind.PART else [job])
         if not index:
             return False
         try:

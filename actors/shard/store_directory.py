@@ -6,12 +6,13 @@
     applied    the log index up to which the store is known to be on disk; replay begins behind it
     search/    the search indexes, and what may take their place (`actors.search.search_directory` owns them)
     requests   the requests that the log has seen lately, at least up to there (`RecentRequests`)
+    alerts     the alerts, with their secrets, at least as of there (`AlertBook`)
     live/      copies for live queries (`actors.live.state_copier` owns them), emptied before the first
     scratch/   temporary copies and files, emptied at each start
 
 `applied` is never ahead of what is on disk: it is written after the store was flushed (which syncs: RocksDB's
-tables, manifest and directory), and set back to 0 before a store is begun anew. `requests` is written before
-it.
+tables, manifest and directory), and set back to 0 before a store is begun anew. `requests` and `alerts` are
+written before it.
 """
 
 import contextlib
@@ -19,23 +20,38 @@ import errno
 import logging
 import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyoxigraph import Store
 
 from actors.shard.incoming import adopt, incoming_state, sync_tree
 from actors.shard.search_state import copy_search, receive_search
+from graphdb.alerts.book import AlertBook
 from graphdb.errors import AlreadyExists, CorruptionError, LogUnavailable, StorageFull
 from graphdb.log.file_log import begin_log
 from graphdb.log.file_system import FileSystem, RealFileSystem, replace_file, storage_error
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["StoreDirectory", "StoreLost"]
+__all__ = ["KeptBeside", "StoreDirectory", "StoreLost"]
 
 logger = logging.getLogger(__name__)
 
 _FORMAT = b"graphdb data directory, format 1\n"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBeside:
+    """What entries do beside the store: small, in memory, and written whole with each checkpoint."""
+
+    requests: RecentRequests
+    alerts: AlertBook
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """Names and contents, as of the present entry or a later one: entries that they have count once."""
+        return {"requests": self.requests.to_bytes(), "alerts": self.alerts.to_bytes()}
 
 
 class StoreLost(Exception):
@@ -103,9 +119,21 @@ class StoreDirectory:
             return RecentRequests(applied_index)
         return requests
 
-    def write_requests(self, requests: bytes) -> None:
-        """Keep a list of recent requests, durably. Raises StorageFull, LogUnavailable."""
-        self._write("requests", requests)
+    def read_alerts(self) -> AlertBook:
+        """The alerts; none where there is no file. Raises CorruptionError: the log has them no more."""
+        try:
+            return AlertBook.from_bytes((self.path / "alerts").read_bytes())
+        except FileNotFoundError:
+            return AlertBook()
+
+    def read_beside(self, applied_index: int) -> KeptBeside:
+        """What is kept beside a store of applied_index. Raises CorruptionError."""
+        return KeptBeside(self.read_requests(applied_index), self.read_alerts())
+
+    def write_beside(self, kept: KeptBeside) -> None:
+        """Keep it, durably. Raises StorageFull, LogUnavailable."""
+        for name, data in kept.files.items():
+            self._write(name, data)
 
     def _check_unused(self) -> None:
         """Raises LogUnavailable while the engine has the store open: when it closes, it tidies up its
@@ -147,7 +175,7 @@ class StoreDirectory:
         with contextlib.suppress(FileNotFoundError):
             self.store.rename(aside)
 
-    def back_up(self, quads: QuadStore, index: int, requests: bytes, target: Path) -> None:
+    def back_up(self, quads: QuadStore, index: int, kept: KeptBeside, target: Path) -> None:
         """Write a data directory to target, which does not exist yet: the present store, and a log that goes
         on from it; the search indexes as they are on disk, as if they were of that index.
 
@@ -162,10 +190,10 @@ class StoreDirectory:
         sync_tree(backup.store)
         begin_log(self._files, str(backup.log), index + 1)
         copy_search(self.path, target, index)
-        backup.write_requests(requests)
+        backup.write_beside(kept)
         backup.write_applied(index)
 
-    def make_snapshot(self, quads: QuadStore, requests: bytes, target: Path) -> None:
+    def make_snapshot(self, quads: QuadStore, kept: KeptBeside, target: Path) -> None:
         """Write what another node needs to be where this one is to target, which does not exist yet.
 
         It is not synced: after a crash nobody asks for it. Raises StorageFull, CorruptionError,
@@ -174,7 +202,8 @@ class StoreDirectory:
         try:
             target.mkdir()
             quads.checkpoint(target / "store")
-            (target / "requests").write_bytes(requests)
+            for name, data in kept.files.items():
+                (target / name).write_bytes(data)
         except OSError as error:
             raise storage_error(error, "making a snapshot") from error
 
@@ -192,7 +221,8 @@ class StoreDirectory:
             with incoming_state(self.path) as draft:
                 new = StoreDirectory(draft, self._files)
                 shutil.copytree(source / "store", new.store, copy_function=_link_or_copy)
-                shutil.copyfile(source / "requests", draft / "requests")
+                for name in ("requests", "alerts"):
+                    shutil.copyfile(source / name, draft / name)
                 new.write_applied(index)
         except OSError as error:
             raise storage_error(error, "taking over a snapshot") from error

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pyoxigraph import NamedNode, Quad
 
+from actors.alerts.alert_desk import AlertDesk
 from actors.egress.rules import HostRules
 from actors.live.change_log import ChangeLog, ChangeStream
 from actors.live.listeners import LiveSink
@@ -34,6 +35,9 @@ from actors.shard.shard_writer import ShardWriter, WriterConfig
 from actors.shard.spatial_keeper import SpatialKeeper
 from actors.shard.store_directory import StoreDirectory
 from actors.shard.update_runner import UpdateRunner
+from actors.shard.write_batch import EntryPlan
+from graphdb.alerts.book import AlertBook
+from graphdb.alerts.commands import Command
 from graphdb.config import Settings
 from graphdb.errors import (
     CorruptionError,
@@ -132,6 +136,7 @@ class StoreShard:
             timeout_s=settings.server.query_timeout_seconds,
         )
         self._edits = EditRunner(settings, self._changes)
+        self.alerts = AlertDesk(self, settings)
         self._started_at = time.monotonic()
         self._open: OpenShard | None = None
         self._failed = False
@@ -152,6 +157,7 @@ class StoreShard:
         begin = asyncio.get_running_loop().create_task
         follow_others = follow_others_for_ever(self._log, lambda: self._open, self._config.follow_s)
         self._tasks = [begin(self._open_again()), begin(follow_others)]
+        self.alerts.timer.start()
 
     async def _open_again(self) -> None:
         """Whenever the disk was too full for the store: once there is room, close it and recover.
@@ -171,6 +177,7 @@ class StoreShard:
             let_go()  # of a store that could not be brought up to date
             try:
                 self._open = await self._recover(lambda applied, last: None)
+                self.alerts.timer.wake()
             except UnavailableError as error:
                 logger.warning("the store cannot be opened again yet: %s", error)
             except CorruptionError:
@@ -193,9 +200,11 @@ class StoreShard:
                 f"the log ends at {last_index}, the store at {applied} or later: entries are missing",
                 str(directory.log),
             )
-        scratch, requests = str(directory.scratch), directory.read_requests(applied)
-        replayer = Replayer(quads.apply_many, applied, scratch, requests)
-        checkpointer = Checkpointer(directory, quads, replayer, self._log, self._config.checkpoint_log_bytes)
+        scratch, kept = str(directory.scratch), directory.read_beside(applied)
+        kept.alerts.on_change = self.alerts.timer.wake
+        replayer = Replayer(quads.apply_many, applied, scratch, kept.requests, kept.alerts)
+        every_bytes = self._config.checkpoint_log_bytes
+        checkpointer = Checkpointer(directory, quads, kept, replayer, self._log, every_bytes)
         writer = ShardWriter(
             quads,
             self._log,
@@ -216,7 +225,7 @@ class StoreShard:
         writer.start()
         checkpoints = Checkpoints(directory.scratch, quads, writer.applied, self._readers.release_checkpoint)
         spatial = SpatialKeeper(quads, writer.applied, directory.scratch)
-        return OpenShard(directory, quads, replayer, writer, checkpointer, checkpoints, spatial)
+        return OpenShard(directory, quads, kept, replayer, writer, checkpointer, checkpoints, spatial)
 
     def _write_checks(self, directory: StoreDirectory) -> WriteChecks:
         timeout_s, loop = self._settings.server.query_timeout_seconds, asyncio.get_running_loop()
@@ -238,6 +247,7 @@ class StoreShard:
     async def close(self) -> None:
         """Finish the writes that are waiting, make a checkpoint, let go of the store and the log."""
         await self.end_streams()
+        await self.alerts.timer.close()
         for task in self._tasks:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError, CorruptionError):
@@ -423,6 +433,22 @@ class StoreShard:
         checks = self._write_checks(shard.directory)
         return await self._edits.run(edits, shard.writer, checks, request_id, since)
 
+    def leads(self) -> bool:
+        """See `actors.alerts.alert_node.AlertNode`."""
+        return self._open is not None
+
+    def alert_book(self) -> AlertBook:
+        """See `actors.alerts.alert_node.AlertNode`."""
+        return self._opened().kept.alerts
+
+    async def change_alerts(
+        self, command: Command, request_id: bytes | None = None, since: int | None = None
+    ) -> Confirmation:
+        """See `actors.alerts.alert_node.AlertNode`, and `ShardWriter.write` for since."""
+        shard, most = self._opened(), self._settings.alerts.max_alerts
+        plan = EntryPlan(EntryKind.ALERTS, lambda: shard.kept.alerts.plan(command, most))
+        return await shard.writer.write(plan, request_id=request_id, since=since)
+
     async def backup(self, target: Path) -> int:
         """Write a data directory of the present state to target, which does not exist yet; answer its index.
 
@@ -432,7 +458,7 @@ class StoreShard:
         shard = self._opened()
 
         def back_up(index: int) -> int:
-            shard.directory.back_up(shard.quads, index, shard.writer.requests.to_bytes(), target)
+            shard.directory.back_up(shard.quads, index, shard.kept, target)
             return index
 
         return await shard.writer.in_turn(back_up)

@@ -12,16 +12,24 @@ from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
 from graphdb.store.overlay import BaseNotApplied, Overlay
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["Attempt", "Batch", "LargeWrite", "Plan", "WriteJob", "plan_batch"]
+__all__ = ["Attempt", "Batch", "EntryPlan", "LargeWrite", "Plan", "WriteJob", "plan_batch"]
 
 Plan: TypeAlias = Callable[[Overlay], Iterable[ChangeSet]]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPlan:
+    """A write that changes no quads: it is one entry of a kind of its own, and has a turn of its own."""
+
+    kind: EntryKind
+    payload: Callable[[], bytes]  # for the present state; raises what its request is answered with
 
 
 @dataclass(slots=True, eq=False)
 class WriteJob:
     """One request for a write, until it is answered."""
 
-    plan: Plan
+    plan: Plan | EntryPlan
     quick: bool  # planning takes microseconds: no thread is worth it
     request_id: bytes  # the same however often it is planned
     since: int | None  # the log index behind which all entries of this request are, if there are any
@@ -151,7 +159,9 @@ def plan_batch(
 
 def _plan(attempt: Attempt, overlay: Overlay, part_bytes: int, guard: WriteGuard | None) -> LargeWrite | None:
     """Plan one request and lay its change over the state, unless it is a large one."""
-    parts = iter(attempt.job.plan(overlay))
+    plan = attempt.job.plan
+    assert not isinstance(plan, EntryPlan), "it has a turn of its own"
+    parts = iter(plan(overlay))
     first = next(parts, ChangeSet())
     second = next(parts, None)
     if not first:
@@ -165,7 +175,7 @@ def _plan(attempt: Attempt, overlay: Overlay, part_bytes: int, guard: WriteGuard
                 attempt, chain((first,), () if second is None else (second,), parts), part_bytes
             )
         parts = iter(())  # what reads from the engine must end here, and not with an error's traceback
-        return _guarded_large(attempt, overlay, part_bytes, guard, first if second is None else None)
+        return _guarded_large(attempt, plan, overlay, part_bytes, guard, first if second is None else None)
     if guard is not None:
         guard.check(overlay, first)
     attempt.payload, attempt.change = payloads[0], first
@@ -175,7 +185,12 @@ def _plan(attempt: Attempt, overlay: Overlay, part_bytes: int, guard: WriteGuard
 
 
 def _guarded_large(
-    attempt: Attempt, overlay: Overlay, part_bytes: int, guard: WriteGuard, whole: ChangeSet | None
+    attempt: Attempt,
+    again: Plan,
+    overlay: Overlay,
+    part_bytes: int,
+    guard: WriteGuard,
+    whole: ChangeSet | None,
 ) -> LargeWrite:
     """A large change that was planned once already.
 
@@ -184,7 +199,7 @@ def _guarded_large(
     """
 
     def plan() -> Iterator[ChangeSet]:
-        return iter(attempt.job.plan(overlay) if whole is None else (whole,))
+        return iter(again(overlay) if whole is None else (whole,))
 
     guard.check_parts(overlay, plan)
     return LargeWrite(attempt, plan(), part_bytes)

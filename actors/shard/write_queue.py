@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from actors.shard.write_batch import WriteJob
+from actors.shard.write_batch import EntryPlan, WriteJob
 from graphdb.log.request_ids import key_part
 
 __all__ = ["TurnJob", "WriteQueue"]
@@ -49,14 +49,24 @@ class WriteQueue:
             return job
         return None
 
+    def take_entry(self) -> WriteJob | None:
+        """The first job, if it is an entry of another kind than changes; None if nobody waits for it."""
+        if not (self._jobs and _is_entry(self._jobs[0])):
+            return None
+        job = self._jobs.popleft()
+        assert isinstance(job, WriteJob)
+        return None if job.answer.done() else job
+
     def take_writes(self, count_max: int) -> list[WriteJob]:
-        """The writes in front whose callers still wait, no two of them with the same id or key.
+        """The changes in front whose callers still wait, no two of them with the same id or key.
 
         The second waits until it is known what has become of the first.
         """
         jobs: dict[bytes, WriteJob] = {}
         later: list[WriteJob] = []
         while self._jobs and len(jobs) < count_max and isinstance(job := self._jobs[0], WriteJob):
+            if _is_entry(job):
+                break
             self._jobs.popleft()
             if not job.answer.done() and jobs.setdefault(key_part(job.request_id), job) is not job:
                 later.append(job)
@@ -68,3 +78,7 @@ class WriteQueue:
         """Nothing that waits will be done."""
         while self._jobs:
             self._jobs.popleft().fail(error)
+
+
+def _is_entry(job: WriteJob | TurnJob) -> bool:
+    return isinstance(job, WriteJob) and isinstance(job.plan, EntryPlan)

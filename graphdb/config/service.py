@@ -18,6 +18,7 @@ from graphdb.config.section import (
 )
 
 __all__ = [
+    "Alerts",
     "Cluster",
     "Columns",
     "GraphQL",
@@ -213,7 +214,9 @@ class Security(GateLimits):
         30, gt=0, description="Seconds that LOAD may take for one document, redirects and all."
     )
     webhook_allow: tuple[HostRule, ...] = Field(
-        (), description="Private and loopback hosts that alerts may call; public ones need no entry."
+        (),
+        description="Private and loopback hosts that alerts may call; public ones need no entry. A host name "
+        "allows the addresses that this name has.",
     )
 
 
@@ -269,6 +272,21 @@ class Live(Section):
         ge=0,
         description="Megabytes of the log that are kept at least for those who resume `/changes` or a live "
         "query; on disk, in the log directory of each node.",
+    )
+
+
+class Alerts(Section):
+    """Alerts, and how their webhooks are called."""
+
+    max_alerts: int = Field(1_000, ge=0, description="Alerts that there may be.")
+    webhook_timeout_seconds: float = Field(
+        10, gt=0, description="Seconds that one call of a webhook may take, redirects and all."
+    )
+    webhook_attempts: int = Field(
+        8, ge=1, le=100, description="Calls that one firing is given until it counts as not delivered."
+    )
+    webhook_backoff_seconds: float = Field(
+        1, gt=0, description="Seconds between the first two calls; twice as many after each, 60 at most."
     )
 
 

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from graphdb.config.access import Acl, Authentication, Authorization
 from graphdb.config.section import Section, is_loopback
 from graphdb.config.service import (
+    Alerts,
     Cluster,
     Columns,
     GraphQL,
@@ -34,6 +35,7 @@ class Settings(Section):
     security: Security = Field(Security(), description="Hosts that may be called.")
     shacl: Shacl = Field(Shacl(), description="SHACL validation.")
     live: Live = Field(Live(), description="Live queries.")
+    alerts: Alerts = Field(Alerts(), description="Alerts.")
     holonic: Holonic = Field(Holonic(), description="Holonic interface.")
     graphql: GraphQL = Field(GraphQL(), description="GraphQL interface.")
     authentication: Authentication = Field(Authentication(), description="Who may come in.")

@@ -1,5 +1,5 @@
-"""What log entries do to a dataset: the one path from an entry to its effect, for recovery and for catching
-up.
+"""What log entries do to a dataset, and to the alerts beside it: the one path from an entry to its effect,
+for recovery and for catching up.
 
 Replay is idempotent. The state that it begins with may hold the effects of any first few of the entries
 already; so entries are never netted against each other: of all that they say about a quad or a graph, the
@@ -13,6 +13,7 @@ from typing import IO
 
 from pyoxigraph import Quad
 
+from graphdb.alerts.book import AlertBook
 from graphdb.errors import CorruptionError
 from graphdb.log.codec import decode_changes, decode_close
 from graphdb.log.file_system import storage_error
@@ -74,10 +75,12 @@ class Replayer:
         applied_index: int,
         spool_directory: str | None = None,
         requests: RecentRequests | None = None,
+        alerts: AlertBook | None = None,
     ) -> None:
         """apply makes the parts of one change visible at once, or raises and leaves nothing of them.
 
         requests accounts for the entries up to applied_index at least; none are known where it is not given.
+        alerts is fed with what concerns it, where there is one.
         """
         self._apply = apply
         self._spool_directory = spool_directory
@@ -87,6 +90,7 @@ class Replayer:
         # the last index that need not be replayed for a store that holds what this one does; for any thread
         self.resume_index = applied_index
         self.requests = RecentRequests(applied_index) if requests is None else requests
+        self.alerts = alerts
         assert self.requests.through >= applied_index
 
     def replay(self, entries: Iterable[LogEntry]) -> None:
@@ -158,6 +162,11 @@ class Replayer:
         if entry.kind is EntryKind.CLOSE:
             affected_triples = self._close_parts(entry)
             self.requests.remember(entry.request_id, entry.log_index, affected_triples)
+            self._advance(entry.log_index)
+        elif entry.kind is EntryKind.ALERTS:
+            if self.alerts is not None:
+                self.alerts.apply(entry.log_index, entry.payload)
+            self.requests.remember(entry.request_id, entry.log_index, 0)
             self._advance(entry.log_index)
         elif entry.kind is EntryKind.PART:
             self._add_part(entry)

@@ -17,6 +17,7 @@ import pytest
 from tests.support.cluster_clients import ClusterClients
 from tests.support.cluster_service import ClusterService
 from tests.support.network import Network, why_unavailable
+from tests.support.remote_host import answering, remote_host
 from tests.support.rolling_clients import RollingClients
 from tests.support.service import COMMAND, Service
 
@@ -167,6 +168,36 @@ def test_kill_9_of_the_leader_and_of_a_follower(cluster: ClusterService) -> None
         assert silence_s < FAILOVER_S
     clients.check()
     cluster.await_same_dumps()
+
+
+def test_who_leads_evaluates_alerts_and_the_next_one_goes_on(cluster: ClusterService) -> None:
+    own_address = cluster.network.own_address if cluster.network is not None else "127.0.0.1"
+    follower = cluster.nodes[cluster.followers()[0]]
+    with remote_host(answering(), own_address) as receiver:
+        alert = {"name": "led", "query": "ASK {}", "condition": "result == 1", "interval_seconds": 1}
+        body = alert | {"webhook": receiver.url}
+        made = httpx.post(f"{follower.url}/alerts", json=body, timeout=30, trust_env=False)
+        assert made.status_code == 200, made.text
+        began = time.monotonic()
+        time.sleep(5)
+        assert len(receiver.requests) >= 2
+        leader = cluster.leader()
+        cluster.nodes[leader].kill()
+        successor = cluster.leader(*(number for number in cluster.nodes if number != leader))
+        count = len(receiver.requests)
+        cluster.nodes[successor].wait_until(lambda: len(receiver.requests) > count + 2, 30)
+        cluster.start(leader)
+        cluster.await_healthy()
+        assert httpx.delete(f"{follower.url}/alerts/led", timeout=30, trust_env=False).status_code == 200
+        told = [request.partition(b"\r\n\r\n")[2] for request in receiver.requests]
+        assert len(set(told)) <= time.monotonic() - began + 1, "once an interval"
+    for node in cluster.nodes.values():
+        node.wait_until(lambda node=node: alerts_of(node) == [], 10)
+
+
+def alerts_of(node: Service) -> list[object]:
+    found: list[object] = httpx.get(f"{node.url}/alerts", timeout=5, trust_env=False).json()["alerts"]
+    return found
 
 
 def test_kill_9_of_all_at_once(cluster: ClusterService) -> None:

@@ -188,6 +188,7 @@ class ClusterService:
             "GRAPHDB_CLUSTER__PEERS": json.dumps(others),
             "GRAPHDB_CLUSTER__SECRET": SECRET,
             "GRAPHDB_READERS__COUNT": "1",
+            "GRAPHDB_SECURITY__WEBHOOK_ALLOW": json.dumps(["127.0.0.1", "198.18.0.0/15"]),
             "GRAPHDB_SEARCH__NODE_NAME": f"n{number}",
         }
         data_dir = self._directory / f"node{number}"

@@ -13,9 +13,12 @@ from secrets import token_hex
 
 from pyoxigraph import BlankNode, NamedNode, Quad, Store
 
+from actors.alerts.alert_desk import AlertDesk
 from actors.live.live_copy import CopiedState
 from actors.live.subscription_hub import SubscriptionHub
-from graphdb.config import Live
+from graphdb.alerts.book import AlertBook
+from graphdb.alerts.commands import Command
+from graphdb.config import Live, Settings
 from graphdb.config.limits import GateLimits
 from graphdb.errors import HostNotAllowed, IndexNotReached, KeyReused
 from graphdb.geo.evaluate import evaluation_json
@@ -85,7 +88,14 @@ __all__ = ["MemoryBackend"]
 class MemoryBackend:
     """A node that forgets everything at its end. It stands alone, unless a test puts it in a cluster."""
 
-    def __init__(self, *, union_default_graph: bool = False, limits: gate.GateLimits | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        union_default_graph: bool = False,
+        limits: gate.GateLimits | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        """settings are those of alerts, which are evaluated once their timer is started."""
         self._limits = limits or gate.GateLimits()
         self.store = QuadStore(Store(), union_default_graph=union_default_graph)
         self.status_word = "healthy"
@@ -106,6 +116,9 @@ class MemoryBackend:
             self._limits, time.monotonic, self._validate_apart, union_default_graph=union_default_graph
         )
         self._edits = EditPlanner(check)
+        self.book = AlertBook()
+        self.alerts = AlertDesk(self, settings or Settings())
+        self.book.on_change = self.alerts.timer.wake
         self._confirmed: dict[bytes, tuple[bytes, Confirmation]] = {}  # ids and answers, by `key_part`
         self._index = 0
         self._is_changing = False
@@ -325,6 +338,20 @@ class MemoryBackend:
         if edits.unchanged_since is not None:
             await self.wait_for_index(edits.unchanged_since, 0.1)
         return await asyncio.to_thread(self._once, request_id, change)
+
+    def leads(self) -> bool:
+        return True
+
+    def alert_book(self) -> AlertBook:
+        return self.book
+
+    async def change_alerts(self, command: Command, request_id: bytes | None = None) -> Confirmation:
+        def change() -> Confirmation:
+            self.book.apply(self._index + 1, self.book.plan(command, 1_000))
+            self._index += 1
+            return Confirmation(self._index, 0)
+
+        return self._once(request_id, change)
 
     def cluster(self) -> ClusterReport | None:
         return self.peers.report

@@ -70,6 +70,11 @@ class Network:
     def address(self, number: int) -> str:
         return f"{self._prefix}.{number}"
 
+    @property
+    def own_address(self) -> str:
+        """Where the machines reach this process."""
+        return f"{self._prefix}.{_HOST_NUMBER}"
+
     def within(self, number: int) -> tuple[str, ...]:
         """The beginning of a command that runs on this machine."""
         return ("ip", "netns", "exec", self._namespace(number))

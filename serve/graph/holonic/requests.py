@@ -1,24 +1,20 @@
 """What a request under /holonic names: its tenant, a holon or portal in its path, the members of its body."""
 
-import re
 from datetime import UTC, datetime
 from typing import Annotated
-from urllib.parse import unquote_to_bytes
 
 from pydantic import Field, PlainValidator
 from pyoxigraph import NamedNode
 from starlette.requests import Request
 
-from graphdb.errors import InvalidParameter
 from graphdb.holonic.names import Tenant
 from serve.json_bodies import JsonBody
-from serve.parameters import Parameters, read_graph_iri
+from serve.parameters import Parameters, read_graph_iri, read_path_text
 
 __all__ = ["HolonBody", "LayerBody", "PortalBody", "RunBody", "iri_of", "now", "tenant_of"]
 
 _IRI_CHARACTERS_MAX = 4_096
 _LABEL_CHARACTERS_MAX = 65_536
-_BROKEN_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
 def _iri(value: object) -> NamedNode:
@@ -73,14 +69,7 @@ def tenant_of(parameters: Parameters, default: str) -> Tenant:
 
 def iri_of(request: Request) -> NamedNode:
     """The IRI that is one segment of the path, percent-encoded. Raises InvalidParameter."""
-    encoded: bytes = request.path_params["iri"].encode("latin-1")
-    if _BROKEN_PERCENT.search(encoded):
-        raise InvalidParameter("path", "a % is not followed by two hexadecimal digits")
-    try:
-        text = unquote_to_bytes(encoded).decode()
-    except UnicodeDecodeError as error:
-        raise InvalidParameter("path", f"the IRI is not UTF-8 ({error.reason})") from None
-    return read_graph_iri("path", text)
+    return read_graph_iri("path", read_path_text(request.path_params["iri"]))
 
 
 def now() -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from starlette.routing import Route, Router
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from graphdb.holonic.names import Layer
@@ -14,7 +14,7 @@ from serve.graph.holonic.holons import HolonsEndpoint
 from serve.graph.holonic.layers import LayerEndpoint
 from serve.graph.holonic.membrane import MembraneEndpoint
 from serve.graph.holonic.portals import PortalsEndpoint
-from serve.routing import resource
+from serve.routing import ByRawPath, resource
 
 __all__ = ["holonic_routes"]
 
@@ -47,18 +47,7 @@ def holonic_routes(
         resource("/holonic/portals/{iri}/run", index, post=portals.run),
         resource("/holonic/depth", index, get=DepthEndpoint(desk).get),
     ]
-    return [health, Route("/holonic/{path:path}", _ByRawPath(routes))]
-
-
-class _ByRawPath:
-    """Routes by the percent-encoded path; what they find in it is encoded still."""
-
-    def __init__(self, routes: list[Route]) -> None:
-        self._router = Router(routes, redirect_slashes=False, default=_not_found)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        raw_path = scope.get("raw_path") or scope["path"].encode()
-        await self._router({**scope, "path": raw_path.decode("latin-1")}, receive, send)
+    return [health, Route("/holonic/{path:path}", ByRawPath(routes, _not_found))]
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:

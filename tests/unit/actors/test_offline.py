@@ -118,12 +118,12 @@ def fail_with(number: int) -> Callable[..., None]:
 @pytest.mark.parametrize(
     ("owner", "step"),
     [
-        (StoreDirectory, "write_requests"),
+        (StoreDirectory, "write_beside"),
         (StoreDirectory, "write_applied"),
         (FileLog, "restart_at"),
         (offline, "write_state"),
     ],
-    ids=["requests", "applied", "log", "state"],
+    ids=["beside", "applied", "log", "state"],
 )
 @pytest.mark.parametrize(("number", "error"), [(errno.ENOSPC, StorageFull), (errno.EIO, LogUnavailable)])
 async def test_it_goes_on_where_it_was_interrupted(

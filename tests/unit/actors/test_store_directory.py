@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from pyoxigraph import NamedNode, Quad
 
-from actors.shard.store_directory import StoreDirectory
-from graphdb.errors import LogUnavailable
+from actors.shard.store_directory import KeptBeside, StoreDirectory
+from graphdb.alerts.book import AlertBook
+from graphdb.alerts.commands import Create, encode_command
+from graphdb.errors import CorruptionError, LogUnavailable
 from graphdb.log.recent_requests import RecentRequests, Remembered
 from graphdb.model import ChangeSet
+from tests.support.alerts import NOON_MS, definition
 
 ID = bytes(range(16))
 
@@ -22,9 +25,16 @@ def quad(number: int) -> Quad:
 
 
 def requests_up_to(index: int) -> bytes:
-    requests = RecentRequests()
-    requests.remember(ID, index, 3)
-    return requests.to_bytes()
+    return kept_at(index).requests.to_bytes()
+
+
+def kept_at(index: int) -> KeptBeside:
+    """A request, and an alert, whose entry is the one before."""
+    kept = KeptBeside(RecentRequests(), AlertBook())
+    kept.requests.remember(ID, index, 3)
+    created = Create("a", definition(f"made before {index}"), NOON_MS)
+    kept.alerts.apply(index - 1, encode_command(created))
+    return kept
 
 
 def fill(path: Path, number: int, index: int) -> StoreDirectory:
@@ -33,17 +43,19 @@ def fill(path: Path, number: int, index: int) -> StoreDirectory:
     store = directory.open_store(0, union_default_graph=False)
     store.apply(ChangeSet((), (quad(number),)))
     store.flush()
-    directory.write_requests(requests_up_to(index))
+    directory.write_beside(kept_at(index))
     directory.write_applied(index)
     return directory
 
 
 def holds(path: Path) -> tuple[set[Quad], int, int]:
-    """The store's quads, where replay begins, and how far the requests go."""
+    """The store's quads, where replay begins, and how far the requests go; the alerts fit to these."""
     directory = StoreDirectory(path)
     applied = directory.read_applied()
     store = directory.open_store(applied, union_default_graph=False)
-    return {*store.dataset_quads()}, applied, directory.read_requests(applied).through
+    kept = directory.read_beside(applied)
+    assert kept.alerts.find("a").definition.name == f"made before {kept.requests.through}"
+    return {*store.dataset_quads()}, applied, kept.requests.through
 
 
 @pytest.fixture
@@ -51,15 +63,15 @@ def tree(tmp_path: Path) -> Path:
     """A snapshot of another node: quad 2, at index 9."""
     other, tree = fill(tmp_path / "other", 2, 9), tmp_path / "tree"
     store = other.open_store(9, union_default_graph=False)
-    other.make_snapshot(store, requests_up_to(9), tree)
-    assert {path.name for path in tree.iterdir()} == {"store", "requests"}
+    other.make_snapshot(store, kept_at(9), tree)
+    assert {path.name for path in tree.iterdir()} == {"store", "requests", "alerts"}
     return tree
 
 
 def test_requests_are_kept(tmp_path: Path) -> None:
     directory = StoreDirectory(tmp_path)
     assert directory.read_requests(7).complete_since(ID) == 8
-    directory.write_requests(requests_up_to(9))
+    directory.write_beside(kept_at(9))
     for applied in (7, 9):
         assert directory.read_requests(applied).find(ID) == Remembered(ID, 9, 3)
 
@@ -73,6 +85,16 @@ def test_a_list_that_cannot_be_relied_on_begins_anew(
     found = directory.read_requests(7)
     assert (found.find(ID), found.through, found.complete_since(ID)) == (None, 7, 8)
     assert "list of recent requests" in caplog.text
+
+
+def test_alerts_are_kept_and_not_guessed(tmp_path: Path) -> None:
+    directory = StoreDirectory(tmp_path)
+    assert not directory.read_alerts().alerts
+    directory.write_beside(kept_at(9))
+    assert [*directory.read_alerts().alerts] == ["a"]
+    (tmp_path / "alerts").write_bytes(b"nonsense")
+    with pytest.raises(CorruptionError, match="alerts"):
+        directory.read_beside(0)
 
 
 def test_a_snapshot_becomes_the_store(tmp_path: Path, tree: Path) -> None:

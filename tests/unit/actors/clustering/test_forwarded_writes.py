@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode
 
 from actors.clustering.forwarded_writes import (
+    AlertChange,
     ForwardedWrite,
     GraphDeletion,
     GraphWrite,
@@ -18,10 +19,12 @@ from actors.clustering.forwarded_writes import (
     decode_write,
     encode_confirmation,
 )
+from graphdb.alerts.commands import Create, Delete
 from graphdb.graphql.edits import EditKind, Edits, ResourceEdit
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
+from tests.support.alerts import definition
 
 TEXTS = st.text(st.characters(codec="utf-8"))
 IRIS = st.sampled_from(["urn:a", "http://example/é", "urn:" + "x" * 300]) | st.none()
@@ -61,6 +64,8 @@ WRITES: st.SearchStrategy[ForwardedWrite] = st.one_of(
     ),
     st.builds(GraphDeletion, GRAPHS, INDEXES),
     st.builds(ResourceEdits, st.builds(Edits, st.lists(EDITS).map(tuple), st.booleans()), INDEXES),
+    st.builds(AlertChange, st.builds(Create, TEXTS, TEXTS.map(definition), INDEXES), INDEXES),
+    st.builds(AlertChange, st.builds(Delete, TEXTS), INDEXES),
 )
 
 
@@ -88,7 +93,10 @@ def test_kinds_are_told_apart() -> None:
         decode_write("applied_index", deletion)
 
 
-@given(st.sampled_from(["update", "write_graph", "delete_graph", "edit", "nothing"]), st.binary())
+@given(
+    st.sampled_from(["update", "write_graph", "delete_graph", "edit", "change_alerts", "nothing"]),
+    st.binary(),
+)
 def test_garbage_is_refused_in_the_ways_that_are_told(operation: str, body: bytes) -> None:
     with suppress(KeyError, ValueError, TypeError, StopIteration, struct.error):
         decode_write(operation, body)

@@ -51,6 +51,26 @@ def test_an_answer_comes_back_as_it_is() -> None:
     assert f"Host: 127.0.0.1:{host.port}" in lines
 
 
+def test_a_body_that_is_not_wanted_is_not_waited_for() -> None:
+    def endless(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 202 X\r\nContent-Length: 1000000000\r\n\r\n" + b"x" * 10_000)
+        connection.recv(1)  # until the other side has gone
+
+    with remote_host(endless) as host:
+        assert fetch(guarded(["127.0.0.1"]), host.url, method="POST", wants_body=False).status == 202
+
+
+def test_a_destination_is_looked_at_without_calling_it() -> None:
+    fetcher = guarded(["127.0.0.1", "in.example", "out.example"], {"in.example": ["10.0.0.1"]})
+    with remote_host(answering()) as host:
+        asyncio.run(fetcher.check(host.url))
+        asyncio.run(fetcher.check("http://out.example/"))  # it cannot be resolved yet
+        for url in ("http://in.example/", "http://10.0.0.1/", "http://other.example/"):
+            with pytest.raises(HostNotAllowed):
+                asyncio.run(fetcher.check(url))
+        assert host.requests == []
+
+
 def test_a_query_is_posted() -> None:
     with remote_host(answering()) as host:
         fetch(guarded(["127.0.0.1"]), host.url, method="POST", body=b"ASK {}")

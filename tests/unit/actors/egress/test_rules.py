@@ -45,8 +45,8 @@ REFUSED = {
     "http://data.example:0/": "no port 0",
     "http://data.example:99999/": "no port 99999",
     "http://data.example:x/": "this is no URL",
-    "http:///data.example/": "no rule is the name ''",
-    "http:data.example/": "no rule is the name ''",
+    "http:///data.example/": "there is no host",
+    "http:data.example/": "there is no host",
     "//data.example/": "only http and https",
     "file:///etc/passwd": "only http and https",
     "ftp://data.example/": "only http and https",
@@ -134,6 +134,35 @@ def test_localhost_may_be_loopback_and_nothing_else() -> None:
             rules.checked(destination, ["10.0.0.1"])
     with pytest.raises(HostNotAllowed):
         rules.checked(rules.destination("http://localhost.example/"), ["127.0.0.1"])
+
+
+def webhook_rules(*rules: str) -> HostRules:
+    return HostRules("WEBHOOK", rules, public_allowed=True)
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_where_public_hosts_need_no_rule(address: str) -> None:
+    rules = webhook_rules()
+    assert rules.checked(rules.destination("https://hooks.example/x"), [address])
+    host = f"[{address}]" if ":" in address else address
+    assert rules.allows(f"http://{host}/")
+
+
+@pytest.mark.parametrize("address", NOT_PUBLIC)
+def test_where_only_what_is_not_public_needs_a_rule(address: str) -> None:
+    rules = webhook_rules("intra.example")
+    host = f"[{address.replace('%', '%25')}]" if ":" in address else address
+    assert not rules.allows(f"http://{host}/")
+    with pytest.raises(HostNotAllowed, match=r"webhook_allow.*which is not public"):
+        rules.checked(rules.destination("http://hooks.example/"), [PUBLIC[0], address])
+    assert rules.checked(rules.destination("http://INTRA.example/"), [address])
+    covering = webhook_rules(address.partition("%")[0])
+    assert covering.checked(covering.destination("http://hooks.example/"), [address])
+
+
+def test_what_is_no_host_is_not_called() -> None:
+    for url in ("http:///", "http://", "hooks.example", "ftp://hooks.example/", "http://u:p@hooks.example/"):
+        assert not webhook_rules().allows(url)
 
 
 @given(

@@ -1,0 +1,87 @@
+"""`AlertQueries`: what alerts ask, on the way that all queries take: the gate, a reader, the time limit."""
+
+import asyncio
+
+import orjson
+
+from actors.alerts.alert_node import AlertNode, AnswerStream
+from graphdb.alerts.definition import Definition
+from graphdb.alerts.evaluation import Evaluation, RowReader
+from graphdb.config.limits import GateLimits
+from graphdb.errors import InvalidParameter, LimitExceeded, QuerySyntaxError, QueryTimeout
+from graphdb.node import QueryRequest
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.gate import read_query, read_update
+from graphdb.sparql.results import ResultFormat
+from graphdb.sparql.syntax import Query
+
+__all__ = ["AlertQueries"]
+
+_BACKSTOP_S = 0.5  # past the time limit, when the reader should have ended the query
+_FORMATS = {"SELECT": ResultFormat.NDJSON, "ASK": ResultFormat.JSON}
+
+
+class AlertQueries:
+    """For any number of alerts at a time, on one event loop."""
+
+    def __init__(self, node: AlertNode, limits: GateLimits, timeout_s: float) -> None:
+        self._node, self._limits, self._timeout_s = node, limits, timeout_s
+
+    async def check(self, text: str) -> None:
+        """Raises QuerySyntaxError, LimitExceeded, HostNotAllowed; InvalidParameter where it is neither SELECT
+        nor ASK.
+        """
+        self._node.check_query(await asyncio.to_thread(self._read, text))
+
+    def _read(self, text: str) -> Query:
+        try:
+            query = read_query(text, None, self._limits)
+        except QuerySyntaxError:
+            if self._is_update(text):
+                raise InvalidParameter(
+                    "query", "this is an update; an alert asks with SELECT or ASK"
+                ) from None
+            raise
+        if query.form not in _FORMATS:
+            raise InvalidParameter("query", f"this is {query.form}; an alert asks with SELECT or ASK")
+        return query
+
+    def _is_update(self, text: str) -> bool:
+        try:
+            return bool(read_update(text, None, self._limits).operations)
+        except (QuerySyntaxError, LimitExceeded):
+            return False
+
+    async def evaluate(self, definition: Definition) -> Evaluation:
+        """What the query answers now. Raises what queries raise: RequestError, UnavailableError."""
+        query = await asyncio.to_thread(self._read, definition.query)
+        request = QueryRequest(
+            query,
+            Dataset(),
+            _FORMATS[query.form],
+            self._timeout_s,
+            principal=f"alert {definition.name}",
+        )
+        try:
+            async with asyncio.timeout(self._timeout_s + _BACKSTOP_S):
+                stream = await self._node.start_query(request)
+                try:
+                    return await (_read_rows if query.form == "SELECT" else _read_boolean)(stream)
+                finally:
+                    stream.close()
+        except TimeoutError:
+            raise QueryTimeout(f"the query took longer than {self._timeout_s:g} s") from None
+
+
+async def _read_rows(stream: AnswerStream) -> Evaluation:
+    rows = RowReader()
+    while (piece := await stream.read()) is not None:
+        rows.feed(piece)
+    return rows.close(stream.snapshot_index)
+
+
+async def _read_boolean(stream: AnswerStream) -> Evaluation:
+    pieces = []
+    while (piece := await stream.read()) is not None:
+        pieces.append(piece)
+    return Evaluation(int(orjson.loads(b"".join(pieces))["boolean"]), (), stream.snapshot_index)

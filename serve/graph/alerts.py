@@ -1,0 +1,93 @@
+"""`/alerts`: queries that are asked on an interval, and the webhooks that hear of their answers."""
+
+from typing import Literal
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from graphdb.alerts.definition import Definition
+from serve.answers import unless_gone
+from serve.backend import AlertRequests
+from serve.bodies import read_body
+from serve.graph.idempotency import read_request_id
+from serve.json_bodies import JSON_TYPE, JsonBody, read_json
+from serve.parameters import read_path_text
+from serve.routing import ByRawPath, not_found, resource
+
+__all__ = ["alert_routes"]
+
+_BODY_BYTES_MAX = 4 << 20
+_NO_BODY_BYTES_MAX = 65_536
+
+
+class _Body(JsonBody):
+    name: str
+    query: str
+    condition: str
+    interval_seconds: int
+    webhook: str
+    notify: Literal["interval", "change"] = "interval"
+    secret: str | None = None
+
+
+def alert_routes(alerts: AlertRequests, body_bytes_max: int) -> list[Route]:
+    """The resources of alerts."""
+    endpoint = _AlertsEndpoint(alerts, min(body_bytes_max, _BODY_BYTES_MAX))
+    named = [
+        resource("/alerts/{alert}", get=endpoint.show, delete=endpoint.delete),
+        resource("/alerts/{alert}/pause", post=endpoint.pause),
+        resource("/alerts/{alert}/resume", post=endpoint.resume),
+        resource("/alerts/{alert}/history", get=endpoint.history),
+        resource("/alerts/{alert}/test", post=endpoint.test),
+    ]
+    return [
+        resource("/alerts", get=endpoint.list, post=endpoint.create),
+        Route("/alerts/{path:path}", ByRawPath(named, not_found)),
+    ]
+
+
+class _AlertsEndpoint:
+    def __init__(self, alerts: AlertRequests, body_bytes_max: int) -> None:
+        self._alerts, self._body_bytes_max = alerts, body_bytes_max
+
+    async def list(self, _request: Request) -> Response:
+        return _json({"alerts": self._alerts.show_all()})
+
+    async def create(self, request: Request) -> Response:
+        body = await read_json(request, _Body, self._body_bytes_max)
+        request_id = read_request_id(request, (body.model_dump_json(),))
+        definition = Definition(**body.model_dump())
+        return _json(await self._alerts.create(definition, request_id))
+
+    async def show(self, request: Request) -> Response:
+        return _json(self._alerts.show(_named(request)))
+
+    async def delete(self, request: Request) -> Response:
+        await self._alerts.delete(_named(request), read_request_id(request, ()))
+        return _json({"success": True})
+
+    async def pause(self, request: Request) -> Response:
+        await read_body(request, _NO_BODY_BYTES_MAX)
+        return _json(await self._alerts.pause(_named(request), read_request_id(request, ())))
+
+    async def resume(self, request: Request) -> Response:
+        await read_body(request, _NO_BODY_BYTES_MAX)
+        return _json(await self._alerts.resume(_named(request), read_request_id(request, ())))
+
+    async def history(self, request: Request) -> Response:
+        return _json({"history": self._alerts.history(_named(request))})
+
+    async def test(self, request: Request) -> Response:
+        await read_body(request, _NO_BODY_BYTES_MAX)
+        return _json(await unless_gone(request, self._alerts.test(_named(request))))
+
+
+def _named(request: Request) -> str:
+    """The id or name in the path."""
+    return read_path_text(request.path_params["alert"])
+
+
+def _json(value: object) -> Response:
+    return Response(orjson.dumps(value), media_type=JSON_TYPE)
