@@ -16,7 +16,7 @@ from graphdb.errors import GraphDBError
 from serve.answers import AnswerBroken
 from serve.errors import error_response, failure_response
 
-__all__ = ["Handler", "not_found", "refuse_websocket", "resource", "without_body"]
+__all__ = ["Handler", "methods_of", "not_found", "refuse_websocket", "resource", "without_body"]
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -29,6 +29,7 @@ class _Resource:
     def __init__(self, handlers: dict[str, Handler], failure_headers: Callable[[], dict[str, str]]) -> None:
         self._handlers = handlers
         self._failure_headers = failure_headers
+        self.methods = tuple(handlers)
         self._allow = {"Allow": ", ".join([*handlers, "OPTIONS"])}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -61,6 +62,12 @@ def resource(path: str, failure_headers: Callable[[], dict[str, str]] = dict, **
     if "GET" in by_method:
         by_method["HEAD"] = by_method["GET"]
     return Route(path, _Resource(by_method, failure_headers))
+
+
+def methods_of(route: Route) -> tuple[str, ...]:
+    """The methods that a route made by `resource` has a handler for."""
+    assert isinstance(route.app, _Resource), f"{route.path} is no resource"
+    return route.app.methods
 
 
 async def not_found(scope: Scope, receive: Receive, send: Send) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -12,8 +11,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from graphdb.config import Settings
-from graphdb.errors import GraphDBError, LimitExceeded
+from graphdb.errors import GraphDBError, LimitExceeded, NotAuthenticated
 from graphdb.live.notifications import Notification
+from serve.access.origins import refused_origin
+from serve.access.sockets import SocketAdmission, admission_of
 from serve.backend import Backend
 from serve.errors import error_response
 from serve.graph.live_outbox import LiveOutbox
@@ -26,11 +27,14 @@ __all__ = ["LiveSocketEndpoint"]
 
 logger = logging.getLogger(__name__)
 
+_POLICY_VIOLATION = 1008  # RFC 6455, 7.4.1
 _AT_ONCE_MAX = 64  # requests of one socket that are not answered yet
 
 
 class LiveSocketEndpoint:
     """WebSockets at /ws; an ordinary request there is told what it is for."""
+
+    signs_in = True  # see `serve.access.guarded_routes`
 
     def __init__(self, backend: Backend, settings: Settings) -> None:
         self._backend, self._settings = backend, settings
@@ -41,27 +45,17 @@ class LiveSocketEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
-        refusal = self._refusal(scope)
-        if refusal is not None:
-            status, message = refusal
-            return await refuse_websocket(error_response(status, message), send)
+        # A browser sends cookies and reaches loopback from whatever page: so pages have to be let in.
+        refused = refused_origin(Headers(raw=scope["headers"]), self._settings.server.cors)
+        if refused is not None:
+            return await refuse_websocket(error_response(403, refused), send)
         try:
             since = _since(scope)
         except GraphDBError as error:
             return await refuse_websocket(error_response(400, str(error)), send)
         await send({"type": "websocket.accept"})
-        await _LiveSocket(self._backend, self._settings, since).run(scope, receive, send)
-
-    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
-        """A browser sends cookies and reaches loopback from whatever page: so pages have to be let in."""
-        headers = Headers(raw=scope["headers"])
-        origin = headers.get("origin")
-        allowed = self._settings.server.cors
-        if origin is None or "*" in allowed or origin in allowed:
-            return None
-        if urlsplit(origin).netloc == headers.get("host") and urlsplit(origin).scheme in ("http", "https"):
-            return None
-        return 403, f"pages of {origin[:200]} are not let in: server.cors does not name it"
+        admission = admission_of(scope)
+        await _LiveSocket(self._backend, self._settings, since, admission).run(scope, receive, send)
 
 
 def _since(scope: Scope) -> int | None:
@@ -75,8 +69,11 @@ def _since(scope: Scope) -> int | None:
 class _LiveSocket:
     """One connection: its requests, in order of their arrival but not of their answers, and its sink."""
 
-    def __init__(self, backend: Backend, settings: Settings, since: int | None) -> None:
+    def __init__(
+        self, backend: Backend, settings: Settings, since: int | None, admission: SocketAdmission
+    ) -> None:
         self._backend, self._settings, self._since = backend, settings, since
+        self._admission = admission
         self._limits = settings.security
         self._outbox = LiveOutbox(settings.live.max_queue_bytes)
         self._open: set[str] = set()
@@ -89,12 +86,18 @@ class _LiveSocket:
         sending = asyncio.create_task(self._outbox.run(scope, send))
         receiving = asyncio.create_task(self._receive(receive))
         overflowing = asyncio.create_task(self._outbox.overflowed.wait())
-        own = (sending, receiving, overflowing)
+        admitted = asyncio.create_task(self._admission.hold())
+        own = (sending, receiving, overflowing, admitted)
         try:
             await asyncio.wait(own, return_when=asyncio.FIRST_COMPLETED)
             if overflowing.done():
                 logger.info("a WebSocket that reads too slowly is cut off")
                 await send({"type": ABORT})
+            elif admitted.done():
+                sending.cancel()
+                await asyncio.gather(sending, return_exceptions=True)
+                reason = "not signed in, or not any more"
+                await send({"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": reason})
         finally:
             tasks = (*own, *self._tasks)
             for task in tasks:
@@ -110,6 +113,8 @@ class _LiveSocket:
             task = asyncio.create_task(self._answer(message["bytes"] if text is None else text))
             self._tasks.add(task)
             task.add_done_callback(self._done)
+            if self._admission.principal is None:  # what follows a sign-in may wait for it
+                await asyncio.wait((task,))
 
     def _done(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
@@ -132,10 +137,13 @@ class _LiveSocket:
 
     async def _perform(self, request: LiveRequest) -> None:
         match request.method:
+            case "signin":
+                await self._admission.sign_in(request.credentials())
+                self._outbox.put_reply(request.id, None)
+            case _ if self._admission.principal is None:
+                raise NotAuthenticated("sign in first")
             case "ping":
                 self._outbox.put_reply(request.id, "pong")
-            case "signin":  # nobody is asked who they are: credentials do not count
-                self._outbox.put_reply(request.id, None)
             case "kill":
                 await self._kill(request)
             case _:
