@@ -84,6 +84,20 @@ def test_credentials_that_cannot_be_meant(environ: dict[str, str]) -> None:
         credential_headers(environ)
 
 
+def test_a_hash_that_is_none_stops_serve(
+    graphdb: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    users = "users = [{username = 'ada', password_hash = '$argon2id$x'}]"
+    (tmp_path / "graphdb.toml").write_text(
+        f"[authentication]\nenabled = true\n[authentication.basic]\nenabled = true\n{users}"
+    )
+    done = graphdb("serve")
+    reason = "is no Argon2id hash; graphdb auth hash-password makes one"
+    where = "authentication.basic.users: password_hash of ada"
+    assert (done.exit_code, done.err) == (1, f"graphdb: {where} {reason}\n")
+
+
 def test_commands_show_them(graphdb: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(build_app(MemoryBackend(), settings_of(tmp_path))) as url:
         monkeypatch.setenv("GRAPHDB_ENDPOINT", url)
