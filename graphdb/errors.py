@@ -17,6 +17,9 @@ GraphDBError
     BodyTooLarge              a body over the limit, counted after decompression
     LimitExceeded             a request past a named limit
       TextTooLarge              one whose body was not even read to its end
+    NotAuthenticated          credentials that are missing or wrong
+    Forbidden                 what the roles of whoever asks do not allow
+    LockedOut                 an address from which wrong credentials have come too often
     HostNotAllowed            SERVICE, LOAD or WEBHOOK to a host that is not allowed
     KeyReused                 an Idempotency-Key that stands for another request already
     NotClustered              a change of the cluster, asked of a node that stands alone
@@ -55,18 +58,21 @@ __all__ = [
     "CorruptionError",
     "EditRefused",
     "EvaluationFailed",
+    "Forbidden",
     "GraphDBError",
     "HostNotAllowed",
     "IndexNotReached",
     "InvalidParameter",
     "KeyReused",
     "LimitExceeded",
+    "LockedOut",
     "LogCompacted",
     "LogUnavailable",
     "MalformedShapes",
     "MembershipLoop",
     "MembershipRefused",
     "NotAcceptable",
+    "NotAuthenticated",
     "NotClustered",
     "NotFound",
     "NotLeader",
@@ -267,6 +273,39 @@ class TextTooLarge(LimitExceeded):
     """The same, found before the body of the request was read to its end; value counts what was read or
     announced.
     """
+
+
+class NotAuthenticated(RequestError):
+    """Credentials that are missing or wrong; is_attempt says whether they could have been a guess."""
+
+    def __init__(self, reason: str, is_attempt: bool = False) -> None:
+        super().__init__(reason, is_attempt)
+        self.reason, self.is_attempt = reason, is_attempt
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class Forbidden(RequestError):
+    """What the roles of whoever asks do not allow; reason, where it is another than a missing permission."""
+
+    def __init__(self, who: str, permission: str, reason: str | None = None) -> None:
+        super().__init__(who, permission, reason)
+        self.who, self.permission, self.reason = who, permission, reason
+
+    def __str__(self) -> str:
+        return self.reason or f"{self.who} does not have the permission {self.permission}, which this needs"
+
+
+class LockedOut(RequestError):
+    """An address from which wrong credentials have come too often."""
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__(retry_after_s)
+        self.retry_after_s = retry_after_s
+
+    def __str__(self) -> str:
+        return f"too many failed attempts to authenticate; try again in {self.retry_after_s} s"
 
 
 class HostNotAllowed(RequestError):

@@ -1,6 +1,7 @@
 """The one table from what went wrong to an HTTP status, and the one shape of an error's body."""
 
 import logging
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,12 +12,15 @@ from graphdb.errors import (
     AlreadyExists,
     BodyTooLarge,
     ChangesForgotten,
+    Forbidden,
     GraphDBError,
     HostNotAllowed,
     KeyReused,
+    LockedOut,
     MembershipLoop,
     MembershipRefused,
     NotAcceptable,
+    NotAuthenticated,
     NotClustered,
     NotFound,
     RequestError,
@@ -27,9 +31,11 @@ from graphdb.errors import (
     UnsupportedMediaType,
 )
 
-__all__ = ["STATUS", "error_response", "failure_response", "status_of"]
+__all__ = ["STATUS", "challenges", "error_response", "failure_response", "status_of"]
 
 log = logging.getLogger(__name__)
+
+REALM = "graphdb"
 
 # A class that does not stand here has the status of its nearest ancestor that does.
 STATUS: dict[type[GraphDBError], int] = {
@@ -43,6 +49,9 @@ STATUS: dict[type[GraphDBError], int] = {
     NotAcceptable: 406,
     UnsupportedMediaType: 415,
     BodyTooLarge: 413,
+    NotAuthenticated: 401,
+    Forbidden: 403,
+    LockedOut: 429,
     HostNotAllowed: 403,
     KeyReused: 422,
     ChangesForgotten: 410,
@@ -65,6 +74,15 @@ def error_response(
     return Response(body, status, headers, media_type="application/json")
 
 
+def challenges(description: str) -> str:
+    """The header WWW-Authenticate of a 401: both schemes (RFC 6750, section 3; RFC 7617)."""
+    text = re.sub(r"[^ !#-\[\]-~]", "?", description)
+    return (
+        f'Bearer realm="{REALM}", error="invalid_token", error_description="{text}", '
+        f'Basic realm="{REALM}", charset="UTF-8"'
+    )
+
+
 def failure_response(error: GraphDBError, beside: Mapping[str, str] | None = None) -> Response:
     """The answer to a request that met this error before its own answer had begun, with headers beside."""
     status = status_of(error)
@@ -73,7 +91,9 @@ def failure_response(error: GraphDBError, beside: Mapping[str, str] | None = Non
         log.error("a request met %s", error, exc_info=error)
         return error_response(500, "internal server error")
     headers = dict(beside or {})
-    if isinstance(error, UnavailableError):
+    if isinstance(error, NotAuthenticated):
+        headers["WWW-Authenticate"] = challenges(str(error))
+    if isinstance(error, UnavailableError | LockedOut):
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, BodyTooLarge | TextTooLarge):
         # The rest of the body is not read, so the connection cannot carry another request.

@@ -12,8 +12,12 @@ from starlette.types import ASGIApp
 
 from graphdb.config import Settings
 from graphdb.errors import UnavailableError
+from serve.access.doorman import Doorman, Failures
+from serve.access.gate import AccessGate
+from serve.access.guarded_routes import guarded
 from serve.answers import Workers
 from serve.backend import Backend
+from serve.errors import failure_response
 from serve.graph.alerts import alert_routes
 from serve.graph.asked_query import QueryReader
 from serve.graph.changes import ChangesEndpoint
@@ -49,6 +53,9 @@ __all__ = ["build_app"]
 WORKER_THREADS = 64
 SLOW_QUERIES = "slow-queries.log"  # in the data directory
 
+PUBLIC_PATHS = frozenset({"/holonic/health"})
+PROBES = frozenset({"/health", "/metrics"})
+
 ENDPOINTS = {
     "/sparql": "SPARQL queries, GET and POST",
     "/update": "SPARQL updates, POST",
@@ -68,8 +75,11 @@ ENDPOINTS = {
 }
 
 
-def build_app(backend: Backend, settings: Settings) -> ASGIApp:
-    """The application. It owns threads and gives them back when the server shuts it down (lifespan)."""
+def build_app(backend: Backend, settings: Settings, failures: Failures | None = None) -> ASGIApp:
+    """The application. It owns threads and gives them back when the server shuts it down (lifespan).
+
+    failures: see `Doorman`.
+    """
     workers = Workers(WORKER_THREADS, settings.server.query_timeout_seconds)
     slow_queries = SlowQueryLog(settings.server.data_dir / SLOW_QUERIES)
 
@@ -82,13 +92,17 @@ def build_app(backend: Backend, settings: Settings) -> ASGIApp:
             slow_queries.close()
 
     router = Router(
-        _routes(backend, workers, slow_queries, settings),
+        guarded(
+            _routes(backend, workers, slow_queries, settings),
+            enforced=settings.authentication.enabled,
+            has_roles=settings.authorization is not None,
+        ),
         # A redirect would answer a wrong path with a guess, and lose the body of a POST with some clients.
         redirect_slashes=False,
         default=not_found,
         lifespan=lifespan,
     )
-    return _with_cors(router, settings.server.cors)
+    return _with_cors(_with_gate(router, settings, failures), settings.server.cors)
 
 
 def _routes(
@@ -175,6 +189,15 @@ def _list_of(enabled: dict[str, bool]) -> Handler:
     return list_endpoints
 
 
+def _with_gate(app: ASGIApp, settings: Settings, failures: Failures | None) -> ASGIApp:
+    """Ask everyone who they are, where that is switched on."""
+    server = settings.server
+    if not settings.authentication.enabled:
+        return app
+    public = PUBLIC_PATHS | (PROBES if server.public_probes else frozenset())
+    return AccessGate(app, Doorman(settings, failures), failure_response, public, server.cors)
+
+
 def _with_cors(app: ASGIApp, origins: tuple[str, ...]) -> ASGIApp:
     """Let in browsers of other origins, where there are any to let in."""
     if not origins:
@@ -184,5 +207,5 @@ def _with_cors(app: ASGIApp, origins: tuple[str, ...]) -> ASGIApp:
         allow_origins=origins,
         allow_methods=["GET", "HEAD", "PUT", "POST", "DELETE"],
         allow_headers=["*"],
-        expose_headers=["ETag", "Retry-After", "X-Snapshot-Index"],
+        expose_headers=["ETag", "Retry-After", "WWW-Authenticate", "X-Snapshot-Index"],
     )

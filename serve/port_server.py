@@ -23,6 +23,7 @@ import uvloop
 from starlette.types import ASGIApp
 
 from graphdb.errors import UnavailableError
+from serve.access.private_entrance import PrivateEntrance
 from serve.answers import AnswerBroken
 from serve.port_protocol import PortProtocol
 from serve.port_websocket import MESSAGE_BYTES_MAX, PortWebSocket
@@ -37,6 +38,8 @@ _BIND_RETRY_S = 0.1
 _DRAIN_S = 5  # how long requests under way may take once the port is to stop
 _LEAVE_S = 1.0  # how long a kept connection may be silent then, before it is closed
 _LOOK_S = 0.02
+# Of every answer: no browser takes it for another type than it says, or shows it within a page of others.
+_SAFE = [("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "DENY")]
 
 
 class _OneLine(logging.Filter):
@@ -191,7 +194,7 @@ class PortServer:
         if self._socket_path is None:
             yield
             return
-        server = uvicorn.Server(_configuration(app, uds=self._socket_path, lifespan="off"))
+        server = uvicorn.Server(_configuration(PrivateEntrance(app), uds=self._socket_path, lifespan="off"))
         serving = asyncio.ensure_future(server.serve())
         serving.add_done_callback(self._note_private_end)
         try:
@@ -268,6 +271,7 @@ def _configuration(app: ASGIApp, **where: Any) -> uvicorn.Config:
         **{"ws": "none"} | where,
         loop="none",  # it runs in ours
         http=PortProtocol,
+        headers=_SAFE,
         ws_max_size=MESSAGE_BYTES_MAX,
         ws_max_queue=1,
         ws_per_message_deflate=False,  # each message would be compressed anew for each who gets it

@@ -16,7 +16,15 @@ from graphdb.errors import GraphDBError
 from serve.answers import AnswerBroken
 from serve.errors import error_response, failure_response
 
-__all__ = ["ByRawPath", "Handler", "not_found", "refuse_websocket", "resource", "without_body"]
+__all__ = [
+    "ByRawPath",
+    "Handler",
+    "methods_of",
+    "not_found",
+    "refuse_websocket",
+    "resource",
+    "without_body",
+]
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -29,6 +37,7 @@ class _Resource:
     def __init__(self, handlers: dict[str, Handler], failure_headers: Callable[[], dict[str, str]]) -> None:
         self._handlers = handlers
         self._failure_headers = failure_headers
+        self.methods = tuple(handlers)
         self._allow = {"Allow": ", ".join([*handlers, "OPTIONS"])}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,6 +83,12 @@ class ByRawPath:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         raw_path = scope.get("raw_path") or scope["path"].encode()
         await self._router({**scope, "path": raw_path.decode("latin-1")}, receive, send)
+
+
+def methods_of(route: Route) -> tuple[str, ...]:
+    """The methods that a route made by `resource` has a handler for."""
+    assert isinstance(route.app, _Resource), f"{route.path} is no resource"
+    return route.app.methods
 
 
 async def not_found(scope: Scope, receive: Receive, send: Send) -> None:

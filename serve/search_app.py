@@ -3,6 +3,8 @@
 from starlette.types import ASGIApp
 
 from graphdb.config import Settings
+from serve.access.doorman import Doorman, Failures
+from serve.access.gate import AccessGate
 from serve.search.administration import (
     aliases,
     analyze,
@@ -49,8 +51,11 @@ MODULES = (
 )
 
 
-def build_search_app(node: SearchBackend, settings: Settings) -> ASGIApp:
-    """All operations that the modules of `serve/search/` have."""
+def build_search_app(node: SearchBackend, settings: Settings, failures: Failures | None = None) -> ASGIApp:
+    """All operations that the modules of `serve/search/` have. failures: see `Doorman`."""
     work = SearchWork(settings.server.query_timeout_seconds)
     endpoints = [endpoint for module in MODULES for endpoint in module.routes(node, settings)]
-    return SearchRouter(node, settings, work, [*endpoints, *searching.routes(node, settings, work)])
+    router = SearchRouter(node, settings, work, [*endpoints, *searching.routes(node, settings, work)])
+    if not settings.authentication.enabled:
+        return router
+    return AccessGate(router, Doorman(settings, failures), router.refusal, origins=settings.server.cors)

@@ -18,7 +18,18 @@ __all__ = ["load_settings"]
 PREFIX = "GRAPHDB_"
 DEFAULT_FILE = "graphdb.toml"
 # Variables with our prefix that are no settings: read by the command line, and by the tests.
-OTHER_VARIABLES = frozenset({"GRAPHDB_CONFIG", "GRAPHDB_ENDPOINT", "GRAPHDB_PROFILE", "GRAPHDB_SHARED"})
+OTHER_VARIABLES = frozenset(
+    {
+        "GRAPHDB_API_KEY",
+        "GRAPHDB_CONFIG",
+        "GRAPHDB_ENDPOINT",
+        "GRAPHDB_PASSWORD",
+        "GRAPHDB_PROFILE",
+        "GRAPHDB_SHARED",
+        "GRAPHDB_TOKEN",
+        "GRAPHDB_USER",
+    }
+)
 
 Table: TypeAlias = Mapping[str, Any]
 

@@ -12,6 +12,7 @@ __all__ = [
     "COMPLEXITY_EXCEEDED",
     "CONFLICT",
     "DEPTH_EXCEEDED",
+    "FORBIDDEN",
     "NOT_FOUND",
     "SPARQL_ERROR",
     "UNKNOWN_TYPE",
@@ -29,6 +30,7 @@ SPARQL_ERROR = "SPARQL_ERROR"
 UNKNOWN_TYPE = "UNKNOWN_TYPE"
 DEPTH_EXCEEDED = "DEPTH_EXCEEDED"
 COMPLEXITY_EXCEEDED = "COMPLEXITY_EXCEEDED"
+FORBIDDEN = "FORBIDDEN"
 
 # graphql-core's words where a type is named, or a root field asked for, that the schema does not have
 _OF_NO_TYPE = re.compile(r"Unknown type |Cannot query field '\w+' on type '(Query|Mutation|Subscription)'")

@@ -11,6 +11,7 @@ import typer
 
 from graphdb.config.section import is_loopback
 from serve.cli.console import CommandError, UsageError
+from serve.cli.credentials import credential_headers
 
 __all__ = ["DEFAULT_ENDPOINT", "BodyRefused", "Client", "Endpoint", "Refused"]
 
@@ -39,6 +40,7 @@ class Client:
         # The server bounds how long a query runs, and a large write takes what it takes: we bound connecting.
         self._http = httpx.Client(
             base_url=self._endpoint,
+            headers=credential_headers(),
             timeout=httpx.Timeout(None, connect=5),
             # A proxy from the environment is for hosts elsewhere.
             trust_env=not is_loopback(parts.hostname),
@@ -110,6 +112,8 @@ class Client:
             response = self._http.get("/health")
         except httpx.HTTPError:
             raise CommandError(f"nothing answers at {self._endpoint}; is the service running?") from None
+        if response.status_code in (401, 403, 429):
+            raise _failure(response)
         try:
             record = response.json()
         except ValueError:

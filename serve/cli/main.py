@@ -11,6 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from graphdb.errors import GraphDBError
+from serve.cli.auth import auth
 from serve.cli.backup import backup, restore
 from serve.cli.cluster import cluster
 from serve.cli.console import CommandError
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 for command in (serve, load, query, update, dump, validate, health, backup, restore):
     app.command()(command)
+app.add_typer(auth, name="auth")
 app.add_typer(cluster, name="cluster")
 
 

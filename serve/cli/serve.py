@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from graphdb.config import load_settings, refuse_unenforced
+from serve.access.doorman import Doorman
 
 __all__ = ["serve"]
 
@@ -30,6 +31,8 @@ def serve(
         },
     )
     refuse_unenforced(settings)
+    if settings.authentication.enabled:
+        Doorman(settings).stop()  # what is wrong with hashes and keys is said before anything starts
     # Ray is imported here and not above: it takes a second, which the other commands need not wait.
     from serve.deployments import run_service
 

@@ -19,7 +19,7 @@ from graphdb.model import Confirmation
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.gate import read_update
 from serve.deployments.listening import graph_listen
-from serve.deployments.port_replica import PortReplica, graph_socket, start_patiently
+from serve.deployments.port_replica import PortReplica, failure_board, graph_socket, start_patiently
 from serve.graph_app import build_app
 from serve.notebook_answers import answer, report
 
@@ -41,7 +41,7 @@ class _Node:
             if settings.cluster.enabled
             else StoreShard(settings, LogClient(log_endpoint), readers)
         )
-        self.app: ASGIApp = build_app(self.store, settings)
+        self.app: ASGIApp = build_app(self.store, settings, failure_board(settings))
 
     async def start(self) -> None:
         await start_patiently(self.store.start)

@@ -7,12 +7,13 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
+from actors.failure_board import FailureBoard
 from actors.private_socket import private_directory
 from graphdb.config import Settings
 from graphdb.errors import UnavailableError
 from serve.port_server import Hosted, Listen, PortServer
 
-__all__ = ["STOP_S", "PortReplica", "graph_socket", "start_patiently"]
+__all__ = ["STOP_S", "PortReplica", "failure_board", "graph_socket", "start_patiently"]
 
 T = TypeVar("T")
 STOP_S = 15.0
@@ -63,6 +64,14 @@ class PortReplica:
 def graph_socket(settings: Settings) -> str:
     """Where the node's other processes reach its graph port: nobody but this user can enter the directory."""
     return os.path.join(private_directory(str(settings.server.data_dir / "graph")), "graph.sock")
+
+
+def failure_board(settings: Settings) -> FailureBoard | None:
+    """The one of this node's ports; None where nobody has to authenticate."""
+    if not settings.authentication.enabled:
+        return None
+    directory = private_directory(str(settings.server.data_dir / "graph"))
+    return FailureBoard(os.path.join(directory, "failures"), settings.authentication.rate_limiting)
 
 
 async def start_patiently(start: Callable[[], Awaitable[None]]) -> None:

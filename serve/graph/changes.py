@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from graphdb.errors import ChangesForgotten, GraphDBError, InvalidParameter
 from graphdb.live.changes import ChangeFilter, LoggedChange, change_json, position_json
 from graphdb.model import GraphName
+from serve.access.admitted import remaining_s
 from serve.answers import STALL_S, AnswerBroken, client_gone
 from serve.backend import Backend, ChangeStream
 from serve.negotiation import Offer, choose, parse_media_type
@@ -169,7 +170,11 @@ class _ChangesAnswer(Response):
         gone = asyncio.create_task(client_gone(receive))
         self._count(1)
         try:
-            await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(
+                (work, gone), timeout=remaining_s(scope), return_when=asyncio.FIRST_COMPLETED
+            )
+            if not done:
+                raise AnswerBroken("the credentials of a reader of changes have ended")
             if work.done():
                 work.result()
         except ClientDisconnect:

@@ -1,5 +1,6 @@
 """The messages of a client of `/ws`, read strictly."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,9 +9,12 @@ import orjson
 from graphdb.config.limits import GateLimits
 from graphdb.errors import (
     ChangesForgotten,
+    Forbidden,
     GraphDBError,
     InvalidParameter,
     LimitExceeded,
+    LockedOut,
+    NotAuthenticated,
     QuerySyntaxError,
     RequestError,
     UnavailableError,
@@ -27,6 +31,9 @@ _CODES: dict[type[GraphDBError], str] = {
     ChangesForgotten: "resnapshot",
     QuerySyntaxError: "syntax",
     LimitExceeded: "limit",
+    NotAuthenticated: "unauthorized",
+    Forbidden: "forbidden",
+    LockedOut: "locked_out",
     RequestError: "invalid",
     UnavailableError: "unavailable",
     GraphDBError: "internal",
@@ -66,6 +73,11 @@ class LiveRequest:
             if options[0].get("since") is not None:
                 since = read_index(options[0]["since"])
         return read_live_query(statement, limits), since
+
+    def credentials(self) -> Mapping[str, Any]:
+        """What a client signs in with; nothing where it says nothing."""
+        given = self.params[0] if self.params else {}
+        return given if isinstance(given, dict) and len(self.params) < 2 else {}
 
     def subscription(self) -> str:
         """Which one to end. Raises Refused."""

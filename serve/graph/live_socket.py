@@ -5,18 +5,20 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from graphdb.config import Settings
-from graphdb.errors import GraphDBError, LimitExceeded
+from graphdb.errors import GraphDBError, LimitExceeded, NotAuthenticated
 from graphdb.live.notifications import Notification
+from serve.access.origins import refused_origin
+from serve.access.sockets import SocketAdmission, admission_of
 from serve.backend import Backend
 from serve.errors import error_response
 from serve.graph.live_outbox import LiveOutbox, SocketCounts, converse
 from serve.graph.live_requests import LiveRequest, Refused, code_of, read_request, read_since
-from serve.graph.websocket_origin import origin_refusal
 from serve.parameters import Parameters
 from serve.routing import refuse_websocket
 
@@ -24,11 +26,14 @@ __all__ = ["LiveSocketEndpoint"]
 
 logger = logging.getLogger(__name__)
 
+_POLICY_VIOLATION = 1008  # RFC 6455, 7.4.1
 _AT_ONCE_MAX = 64  # requests of one socket that are not answered yet
 
 
 class LiveSocketEndpoint:
     """WebSockets at /ws; an ordinary request there is told what it is for."""
+
+    signs_in = True  # see `serve.access.guarded_routes`
 
     def __init__(self, backend: Backend, settings: Settings, counts: SocketCounts) -> None:
         self._backend, self._settings, self._counts = backend, settings, counts
@@ -39,22 +44,31 @@ class LiveSocketEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
-        refusal = origin_refusal(scope, self._settings.server.cors)
-        if refusal is not None:
-            return await refuse_websocket(error_response(403, refusal), send)
+        refused = refused_origin(Headers(raw=scope["headers"]), self._settings.server.cors)
+        if refused is not None:
+            return await refuse_websocket(error_response(403, refused), send)
         try:
             since = read_since(Parameters(scope["query_string"]))
         except GraphDBError as error:
             return await refuse_websocket(error_response(400, str(error)), send)
         await send({"type": "websocket.accept"})
-        await _LiveSocket(self._backend, self._settings, since, self._counts).run(scope, receive, send)
+        socket = _LiveSocket(self._backend, self._settings, since, self._counts, admission_of(scope))
+        await socket.run(scope, receive, send)
 
 
 class _LiveSocket:
     """One connection: its requests, in order of their arrival but not of their answers, and its sink."""
 
-    def __init__(self, backend: Backend, settings: Settings, since: int | None, counts: SocketCounts) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        settings: Settings,
+        since: int | None,
+        counts: SocketCounts,
+        admission: SocketAdmission,
+    ) -> None:
         self._backend, self._settings, self._since, self._counts = backend, settings, since, counts
+        self._admission = admission
         self._limits = settings.security
         self._outbox = LiveOutbox(settings.live.max_queue_bytes)
         self._open: set[str] = set()
@@ -65,7 +79,8 @@ class _LiveSocket:
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Until either side closes."""
         try:
-            await converse(self._outbox, self._counts, scope, send, self._receive(receive))
+            parts = (self._receive(receive), self._expect_admission())
+            await converse(self._outbox, self._counts, scope, send, *parts)
         finally:
             tasks = list(self._tasks)
             for task in tasks:
@@ -74,6 +89,11 @@ class _LiveSocket:
             for subscription in list(self._open):
                 await self._backend.unsubscribe(subscription)
 
+    async def _expect_admission(self) -> None:
+        await self._admission.hold()
+        self._outbox.put_close(_POLICY_VIOLATION, "not signed in, or not any more")
+        await asyncio.Event().wait()  # until that is sent
+
     async def _receive(self, receive: Receive) -> None:
         while (message := await receive())["type"] == "websocket.receive":
             text = message.get("text")
@@ -81,6 +101,8 @@ class _LiveSocket:
             task = asyncio.create_task(self._answer(message["bytes"] if text is None else text))
             self._tasks.add(task)
             task.add_done_callback(self._done)
+            if self._admission.principal is None:  # what follows a sign-in may wait for it
+                await asyncio.wait((task,))
 
     def _done(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
@@ -103,10 +125,13 @@ class _LiveSocket:
 
     async def _perform(self, request: LiveRequest) -> None:
         match request.method:
+            case "signin":
+                await self._admission.sign_in(request.credentials())
+                self._outbox.put_reply(request.id, None)
+            case _ if self._admission.principal is None:
+                raise NotAuthenticated("sign in first")
             case "ping":
                 self._outbox.put_reply(request.id, "pong")
-            case "signin":  # nobody is asked who they are: credentials do not count
-                self._outbox.put_reply(request.id, None)
             case "kill":
                 await self._kill(request)
             case _:

@@ -7,6 +7,7 @@ and tests to memory.
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from graphdb.access.principal import Principal
 from graphdb.node import NodeStatus
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.commands import Command, DocumentWrite, WriteResult
@@ -19,6 +20,9 @@ __all__ = ["GraphAccess", "SearchBackend"]
 
 class GraphAccess(Protocol):
     """The graph of the same node, asked as its port is asked: the same gate, the same limits."""
+
+    def acting_for(self, principal: Principal) -> "GraphAccess":
+        """The same graph as somebody else may see it; without this the node asks for itself."""
 
     async def select(self, query: str, min_index: int | None = None) -> dict[str, Any]:
         """SPARQL 1.1 results JSON of a SELECT or ASK. Raises GraphDBError as the graph port does."""

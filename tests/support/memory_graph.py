@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 from pyoxigraph import QueryResultsFormat, RdfFormat, Store
 
+from graphdb.access.principal import Principal
 from graphdb.config.limits import GateLimits
 from graphdb.errors import RequestError
 from graphdb.search.errors import SearchError
@@ -21,8 +22,13 @@ class MemoryGraph:
         self.store = Store()
         self.limits = limits or GateLimits()
         self.asked: list[str] = []
+        self.principals: list[Principal] = []  # for whom somebody asked
         if update:
             self.store.update(update)
+
+    def acting_for(self, principal: Principal) -> "MemoryGraph":
+        self.principals.append(principal)
+        return self
 
     async def select(self, query: str, min_index: int | None = None) -> dict[str, Any]:
         results: dict[str, Any] = orjson.loads(self._answer(query, QueryResultsFormat.JSON))

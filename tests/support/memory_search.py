@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
+from graphdb.access.principal import Principal
 from graphdb.errors import UnavailableError
 from graphdb.node import NodeStatus
 from graphdb.search.catalog.catalog import Catalog
@@ -31,6 +32,9 @@ __all__ = ["MemorySearch", "NoGraph"]
 
 class NoGraph:
     """A graph that cannot be reached."""
+
+    def acting_for(self, principal: Principal) -> "NoGraph":
+        return self
 
     async def select(self, query: str, min_index: int | None = None) -> dict[str, Any]:
         raise UnavailableError("there is no graph here")

@@ -6,12 +6,14 @@ from graphql import OperationType
 from starlette.requests import Request
 from starlette.responses import Response
 
+from graphdb.access.permissions import Permission
 from graphdb.config.service import GraphQL
-from graphdb.errors import GraphDBError, InvalidParameter, TextTooLarge
-from graphdb.graphql.failures import VALIDATION_FAILED, Refused, failure
+from graphdb.errors import Forbidden, GraphDBError, InvalidParameter, TextTooLarge
+from graphdb.graphql.failures import FORBIDDEN, VALIDATION_FAILED, Refused, failure
 from graphdb.graphql.limits import Limits
 from graphdb.graphql.planning import Operation, Plan, plan, read_operation
 from graphdb.graphql.schema import Schema
+from serve.access.admitted import principal_of
 from serve.backend import Backend
 from serve.errors import error_response
 from serve.graph.graphql.asked_operation import AskedOperation, MalformedOperation, read_get, read_post
@@ -113,8 +115,11 @@ class GraphQLEndpoint:
             if operation.type is OperationType.SUBSCRIPTION:
                 raise Refused([failure(VALIDATION_FAILED, _ELSEWHERE)])
             if operation.type is OperationType.MUTATION:
+                principal_of(request.scope).require(Permission.WRITE)
                 return await self._mutator.carry_out(request, media, bounds, asked, operation)
             made = await self._plan(operation, asked)
+        except Forbidden as error:
+            return refused(media, [failure(FORBIDDEN, str(error))], 403)
         except Refused as refusal:
             self._accounts.refuse()
             return refused(media, refusal.errors)

@@ -10,10 +10,13 @@ from graphql import GraphQLError, OperationType
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
+from graphdb.access.credentials import MEMBER_NAMES
 from graphdb.errors import ChangesForgotten, GraphDBError, LimitExceeded, RequestError, UnavailableError
 from graphdb.graphql.failures import COMPLEXITY_EXCEEDED, SPARQL_ERROR, VALIDATION_FAILED, Refused, failure
 from graphdb.graphql.planning import Operation
 from graphdb.live.notifications import Notification
+from serve.access.admitted import PRINCIPAL
+from serve.access.sockets import SocketAdmission
 from serve.graph.graphql.asked_operation import AskedOperation, MalformedOperation, read_members
 from serve.graph.graphql.subscription_desk import SubscriptionDesk
 from serve.graph.graphql.transport_messages import (
@@ -69,10 +72,11 @@ class OperationSocket:
         bounds: QueryParameters,
         since: int | None,
         refusal: str | None,
+        admission: SocketAdmission,
     ) -> None:
         """bounds hold for the queries; refusal: why the connection is to be ended when it is initialised."""
         self._desk, self._scope, self._bounds = desk, scope, bounds
-        self._since, self._refusal = since, refusal
+        self._since, self._refusal, self._admission = since, refusal, admission
         self._backend, self._settings = desk.backend, desk.settings
         self._outbox = LiveOutbox(self._settings.live.max_queue_bytes)
         self._running: dict[str, _Running] = {}
@@ -83,7 +87,7 @@ class OperationSocket:
     async def run(self, receive: Receive, send: Send) -> None:
         """Until either side closes."""
         try:
-            parts = (self._receive(receive), self._expect(), self._ping())
+            parts = (self._receive(receive), self._expect(), self._expect_admission(), self._ping())
             await converse(self._outbox, self._desk.sockets, self._scope, send, *parts)
         finally:
             tasks = list(self._tasks)
@@ -110,6 +114,11 @@ class OperationSocket:
             self._outbox.put_close(Close.INITIALISATION_TIMEOUT, "Connection initialisation timeout")
         await asyncio.Event().wait()
 
+    async def _expect_admission(self) -> None:
+        await self._admission.hold()
+        self._outbox.put_close(Close.FORBIDDEN, "Forbidden: not signed in, or not any more")
+        await asyncio.Event().wait()
+
     async def _ping(self) -> None:
         while True:
             await asyncio.sleep(_PING_S)
@@ -118,7 +127,7 @@ class OperationSocket:
     async def _take(self, message: ClientMessage) -> None:
         match message.type:
             case "connection_init":
-                self._initialise(message.payload or {})
+                await self._initialise(message.payload or {})
             case "ping":
                 pong: dict[str, Any] = {"type": "pong"}
                 if message.payload is not None:
@@ -130,12 +139,13 @@ class OperationSocket:
             case "subscribe":
                 await self._begin(message)
 
-    def _initialise(self, payload: Mapping[str, Any]) -> None:
-        """Nobody is asked who they are: credentials do not count."""
+    async def _initialise(self, payload: Mapping[str, Any]) -> None:
+        """Who has not said before who they are says it here, as in `signin` on `/ws`."""
         if self._initialised.is_set():
             raise SocketClosed(Close.INITIALISED_BEFORE, "Too many initialisation requests")
         if self._refusal is not None:
             raise SocketClosed(Close.FORBIDDEN, f"Forbidden: {self._refusal}")
+        await self._sign_in({name: payload[name] for name in MEMBER_NAMES if name in payload})
         if payload.get("since") is not None:
             self._since = _index(payload["since"])
         try:
@@ -144,6 +154,14 @@ class OperationSocket:
             raise SocketClosed(Close.TRY_AGAIN_LATER, str(error)) from None
         self._initialised.set()
         self._outbox.put(orjson.dumps({"type": "connection_ack", "payload": {"index": index}}))
+
+    async def _sign_in(self, members: Mapping[str, Any]) -> None:
+        if self._admission.principal is not None and not members:
+            return
+        try:
+            await self._admission.sign_in(members)
+        except GraphDBError as error:
+            raise SocketClosed(Close.FORBIDDEN, f"Forbidden: {error}") from None
 
     # Operations
 
@@ -193,7 +211,7 @@ class OperationSocket:
 
     async def _answer(self, one: _Running, operation: Operation, asked: AskedOperation) -> None:
         """As if it had come by POST."""
-        scope = {**self._scope, "type": "http", "method": "POST"}
+        scope = {**self._scope, "type": "http", "method": "POST", PRINCIPAL: self._admission.principal}
         request = Request(scope, _nothing_more)
         response = await self._desk.operations.answer(request, self._bounds, asked)
         body = bytes(response.body)

@@ -1,17 +1,19 @@
 """`/graphql/ws`: operations over a WebSocket, any number on each; subscriptions above all."""
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from graphdb.errors import GraphDBError
+from serve.access.origins import refused_origin
+from serve.access.sockets import admission_of
 from serve.errors import error_response
 from serve.graph.graphql.operation_socket import OperationSocket
 from serve.graph.graphql.rows import read_bounds
 from serve.graph.graphql.subscription_desk import SubscriptionDesk
 from serve.graph.graphql.transport_messages import PROTOCOL, Close
 from serve.graph.live_requests import read_since
-from serve.graph.websocket_origin import origin_refusal
 from serve.parameters import Parameters
 from serve.routing import refuse_websocket
 
@@ -27,6 +29,8 @@ class SubscriptionsEndpoint:
     and wait at each message until it is sent, for each subscriber anew, where here one that reads slowly must
     cost nobody anything.
     """
+
+    signs_in = True  # see `serve.access.guarded_routes`
 
     def __init__(self, desk: SubscriptionDesk) -> None:
         self._desk = desk
@@ -50,5 +54,6 @@ class SubscriptionsEndpoint:
             return await send({"type": "websocket.close", "code": Close.SUBPROTOCOL, "reason": reason})
         await send({"type": "websocket.accept", "subprotocol": PROTOCOL})
         # told at the initialisation, for a page never sees why its handshake was refused
-        refusal = origin_refusal(scope, self._desk.settings.server.cors)
-        await OperationSocket(self._desk, scope, bounds, since, refusal).run(receive, send)
+        refusal = refused_origin(Headers(raw=scope["headers"]), self._desk.settings.server.cors)
+        socket = OperationSocket(self._desk, scope, bounds, since, refusal, admission_of(scope))
+        await socket.run(receive, send)

@@ -7,8 +7,11 @@ from typing import Any
 
 from graphdb.errors import (
     BodyTooLarge,
+    Forbidden,
     GraphDBError,
     LimitExceeded,
+    LockedOut,
+    NotAuthenticated,
     NotLeader,
     OutcomeUnknown,
     Overloaded,
@@ -19,6 +22,7 @@ from graphdb.errors import (
     UnsupportedMediaType,
 )
 from graphdb.search.errors import SearchError
+from serve.errors import challenges
 from serve.search.frame.answer import Answer
 
 __all__ = ["envelope", "error_json", "failure", "internal", "query_failed", "search_error"]
@@ -33,6 +37,9 @@ _KINDS: dict[type[GraphDBError], tuple[str, int]] = {
     RequestError: ("illegal_argument_exception", 400),
     BodyTooLarge: ("content_too_long_exception", 413),
     LimitExceeded: ("illegal_argument_exception", 400),
+    NotAuthenticated: ("security_exception", 401),
+    Forbidden: ("security_exception", 403),
+    LockedOut: ("security_exception", 429),
     UnsupportedMediaType: ("illegal_argument_exception", 415),
     UnavailableError: ("unavailable_shards_exception", 503),
     NotLeader: ("master_not_discovered_exception", 503),
@@ -64,7 +71,9 @@ def failure(error: GraphDBError) -> Answer:
     """The answer to a request that met this error."""
     known = search_error(error)
     headers = {}
-    if isinstance(error, UnavailableError):
+    if isinstance(error, NotAuthenticated):
+        headers["WWW-Authenticate"] = challenges(str(error))
+    if isinstance(error, UnavailableError | LockedOut):
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, BodyTooLarge):
         # The rest of the body is not read, so the connection cannot carry another request.

@@ -8,6 +8,7 @@ from starlette.requests import Request
 
 from graphdb.config import Settings
 from graphdb.search.errors import parsing
+from serve.access.admitted import principal_of
 from serve.bodies import body_chunks, read_body
 from serve.search.backend import SearchBackend
 from serve.search.frame.json_text import LONG_BYTES, parse_json, token_name
@@ -37,6 +38,7 @@ class Exchange:
         """Raises media_type_header_exception for an Accept that means nothing."""
         self.node, self.settings, self.work, self.request = node, settings, work, request
         self.values, self.parameters = values, parameters
+        self.principal = principal_of(request.scope)
         self.method: str = request.method
         self.path: str = request.scope["raw_path"].partition(b"?")[0].decode("latin-1")
         self._accepted = accepted(request.headers.get("accept", ""))

@@ -1,7 +1,7 @@
 """Requests that the search port of one node makes of that of another, for what only that one has: a scroll, a
 point in time. They come in through the application, as those of clients do.
 
-    request: method, path, query as JSON, a line each way, then the body
+    request: method, path, query and principal as JSON, a line each way, then the body
     answer: the status, a line, then the body
 """
 
@@ -12,9 +12,11 @@ import httpx
 import orjson
 from starlette.types import ASGIApp
 
+from graphdb.access.principal import Principal
 from graphdb.errors import UnavailableError
 from graphdb.raft.message_codec import MESSAGE_BYTES_MAX
 from graphdb.search.errors import SearchError, illegal_argument
+from serve.access.private_entrance import PRINCIPAL_HEADER, PrivateEntrance
 from serve.search.backend import SearchBackend
 from serve.search.frame.errors import error_json
 
@@ -28,17 +30,18 @@ class PeerRequests:
     """Performs them. For one event loop."""
 
     def __init__(self, app: ASGIApp) -> None:
-        transport = httpx.ASGITransport(app)
+        transport = httpx.ASGITransport(PrivateEntrance(app))
         self._http = httpx.AsyncClient(transport=transport, base_url="http://node", timeout=None)
 
     async def perform(self, request: bytes) -> bytes:
         """Raises UnavailableError for what is no request."""
         head, _, body = request.partition(b"\n")
         try:
-            method, path, query = orjson.loads(head)
+            method, path, query, principal = orjson.loads(head)
+            headers = _HEADERS | {PRINCIPAL_HEADER: str(principal)}
         except ValueError as error:
             raise UnavailableError(f"no request of a search port: {head[:100]!r}") from error
-        answer = await self._http.request(method, path, params=query, content=body, headers=_HEADERS)
+        answer = await self._http.request(method, path, params=query, content=body, headers=headers)
         if len(answer.content) > _ANSWER_BYTES_MAX:
             problem = error_json(_too_large(len(answer.content)))
             return b"400\n" + orjson.dumps({"error": problem, "status": 400})
@@ -53,9 +56,10 @@ async def ask_peer(
     query: Mapping[str, str],
     body: Mapping[str, Any],
     timeout_s: float,
+    principal: Principal,
 ) -> tuple[int, dict[str, Any]]:
     """Status and answer, which is an object. Raises SearchError as that node does, UnavailableError."""
-    head = orjson.dumps([method, path, dict(query)])
+    head = orjson.dumps([method, path, dict(query), principal.to_json()])
     answer = await node.ask_other(number, head + b"\n" + orjson.dumps(body), timeout_s)
     status, _, content = answer.partition(b"\n")
     value = orjson.loads(content)

@@ -13,9 +13,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from graphdb.access.permissions import Permission
 from graphdb.config import Settings
 from graphdb.errors import GraphDBError
 from graphdb.search.errors import illegal_argument
+from serve.access.admitted import principal_of
+from serve.access.needs import SEARCH_NEEDS, needed
 from serve.answers import AnswerBroken
 from serve.search.backend import SearchBackend
 from serve.search.frame.answer import PRODUCT, Answer, rendered
@@ -36,13 +39,20 @@ _READ = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    endpoint: Endpoint
+    names: tuple[str, ...]  # of the path
+    need: Permission
+
+
 @dataclass(slots=True)
 class _Place:
     """A node of the tree of paths: below it, by literal segments and by a name."""
 
     literal: dict[str, "_Place"] = field(default_factory=dict)
     named: "_Place | None" = None
-    endpoints: dict[str, tuple[Endpoint, tuple[str, ...]]] = field(default_factory=dict)  # by method
+    endpoints: dict[str, "_Placed"] = field(default_factory=dict)  # by method
 
     def add(self, endpoint: Endpoint) -> None:
         place, names = self, []
@@ -55,7 +65,8 @@ class _Place:
                 place = place.literal.setdefault(segment, _Place())
         for method in endpoint.methods:
             assert method not in place.endpoints, f"two operations at {method} {endpoint.path}"
-            place.endpoints[method] = endpoint, tuple(names)
+            need = needed(SEARCH_NEEDS, endpoint.path, method)
+            place.endpoints[method] = _Placed(endpoint, tuple(names), need)
 
     def find(self, segments: Sequence[str], values: tuple[str, ...] = ()) -> "list[_Found]":
         """All places that the path leads to, those with literal segments first."""
@@ -81,6 +92,7 @@ class SearchRouter:
         self, node: SearchBackend, settings: Settings, work: SearchWork, endpoints: Sequence[Endpoint]
     ) -> None:
         self._node, self._settings, self._work = node, settings, work
+        self.endpoints = tuple(endpoints)
         self._root = _Place()
         for endpoint in endpoints:
             self._root.add(endpoint)
@@ -107,6 +119,11 @@ class SearchRouter:
         answer = failure(illegal_argument(message))
         return _plain(answer.value, answer.status)
 
+    def refusal(self, error: GraphDBError) -> Response:
+        """The answer to a request that does not even get here."""
+        answer = failure(error)
+        return _plain(answer.value, answer.status, dict(answer.headers))
+
     async def _answer(self, request: Request) -> Response:
         exchange: Exchange | None = None
         try:
@@ -114,13 +131,15 @@ class SearchRouter:
             chosen = next((one for one in found if request.method in one.place.endpoints), None)
             if chosen is None:
                 return _nobody(request, found)
-            endpoint, names = chosen.place.endpoints[request.method]
+            placed = chosen.place.endpoints[request.method]
+            principal_of(request.scope).require(placed.need)
+            endpoint = placed.endpoint
             refused = _refused_type(request, endpoint)
             if refused is not None:
                 return refused
             values = {
                 name: decoded(value.encode("latin-1"))
-                for name, value in zip(names, chosen.values, strict=True)
+                for name, value in zip(placed.names, chosen.values, strict=True)
             }
             parameters = Parameters.of(request.scope["query_string"])
             exchange = Exchange(self._node, self._settings, self._work, request, values, parameters)

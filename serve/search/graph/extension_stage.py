@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from graphdb.access.principal import Principal
 from graphdb.config import Settings
 from graphdb.search.errors import illegal_argument
 from graphdb.search.extension.boosting import boosted
@@ -29,15 +30,17 @@ _FOUND_MAX = 1_000_000  # candidates whose ids are looked up
 
 def extension_stages(node: SearchBackend, settings: Settings, work: SearchWork) -> StageOf:
     """What `SearchRunner` asks of each request."""
-    asker = GraphAsker(node.graph, settings)
     wait_s = min(_FIRST_WAIT_S, settings.server.query_timeout_seconds)
     ranks = PageRankView(node.graph, lambda: node.status().snapshot_index, wait_s)
 
-    def stage_of(body: Mapping[str, Any]) -> SearchStage | None:
+    def stage_of(body: Mapping[str, Any], principal: Principal) -> SearchStage | None:
         if body.get("_ext") is None:
             return None
         request = parse_extension(body["_ext"])
-        return None if request == ExtensionRequest() else ExtensionStage(request, asker, ranks, work)
+        if request == ExtensionRequest():
+            return None
+        asker = GraphAsker(node.graph.acting_for(principal), settings)
+        return ExtensionStage(request, asker, ranks, work)
 
     return stage_of
 

@@ -6,13 +6,16 @@ same readers as what comes to the graph port.
 
 import asyncio
 from collections.abc import AsyncIterator
+from copy import copy
 from typing import Any
 
 import httpx
 import orjson
 
+from graphdb.access.principal import NODE, Principal
 from graphdb.errors import UnavailableError
 from graphdb.search.errors import SearchError
+from serve.access.private_entrance import PRINCIPAL_HEADER
 
 __all__ = ["LocalGraph"]
 
@@ -23,15 +26,25 @@ _PARSED_AT_ONCE = 100_000  # bytes; more of them for a thread
 
 
 class LocalGraph:
-    """For one event loop. It connects when first used; a graph port that is made again is found again."""
+    """For one event loop. It connects when first used; a graph port that is made again is found again.
+
+    It asks for the node itself; what `acting_for` returns shares its connections.
+    """
 
     def __init__(self, socket_path: str, timeout_s: float) -> None:
         """timeout_s: the time limit of a query at the graph port, which ends it."""
+        self._headers = {PRINCIPAL_HEADER: NODE.to_json()}
         self._http = httpx.AsyncClient(
             transport=httpx.AsyncHTTPTransport(uds=socket_path, retries=1),
             base_url="http://graph",
             timeout=httpx.Timeout(timeout_s + _CONNECT_S, connect=_CONNECT_S),
         )
+
+    def acting_for(self, principal: Principal) -> "LocalGraph":
+        """The same graph, asked for somebody else."""
+        made = copy(self)
+        made._headers = {PRINCIPAL_HEADER: principal.to_json()}
+        return made
 
     async def select(self, query: str, min_index: int | None = None) -> dict[str, Any]:
         """SPARQL 1.1 results JSON of a SELECT or ASK, of a state that has seen min_index.
@@ -51,7 +64,7 @@ class LocalGraph:
 
     async def rows(self, query: str) -> AsyncIterator[bytes]:
         """SPARQL 1.1 results TSV of a SELECT, in pieces as they come. Raises as select does."""
-        headers = {"Accept": _ROWS, "Content-Type": "application/sparql-query"}
+        headers = self._headers | {"Accept": _ROWS, "Content-Type": "application/sparql-query"}
         try:
             async with self._http.stream("POST", "/sparql", content=query, headers=headers) as answer:
                 if not answer.is_success:
@@ -66,7 +79,7 @@ class LocalGraph:
         await self._http.aclose()
 
     async def _ask(self, query: str, accept: str, min_index: int | None) -> bytes:
-        headers = {"Accept": accept, "Content-Type": "application/sparql-query"}
+        headers = self._headers | {"Accept": accept, "Content-Type": "application/sparql-query"}
         parameters = {} if min_index is None else {"min_index": str(min_index)}
         try:
             answer = await self._http.post("/sparql", content=query, headers=headers, params=parameters)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from graphdb.access.principal import Principal
 from graphdb.errors import UnavailableError
 from graphdb.search.contexts import node_of_context
 from graphdb.search.errors import SearchError, illegal_argument
@@ -41,11 +42,12 @@ async def ask_owner(
     path: str,
     query: Mapping[str, str],
     body: Mapping[str, Any],
+    principal: Principal,
 ) -> dict[str, Any]:
     """What the other node answers. Raises SearchError."""
     try:
         limit_s = runner.peer_limit_s
-        _, answer = await ask_peer(runner.node, owner.number, "POST", path, query, body, limit_s)
+        _, answer = await ask_peer(runner.node, owner.number, "POST", path, query, body, limit_s, principal)
     except UnavailableError as error:
         where = "" if owner.http_address is None else f" at [{owner.http_address}]"
         reason = f"No search context found for id [{context_id[:100]}]: it is of node [{owner.name}]{where}, "
@@ -56,7 +58,9 @@ async def ask_owner(
     return answer
 
 
-async def close_contexts(runner: SearchRunner, ids: Iterable[str], path: str, member: str) -> int:
+async def close_contexts(
+    runner: SearchRunner, ids: Iterable[str], path: str, member: str, principal: Principal
+) -> int:
     """Of this node and of others; how many were open. member: how a request to `path` names them."""
     freed, here = 0, []
     for context_id in set(ids):
@@ -66,7 +70,9 @@ async def close_contexts(runner: SearchRunner, ids: Iterable[str], path: str, me
             continue
         with contextlib.suppress(UnavailableError):  # then they end with that node, or with their time
             limit_s, body = runner.peer_limit_s, {member: context_id}
-            _, answer = await ask_peer(runner.node, owner.number, "DELETE", path, {}, body, limit_s)
+            _, answer = await ask_peer(
+                runner.node, owner.number, "DELETE", path, {}, body, limit_s, principal
+            )
             freed += int(answer["num_freed"])
     return freed + runner.node.contexts.close(here)
 

@@ -71,7 +71,7 @@ async def _item(
     try:
         parameters = _parameters(exchange.parameters, header)
         names = _names(header) or exchange.get("index") or exchange.parameters.text("index")
-        asked = asked_of(parameters, body)
+        asked = asked_of(parameters, body, exchange.principal)
         if "pit" in body:
             return {**await search_point_in_time(runner, asked, _names(header), parameters), "status": 200}
         found = names_found(runner.node, names, parameters)

@@ -56,7 +56,7 @@ def endpoints(runner: SearchRunner) -> list[Endpoint]:
         pit_id = body.get("id")
         if not isinstance(pit_id, str) or len(body) > 1:
             raise illegal_argument("Required [id]")
-        freed = await close_contexts(runner, [checked_id(pit_id)], "/_pit", "id")
+        freed = await close_contexts(runner, [checked_id(pit_id)], "/_pit", "id", exchange.principal)
         return Answer({"succeeded": bool(freed), "num_freed": freed}, 200 if freed else 404)
 
     return [
@@ -79,7 +79,8 @@ async def search_point_in_time(
     pit_id, keep_alive_ms = _read(asked.body["pit"])
     owner = owner_of(runner, pit_id)
     if owner is not None:
-        return await ask_owner(runner, owner, pit_id, "/_search", _query_of(asked), asked.body)
+        query = _query_of(asked)
+        return await ask_owner(runner, owner, pit_id, "/_search", query, asked.body, asked.principal)
     try:
         state = runner.node.contexts.get(pit_id, keep_alive_ms).state
     except SearchError as error:

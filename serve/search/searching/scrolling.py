@@ -3,6 +3,7 @@
 import time
 from typing import Any
 
+from graphdb.access.permissions import Permission
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.multi import Scroll
 from serve.search.frame.answer import Answer
@@ -34,13 +35,15 @@ def endpoints(runner: SearchRunner) -> list[Endpoint]:
         as_int = exchange.parameters.boolean("rest_total_hits_as_int", False)
         query = {"rest_total_hits_as_int": "true"} if as_int else {}
         body = {"scroll_id": scroll_id} | ({} if keep_alive_ms is None else {"scroll": f"{keep_alive_ms}ms"})
-        return await ask_owner(runner, owner, scroll_id, "/_search/scroll", query, body)
+        return await ask_owner(runner, owner, scroll_id, "/_search/scroll", query, body, exchange.principal)
 
     async def clear(exchange: Exchange) -> Any:
         ids = await _ids(exchange)
-        if ids == ["_all"]:
+        if ids == ["_all"]:  # those of others too
+            exchange.principal.require(Permission.ADMIN)
             return {"succeeded": True, "num_freed": runner.node.contexts.close_all()}
-        freed = await close_contexts(runner, map(checked_id, ids), "/_search/scroll", "scroll_id")
+        principal = exchange.principal
+        freed = await close_contexts(runner, map(checked_id, ids), "/_search/scroll", "scroll_id", principal)
         return Answer({"succeeded": True, "num_freed": freed}, 200 if freed else 404)
 
     return [

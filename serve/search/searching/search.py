@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from graphdb.access.principal import Principal
 from graphdb.search.errors import SearchError, illegal_argument
 from serve.search.frame.endpoint import Body, Endpoint, endpoint
 from serve.search.frame.exchange import Exchange
@@ -18,7 +19,7 @@ __all__ = ["asked_of", "endpoints"]
 def endpoints(runner: SearchRunner) -> list[Endpoint]:
     async def search(exchange: Exchange) -> Any:
         parameters = exchange.parameters
-        asked = asked_of(parameters, body_with(parameters, await exchange.json()))
+        asked = asked_of(parameters, body_with(parameters, await exchange.json()), exchange.principal)
         names = exchange.get("index") or parameters.text("index")
         if "pit" in asked.body:
             return await search_point_in_time(runner, asked, names, parameters)
@@ -37,7 +38,7 @@ def endpoints(runner: SearchRunner) -> list[Endpoint]:
     return endpoint("GET POST", ["/_search", "/{index}/_search"], search, SEARCH_PARAMETERS, Body.JSON)
 
 
-def asked_of(parameters: Parameters, body: Mapping[str, Any]) -> Asked:
+def asked_of(parameters: Parameters, body: Mapping[str, Any], principal: Principal) -> Asked:
     """A request, from its whole body and what only parameters can say. Errors: illegal_argument_exception."""
     kind = parameters.text("search_type") or "query_then_fetch"
     if kind not in ("query_then_fetch", "dfs_query_then_fetch"):
@@ -56,6 +57,7 @@ def asked_of(parameters: Parameters, body: Mapping[str, Any]) -> Asked:
         parameters.boolean("request_cache", False) if "request_cache" in parameters else None,
         parameters.boolean("include_named_queries_score", False),
         parameters.boolean("allow_partial_search_results", True),
+        principal,
     )
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+from graphdb.access.principal import NOBODY, Principal
 from graphdb.config import Settings
 from graphdb.search.catalog.resolution import Resolved
 from graphdb.search.errors import SearchError
@@ -51,6 +52,7 @@ class Asked:
     cached: bool | None = None
     named_scores: bool = False
     partial: bool = True  # an answer may hold without the indexes that failed
+    principal: Principal = NOBODY  # for whom the graph is asked
 
 
 class SearchRunner:
@@ -115,7 +117,7 @@ class SearchRunner:
         return totals_as_int(whole) if asked.total_as_int else whole
 
     async def _opened(self, targets: Sequence[Target], asked: Asked) -> tuple[Scroll, dict[str, Any]]:
-        stage = self._stage_of(asked.body)
+        stage = self._stage_of(asked.body, asked.principal)
         if stage is None:
             return await self.work.run(lambda: self._first_page(*self._to_scroll(asked.body, targets, asked)))
         body = await stage.expand(asked.body, targets)
@@ -157,7 +159,7 @@ class SearchRunner:
         known = None if key is None else self._cache.get(key, targets)
         if known is not None:
             return (), known
-        stage = self._stage_of(asked.body)
+        stage = self._stage_of(asked.body, asked.principal)
         if stage is not None:
             return await self._staged(stage, targets, asked)
         prepared, answer = await self._run(targets, asked)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from graphdb.access.principal import Principal
 from graphdb.search.multi import Prepared, Target
 from graphdb.search.results.selection import Found
 
@@ -22,5 +23,5 @@ class SearchStage(Protocol):
         """Add to the answer."""
 
 
-StageOf: TypeAlias = Callable[[Mapping[str, Any]], SearchStage | None]
+StageOf: TypeAlias = Callable[[Mapping[str, Any], Principal], SearchStage | None]
 """The stage that the body of a request asks for, None for most."""

@@ -211,12 +211,11 @@ def test_configured_but_unenforced_stops_serve(
     graphdb: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    text = "[authentication]\nenabled = true\nbasic = {enabled = true}\n"
-    (tmp_path / "graphdb.toml").write_text(text)
+    (tmp_path / "graphdb.toml").write_text("[acl]")
     done = graphdb("serve")
     assert (done.exit_code, done.err) == (
         1,
-        "graphdb: authentication.enabled is configured, but this version does not enforce it yet\n",
+        "graphdb: acl is configured, but this version does not enforce it yet\n",
     )
 
 

@@ -4,7 +4,14 @@ import orjson
 import pytest
 
 import graphdb.errors
-from graphdb.errors import GraphDBError, OutcomeUnknown, ShapesViolated, UnavailableError
+from graphdb.errors import (
+    GraphDBError,
+    LockedOut,
+    NotAuthenticated,
+    OutcomeUnknown,
+    ShapesViolated,
+    UnavailableError,
+)
 from serve.errors import failure_response, status_of
 
 EXPECTED = {
@@ -16,18 +23,21 @@ EXPECTED = {
     "CorruptionError": 500,
     "EditRefused": 400,
     "EvaluationFailed": 400,
+    "Forbidden": 403,
     "GraphDBError": 500,
     "HostNotAllowed": 403,
     "IndexNotReached": 503,
     "InvalidParameter": 400,
     "KeyReused": 422,
     "LimitExceeded": 400,
+    "LockedOut": 429,
     "LogCompacted": 503,
     "LogUnavailable": 503,
     "MalformedShapes": 400,
     "MembershipLoop": 409,
     "MembershipRefused": 409,
     "NotAcceptable": 406,
+    "NotAuthenticated": 401,
     "NotClustered": 409,
     "NotFound": 404,
     "NotLeader": 503,
@@ -53,9 +63,11 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "ChangesForgotten": (3, 7),
     "CorruptionError": ("a checksum differs", "/secret/path"),
     "EditRefused": (({"edit": 0, "code": "NOT_FOUND", "message": "is not there"},),),
+    "Forbidden": ("ada", "Write"),
     "HostNotAllowed": ("SERVICE", "example.org"),
     "InvalidParameter": ("graph", "is odd"),
     "LimitExceeded": ("nesting", 2, 1),
+    "LockedOut": (7,),
     "MalformedShapes": ("<http://s>", "sh:minCount", "is odd"),
     "MembershipLoop": ("http://a", "http://b"),
     "NotAcceptable": ("text/html", ("text/csv",)),
@@ -79,7 +91,8 @@ def test_status_and_body(name: str) -> None:
     assert status_of(error) == answer.status_code == body["status"] == EXPECTED[name]
     told_besides = {"ChangesForgotten": {"code", "first_index"}}.get(name, set())
     assert set(body) == {"error", "status"} | told_besides
-    assert ("retry-after" in answer.headers) == isinstance(error, UnavailableError)
+    assert ("retry-after" in answer.headers) == isinstance(error, UnavailableError | LockedOut)
+    assert ("www-authenticate" in answer.headers) == isinstance(error, NotAuthenticated)
     if answer.status_code == 500:
         assert body["error"] == "internal server error"
     else:

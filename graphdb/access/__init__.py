@@ -1,0 +1,1 @@
+"""Who asks, and what they may do: principals, roles, credentials and how often these may be wrong."""
