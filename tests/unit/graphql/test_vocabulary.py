@@ -54,7 +54,7 @@ def test_it_is_bounded() -> None:
 NOTICED = [quad for quad in quads(TURTLE) if quad.object != NamedNode("http://e/Kind")]
 
 
-@pytest.mark.parametrize("quad", NOTICED, ids=str)
+@pytest.mark.parametrize("quad", NOTICED, ids=lambda quad: quad.predicate.value)
 def test_every_triple_of_a_schema_touches_it(quad: Quad) -> None:
     for change in (ChangeSet(added=(quad,)), ChangeSet(removed=(quad,))):
         watch = SchemaWatch()
