@@ -54,8 +54,8 @@ def key(role: str) -> dict[str, str]:
     return {"X-API-Key": KEYS[role]}
 
 
-def token(role: str, lives_s: float = 60, bare: bool = False) -> Any:
-    """The header, or the token alone."""
+def token(role: str, lives_s: float = 86_400, bare: bool = False) -> Any:
+    """The header, or the token alone; some are made long before their tests run, when these are collected."""
     claims = {"iss": "tests", "aud": "graphdb", "sub": role, "roles": [role], "exp": time.time() + lives_s}
     made = jwt.encode({"alg": "ES256"}, claims, _SIGNING, ["ES256"])
     return made if bare else {"Authorization": f"Bearer {made}"}

@@ -13,7 +13,7 @@ from graphdb.config import Settings
 from serve.access.guarded_routes import guarded
 from serve.access.needs import GRAPH_NEEDS, SEARCH_NEEDS, WEBSOCKET, needed
 from serve.graph_app import build_app
-from serve.routing import methods_of, resource
+from serve.routing import ByRawPath, methods_of, resource
 from serve.search.frame.endpoint import Endpoint, endpoint
 from serve.search.frame.exchange import Exchange
 from serve.search.frame.router import SearchRouter
@@ -23,11 +23,10 @@ from tests.support.memory_backend import MemoryBackend
 from tests.support.memory_search import MemorySearch
 
 SETTINGS = Settings.model_validate({"holonic": {"enabled": True}})
-HOLONIC = "/holonic/{path:path}"
 
 
 def graph_routes() -> Iterator[tuple[str, str]]:
-    """Path and method of every route on 7001, those below /holonic as one."""
+    """Path and method of every route on 7001, those below /holonic as one, and those of an alert."""
     app = build_app(MemoryBackend(), SETTINGS)
     assert isinstance(app, Router)
     for route in app.routes:
@@ -35,9 +34,8 @@ def graph_routes() -> Iterator[tuple[str, str]]:
             yield route.path, WEBSOCKET
         else:
             assert isinstance(route, Route)
-            methods = (
-                ("GET", "POST", "PUT", "PATCH", "DELETE") if route.path == HOLONIC else methods_of(route)
-            )
+            is_room = isinstance(route.app, ByRawPath)
+            methods = ("GET", "POST", "PUT", "PATCH", "DELETE") if is_room else methods_of(route)
             yield from ((route.path, method) for method in methods)
 
 
