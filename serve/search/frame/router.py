@@ -18,7 +18,7 @@ from graphdb.config import Settings
 from graphdb.errors import GraphDBError
 from graphdb.search.errors import illegal_argument
 from serve.access.admitted import principal_of
-from serve.access.needs import SEARCH_NEEDS, needed
+from serve.access.needs import SEARCH_NEEDS, Needs, needed
 from serve.answers import AnswerBroken
 from serve.search.backend import SearchBackend
 from serve.search.frame.answer import PRODUCT, Answer, rendered
@@ -54,7 +54,7 @@ class _Place:
     named: "_Place | None" = None
     endpoints: dict[str, "_Placed"] = field(default_factory=dict)  # by method
 
-    def add(self, endpoint: Endpoint) -> None:
+    def add(self, endpoint: Endpoint, needs: Needs) -> None:
         place, names = self, []
         for segment in _segments(endpoint.path):
             if segment.startswith("{"):
@@ -65,7 +65,7 @@ class _Place:
                 place = place.literal.setdefault(segment, _Place())
         for method in endpoint.methods:
             assert method not in place.endpoints, f"two operations at {method} {endpoint.path}"
-            need = needed(SEARCH_NEEDS, endpoint.path, method)
+            need = needed(needs, endpoint.path, method)
             place.endpoints[method] = _Placed(endpoint, tuple(names), need)
 
     def find(self, segments: Sequence[str], values: tuple[str, ...] = ()) -> "list[_Found]":
@@ -89,13 +89,19 @@ class SearchRouter:
     """The whole application."""
 
     def __init__(
-        self, node: SearchBackend, settings: Settings, work: SearchWork, endpoints: Sequence[Endpoint]
+        self,
+        node: SearchBackend,
+        settings: Settings,
+        work: SearchWork,
+        endpoints: Sequence[Endpoint],
+        needs: Needs = SEARCH_NEEDS,
     ) -> None:
+        """Raises LookupError for an endpoint of which needs does not say what it needs."""
         self._node, self._settings, self._work = node, settings, work
         self.endpoints = tuple(endpoints)
         self._root = _Place()
         for endpoint in endpoints:
-            self._root.add(endpoint)
+            self._root.add(endpoint, needs)
         self._depth = max(endpoint.path.count("/") for endpoint in endpoints)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -38,6 +38,7 @@ def test_loads_add_up(loaded: Path) -> None:
     assert (loaded / "applied").read_text() == "2\n"
     assert {path.name for path in loaded.iterdir()} == {
         "FORMAT",
+        "alerts",
         "applied",
         "log",
         "requests",

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -123,5 +124,5 @@ async def test_the_log_keeps_what_any_of_its_views_needs(
 _init = JournalConfig.__init__
 
 
-def _keeping_nothing(self: JournalConfig) -> None:
-    _init(self, keep_bytes=0)
+def _keeping_nothing(self: JournalConfig, **members: Any) -> None:
+    _init(self, **{**members, "keep_bytes": 0})

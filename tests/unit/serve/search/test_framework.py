@@ -9,9 +9,10 @@ import httpx
 import orjson
 import pytest
 
+from graphdb.access.permissions import Permission
 from graphdb.search.errors import SearchError, illegal_argument
 from serve.search.frame.answer import Answer
-from serve.search.frame.endpoint import Body, endpoint
+from serve.search.frame.endpoint import Body, Endpoint, endpoint
 from serve.search.frame.errors import envelope, query_failed
 from serve.search.frame.exchange import Exchange
 from serve.search.frame.router import SearchRouter
@@ -59,8 +60,14 @@ ENDPOINTS = [
 
 @pytest.fixture(scope="module")
 def base_url() -> Iterator[str]:
-    with serving(SearchRouter(MemorySearch(), SETTINGS, SearchWork(10), ENDPOINTS)) as url:
+    with serving(router_of(ENDPOINTS)) as url:
         yield url
+
+
+def router_of(endpoints: list[Endpoint]) -> SearchRouter:
+    """Of endpoints that the service does not have; everyone may use them."""
+    needs = {(one.path, method): Permission.NONE for one in endpoints for method in one.methods}
+    return SearchRouter(MemorySearch(), SETTINGS, SearchWork(10), endpoints, needs)
 
 
 @pytest.fixture
@@ -317,9 +324,7 @@ def test_fragments_are_filtered_and_indented_too() -> None:
     async def fetch(exchange: Exchange) -> Any:
         return {"_source": source}
 
-    with serving(
-        SearchRouter(MemorySearch(), SETTINGS, SearchWork(10), endpoint("GET", "/_fetch", fetch))
-    ) as url:
+    with serving(router_of(endpoint("GET", "/_fetch", fetch))) as url:
         http = httpx.Client(base_url=url, trust_env=False)
         with http:
             assert http.get("/_fetch").content == b'{"_source":{"a":  {"b": 1, "c": 2}}}'
