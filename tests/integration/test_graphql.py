@@ -269,13 +269,12 @@ def counters(running: Service) -> Service:
 
 
 def test_gql_hears_subscriptions_over_its_websocket(counters: Service) -> None:
-    transport = WebsocketsTransport(
-        f"{counters.url.replace('http', 'ws')}/graphql/ws",
-        subprotocols=[WebsocketsTransport.GRAPHQLWS_SUBPROTOCOL],
-        answer_pings=True,
-    )
-
     async def hear() -> list[Any]:
+        transport = WebsocketsTransport(  # made within a loop, else it makes one that nobody closes
+            f"{counters.url.replace('http', 'ws')}/graphql/ws",
+            subprotocols=[WebsocketsTransport.GRAPHQLWS_SUBPROTOCOL],
+            answer_pings=True,
+        )
         async with Client(transport=transport, fetch_schema_from_transport=True) as session:
             text = """subscription { counterChanged(filter: {after: {count: {gte: 7}}}) {
                 mutationType node { id after { count } } } }"""
