@@ -4,10 +4,12 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import inflect
 from pyoxigraph import Literal, NamedNode
+
+if TYPE_CHECKING:
+    import inflect
 
 __all__ = ["different", "enum_value_name", "field_name", "local_name", "plural_of", "spelt"]
 
@@ -69,7 +71,9 @@ def different(
 
 
 @lru_cache(maxsize=1)
-def _engine() -> inflect.engine:
+def _engine() -> "inflect.engine":
+    import inflect  # seconds, which the start of a node need not take
+
     engine = inflect.engine()
     engine.classical(persons=True)
     return engine
