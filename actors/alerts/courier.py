@@ -67,12 +67,13 @@ class Courier:
         """One after the other, until none is pending."""
         settled: set[str] = set()
         try:
-            while pending := self._node.alert_book().find(alert_id).pending:
-                if pending[0].id in settled:  # another node leads now, and this one has not heard of it yet
+            while (alert := self._node.alert_book().find(alert_id)).pending:
+                delivery = alert.pending[0]
+                if delivery.id in settled:  # another node leads now, and this one has not heard of it yet
                     await asyncio.sleep(_LOOK_S)
                     continue
-                settled.add(pending[0].id)
-                await self._deliver(self._node.alert_book().find(alert_id), pending[0])
+                settled.add(delivery.id)
+                await self._deliver(alert, delivery)
         except GraphDBError as error:  # the alert is gone, or the node stops
             logger.debug("alert %s: nothing is delivered now: %s", alert_id, error)
         except Exception:

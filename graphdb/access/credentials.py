@@ -10,6 +10,7 @@ from graphdb.errors import NotAuthenticated
 
 __all__ = [
     "MEMBER_NAMES",
+    "PASSWORD_BYTES_MAX",
     "Credentials",
     "KeyGiven",
     "PasswordGiven",
@@ -19,7 +20,7 @@ __all__ = [
 ]
 
 _LENGTH_MAX = 16_384  # of anything that is taken for credentials
-_PASSWORD_MAX = 1_024
+PASSWORD_BYTES_MAX = 1_024
 MEMBER_NAMES = ("token", "api_key", "user", "password")
 """Of credentials in a query string or a message."""
 
@@ -100,8 +101,8 @@ def _key_alone(value: str) -> str:
 
 
 def _password(user: str, password: str) -> PasswordGiven:
-    if len(password.encode()) > _PASSWORD_MAX:
-        raise NotAuthenticated(f"a password has {_PASSWORD_MAX} bytes at most")
+    if len(password.encode()) > PASSWORD_BYTES_MAX:
+        raise NotAuthenticated(f"a password has {PASSWORD_BYTES_MAX} bytes at most")
     return PasswordGiven(user, password)
 
 

@@ -1,12 +1,12 @@
 """What an alert is, as its maker has said it, and what becomes of it: the nouns of this room."""
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 from graphdb.alerts.condition import Condition, Value
 from graphdb.alerts.signature import signing_key
 from graphdb.errors import InvalidParameter
+from graphdb.timestamps import iso_timestamp
 
 __all__ = ["Alert", "Definition", "Delivery", "iso_time"]
 
@@ -135,8 +135,5 @@ class Alert:
 
 
 def iso_time(time_ms: int | None) -> str | None:
-    """As ISO 8601 in UTC, to the millisecond."""
-    if time_ms is None:
-        return None
-    text = datetime.fromtimestamp(time_ms / 1_000, UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")
+    """See `iso_timestamp`; what has not been yet has none."""
+    return None if time_ms is None else iso_timestamp(time_ms)

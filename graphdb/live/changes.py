@@ -4,13 +4,13 @@ lines that tell it.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 from pyoxigraph import BlankNode, Quad
 
 from graphdb.model import ChangeSet, GraphName, NamedGraph
+from graphdb.timestamps import iso_timestamp
 
 __all__ = ["ChangeFilter", "LoggedChange", "change_json", "position_json"]
 
@@ -61,7 +61,7 @@ def change_json(logged: LoggedChange) -> bytes:
     change = logged.change
     told: dict[str, Any] = {
         "index": logged.index,
-        "timestamp": _iso(logged.timestamp_ms),
+        "timestamp": iso_timestamp(logged.timestamp_ms),
         "removed": [f"{quad} ." for quad in change.removed],
         "added": [f"{quad} ." for quad in change.added],
         "dropped_graphs": [_graph_name(graph) for graph in change.dropped_graphs],
@@ -75,11 +75,6 @@ def change_json(logged: LoggedChange) -> bytes:
 def position_json(index: int) -> bytes:
     """The object that says: up to here nothing more was asked for."""
     return b'{"index":%d}' % index
-
-
-def _iso(timestamp_ms: int) -> str:
-    moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _graph_name(graph: NamedGraph) -> str:

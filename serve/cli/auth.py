@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from graphdb.access.api_keys import key_digest
+from graphdb.access.credentials import PASSWORD_BYTES_MAX
 from graphdb.access.passwords import hash_password
 from graphdb.config.access import ApiKey
 from serve.cli.console import UsageError, out, say
@@ -17,8 +18,6 @@ from serve.cli.console import UsageError, out, say
 __all__ = ["auth"]
 
 auth = typer.Typer(help="Make password hashes and API keys.", no_args_is_help=True)
-
-_PASSWORD_BYTES_MAX = 1_024  # what the service takes
 
 
 @auth.command("hash-password")
@@ -30,8 +29,8 @@ def hash_a_password() -> None:
             raise UsageError("these were two passwords")
     else:
         password = sys.stdin.readline().removesuffix("\n")
-    if not password or len(password.encode()) > _PASSWORD_BYTES_MAX:
-        raise UsageError(f"a password has 1 to {_PASSWORD_BYTES_MAX} bytes")
+    if not password or len(password.encode()) > PASSWORD_BYTES_MAX:
+        raise UsageError(f"a password has 1 to {PASSWORD_BYTES_MAX} bytes")
     out.print(hash_password(password), markup=False)
 
 
