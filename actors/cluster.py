@@ -4,6 +4,7 @@ Import it after `ray_environment` has been applied.
 """
 
 import contextlib
+import functools
 import logging
 import os
 import select
@@ -29,13 +30,16 @@ __all__ = [
     "OwnRuntime",
     "SharedRuntime",
     "bounded",
+    "close_column_view",
     "close_store_reader",
     "close_update_log",
+    "column_view_endpoint",
     "connect",
     "keep_replica_on_loopback",
     "on_this_node",
     "remove_application",
     "service_name",
+    "start_column_view",
     "start_log",
     "start_serve",
     "start_store_reader",
@@ -47,8 +51,10 @@ logger = logging.getLogger(__name__)
 
 _UPDATE_LOG = "update_log"
 _STORE_READER = "store_reader"
-# what Ray takes for this many cores: UpdateLog, StoreReader, Serve's controller, GraphPort, SearchPort
-_WORKERS = 5
+_COLUMN_VIEW = "column_view"
+# what Ray takes for this many cores: UpdateLog, StoreReader, ColumnView, Serve's controller, and the ports
+# GraphPort and SearchPort
+_WORKERS = 6
 _OBJECT_STORE_BYTES = 128 << 20  # results on their way to notebooks pass through it; mapped, filled as used
 _CALL_TIMEOUT_S = 30
 
@@ -122,7 +128,7 @@ class SharedRuntime:
             self._raylet = os.pidfd_open(_raylet_pid(ray.get_runtime_context().get_node_id()))
         except Exception as error:
             raise UnavailableError(f"there is no Ray to be reached at {self.address}: {error}") from error
-        for name in (_UPDATE_LOG, _STORE_READER):
+        for name in (_UPDATE_LOG, _STORE_READER, _COLUMN_VIEW):
             with contextlib.suppress(ValueError):  # there is none
                 ray.kill(ray.get_actor(name, namespace=service_name()))
         remove_application()
@@ -234,6 +240,15 @@ def start_store_reader(settings: Settings) -> Any:
     return _start(StoreReader, _STORE_READER, settings)
 
 
+def start_column_view(settings: Settings) -> Any:
+    """The service's ColumnView as an actor; see `_start`."""
+    # at the top, each process of a node would load DuckDB and the compiler as well
+    from actors.columns.column_view import ColumnView
+
+    find_log = functools.partial(update_log_endpoint, service_name())
+    return _start(ColumnView, _COLUMN_VIEW, settings, find_log)
+
+
 async def update_log_endpoint(namespace: str) -> str:
     """Where the service's UpdateLog listens; what its `LogClient` asks when it connects.
 
@@ -258,6 +273,22 @@ async def store_reader_endpoint(namespace: str) -> str:
         return await _endpoint(_STORE_READER, namespace)
     except (ray.exceptions.RayError, ValueError) as error:
         raise UnavailableError("the readers are starting") from error
+
+
+async def column_view_endpoint(namespace: str) -> str:
+    """Where the service's ColumnView listens; what its `ColumnClient` asks when it connects.
+
+    Raises UnavailableError while the actor is being started again.
+    """
+    try:
+        return await _endpoint(_COLUMN_VIEW, namespace)
+    except (ray.exceptions.RayError, ValueError) as error:
+        raise UnavailableError("the column view is starting") from error
+
+
+def close_column_view(actor: Any) -> None:
+    """Have the column view close its files in order; it is killed anyway if it does not."""
+    _close(actor)
 
 
 def close_update_log(actor: Any) -> None:

@@ -21,9 +21,17 @@ _Form: TypeAlias = Literal["SELECT", "ASK", "CONSTRUCT"]
 
 
 def open_connection(data_dir: str | os.PathLike[str]) -> "Connection":
-    """Connect to the service that runs on a data directory. Raises UnavailableError where none does."""
+    """Connect to the service that runs on a data directory. Raises UnavailableError where none does.
+
+    Ray's token guards this, not the service's credentials: whoever has it can run code in the service's own
+    processes, for Ray unpickles, so nothing that a connection were asked for would hold them up.
+    """
     run_file = ServiceFiles(Path(data_dir)).read_run_file()
     if run_file.own_runtime:
+        if not os.access(run_file.token_file, os.R_OK):
+            raise UnavailableError(
+                f"only the user who runs the service at {run_file.url} connects so; others ask it over HTTP"
+            )
         os.environ.update(client_environment(run_file.token_file))
     import ray
     from ray import serve as ray_serve

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks import (
+    acl,
+    analytical,
     bulk_index,
     bulk_load,
+    columns,
     durable_update,
     fuzz,
     geo,
@@ -58,10 +61,16 @@ BENCHMARKS = {
     "knn": Benchmark(knn.run, RATIO),
     "bulk_load": Benchmark(bulk_load.run, RATIO),
     "durable_update": Benchmark(durable_update.run, RATIO),
+    "columns": Benchmark(columns.run, RATIO),
+    "analytical": Benchmark(
+        analytical.run,
+        (ROUNDS, Option("only", str, "", "only the queries whose name has this in it")),
+    ),
     "shacl": Benchmark(shacl.run, RATIO),
     "geo": Benchmark(geo.run, RATIO),
     "graphql": Benchmark(graphql.run, RATIO),
     "live": Benchmark(live.run, RATIO),
+    "acl": Benchmark(acl.run, RATIO),
     "hostile": Benchmark(
         hostile.run,
         (

@@ -25,6 +25,7 @@ __all__ = [
     "free_port",
     "graphdb",
     "running_service",
+    "stop",
     "work_dir",
 ]
 
@@ -129,12 +130,17 @@ def running_service(
             _wait_until_healthy(service, process, directory / "service.log")
             yield service
         finally:
-            process.terminate()
-            try:
-                process.wait(STOP_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            stop(process, STOP_TIMEOUT_S)
+
+
+def stop(process: subprocess.Popen[bytes], timeout_s: float) -> None:
+    """End a process: in order, or else by force after so many seconds."""
+    process.terminate()
+    try:
+        process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def free_port() -> int:
@@ -157,7 +163,10 @@ def _wait_until_healthy(service: RunningService, process: subprocess.Popen[bytes
             raise BenchmarkError(f"the service ended: {log.read_text(errors='replace').strip()[-500:]}")
         try:
             healthy = httpx.get(f"{service.url}/health", trust_env=False).json()["status"] == "healthy"
-            if healthy and httpx.get(f"{service.search_url}/_search", trust_env=False).status_code == 200:
+            if healthy and httpx.get(f"{service.search_url}/_search", trust_env=False).status_code in (
+                200,
+                401,
+            ):
                 return
         except (httpx.HTTPError, ValueError, KeyError):
             pass

@@ -16,7 +16,7 @@ from benchmarks.generator import Request, generate
 from benchmarks.report import Row, interleave
 from benchmarks.service import PROJECT, BenchmarkError, RunningService, running_service, work_dir
 
-__all__ = ["run"]
+__all__ = ["bsbm_triples", "run"]
 
 SHAPES = Path(__file__).parent / "shapes"
 SHAPES_GRAPH = "http://shapes.example/enforced"
@@ -39,7 +39,7 @@ UPDATE = Request("/update", "application/sparql-update", "application/json", OFF
 def run(rounds: int, scale: float) -> list[Row]:
     """Validations a minute, pySHACL's once; milliseconds of one client's updates. scale shortens the data."""
     with work_dir() as directory:
-        data = _bsbm_triples(directory, scale)
+        data = bsbm_triples(directory, scale)
         floor, count = _pyshacl(data)
         with _service(directory / "plain", data) as plain:
 
@@ -58,7 +58,7 @@ def run(rounds: int, scale: float) -> list[Row]:
     ]
 
 
-def _bsbm_triples(directory: Path, scale: float) -> Path:
+def bsbm_triples(directory: Path, scale: float) -> Path:
     """The data as N-Triples, or that of a part of the products. Raises BenchmarkError where there is none."""
     shared = Path(os.environ.get("GRAPHDB_SHARED", PROJECT.parent / "shared"))
     source = shared / "data" / "bsbm375k.nt.gz"

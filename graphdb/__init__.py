@@ -19,6 +19,8 @@ __all__ = ["connect"]
 def connect(data_dir: str | os.PathLike[str] | None = None) -> "Connection":
     """Connect to the service on a data directory, without HTTP; by the same user on the same machine.
 
+    That user may do everything there: authentication is for those who come over the ports.
+
     Unless given, the directory is the one that `graphdb serve` would take here: `GRAPHDB_SERVER__DATA_DIR`,
     the configuration file, else `data`. Raises UnavailableError where no service runs on it.
     """

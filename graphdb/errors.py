@@ -30,6 +30,7 @@ GraphDBError
     BadGeometry               a geometry that cannot be read, or that an operation is not defined for
   UnavailableError          try again later
     Overloaded                too much is waiting
+    ProviderUnavailable       whoever is to say whose credentials these are cannot be asked
     QueryTimeout              a query past its time limit
     QueryMemoryExceeded       a query past the memory that a reader may have
     QueryCancelled            a query that somebody has ended
@@ -78,6 +79,7 @@ __all__ = [
     "NotLeader",
     "OutcomeUnknown",
     "Overloaded",
+    "ProviderUnavailable",
     "QueryCancelled",
     "QueryMemoryExceeded",
     "QuerySyntaxError",
@@ -408,6 +410,10 @@ class UnavailableError(GraphDBError):
 
 class Overloaded(UnavailableError):
     """Too much is waiting already."""
+
+
+class ProviderUnavailable(UnavailableError):
+    """Whoever is to say whose credentials these are cannot be asked; they may be right or wrong."""
 
 
 class QueryTimeout(UnavailableError):

@@ -32,6 +32,11 @@ class ChangeSet:
         """Quads removed plus quads added, as the update confirmation counts them."""
         return len(self.removed) + len(self.added)
 
+    @property
+    def inverse(self) -> "ChangeSet":
+        """What leads back to the state before."""
+        return ChangeSet(self.added, self.removed, self.created_graphs, self.dropped_graphs)
+
     def __bool__(self) -> bool:
         return bool(self.removed or self.added or self.dropped_graphs or self.created_graphs)
 

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 from pyoxigraph import NamedNode, Quad
 
+from graphdb.access.principal import Principal
+from graphdb.access.sight import Sight
 from graphdb.alerts.definition import Definition
 from graphdb.errors import GraphDBError
 from graphdb.graphql.edits import Edits
@@ -44,6 +46,9 @@ __all__ = [
     "EmbeddedStore",
     "Evaluated",
     "FunctionCall",
+    "GraphLive",
+    "GraphReads",
+    "GraphWrites",
     "LiveReport",
     "LiveSink",
     "NodeStatus",
@@ -109,6 +114,11 @@ class AlertRequests(Protocol):
     All raise NotFound for an alert that is not there, and UnavailableError. A request_id as for updates.
     """
 
+    def of(self, principal: Principal) -> "AlertRequests":
+        """As somebody may ask: who does not see everything has only their own alerts, and these see what
+        their maker sees when making them.
+        """
+
     async def create(self, definition: Definition, request_id: bytes | None) -> dict[str, Any]:
         """The alert, which is evaluated at once.
 
@@ -141,16 +151,14 @@ class AlertRequests(Protocol):
         """
 
 
-class Backend(Protocol):
-    """One node's graph. Methods without `async` block (in native code, without the GIL) and may be called on
-    any thread.
+class GraphReads(Protocol):
+    """The graph as one sight sees it, at the state of when it was asked for or a later one. Methods without
+    `async` block (in native code, without the GIL) and may be called on any thread.
     """
 
     @property
-    def alerts(self) -> AlertRequests: ...
-
-    def check_query(self, query: Query) -> None:
-        """What every way of asking checks first. Raises LimitExceeded, HostNotAllowed."""
+    def view_key(self) -> str | None:
+        """The same where the same is seen, None where everything is: answers are kept by it."""
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
         """Start evaluating a query that is cheap, or joins little, here; rows are computed as they are taken.
@@ -161,27 +169,19 @@ class Backend(Protocol):
     def joins_little(self, join: LittleJoin) -> bool:
         """Whether what the store holds now makes it a matter of a millisecond or two to evaluate a join."""
 
-    async def reach(self, consistency: Consistency, timeout_s: float) -> None:
-        """Return once what readers on this node see is as new as consistency asks for.
-
-        Raises NotLeader where no leader can tell, IndexNotReached, UnavailableError.
-        """
-
-    async def update(self, update: Update, using: Dataset, request_id: bytes | None = None) -> Confirmation:
-        """Evaluate the whole request, log its effect, apply it. Atomic.
-
-        A request_id (`graphdb.log.request_ids`) that the log has seen lately is confirmed as it was then, and
-        has no effect again.
-        Raises LimitExceeded, EvaluationFailed, UnknownGraph, AlreadyExists, HostNotAllowed,
-        InvalidParameter, UnavailableError.
-        """
-
     async def start_query(self, request: QueryRequest) -> "AnswerStream":
         """Have a reader evaluate a query that may take long. It sees at least what was applied at the call.
 
         Waits, within bounds, for a reader to be free. Whoever gets the stream closes it; cancelling the call
         ends the query.
         Raises LimitExceeded, HostNotAllowed, Overloaded, QueryTimeout, QueryCancelled, UnavailableError.
+        """
+
+    async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
+        """Whether the column view would answer a query that may take long, as JSON values.
+
+        "path" is "columns" or "reader"; "reason" says why the columns do not answer; where they do,
+        "estimate" is what they would look at, from statistics alone, and "plan" is DuckDB's, as text.
         """
 
     async def start_validation(self, request: ValidationRequest) -> "AnswerStream":
@@ -191,28 +191,14 @@ class Backend(Protocol):
         MalformedShapes, InvalidParameter (shapes in a named graph of the document), UnknownGraph as well.
         """
 
-    async def call_function(self, call: FunctionCall) -> bytes:
-        """Have a reader call a function of GeoSPARQL: see `graphdb.geo.evaluate.evaluation_json`.
-
-        Waits, within bounds, for a reader to be free. Cancelling the call ends it.
-        Raises UnknownFunction, InvalidParameter, BadGeometry, LimitExceeded, Overloaded, QueryTimeout,
-        QueryMemoryExceeded, QueryCancelled, UnavailableError.
-        """
-
-    def running_queries(self) -> list[RunningQuery]:
-        """What queries, validations and updates are under way, the oldest first."""
-
-    def cancel_query(self, query_id: str) -> bool:
-        """End a running query: whoever reads it meets QueryCancelled. False where no such query runs."""
-
     def exact_index(self) -> int | None:
         """The log index of exactly the state that a query on this node would see now.
 
         None while a change is being applied: what is seen is then the state before or after it.
         """
 
-    async def wait_for_index(self, index: int, timeout_s: float) -> None:
-        """Return once readers see the effect of the log up to index. Raises IndexNotReached."""
+    def snapshot_index(self) -> int:
+        """The log index of the last entry that readers see."""
 
     def graph_exists(self, graph: NamedGraph) -> bool:
         """True also for a graph that was created empty."""
@@ -235,33 +221,25 @@ class Backend(Protocol):
     def dataset_quads(self) -> Iterator[Quad]:
         """Every quad of one consistent state."""
 
-    def snapshot_index(self) -> int:
-        """The log index of the last entry that readers see."""
-
     def schema_state(self) -> object:
         """See `SchemaWatch.state`: another object whenever ontology or shapes may be others than before."""
 
-    async def follow_changes(self, since: int | None, timeout_s: float) -> "ChangeStream":
-        """What changes behind the log index since, None: from now on, as it is applied here.
 
-        Raises ChangesForgotten, IndexNotReached (the node is not at since after timeout_s), UnavailableError.
+class GraphWrites(Protocol):
+    """Writing to the graph as one sight sees it: nothing that is not seen is changed, or tells of itself.
+
+    All raise Forbidden, and write nothing, where a graph is not seen or annotations are not the writer's
+    to make. What they count is as the writer sees it: what is there already, hidden, counts as added.
+    """
+
+    async def update(self, update: Update, using: Dataset, request_id: bytes | None = None) -> Confirmation:
+        """Evaluate the whole request, log its effect, apply it. Atomic.
+
+        A request_id (`graphdb.log.request_ids`) that the log has seen lately is confirmed as it was then, and
+        has no effect again.
+        Raises LimitExceeded, EvaluationFailed, UnknownGraph, AlreadyExists, HostNotAllowed,
+        InvalidParameter, UnavailableError.
         """
-
-    async def subscribe(self, query: LiveQuery, since: int | None, sink: LiveSink) -> str:
-        """Tell a sink what becomes of a query's records behind the log index since, None: from now on, each
-        change once, in the order of the log; the id of the subscription.
-
-        Raises ChangesForgotten, IndexNotReached, Overloaded (too many are open), UnavailableError.
-        """
-
-    async def unsubscribe(self, subscription: str) -> bool:
-        """Tell it nothing more, from the call on; False where there is none such."""
-
-    def embedded_store(self) -> EmbeddedStore:
-        """How live queries fare; never blocks, never raises."""
-
-    def live_report(self) -> LiveReport:
-        """The same in figures; never blocks, never raises."""
 
     async def write_graph(
         self,
@@ -298,6 +276,76 @@ class Backend(Protocol):
         Raises EditRefused, ShapesViolated, UnavailableError.
         """
 
+
+class GraphLive(Protocol):
+    """The changes of the graph as one sight sees it."""
+
+    async def follow_changes(self, since: int | None, timeout_s: float) -> "ChangeStream":
+        """What changes behind the log index since, None: from now on, as it is applied here.
+
+        Raises ChangesForgotten, IndexNotReached (the node is not at since after timeout_s), UnavailableError.
+        """
+
+    async def subscribe(self, query: LiveQuery, since: int | None, sink: LiveSink) -> str:
+        """Tell a sink what becomes of a query's records behind the log index since, None: from now on, each
+        change once, in the order of the log; the id of the subscription.
+
+        Raises ChangesForgotten, IndexNotReached, Overloaded (too many are open), UnavailableError.
+        """
+
+
+class Backend(Protocol):
+    """One node, and its graph by what whoever asks may see of it: nothing reaches the graph but through a
+    sight. Methods without `async` may be called on any thread.
+    """
+
+    @property
+    def alerts(self) -> AlertRequests: ...
+
+    async def reads(self, sight: Sight) -> GraphReads:
+        """What a sight sees, as of what was applied at the call or later. Raises UnavailableError."""
+
+    def writes(self, sight: Sight) -> GraphWrites:
+        """Writing as a sight sees it."""
+
+    def live(self, sight: Sight) -> GraphLive:
+        """Changes as a sight sees them."""
+
+    def check_query(self, query: Query) -> None:
+        """What every way of asking checks first. Raises LimitExceeded, HostNotAllowed."""
+
+    async def reach(self, consistency: Consistency, timeout_s: float) -> None:
+        """Return once what readers on this node see is as new as consistency asks for.
+
+        Raises NotLeader where no leader can tell, IndexNotReached, UnavailableError.
+        """
+
+    async def call_function(self, call: FunctionCall) -> bytes:
+        """Have a reader call a function of GeoSPARQL: see `graphdb.geo.evaluate.evaluation_json`.
+
+        Waits, within bounds, for a reader to be free. Cancelling the call ends it.
+        Raises UnknownFunction, InvalidParameter, BadGeometry, LimitExceeded, Overloaded, QueryTimeout,
+        QueryMemoryExceeded, QueryCancelled, UnavailableError.
+        """
+
+    def running_queries(self) -> list[RunningQuery]:
+        """What queries, validations and updates are under way, the oldest first."""
+
+    def cancel_query(self, query_id: str) -> bool:
+        """End a running query: whoever reads it meets QueryCancelled. False where no such query runs."""
+
+    async def wait_for_index(self, index: int, timeout_s: float) -> None:
+        """Return once readers see the effect of the log up to index. Raises IndexNotReached."""
+
+    async def unsubscribe(self, subscription: str) -> bool:
+        """Tell it nothing more, from the call on; False where there is none such."""
+
+    def embedded_store(self) -> EmbeddedStore:
+        """How live queries fare; never blocks, never raises."""
+
+    def live_report(self) -> LiveReport:
+        """The same in figures; never blocks, never raises."""
+
     def status(self) -> NodeStatus:
         """How the node is; never blocks, never raises."""
 
@@ -321,3 +369,6 @@ class Backend(Protocol):
 
         Raises NotClustered, MembershipRefused (it has no vote), UnavailableError (it cannot take over now).
         """
+
+    def snapshot_index(self) -> int:
+        """The log index of the last entry that readers see."""

@@ -12,12 +12,15 @@ from starlette.types import ASGIApp
 
 from graphdb.config import Settings
 from graphdb.errors import UnavailableError
-from serve.access.doorman import Doorman, Failures
+from serve.access.audit import Audited
+from serve.access.backend import AccessBackend
+from serve.access.doorman import Doorman
 from serve.access.gate import AccessGate
 from serve.access.guarded_routes import guarded
 from serve.answers import Workers
 from serve.backend import Backend
 from serve.errors import failure_response
+from serve.graph.access_metrics import AccessMetrics
 from serve.graph.alerts import alert_routes
 from serve.graph.asked_query import QueryReader
 from serve.graph.changes import ChangesEndpoint
@@ -75,10 +78,10 @@ ENDPOINTS = {
 }
 
 
-def build_app(backend: Backend, settings: Settings, failures: Failures | None = None) -> ASGIApp:
+def build_app(backend: Backend, settings: Settings, access: AccessBackend | None = None) -> ASGIApp:
     """The application. It owns threads and gives them back when the server shuts it down (lifespan).
 
-    failures: see `Doorman`.
+    access: what the door needs of others, for this application alone.
     """
     workers = Workers(WORKER_THREADS, settings.server.query_timeout_seconds)
     slow_queries = SlowQueryLog(settings.server.data_dir / SLOW_QUERIES)
@@ -93,27 +96,35 @@ def build_app(backend: Backend, settings: Settings, failures: Failures | None = 
 
     router = Router(
         guarded(
-            _routes(backend, workers, slow_queries, settings),
-            enforced=settings.authentication.enabled,
-            has_roles=settings.authorization is not None,
+            _routes(backend, workers, slow_queries, settings, access or AccessBackend()),
+            # What is noted of a request, its guard says too; without authentication everyone may everything.
+            enforced=settings.authentication.enabled or settings.audit.enabled,
+            has_roles=settings.authorization is not None or not settings.authentication.enabled,
         ),
         # A redirect would answer a wrong path with a guess, and lose the body of a POST with some clients.
         redirect_slashes=False,
         default=not_found,
         lifespan=lifespan,
     )
-    return _with_cors(_with_gate(router, settings, failures), settings.server.cors)
+    app = _with_gate(router, settings, access)
+    if access is not None and access.audit is not None:
+        app = Audited(app, settings, "graph", access.audit)
+    return _with_cors(app, settings.server.cors)
 
 
 def _routes(
-    backend: Backend, workers: Workers, slow_queries: SlowQueryLog, settings: Settings
+    backend: Backend,
+    workers: Workers,
+    slow_queries: SlowQueryLog,
+    settings: Settings,
+    access: AccessBackend,
 ) -> list[BaseRoute]:
     server, limits = settings.server, settings.security
     cache, tags = ResultCache(settings.readers.result_cache_mb << 20), EntityTags()
     metrics = Metrics(backend, cache)
     accounts = QueryAccounts(metrics, slow_queries, server.slow_query_seconds)
     reader = QueryReader(limits, server.query_timeout_seconds)
-    explainer = Explainer(backend, limits, keeps_answers=cache.answer_bytes_max > 0)
+    explainer = Explainer(limits, keeps_answers=cache.answer_bytes_max > 0)
     answers = QueryAnswers(backend, cache, tags, explainer, metrics, accounts)
     sparql = SparqlEndpoint(reader, answers, accounts, server.max_body_bytes, limits.max_query_bytes)
     update = UpdateEndpoint(backend, accounts, server.max_body_bytes, limits)
@@ -135,6 +146,7 @@ def _routes(
     live = LiveSocketEndpoint(backend, settings, sockets)
     changes = ChangesEndpoint(backend, server.query_timeout_seconds)
     metrics.registry.register(LiveMetrics(backend, sockets, changes))
+    metrics.registry.register(AccessMetrics(access))
     cluster = ClusterEndpoint(backend)
 
     def index() -> dict[str, str]:
@@ -189,13 +201,13 @@ def _list_of(enabled: dict[str, bool]) -> Handler:
     return list_endpoints
 
 
-def _with_gate(app: ASGIApp, settings: Settings, failures: Failures | None) -> ASGIApp:
+def _with_gate(app: ASGIApp, settings: Settings, access: AccessBackend | None) -> ASGIApp:
     """Ask everyone who they are, where that is switched on."""
     server = settings.server
     if not settings.authentication.enabled:
         return app
     public = PUBLIC_PATHS | (PROBES if server.public_probes else frozenset())
-    return AccessGate(app, Doorman(settings, failures), failure_response, public, server.cors)
+    return AccessGate(app, Doorman(settings, access), failure_response, public, server.cors)
 
 
 def _with_cors(app: ASGIApp, origins: tuple[str, ...]) -> ASGIApp:

@@ -9,7 +9,7 @@ from graphdb.sparql.cheap import is_cheap
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.gate import GateLimits, read_query
 from graphdb.sparql.results import ResultFormat
-from serve.backend import AnswerStream, Backend
+from serve.backend import AnswerStream, GraphReads
 from serve.graph.cheap_answer import answer_here
 from serve.graph.streamed_answer import BACKSTOP_S, past_limit
 from serve.graph.validation_request import read_data_graph, read_shapes_source
@@ -19,35 +19,35 @@ __all__ = ["RESULT_BYTES_MAX", "answer", "report"]
 RESULT_BYTES_MAX = 256 << 20
 
 
-async def answer(backend: Backend, text: str, form: str, limits: GateLimits, timeout_s: float) -> bytes:
+async def answer(reads: GraphReads, text: str, form: str, limits: GateLimits, timeout_s: float) -> bytes:
     """Evaluate a query of the form that is asked for: "SELECT", "ASK" or "CONSTRUCT" (DESCRIBE included).
 
     SPARQL results JSON for the first two, N-Triples for graphs.
     Raises QuerySyntaxError, InvalidParameter (another form), LimitExceeded (beyond the limits, or a larger
-    answer), and what the backend raises.
+    answer), and what the reads raise.
     """
     query = await asyncio.to_thread(read_query, text, None, limits)
     if query.form != form and (form, query.form) != ("CONSTRUCT", "DESCRIBE"):
         raise InvalidParameter("query", f"this is not a {form} query but {query.form}")
     fmt = ResultFormat.N_TRIPLES if form == "CONSTRUCT" else ResultFormat.JSON
-    if is_cheap(query) and (found := answer_here(backend, query, fmt)) is not None:
+    if is_cheap(query) and (found := answer_here(reads, query, fmt)) is not None:
         return found[0]
     try:
         async with asyncio.timeout(timeout_s + BACKSTOP_S):
             request = QueryRequest(query, Dataset(), fmt, timeout_s)
-            return await _read_whole(await backend.start_query(request))
+            return await _read_whole(await reads.start_query(request))
     except TimeoutError:
         raise past_limit(timeout_s) from None
 
 
 async def report(
-    backend: Backend, shapes: str | None, shapes_graph: str | None, data_graph: str, timeout_s: float
+    reads: GraphReads, shapes: str | None, shapes_graph: str | None, data_graph: str, timeout_s: float
 ) -> bytes:
     """Validate a graph ("default", "union" or an IRI) against shapes in Turtle, or those of a graph.
 
     The report of the interface, as JSON. Raises RdfSyntaxError, MalformedShapes, UnknownGraph,
     InvalidParameter (neither or both kinds of shapes, what is no IRI), LimitExceeded (a larger report), and
-    what the backend raises.
+    what the reads raise.
     """
     given = read_shapes_source(
         None if shapes is None else ShapesDocument(shapes.encode(), RdfSyntax.TURTLE), shapes_graph
@@ -55,7 +55,7 @@ async def report(
     try:
         async with asyncio.timeout(timeout_s + BACKSTOP_S):
             request = ValidationRequest(given, read_data_graph(data_graph), None, timeout_s)
-            return await _read_whole(await backend.start_validation(request))
+            return await _read_whole(await reads.start_validation(request))
     except TimeoutError:
         raise past_limit(timeout_s, "validation") from None
 

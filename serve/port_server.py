@@ -20,7 +20,8 @@ from typing import Any, Protocol, TypeVar
 
 import uvicorn
 import uvloop
-from starlette.types import ASGIApp
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graphdb.errors import UnavailableError
 from serve.access.private_entrance import PrivateEntrance
@@ -176,7 +177,7 @@ class PortServer:
         hosted = await self._host()
         tls = {"ssl_certfile": self._listen.tls_cert_file, "ssl_keyfile": self._listen.tls_key_file}
         websocket = PortWebSocket if hosted.speaks_websocket else "none"
-        self._server = _Server(_configuration(hosted.app, ws=websocket, **tls))
+        self._server = _Server(_configuration(_answering_pings(hosted.app), ws=websocket, **tls))
         logging.getLogger("uvicorn.error").addFilter(_ONE_LINE)
         self._server.should_exit = self._stopping.is_set()
         starting = asyncio.ensure_future(self._start(hosted))
@@ -247,11 +248,25 @@ def answers(listen: Listen, timeout_s: float) -> bool:
         connection = http.client.HTTPSConnection(listen.host, listen.port, timeout=timeout_s, context=context)
     with contextlib.closing(connection):
         try:
-            connection.request("GET", "/health")
+            connection.request("OPTIONS", "*")
             connection.getresponse()
         except (OSError, http.client.HTTPException):
             return False
     return True
+
+
+def _answering_pings(app: ASGIApp) -> ASGIApp:
+    """`OPTIONS *` is a ping of the server itself (RFC 9110, section 9.3.7): no business of the application,
+    which would ask who it is from, and note it each time.
+    """
+
+    async def answering(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "OPTIONS" and scope["raw_path"] == b"*":
+            await Response(status_code=204)(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    return answering
 
 
 async def _bind_patiently(listen: Listen, stopping: threading.Event) -> socket.socket:

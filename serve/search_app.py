@@ -3,7 +3,9 @@
 from starlette.types import ASGIApp
 
 from graphdb.config import Settings
-from serve.access.doorman import Doorman, Failures
+from serve.access.audit import Audited
+from serve.access.backend import AccessBackend
+from serve.access.doorman import Doorman
 from serve.access.gate import AccessGate
 from serve.search.administration import (
     aliases,
@@ -51,11 +53,14 @@ MODULES = (
 )
 
 
-def build_search_app(node: SearchBackend, settings: Settings, failures: Failures | None = None) -> ASGIApp:
-    """All operations that the modules of `serve/search/` have. failures: see `Doorman`."""
+def build_search_app(node: SearchBackend, settings: Settings, access: AccessBackend | None = None) -> ASGIApp:
+    """All operations that the modules of `serve/search/` have. access: see `build_app`."""
     work = SearchWork(settings.server.query_timeout_seconds)
     endpoints = [endpoint for module in MODULES for endpoint in module.routes(node, settings)]
     router = SearchRouter(node, settings, work, [*endpoints, *searching.routes(node, settings, work)])
-    if not settings.authentication.enabled:
-        return router
-    return AccessGate(router, Doorman(settings, failures), router.refusal, origins=settings.server.cors)
+    app: ASGIApp = router
+    if settings.authentication.enabled:
+        app = AccessGate(router, Doorman(settings, access), router.refusal, origins=settings.server.cors)
+    if access is not None and access.audit is not None:
+        app = Audited(app, settings, "search", access.audit)
+    return app

@@ -8,7 +8,10 @@ from actors.alerts.alert_node import AlertNode
 from actors.alerts.alert_queries import AlertQueries
 from actors.alerts.alert_timer import AlertTimer
 from actors.alerts.courier import Courier
+from actors.alerts.own_alerts import OwnAlerts
 from actors.alerts.webhook import Webhooks, webhook_fetch
+from graphdb.access.principal import Principal
+from graphdb.alerts.book import AlertBook
 from graphdb.alerts.commands import Create, Delete, Pause, Resume
 from graphdb.alerts.definition import Alert, Definition, iso_time
 from graphdb.alerts.evaluation import Judgement, body_of
@@ -27,6 +30,14 @@ class AlertDesk:
         self._queries = AlertQueries(node, settings.security, settings.server.query_timeout_seconds)
         courier = Courier(node, self._webhooks, settings.alerts, _now_ms)
         self.timer = AlertTimer(node, self._queries, courier, _now_ms)
+
+    def of(self, principal: Principal) -> "AlertDesk | OwnAlerts":
+        """See `serve.backend.AlertRequests.of`."""
+        return self if principal.sight.is_whole else OwnAlerts(self, principal)
+
+    def book(self) -> AlertBook:
+        """The alerts as far as the node knows. Raises LogUnavailable."""
+        return self._node.alert_book()
 
     async def create(self, definition: Definition, request_id: bytes | None) -> dict[str, Any]:
         """See `serve.backend.AlertRequests.create`."""

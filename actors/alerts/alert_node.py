@@ -2,13 +2,14 @@
 
 from typing import Protocol
 
+from graphdb.access.sight import Sight
 from graphdb.alerts.book import AlertBook
 from graphdb.alerts.commands import Command
 from graphdb.model import Confirmation
 from graphdb.node import Consistency, QueryRequest
 from graphdb.sparql.syntax import Query
 
-__all__ = ["AlertNode", "AnswerStream"]
+__all__ = ["AlertNode", "AlertReads", "AnswerStream"]
 
 
 class AnswerStream(Protocol):
@@ -18,6 +19,12 @@ class AnswerStream(Protocol):
 
     async def read(self) -> bytes | None: ...
     def close(self) -> None: ...
+
+
+class AlertReads(Protocol):
+    """The graph as somebody sees it; see `serve.backend.GraphReads`."""
+
+    async def start_query(self, request: QueryRequest) -> AnswerStream: ...
 
 
 class AlertNode(Protocol):
@@ -36,5 +43,5 @@ class AlertNode(Protocol):
         """
 
     async def reach(self, consistency: Consistency, timeout_s: float) -> None: ...
-    async def start_query(self, request: QueryRequest) -> AnswerStream: ...
+    async def reads(self, sight: Sight) -> AlertReads: ...
     def check_query(self, query: Query) -> None: ...

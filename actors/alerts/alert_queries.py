@@ -5,6 +5,7 @@ import asyncio
 import orjson
 
 from actors.alerts.alert_node import AlertNode, AnswerStream
+from graphdb.access.sight import WHOLE_SIGHT, Sight
 from graphdb.alerts.definition import Definition
 from graphdb.alerts.evaluation import Evaluation, RowReader
 from graphdb.config.limits import GateLimits
@@ -64,13 +65,18 @@ class AlertQueries:
         )
         try:
             async with asyncio.timeout(self._timeout_s + _BACKSTOP_S):
-                stream = await self._node.start_query(request)
+                reads = await self._node.reads(_sight_of(definition))
+                stream = await reads.start_query(request)
                 try:
                     return await (_read_rows if query.form == "SELECT" else _read_boolean)(stream)
                 finally:
                     stream.close()
         except TimeoutError:
             raise QueryTimeout(f"the query took longer than {self._timeout_s:g} s") from None
+
+
+def _sight_of(definition: Definition) -> Sight:
+    return WHOLE_SIGHT if definition.sight is None else Sight.from_json(definition.sight)
 
 
 async def _read_rows(stream: AnswerStream) -> Evaluation:

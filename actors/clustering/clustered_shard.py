@@ -6,26 +6,18 @@ Reads are answered here, as new as they ask to be; writes go to the node that le
 import asyncio
 import contextlib
 import logging
-import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TypedDict
-
-from pyoxigraph import NamedNode
 
 from actors.clustering.chores import Chores
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import cluster_report, node_status
 from actors.clustering.forwarded_work import APPLIED_INDEX, ForwardedWork
-from actors.clustering.forwarded_writes import (
-    AlertChange,
-    GraphDeletion,
-    GraphWrite,
-    ResourceEdits,
-    SparqlUpdate,
-)
+from actors.clustering.forwarded_writes import AlertChange
+from actors.clustering.routed_writes import RoutedWrites
 from actors.clustering.search_copies import SearchCopies
 from actors.clustering.write_router import WriteRouter
+from actors.columns.client import ColumnClient
 from actors.raft.log_requests import ClusterView, ForwardedRequest, MemberChange
 from actors.raft.raft_log_client import RaftLogClient
 from actors.readers.client import ReaderClient
@@ -33,7 +25,7 @@ from actors.shard.open_shard import OpenShard, let_go
 from actors.shard.shard_writer import ShardWriter
 from actors.shard.store_directory import StoreDirectory
 from actors.shard.store_shard import ShardConfig, StoreShard
-from actors.shard.update_runner import is_quick
+from graphdb.access.sight import Sight
 from graphdb.alerts.commands import Command
 from graphdb.config import Settings
 from graphdb.errors import (
@@ -44,13 +36,8 @@ from graphdb.errors import (
     OutcomeUnknown,
     UnavailableError,
 )
-from graphdb.graphql.edits import Edits
 from graphdb.model import Confirmation
 from graphdb.node import ClusterReport, Consistency, NodeStatus
-from graphdb.rdf.formats import RdfSyntax
-from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.syntax import Update
-from graphdb.store.view import StoreView
 
 __all__ = ["ClusteredShard"]
 
@@ -59,18 +46,8 @@ logger = logging.getLogger(__name__)
 _READ_INDEX_S = 3.0  # an election may take so long
 _WRITE_GRACE_S = 10.0  # beyond the time limit of an update: waiting for its turn, and for the log
 _HAND_OVER_S = 5.0
-_SPOOL_BYTES = 1 << 20
 _LOOK_S = 0.2
 _SNAPSHOT_S = 5.0
-
-
-class _Placement(TypedDict):
-    """What becomes of a document that is written; see `Backend.write_graph`."""
-
-    graph: NamedNode | None
-    whole_dataset: bool
-    replace: bool
-    base_iri: str | None
 
 
 class ClusteredShard(StoreShard):
@@ -82,9 +59,10 @@ class ClusteredShard(StoreShard):
         log: RaftLogClient,
         readers: ReaderClient,
         config: ShardConfig | None = None,
+        columns: ColumnClient | None = None,
     ) -> None:
-        """Nothing is opened yet. log and readers belong to this shard from here on."""
-        super().__init__(settings, log, readers, config)
+        """See `StoreShard`."""
+        super().__init__(settings, log, readers, config, columns)
         self._raft = log
         self._node_id = settings.cluster.node_id
         self._cluster = ClusterFollower(self._node_id, log, self._hear)
@@ -217,81 +195,9 @@ class ClusteredShard(StoreShard):
 
     # writes
 
-    async def update(
-        self, update: Update, using: Dataset, request_id: bytes | None = None, since: int | None = None
-    ) -> Confirmation:
-        """See `Backend.update`; since is for requests that another node forwards."""
-        local = super().update
-        if since is not None:
-            return await local(update, using, request_id, since)
-        return await self._router.route(
-            request_id,
-            lambda own_id, behind: local(update, using, own_id, behind),
-            lambda behind: SparqlUpdate(update.text, update.base_iri, using, behind),
-            quick=is_quick(update),
-        )
-
-    async def write_graph(
-        self,
-        body: AsyncIterator[bytes],
-        syntax: RdfSyntax,
-        *,
-        graph: NamedNode | None,
-        whole_dataset: bool,
-        replace: bool,
-        base_iri: str | None,
-        request_id: bytes | None = None,
-        since: int | None = None,
-        precondition: Callable[[StoreView], None] | None = None,
-    ) -> Confirmation:
-        """See `Backend.write_graph`. The body is kept until it is stored: it may be for another node."""
-        assert precondition is None, "no function goes to another node"
-        options: _Placement = {
-            "graph": graph,
-            "whole_dataset": whole_dataset,
-            "replace": replace,
-            "base_iri": base_iri,
-        }
-        local = super().write_graph
-        if since is not None:
-            return await local(body, syntax, request_id=request_id, since=since, **options)
-        scratch = str(self._opened().directory.scratch)
-        with tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=scratch) as spool:
-            async for chunk in body:
-                spool.write(chunk)
-            return await self._router.route(
-                request_id,
-                lambda own_id, behind: local(
-                    _pieces(spool), syntax, request_id=own_id, since=behind, **options
-                ),
-                lambda behind: GraphWrite(_whole(spool), syntax, since=behind, **options),
-            )
-
-    async def delete_graph(
-        self, graph: NamedNode | None, request_id: bytes | None = None, since: int | None = None
-    ) -> Confirmation:
-        """See `Backend.delete_graph`."""
-        local = super().delete_graph
-        if since is not None:
-            return await local(graph, request_id, since)
-        return await self._router.route(
-            request_id,
-            lambda own_id, behind: local(graph, own_id, behind),
-            lambda behind: GraphDeletion(graph, behind),
-        )
-
-    async def edit(
-        self, edits: Edits, request_id: bytes | None = None, since: int | None = None
-    ) -> Confirmation:
-        """See `Backend.edit`."""
-        local = super().edit
-        if since is not None:
-            return await local(edits, request_id, since)
-        return await self._router.route(
-            request_id,
-            lambda own_id, behind: local(edits, own_id, behind),
-            lambda behind: ResourceEdits(edits, behind),
-        )
+    def writes(self, sight: Sight) -> RoutedWrites:
+        """See `Backend.writes`."""
+        return RoutedWrites(self._means, sight, self._router)
 
     # alerts
 
@@ -335,15 +241,3 @@ class ClusteredShard(StoreShard):
     def cluster(self) -> ClusterReport | None:
         """See `Backend.cluster`."""
         return cluster_report(super().status(), self._cluster.view)
-
-
-async def _pieces(spool: IO[bytes]) -> AsyncIterator[bytes]:
-    """A spooled body, from its beginning."""
-    spool.seek(0)
-    while piece := spool.read(_SPOOL_BYTES):
-        yield piece
-
-
-def _whole(spool: IO[bytes]) -> bytes:
-    spool.seek(0)
-    return spool.read()

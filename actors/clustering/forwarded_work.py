@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from pyoxigraph import NamedNode
-
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.forward_batches import BATCH, encode_outcomes
 from actors.clustering.forwarded_writes import (
@@ -22,13 +20,12 @@ from actors.clustering.search_copies import SearchCopies
 from actors.raft.desk_worker import DeskWorker
 from actors.raft.log_requests import Desk, ForwardedRequest, decode_requests
 from actors.raft.raft_log_client import RaftLogClient
+from actors.shard.store_writes import StoreWrites
+from graphdb.access.sight import Sight
 from graphdb.alerts.commands import Command
 from graphdb.config.limits import GateLimits
 from graphdb.errors import NotLeader
-from graphdb.graphql.edits import Edits
 from graphdb.model import Confirmation
-from graphdb.rdf.formats import RdfSyntax
-from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS, read_update
 from graphdb.sparql.syntax import Update
 
@@ -41,25 +38,7 @@ class LeadingShard(Protocol):
     """What performs: see `serve.backend.Backend`, and `ShardWriter.write` for since."""
 
     def snapshot_index(self) -> int: ...
-    async def update(
-        self, update: Update, using: Dataset, request_id: bytes | None, since: int | None
-    ) -> Confirmation: ...
-    async def write_graph(
-        self,
-        body: AsyncIterator[bytes],
-        syntax: RdfSyntax,
-        *,
-        graph: NamedNode | None,
-        whole_dataset: bool,
-        replace: bool,
-        base_iri: str | None,
-        request_id: bytes | None,
-        since: int | None,
-    ) -> Confirmation: ...
-    async def delete_graph(
-        self, graph: NamedNode | None, request_id: bytes | None, since: int | None
-    ) -> Confirmation: ...
-    async def edit(self, edits: Edits, request_id: bytes | None, since: int | None) -> Confirmation: ...
+    def writes(self, sight: Sight) -> StoreWrites: ...
     async def change_alerts(
         self, command: Command, request_id: bytes | None, since: int | None
     ) -> Confirmation: ...
@@ -114,16 +93,17 @@ class ForwardedWork:
     async def _write(self, request: ForwardedRequest) -> Confirmation:
         write = decode_write(request.operation, request.body)
         request_id = bytes.fromhex(request.request_id)
-        if isinstance(write, SparqlUpdate):
-            update = await self._read(write)
-            return await self._shard.update(update, write.using, request_id, write.since)
         if isinstance(write, AlertChange):
             return await self._shard.change_alerts(write.command, request_id, write.since)
+        writes = self._shard.writes(write.sight)
+        if isinstance(write, SparqlUpdate):
+            update = await self._read(write)
+            return await writes.update(update, write.using, request_id, write.since)
         if isinstance(write, GraphDeletion):
-            return await self._shard.delete_graph(write.graph, request_id, write.since)
+            return await writes.delete_graph(write.graph, request_id, write.since)
         if isinstance(write, ResourceEdits):
-            return await self._shard.edit(write.edits, request_id, write.since)
-        return await self._shard.write_graph(
+            return await writes.edit(write.edits, request_id, write.since)
+        return await writes.write_graph(
             _once(write.document),
             write.syntax,
             graph=write.graph,

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 import orjson
 from pyoxigraph import NamedNode
 
+from graphdb.access.sight import Sight
 from graphdb.alerts.commands import Command, decode_command, encode_command
 from graphdb.errors import CorruptionError
 from graphdb.graphql.edits import Edits
@@ -35,7 +36,7 @@ _LENGTH = struct.Struct("<I")
 
 @dataclass(frozen=True, slots=True)
 class SparqlUpdate:
-    """`Backend.update`."""
+    """`GraphWrites.update`."""
 
     operation: ClassVar[str] = "update"
 
@@ -43,24 +44,26 @@ class SparqlUpdate:
     base_iri: str | None
     using: Dataset
     since: int  # the write may be in the log behind this index already
+    sight: Sight  # of whoever writes
 
     def encode(self) -> bytes:
         graphs = [
             [graph.value for graph in part] for part in (self.using.default_graphs, self.using.named_graphs)
         ]
-        head = {"base_iri": self.base_iri, "using": graphs, "since": self.since}
+        head = {"base_iri": self.base_iri, "using": graphs} | _terms(self.since, self.sight)
         return _join(head, self.text.encode())
 
     @classmethod
     def decode(cls, body: bytes) -> "SparqlUpdate":
         head, text = _split(body)
         default_graphs, named_graphs = (tuple(map(NamedNode, part)) for part in head["using"])
-        return cls(text.decode(), head["base_iri"], Dataset(default_graphs, named_graphs), head["since"])
+        using = Dataset(default_graphs, named_graphs)
+        return cls(text.decode(), head["base_iri"], using, head["since"], _sight(head))
 
 
 @dataclass(frozen=True, slots=True)
 class GraphWrite:
-    """`Backend.write_graph`."""
+    """`GraphWrites.write_graph`."""
 
     operation: ClassVar[str] = "write_graph"
 
@@ -71,6 +74,7 @@ class GraphWrite:
     replace: bool
     base_iri: str | None
     since: int
+    sight: Sight
 
     def encode(self) -> bytes:
         head = {
@@ -79,51 +83,53 @@ class GraphWrite:
             "whole_dataset": self.whole_dataset,
             "replace": self.replace,
             "base_iri": self.base_iri,
-            "since": self.since,
         }
-        return _join(head, self.document)
+        return _join(head | _terms(self.since, self.sight), self.document)
 
     @classmethod
     def decode(cls, body: bytes) -> "GraphWrite":
         head, document = _split(body)
         syntax = next(syntax for syntax in RdfSyntax if syntax.value == head["syntax"])
-        return cls(document, **head | {"syntax": syntax, "graph": _named(head["graph"])})
+        graph = _named(head["graph"])
+        return cls(document, **head | {"syntax": syntax, "graph": graph, "sight": _sight(head)})
 
 
 @dataclass(frozen=True, slots=True)
 class GraphDeletion:
-    """`Backend.delete_graph`."""
+    """`GraphWrites.delete_graph`."""
 
     operation: ClassVar[str] = "delete_graph"
 
     graph: NamedNode | None
     since: int
+    sight: Sight
 
     def encode(self) -> bytes:
-        return _join({"graph": _iri_of(self.graph), "since": self.since}, b"")
+        return _join({"graph": _iri_of(self.graph)} | _terms(self.since, self.sight), b"")
 
     @classmethod
     def decode(cls, body: bytes) -> "GraphDeletion":
         head, _ = _split(body)
-        return cls(_named(head["graph"]), head["since"])
+        return cls(_named(head["graph"]), head["since"], _sight(head))
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceEdits:
-    """`Backend.edit`."""
+    """`GraphWrites.edit`."""
 
     operation: ClassVar[str] = "edit"
 
     edits: Edits = field(repr=False)
     since: int
+    sight: Sight
 
     def encode(self) -> bytes:
-        return _join({"since": self.since}, self.edits.encode())
+        return _join(_terms(self.since, self.sight), self.edits.encode())
 
     @classmethod
     def decode(cls, body: bytes) -> "ResourceEdits":
         head, edits = _split(body)
-        return cls(Edits.decode(edits), head["since"])
+        return cls(Edits.decode(edits), head["since"], _sight(head))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +180,14 @@ def _join(head: dict[str, Any], rest: bytes) -> bytes:
 def _split(body: bytes) -> tuple[dict[str, Any], bytes]:
     end = _LENGTH.size + _LENGTH.unpack_from(body)[0]
     return orjson.loads(body[_LENGTH.size : end]), body[end:]
+
+
+def _terms(since: int, sight: Sight) -> dict[str, Any]:
+    return {"since": since, "sight": sight.to_json()}
+
+
+def _sight(head: dict[str, Any]) -> Sight:
+    return Sight.from_json(head["sight"])
 
 
 def _iri_of(graph: NamedNode | None) -> str | None:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Protocol
 
 from actors.live.change_reading import ChangeReading
 from actors.live.recent_changes import RecentChanges
@@ -15,7 +16,7 @@ from graphdb.errors import (
     UnavailableError,
 )
 from graphdb.live.changes import LoggedChange
-from graphdb.model import ChangeSet, EntryKind
+from graphdb.model import ChangeSet, EntryKind, LogEntry
 
 __all__ = ["ChangeLog", "ChangeStream"]
 
@@ -134,12 +135,19 @@ class ChangeLog:
                 await asyncio.sleep(_AGAIN_S)
 
 
+class PastChanges(Protocol):
+    """What is not in memory; see `ChangeReading`."""
+
+    async def entries(self, after: int, through: int) -> list[LogEntry]: ...
+    def changes(self, entry: LogEntry) -> AsyncIterator[LoggedChange]: ...
+
+
 class ChangeStream:
     """One reader's place in the log. `through`: all that stands up to there was handed out."""
 
     def __init__(
         self,
-        reading: ChangeReading,
+        reading: PastChanges,
         recent: RecentChanges,
         since: int,
         leave: Callable[["ChangeStream"], None],

@@ -3,40 +3,44 @@
 import asyncio
 import itertools
 import shutil
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeAlias
 
 from pyoxigraph import Store
 
 from actors.live.live_copy import CopiedState
-from actors.shard.open_shard import OpenShard
 from graphdb.errors import StorageFull
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["StateCopier"]
+__all__ = ["InTurn", "StateCopier"]
+
+InTurn: TypeAlias = Callable[[Callable[[int], int]], Awaitable[int]]
 
 
 class StateCopier:
     """Owns the directory: what is in it at the start is of a process before this one."""
 
-    def __init__(self, directory: Path, opened: Callable[[], OpenShard]) -> None:
-        """directory is on the store's file system; opened raises LogUnavailable where there is no store."""
-        self._directory, self._opened = directory, opened
+    def __init__(self, directory: Path) -> None:
+        """It is on the store's file system."""
+        self._directory = directory
         self._names = (f"copy-{number}" for number in itertools.count())
         self._is_clean = False
 
-    async def copy(self) -> CopiedState:
-        """The state between two writes. Raises StorageFull, CorruptionError, LogUnavailable."""
+    async def copy(self, quads: QuadStore, in_turn: InTurn) -> CopiedState:
+        """The state of a store while it stands still. in_turn calls what it is given then, with the index.
+
+        Raises StorageFull, CorruptionError, LogUnavailable.
+        """
         path = self._directory / next(self._names)
-        shard = self._opened()
         await asyncio.to_thread(self._clean)
 
         def make(index: int) -> int:
-            shard.quads.checkpoint(path)
+            quads.checkpoint(path)
             return index
 
         try:
-            index = await shard.writer.in_turn(make)
+            index = await in_turn(make)
             store = await asyncio.to_thread(Store, path)
         except OSError as error:
             shutil.rmtree(path, ignore_errors=True)

@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from actors.error_codec import decode_error
-from actors.frames import Frame, encode_frame, read_frame
+from actors.frame_calls import FramePeer, checked
+from actors.frames import encode_frame, read_frame
 from actors.readers.protocol import LeaseRequest, Message, ReaderStatus, Task
 from graphdb.errors import QueryTimeout, UnavailableError
 
 __all__ = ["Lease", "ReaderClient"]
 
-_INCOMING_BYTES = 64 << 10  # of an answer that wait here, about; with more waiting the evaluator blocks
 _AWAY_S = 10.0  # a killed StoreReader is back within 2 s, or twice that on a busy machine
 _ASK_AGAIN_S = 0.05
 _CALL_S = 5.0
@@ -29,7 +28,7 @@ class Lease:
         self._outgoing.write(encode_frame(Message.LEASE, 0, request.encode()))
         frame = await read_frame(self._incoming)
         if frame is not None:
-            self.where = _checked(frame).body.decode()
+            self.where = checked(frame, Message.ERROR).body.decode()
         return frame is not None
 
     def evaluate(self, task: Task) -> None:
@@ -47,7 +46,7 @@ class Lease:
         frame = await read_frame(self._incoming)
         if frame is None:
             raise UnavailableError("the readers went away in the midst of the query")
-        return None if _checked(frame).code == Message.END else frame.body
+        return None if checked(frame, Message.ERROR).code == Message.END else frame.body
 
     def close(self) -> None:
         """Give the evaluator back; if it is not finished, it is killed and replaced. Twice is allowed."""
@@ -63,8 +62,7 @@ class ReaderClient:
 
     def __init__(self, find_endpoint: Callable[[], Awaitable[str]]) -> None:
         """find_endpoint answers the path of the socket, or raises UnavailableError."""
-        self._find_endpoint = find_endpoint
-        self._path: str | None = None
+        self._peer = FramePeer("the readers do", Message.ERROR, find_endpoint)
         self._leases: set[Lease] = set()
 
     async def lease(self, query_id: str, timeout_s: float) -> Lease:
@@ -82,13 +80,13 @@ class ReaderClient:
     async def release_checkpoint(self, path: str) -> None:
         """Return when no idle evaluator has it open any more, or where none can be asked."""
         try:
-            await self._call(Message.RELEASE, path.encode())
+            await self._peer.call(Message.RELEASE, path.encode(), _CALL_S)
         except UnavailableError:
             return
 
     async def status(self) -> ReaderStatus:
         """What runs and what waits. Raises UnavailableError."""
-        return ReaderStatus.decode((await self._call(Message.STATUS)).body)
+        return ReaderStatus.decode((await self._peer.call(Message.STATUS, b"", _CALL_S)).body)
 
     async def close(self) -> None:
         """Cancel what still runs."""
@@ -100,7 +98,7 @@ class ReaderClient:
         last_seen = began = loop.time()
         while True:
             try:
-                lease = Lease(*await self._connect())
+                lease = Lease(*await self._peer.connect())
             except UnavailableError:
                 if loop.time() > last_seen + _AWAY_S:
                     raise
@@ -120,36 +118,3 @@ class ReaderClient:
             if not is_granted:
                 lease.close()
         return is_granted
-
-    async def _call(self, message: Message, body: bytes = b"") -> Frame:
-        """One request, one answer. Raises UnavailableError."""
-        try:
-            async with asyncio.timeout(_CALL_S):
-                incoming, outgoing = await self._connect()
-                try:
-                    outgoing.write(encode_frame(message, 0, body))
-                    frame = await read_frame(incoming)
-                finally:
-                    outgoing.transport.abort()
-        except TimeoutError:
-            frame = None
-        if frame is None:
-            raise UnavailableError("the readers do not answer")
-        return _checked(frame)
-
-    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Raises UnavailableError."""
-        if self._path is None:
-            self._path = await self._find_endpoint()
-        try:
-            return await asyncio.open_unix_connection(self._path, limit=_INCOMING_BYTES)
-        except OSError as error:
-            self._path = None
-            raise UnavailableError(f"the readers do not answer: {error.strerror}") from error
-
-
-def _checked(frame: Frame) -> Frame:
-    """The frame, unless it is an error, which is raised."""
-    if frame.code == Message.ERROR:
-        raise decode_error(frame.body)
-    return frame

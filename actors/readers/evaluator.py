@@ -6,21 +6,18 @@ Whatever a query does to the engine, crash, run for ever or fill the memory, it 
 this process and starts another, so it imports little. It ends when its parent ends.
 """
 
-import ctypes
 import os
 import resource
-import signal
 import socket
 import sys
-from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from time import monotonic
 
 from pyoxigraph import NamedNode, Store
 
 from actors.error_codec import encode_error
 from actors.frames import Frame, encode_frame, read_frame_from
+from actors.process_bounds import limit, settle
 from actors.readers.protocol import FunctionTask, Message, ReaderTask, ValidationTask
 from graphdb.errors import QueryMemoryExceeded, UnavailableError
 from graphdb.geo.evaluate import evaluation_json
@@ -32,9 +29,7 @@ from graphdb.store.explaining import explain
 __all__ = ["Evaluator"]
 
 _FORMATS = {fmt.value: fmt for fmt in ResultFormat}
-_PR_SET_PDEATHSIG = 1
 _STACK_BYTES = 64 << 20
-_BESIDE_THE_LIMIT_MB = 256  # address space that is reserved and never filled: stacks of the engine's threads
 
 
 class Evaluator:
@@ -124,28 +119,10 @@ def _nodes(iris: list[str] | None) -> list[NamedNode] | None:
     return None if iris is None else [NamedNode(iri) for iri in iris]
 
 
-def _settle(memory_limit_mb: int) -> None:
-    """Make this process one that ends with its parent and that fills no more than its share.
-
-    What it has to itself is watched by the parent; the kernel's limit is for what grows too fast to be seen.
-    """
-    libc = ctypes.CDLL(None)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # at a terminal it is for the service, which ends in order
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000")  # the first that the kernel takes
-    _limit(resource.RLIMIT_DATA, (memory_limit_mb + _BESIDE_THE_LIMIT_MB) << 20)
-    _limit(resource.RLIMIT_STACK, _STACK_BYTES)  # of the main thread, which evaluates
-
-
-def _limit(kind: int, wanted: int) -> None:
-    _, hard = resource.getrlimit(kind)
-    resource.setrlimit(kind, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
-
-
 def _main() -> None:
     fd, memory_limit_mb = map(int, sys.argv[1:])
-    _settle(memory_limit_mb)
+    settle(memory_limit_mb)
+    limit(resource.RLIMIT_STACK, _STACK_BYTES)  # of the main thread, which evaluates
     with socket.socket(fileno=fd) as connection:
         Evaluator(connection).run()
 

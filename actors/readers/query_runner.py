@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
+from typing import Any
 
 from pyoxigraph import NamedNode
 
+from actors.columns.column_runner import ColumnRunner, ColumnStream, may_use_columns
 from actors.readers.checkpoints import Checkpoint, Checkpoints
 from actors.readers.client import Lease, ReaderClient
 from actors.readers.protocol import FunctionTask, ReaderTask, Task, ValidationTask
@@ -31,19 +33,50 @@ __all__ = ["QueryRunner", "ReaderAnswer", "query_task"]
 class QueryRunner:
     """Owned by a `StoreShard`, on its event loop."""
 
-    def __init__(self, readers: ReaderClient, limits: GateLimits, *, union_default_graph: bool) -> None:
+    def __init__(
+        self,
+        readers: ReaderClient,
+        limits: GateLimits,
+        *,
+        union_default_graph: bool,
+        columns: ColumnRunner | None = None,
+    ) -> None:
         """limits are for SPARQL in SHACL shapes; queries have been through the gate."""
         self.running = RunningQueries()
         self._readers, self._limits = readers, limits
         self._union_default_graph = union_default_graph
+        self._columns = columns
 
     async def start(
-        self, request: QueryRequest, checkpoints: Checkpoints, quads: QuadStore
-    ) -> "ReaderAnswer":
-        """See `Backend.start_query`. quads is what the checkpoints are of."""
+        self, request: QueryRequest, checkpoints: Checkpoints, quads: QuadStore, applied_index: int | None
+    ) -> "ReaderAnswer | ColumnStream":
+        """See `Backend.start_query`. quads is what the checkpoints are of; the answer is of applied_index or
+        later. None: of what the columns hold, something is not to be seen.
+        """
         run = self.running.begin(request.query.text, request.query.form, request.principal)
+        may = may_use_columns(request, union_default_graph=self._union_default_graph)
+        if self._columns is not None and applied_index is not None and may:
+            began = run.loop.time()
+            try:
+                answer = await self._columns.start(run, request, applied_index)
+            except BaseException:
+                run.end()
+                raise
+            if answer is not None:
+                return answer
+            left_s = request.timeout_s - (run.loop.time() - began)
+            request = replace(request, timeout_s=max(0.0, left_s))
         make_task = partial(self._query_task, request, checkpoints, quads)
         return await self._start(run, request.timeout_s, checkpoints, make_task)
+
+    async def explain_columns(self, request: QueryRequest, applied_index: int) -> dict[str, Any]:
+        """See `GraphReads.explain_columns`."""
+        if self._columns is None:
+            return {"path": "reader", "reason": "there is no column view (columns.enabled)", "plan": None}
+        whole = replace(request, explain=False)
+        if not may_use_columns(whole, union_default_graph=self._union_default_graph):
+            return {"path": "reader", "reason": "such queries do not use the columns", "plan": None}
+        return await self._columns.explain(whole, applied_index)
 
     async def validate(self, request: ValidationRequest, checkpoints: Checkpoints) -> "ReaderAnswer":
         """See `Backend.start_validation`."""

@@ -11,6 +11,7 @@ from actors.search.asking import AskedGraph, answered
 from actors.search.change_reader import ChangeReader, Changes, ChangesUnknown
 from actors.search.cursor_writer import CursorWriter, Displaced, Failures, IndexedCatalog
 from actors.search.recent_entries import RecentEntries
+from graphdb.access.visibility import ALLOWED_SID, REIFIES
 from graphdb.errors import GraphDBError
 from graphdb.search.catalog.index import Index
 from graphdb.search.following.differences import differences
@@ -23,6 +24,9 @@ __all__ = ["IndexFollower", "Surroundings"]
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
+_ANY_ANNOTATION = (
+    f"SELECT ?r {{ {{ ?r {ALLOWED_SID} ?sid }} UNION {{ GRAPH ?g {{ ?r {ALLOWED_SID} ?sid }} }} }} LIMIT 1"
+)
 _READ_AT_ONCE = 500  # documents
 _CHANGED_MAX = 20_000  # documents that are read one by one; for more, all are
 _GATHER_S = 0.05  # changes that come one after the other are read together
@@ -37,10 +41,11 @@ _SAVE_ENTRIES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all followers of a node share."""
+    """What all followers of a node share. graph: as indexes see it, without what is annotated."""
 
     node: IndexedCatalog
     graph: AskedGraph
+    whole_graph: AskedGraph
     log: LogAccess
     recent: RecentEntries
 
@@ -141,6 +146,7 @@ class IndexFollower:
         operations: list[Operation] = []
         if changes.quads:
             self._has_followed = True
+            await self._check_annotations(changes)
             owners = await self._ask(self._shape.owners(changes.quads), changes.through)
             if owners is None:
                 raise ChangesUnknown("any document may have changed")
@@ -153,6 +159,16 @@ class IndexFollower:
             await self._writer.write(operations, changes.through)
             self._note_saved()
         self.position = changes.through
+
+    async def _check_annotations(self, changes: Changes) -> None:
+        """Raises ChangesUnknown where others than the changed triples may be hidden or shown now."""
+        predicates = {quad.predicate for quad in changes.quads}
+        if ALLOWED_SID in predicates:
+            raise ChangesUnknown("annotations have changed")
+        if REIFIES in predicates:
+            answer = await self._around.whole_graph.select(_ANY_ANNOTATION, changes.through)
+            if answer["results"]["bindings"]:
+                raise ChangesUnknown("what is annotated has changed")
 
     def _is_save_due(self, through: int) -> bool:
         assert self._writer is not None

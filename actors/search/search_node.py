@@ -24,6 +24,7 @@ from actors.search.open_search import OpenSearch, SearchConfig, now_ms
 from actors.search.recovery import SearchRecovery
 from actors.search.search_directory import SearchDirectory
 from actors.search.search_job import ENTRY_WRITES_MAX
+from graphdb.access.principal import INDEXER
 from graphdb.config import Settings
 from graphdb.errors import CorruptionError, LogCompacted, LogUnavailable, UnavailableError
 from graphdb.node import ClusterMember, NodeStatus
@@ -156,7 +157,8 @@ class SearchNode:
         """Follow the log, let indexes follow the graph meanwhile. Raises LogCompacted, CorruptionError."""
         if self.graph is None:
             return await opened.run()
-        around = Surroundings(self, self.graph, self._log, opened.recent)
+        graph = self.graph.acting_for(INDEXER)
+        around = Surroundings(self, graph, self.graph, self._log, opened.recent)
         follower = GraphFollower(opened.view.catalog, self._leads, around, self._settings.security)
         self._graph_follower = follower
         task = asyncio.get_running_loop().create_task(follower.run())
@@ -217,7 +219,8 @@ class SearchNode:
         """
         opened = self._opened()
         if isinstance(command, CreateIndex) and self.graph is not None:
-            body = await answered(completed_body(command.body, self._settings.security), self.graph)
+            graph = self.graph.acting_for(INDEXER)
+            body = await answered(completed_body(command.body, self._settings.security), graph)
             command = replace(command, body=body)
         opened.view.catalog.check(command)
         if not isinstance(command, DeleteIndices):  # which makes room

@@ -5,9 +5,9 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from actors.freed_memory import give_back
 from actors.log.client import LogAccess
 from actors.search.catalog_view import Applied, CatalogView
-from actors.search.freed_memory import give_back
 from actors.search.merger import Merger
 from actors.search.refresh_schedule import RefreshSchedule
 from actors.search.search_thread import SearchThread

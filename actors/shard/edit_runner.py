@@ -6,12 +6,15 @@ from time import monotonic
 
 from actors.live.change_log import ChangeLog, ChangeStream
 from actors.readers.write_checks import WriteChecks
-from actors.shard.shard_writer import ShardWriter
+from actors.shard.seen_writer import SeenWriter
+from graphdb.access.seen_changes import seen_changes
+from graphdb.access.sight import Sight
 from graphdb.config import Settings
 from graphdb.errors import ChangesForgotten, LogUnavailable, Overloaded
 from graphdb.graphql.edit_check import EditCheck
 from graphdb.graphql.editing import EditPlanner, LastChanges, forgotten
 from graphdb.graphql.edits import Edits
+from graphdb.live.changes import LoggedChange
 from graphdb.model import ChangeSet, Confirmation
 from graphdb.shacl.change_check import Report
 from graphdb.shacl.data_graph import DataGraphName
@@ -24,6 +27,7 @@ __all__ = ["EditRunner"]
 
 _REACHED_S = 2.0  # so long a snapshot may be ahead of this node
 _READ_S = 10.0  # for what has changed since a snapshot, before the writer's turn
+_JUDGED_QUADS_MAX = 100_000  # of changes that are judged, in the writer's turn, as a writer saw them
 _TURN_S = 2.0  # for what has been added to that when it comes
 
 
@@ -37,21 +41,14 @@ class EditRunner:
         check = EditCheck(settings.security, monotonic, self._validate_apart, union_default_graph=union)
         self._planner = EditPlanner(check)
 
-    async def run(
-        self,
-        edits: Edits,
-        writer: ShardWriter,
-        checks: WriteChecks,
-        request_id: bytes | None = None,
-        since: int | None = None,
-    ) -> Confirmation:
-        """See `Backend.edit`, `ShardWriter.write`. checks are those of the writer's store."""
+    async def run(self, edits: Edits, writer: SeenWriter, checks: WriteChecks, sight: Sight) -> Confirmation:
+        """See `GraphWrites.edit`. checks are those of the writer's store; what of a change was not seen by
+        whoever edits, with this sight, is no matter.
+        """
         self._checks = checks
         last = LastChanges(edits)
         if edits.unchanged_since is None:
-            return await writer.write(
-                lambda state: self._plan(edits, state, last), request_id=request_id, since=since
-            )
+            return await writer.write(lambda state: self._plan(edits, state, last))
         loop = asyncio.get_running_loop()
         try:
             stream = await self._changes.open(edits.unchanged_since, _REACHED_S)
@@ -61,16 +58,18 @@ class EditRunner:
                 raise forgotten(edits)
 
             # in its turn, for the log may know the request, and then it is confirmed
-            return await writer.write(refuse, request_id=request_id, since=since)
+            return await writer.write(refuse)
         try:
-            await _read(stream, last, writer.applied_index, _READ_S)
+            taken = _Taken(sight, last)
+            await _read(stream, taken, writer.applied_index, _READ_S)
 
             def plan(state: Overlay) -> Iterable[ChangeSet]:
-                rest = _read(stream, last, writer.applied_index, _TURN_S)
+                rest = _read(stream, taken, writer.applied_index, _TURN_S)
                 asyncio.run_coroutine_threadsafe(rest, loop).result()
+                taken.judge(state.underlying, writer.applied_index)
                 return self._plan(edits, state, last)
 
-            return await writer.write(plan, request_id=request_id, since=since)
+            return await writer.write(plan)
         except ChangesForgotten:
             raise forgotten(edits) from None
         finally:
@@ -87,7 +86,35 @@ class EditRunner:
         return self._checks.validate(shapes, name, store, nodes)
 
 
-async def _read(stream: ChangeStream, last: LastChanges, index: int, within_s: float) -> None:
+class _Taken:
+    """What the log tells on the way to what a writer saw of it."""
+
+    def __init__(self, sight: Sight, last: LastChanges) -> None:
+        self._sight, self._last = sight, last
+        self._changes: list[LoggedChange] = []  # which only the state that they led to tells how to judge
+        self._quads = 0
+
+    def take(self, change: LoggedChange) -> None:
+        """One after the other. Raises ChangesForgotten where there are too many."""
+        if self._sight.is_whole:
+            return self._last.note(change.index, change.change)
+        self._changes.append(change)
+        self._quads += 1 + change.change.affected_triples
+        if self._quads > _JUDGED_QUADS_MAX:
+            raise ChangesForgotten(self._changes[0].index, change.index)
+        return None
+
+    def judge(self, state: Overlay, index: int) -> None:
+        """All that was taken, up to index; and what the state has pending there, as one change more."""
+        if self._sight.is_whole:
+            return
+        changes = [one for one in self._changes if one.index <= index]
+        changes.append(LoggedChange(index + 1, 0, state.pending))
+        for at, change in seen_changes(self._sight, state, changes, self._last.resources):
+            self._last.note(at, change)
+
+
+async def _read(stream: ChangeStream, taken: _Taken, index: int, within_s: float) -> None:
     """Tell what stands in the log up to index. Raises ChangesForgotten, Overloaded, LogUnavailable."""
     try:
         async with asyncio.timeout(within_s):
@@ -96,6 +123,6 @@ async def _read(stream: ChangeStream, last: LastChanges, index: int, within_s: f
                 if changes is None:
                     raise LogUnavailable("the node is stopping")
                 for one in changes:
-                    last.note(one.index, one.change)
+                    taken.take(one)
     except TimeoutError:
         raise Overloaded("too much has changed since the snapshot of `ifSnapshot`") from None

@@ -13,6 +13,7 @@ from actors.shard.checkpointer import Checkpointer
 from actors.shard.shard_writer import ShardWriter
 from actors.shard.spatial_keeper import SpatialKeeper
 from actors.shard.store_directory import KeptBeside, StoreDirectory, StoreLost
+from actors.views.views import Views
 from graphdb.errors import CorruptionError, GraphDBError
 from graphdb.log.replay import Replayer
 from graphdb.store.quad_store import QuadStore
@@ -34,6 +35,7 @@ class OpenShard:
     checkpointer: Checkpointer
     checkpoints: Checkpoints
     spatial: SpatialKeeper
+    views: Views
 
     async def make_snapshot(self, tree: Path) -> int:
         """Write what another node needs to be where this one is to tree; the log index that it is of.
@@ -52,6 +54,7 @@ class OpenShard:
     async def close(self) -> None:
         """Finish the writes that are waiting, and a checkpoint that is under way; let the readers go."""
         await self.writer.close()
+        await self.views.close()
         await self.spatial.close()
         await self.checkpoints.close()
         await self.checkpointer.finish()

@@ -6,7 +6,6 @@ is for a reader.
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from time import monotonic
 from typing import TypeAlias
 
@@ -29,8 +28,8 @@ __all__ = ["ShapeGuard", "shape_guard"]
 
 logger = logging.getLogger(__name__)
 
-# of these nodes, or for None of all targets, by the shapes that the store holds
-ValidateApart: TypeAlias = Callable[[QuadStore, Iterable[Term] | None], Report]
+# of these nodes, or for None of all targets, by the shapes in this graph of the store, or by others
+ValidateApart: TypeAlias = Callable[[NamedNode | Shapes, QuadStore, Iterable[Term] | None], Report]
 
 
 def shape_guard(enforced: Shacl, checks: WriteChecks) -> "ShapeGuard | None":
@@ -38,7 +37,10 @@ def shape_guard(enforced: Shacl, checks: WriteChecks) -> "ShapeGuard | None":
     if enforced.enforce_graph is None:
         return None
     shapes_graph = NamedNode(enforced.enforce_graph)
-    validate_apart = partial(checks.validate, shapes_graph, enforced.enforce_on)
+
+    def validate_apart(shapes: NamedNode | Shapes, store: QuadStore, nodes: Iterable[Term] | None) -> Report:
+        return checks.validate(shapes, enforced.enforce_on, store, nodes)
+
     return ShapeGuard(shapes_graph, enforced.enforce_on, checks.limits, validate_apart)
 
 
@@ -47,6 +49,9 @@ class ShapeGuard:
 
     The shapes are those of the state that a write is planned on; for a write that changes the shapes they are
     those that it leaves behind, and then everything has to satisfy them.
+
+    Whoever does not see everything is judged by what he sees, else a refusal would tell of the rest; but by
+    all shapes, those that he does not see too, unless he changes them.
     """
 
     def __init__(
@@ -73,10 +78,10 @@ class ShapeGuard:
         with state.request() as after:
             after.push(change)
             if self._concerns_shapes(change):
-                self._check_all(after)
+                self._check_all(state, after)
                 self._has_changed_shapes = True
             else:
-                self._check_affected(after, change)
+                self._check_affected(state, after, change)
 
     def check_parts(self, state: Overlay, plan: Callable[[], Iterator[ChangeSet]]) -> None:
         """All of the data: of a large change it is not worth while to find out what it has affected."""
@@ -85,7 +90,7 @@ class ShapeGuard:
             return
         with state.applied_store().scratch() as after:
             after.apply_many(plan())
-            self._refuse(self._validate_apart(after, None))
+            self._refuse(state, self._validate_apart(self._shapes_for(state, shapes), after, None))
 
     def note(self, change: ChangeSet, index: int) -> None:
         self._index = None if self._concerns_shapes(change) else index
@@ -118,21 +123,35 @@ class ShapeGuard:
         graph = self._shapes_graph
         return any(quad.graph_name == graph for quads in (change.removed, change.added) for quad in quads)
 
-    def _check_all(self, after: Overlay) -> None:
+    def _check_all(self, state: Overlay, after: Overlay) -> None:
         shapes = self._shapes_of(after.quads_matching(None, None, None, self._shapes_graph))
         if shapes.targeted:
-            self._refuse(self._validate_apart(after.applied_store(), None))
+            self._refuse(state, self._validate_apart(self._shapes_graph, after.applied_store(), None))
 
-    def _check_affected(self, after: Overlay, change: ChangeSet) -> None:
+    def _shapes_for(self, state: Overlay, shapes: Shapes | None) -> NamedNode | Shapes:
+        """What a reader is to validate by: a store of what somebody sees may be without the shapes' graph."""
+        return self._shapes_graph if shapes is None or state.underlying is state else shapes
+
+    def _hides_shapes(self, state: Overlay) -> bool:
+        """Whether some of the shapes that were there before the write are hidden from its writer."""
+        shapes = state.underlying.quads_matching(None, None, None, self._shapes_graph)
+        seen = set(state.quads_matching(None, None, None, self._shapes_graph))
+        return state.underlying is not state and not seen.issuperset(shapes)
+
+    def _check_affected(self, state: Overlay, after: Overlay, change: ChangeSet) -> None:
+        shapes = self._shapes_for(state, self._readable().shapes)
+
         def validate_apart(nodes: Iterable[Term] | None) -> Report:
-            return self._validate_apart(after.applied_store(), nodes)
+            return self._validate_apart(shapes, after.applied_store(), nodes)
 
         report = self._readable().report(after, change, self._data_graph, validate_apart)
         if report is not None:
-            self._refuse(report)
+            self._refuse(state, report)
 
-    def _refuse(self, report: Report) -> None:
+    def _refuse(self, state: Overlay, report: Report) -> None:
         if (first := first_refusing(report)) is not None:
+            if self._hides_shapes(state):
+                raise ShapesViolated("the write violates shapes that whoever writes does not see")
             place, message = first["focusNode"], first["message"]
             raise ShapesViolated(
                 f"the write violates the shapes of {self._shapes_graph}, at {place}: {message}", report

@@ -10,7 +10,7 @@ requests are known by their request ids, and answered), and plans the others aga
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
@@ -19,9 +19,10 @@ from actors.log.client import LogAccess
 from actors.shard.applied_index import AppliedIndex
 from actors.shard.log_appender import LogAppender
 from actors.shard.log_follower import LogFollower
-from actors.shard.write_batch import Batch, EntryPlan, LargeWrite, Plan, WriteJob, plan_batch
+from actors.shard.write_batch import Batch, EntryPlan, LargeWrite, Plan, Seeing, WriteJob, plan_batch
 from actors.shard.write_guard import WriteGuard
 from actors.shard.write_queue import TurnJob, WriteQueue
+from graphdb.access.writer_state import WholeState
 from graphdb.errors import (
     ConfigError,
     CorruptionError,
@@ -153,10 +154,12 @@ class ShardWriter:
         quick: bool = False,
         request_id: bytes | None = None,
         since: int | None = None,
+        seeing: Seeing = WholeState,
     ) -> Confirmation:
         """Have a request planned, logged and applied.
 
-        plan yields the parts of one net change for the state that it is given, or is an EntryPlan. It is
+        plan yields the parts of one net change for the state that it is given, which is as seeing shows it,
+        or is an EntryPlan. It is
         called in the writer's turn, on a thread (or, if quick, on the event loop), perhaps more than once. A
         request without effect is not logged, and confirmed with the index that it saw. One whose request_id
         the log has seen lately is not planned, but confirmed as it was then. since is for whoever may have
@@ -166,13 +169,22 @@ class ShardWriter:
         """
         answer: asyncio.Future[Confirmation] = asyncio.get_running_loop().create_future()
         is_new = request_id is None
-        job = WriteJob(plan, quick, request_id or self._fresh_request_id(), since, is_new, answer)
+        own_id = request_id or self._fresh_request_id()
+        job = WriteJob(plan, quick, own_id, since, is_new, answer, seeing)
         confirmation: Confirmation = await self._wait_for(job)
         return confirmation
 
     async def in_turn(self, perform: Callable[[int], T]) -> T:
         """Call perform, with the index that the store is at, on a thread while nothing is written."""
         result: T = await self._wait_for(TurnJob(perform, asyncio.get_running_loop().create_future()))
+        return result
+
+    async def hold_turn(self, perform: Callable[[int], Awaitable[T]]) -> T:
+        """Await perform, with the index that the store is at, on the event loop; nothing is written until
+        it is done.
+        """
+        answer = asyncio.get_running_loop().create_future()
+        result: T = await self._wait_for(TurnJob(perform, answer, on_loop=True))
         return result
 
     async def _wait_for(self, job: WriteJob | TurnJob) -> Any:
@@ -265,7 +277,8 @@ class ShardWriter:
 
     async def _perform(self, job: TurnJob) -> None:
         try:
-            result = await self._on_thread(job.perform, self.applied_index)
+            index = self.applied_index
+            result = await (job.perform(index) if job.on_loop else self._on_thread(job.perform, index))
         except Exception as error:  # noqa: BLE001 the caller gets it
             job.fail(error)
         else:

@@ -8,25 +8,29 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Any, Self
 
 from pyoxigraph import NamedNode, Quad
 
 from actors.alerts.alert_desk import AlertDesk
+from actors.columns.client import ColumnClient
+from actors.columns.column_feeder import ColumnFeeder
+from actors.columns.column_runner import ColumnRunner, ColumnStream
 from actors.egress.rules import HostRules
 from actors.live.change_log import ChangeLog, ChangeStream
+from actors.live.hub_making import hub_maker
 from actors.live.listeners import LiveSink
-from actors.live.state_copier import StateCopier
-from actors.live.subscription_hub import SubscriptionHub
-from actors.live.whole_evaluation import ReaderEvaluation
+from actors.live.seen_live import Followable, SeenGraph, SeenLive
 from actors.log.client import LogAccess
 from actors.readers.checkpoints import Checkpoints
 from actors.readers.client import ReaderClient
 from actors.readers.query_runner import QueryRunner, ReaderAnswer
 from actors.readers.write_checks import WriteChecks
-from actors.shard.body_source import BodySource, BodyThreads, read_small
+from actors.shard.body_source import BodyThreads
 from actors.shard.checkpointer import Checkpointer
 from actors.shard.edit_runner import EditRunner
 from actors.shard.open_shard import OpenShard, follow_others_for_ever, let_go, open_store
@@ -34,8 +38,12 @@ from actors.shard.shape_guard import shape_guard
 from actors.shard.shard_writer import ShardWriter, WriterConfig
 from actors.shard.spatial_keeper import SpatialKeeper
 from actors.shard.store_directory import StoreDirectory
+from actors.shard.store_writes import StoreWrites, WriteMeans
 from actors.shard.update_runner import UpdateRunner
 from actors.shard.write_batch import EntryPlan
+from actors.views.seen_reads import SeenReads
+from actors.views.views import Views
+from graphdb.access.sight import Sight
 from graphdb.alerts.book import AlertBook
 from graphdb.alerts.commands import Command
 from graphdb.config import Settings
@@ -48,11 +56,10 @@ from graphdb.errors import (
     StorageFull,
     UnavailableError,
 )
-from graphdb.graphql.edits import Edits
 from graphdb.live.matcher import LiveQuery
 from graphdb.log import request_ids
 from graphdb.log.replay import Replayer
-from graphdb.model import ChangeSet, Confirmation, EntryKind, GraphName, LogEntry, NamedGraph
+from graphdb.model import Confirmation, EntryKind, GraphName, LogEntry, NamedGraph
 from graphdb.node import (
     ClusterMember,
     ClusterReport,
@@ -66,24 +73,18 @@ from graphdb.node import (
     RunningQuery,
     ValidationRequest,
 )
-from graphdb.rdf.formats import RdfSyntax
-from graphdb.rdf.reading import read_quads
 from graphdb.sparql import gate
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import Query
-from graphdb.sparql.syntax import Update
-from graphdb.store.overlay import Overlay
-from graphdb.store.small_joins import LittleJoin
-from graphdb.store.staging import StagedBody, graph_deletion
-from graphdb.store.view import StoreView, Subject, Term
+from graphdb.store.small_joins import ENTRIES_AT_ONCE, LittleJoin
+from graphdb.store.view import Subject, Term
 
 __all__ = ["ShardConfig", "StoreShard"]
 
 logger = logging.getLogger(__name__)
 
-_LIVE = "live"  # in the data directory
+_VIEWS, _FED = "views", "columns-feed"  # in the data directory
 _BODIES_AT_ONCE = 64  # larger ones than fit into memory unread
-_ENTRIES_AT_ONCE = 128  # of a join on the event loop, which looking at them may block for a millisecond
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,36 +107,53 @@ class StoreShard:
     are refused.
     """
 
+    view_key = None  # itself, it is seen by whoever sees everything
+
     def __init__(
-        self, settings: Settings, log: LogAccess, readers: ReaderClient, config: ShardConfig | None = None
+        self,
+        settings: Settings,
+        log: LogAccess,
+        readers: ReaderClient,
+        config: ShardConfig | None = None,
+        columns: ColumnClient | None = None,
     ) -> None:
-        """Nothing is opened yet. log and readers belong to this shard from here on."""
+        """Nothing is opened yet. log and readers belong to this shard from here on. columns: there is a
+        column view.
+        """
         self._settings = settings
         self._log = log
         self._readers = readers
         self._queries = QueryRunner(
-            readers, settings.security, union_default_graph=settings.server.union_default_graph
+            readers,
+            settings.security,
+            union_default_graph=settings.server.union_default_graph,
+            columns=None if columns is None else ColumnRunner(columns),
         )
-        self._updates = UpdateRunner(settings, readers, self._queries.running)
+        self._feeder = (
+            None if columns is None else ColumnFeeder(columns, settings.server.data_dir / _FED, self._opened)
+        )
         self._config = config or ShardConfig()
         self._bodies = BodyThreads(_BODIES_AT_ONCE)
         self._changes = ChangeLog(log, self.snapshot_index, self.wait_for_index)
-        self._hub = SubscriptionHub(
-            self._changes.open,
-            StateCopier(settings.server.data_dir / _LIVE, self._opened).copy,
-            ReaderEvaluation(
-                readers,
-                self._queries.running,
-                settings.server.data_dir / _LIVE,
-                at_once=max(1, settings.readers.count - 1),
-                timeout_s=settings.live.reevaluation_timeout_seconds,
-                union_default_graph=settings.server.union_default_graph,
-            ),
-            union_default_graph=settings.server.union_default_graph,
-            limits=settings.live,
-            timeout_s=settings.server.query_timeout_seconds,
+        make_hub = hub_maker(settings, readers, self._queries.running)
+        self._hub = make_hub(
+            self._changes.open, lambda: self._opened().quads, lambda make: self._opened().writer.in_turn(make)
         )
-        self._edits = EditRunner(settings, self._changes)
+        self._seen_live = SeenLive(
+            self._followable,
+            self.wait_for_index,
+            self._changes.open,
+            self._hub,
+            lambda follow, view: make_hub(follow, lambda: view.quads, view.in_turn),
+            settings.live.max_subscriptions,
+        )
+        self._means = WriteMeans(
+            self._opened,
+            UpdateRunner(settings, readers, self._queries.running),
+            EditRunner(settings, self._changes),
+            self._bodies,
+            lambda shard: self._write_checks(shard.directory),
+        )
         self.alerts = AlertDesk(self, settings)
         self._started_at = time.monotonic()
         self._open: OpenShard | None = None
@@ -157,6 +175,8 @@ class StoreShard:
         begin = asyncio.get_running_loop().create_task
         follow_others = follow_others_for_ever(self._log, lambda: self._open, self._config.follow_s)
         self._tasks = [begin(self._open_again()), begin(follow_others)]
+        if self._feeder is not None:
+            self._tasks.append(begin(self._feeder.run()))
         self.alerts.timer.start()
 
     async def _open_again(self) -> None:
@@ -225,7 +245,17 @@ class StoreShard:
         writer.start()
         checkpoints = Checkpoints(directory.scratch, quads, writer.applied, self._readers.release_checkpoint)
         spatial = SpatialKeeper(quads, writer.applied, directory.scratch)
-        return OpenShard(directory, quads, kept, replayer, writer, checkpointer, checkpoints, spatial)
+        views = Views(
+            self._settings.server.data_dir / _VIEWS,
+            quads,
+            writer,
+            checkpoints,
+            self._changes,
+            self._readers.release_checkpoint,
+            views_max=self._settings.server.views,
+            union_default_graph=union,
+        )
+        return OpenShard(directory, quads, kept, replayer, writer, checkpointer, checkpoints, spatial, views)
 
     def _write_checks(self, directory: StoreDirectory) -> WriteChecks:
         timeout_s, loop = self._settings.server.query_timeout_seconds, asyncio.get_running_loop()
@@ -262,6 +292,26 @@ class StoreShard:
         await self._readers.close()
         await self._log.close()
 
+    async def reads(self, sight: Sight) -> Self | SeenReads:
+        """See `Backend.reads`."""
+        return self if sight.is_whole else await self._seen_reads(sight)
+
+    async def _seen_reads(self, sight: Sight) -> SeenReads:
+        seen = await self._opened().views.seen(sight)
+        return SeenReads(seen, self._queries, self.check_query, partial(self._seen_reads, sight))
+
+    def writes(self, sight: Sight) -> StoreWrites:
+        """See `Backend.writes`."""
+        return StoreWrites(self._means, sight)
+
+    def live(self, sight: Sight) -> Self | SeenGraph:
+        """See `Backend.live`."""
+        return self if sight.is_whole else self._seen_live.of(sight)
+
+    def _followable(self) -> Followable:
+        shard = self._opened()
+        return Followable(shard.views, shard.quads.annotation_watch, shard.writer.applied_index)
+
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
         """See `Backend.query`."""
         self.check_query(query)
@@ -271,13 +321,18 @@ class StoreShard:
 
     def joins_little(self, join: LittleJoin) -> bool:
         """See `Backend.joins_little`."""
-        return join.fits(self._opened().quads, _ENTRIES_AT_ONCE)
+        return join.fits(self._opened().quads, ENTRIES_AT_ONCE)
 
-    async def start_query(self, request: QueryRequest) -> ReaderAnswer:
+    async def start_query(self, request: QueryRequest) -> ReaderAnswer | ColumnStream:
         """See `Backend.start_query`."""
         self.check_query(request.query)
         shard = self._opened()
-        return await self._queries.start(request, shard.checkpoints, shard.quads)
+        applied_index = shard.writer.applied_index
+        return await self._queries.start(request, shard.checkpoints, shard.quads, applied_index)
+
+    async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
+        """See `Backend.explain_columns`."""
+        return await self._queries.explain_columns(request, self._opened().writer.applied_index)
 
     async def start_validation(self, request: ValidationRequest) -> ReaderAnswer:
         """See `Backend.start_validation`."""
@@ -318,14 +373,6 @@ class StoreShard:
     async def reach(self, consistency: Consistency, timeout_s: float) -> None:
         """See `Backend.reach`: what a node that stands alone has applied is as new as can be."""
 
-    async def update(
-        self, update: Update, using: Dataset, request_id: bytes | None = None, since: int | None = None
-    ) -> Confirmation:
-        """See `Backend.update`, and `ShardWriter.write` for since."""
-        shard = self._opened()
-        scratch = shard.directory.scratch
-        return await self._updates.run(update, using, shard.writer, scratch, request_id, since)
-
     def graph_exists(self, graph: NamedGraph) -> bool:
         """See `Backend.graph_exists`."""
         return self._opened().quads.graph_exists(graph)
@@ -362,76 +409,31 @@ class StoreShard:
 
     async def subscribe(self, query: LiveQuery, since: int | None, sink: LiveSink) -> str:
         """See `Backend.subscribe`."""
+        self._seen_live.check_room()
         return await self._hub.subscribe(query, since, sink)
 
     async def unsubscribe(self, subscription: str) -> bool:
         """See `Backend.unsubscribe`."""
-        return await self._hub.unsubscribe(subscription)
+        return await self._hub.unsubscribe(subscription) or await self._seen_live.unsubscribe(subscription)
 
     async def end_streams(self) -> None:
         """End what goes on for as long as the node does, live queries and streams of changes."""
         await self._hub.close()
+        await self._seen_live.close()
         await self._changes.close()
 
     def embedded_store(self) -> EmbeddedStore:
         """See `Backend.embedded_store`."""
         applied_index = self._open.writer.applied_index if self._open else None
-        return self._hub.status(self.status().role, applied_index)
+        status = self._hub.status(self.status().role, applied_index)
+        listeners = status.active_listener_count + self._seen_live.subscription_count
+        return replace(status, active_listener_count=listeners)
 
     def live_report(self) -> LiveReport:
         """See `Backend.live_report`."""
-        return self._hub.report(self._open.writer.applied_index if self._open else None)
-
-    async def write_graph(
-        self,
-        body: AsyncIterator[bytes],
-        syntax: RdfSyntax,
-        *,
-        graph: NamedNode | None,
-        whole_dataset: bool,
-        replace: bool,
-        base_iri: str | None,
-        request_id: bytes | None = None,
-        since: int | None = None,
-        precondition: Callable[[StoreView], None] | None = None,
-    ) -> Confirmation:
-        """See `Backend.write_graph`. The body is read and parsed outside the writer's turn."""
-        shard = self._opened()
-        beginning, is_all = await read_small(body)
-        source = beginning if is_all else BodySource(beginning, body, asyncio.get_running_loop())
-
-        def stage() -> StagedBody:
-            quads = read_quads(source, syntax, base_iri=base_iri)
-            directory = shard.directory.scratch
-            return StagedBody(quads, graph=graph, whole_dataset=whole_dataset, directory=directory)
-
-        def plan(state: Overlay) -> Iterable[ChangeSet]:
-            if precondition is not None:
-                precondition(state)
-            return staged.parts(state, replace=replace)
-
-        staged = await (asyncio.to_thread(stage) if is_all else self._bodies.run(stage))
-        try:
-            return await shard.writer.write(plan, request_id=request_id, since=since)
-        finally:
-            await asyncio.to_thread(staged.close)
-
-    async def delete_graph(
-        self, graph: NamedNode | None, request_id: bytes | None = None, since: int | None = None
-    ) -> Confirmation:
-        """See `Backend.delete_graph`."""
-        writer = self._opened().writer
-        return await writer.write(
-            lambda state: graph_deletion(state, graph), request_id=request_id, since=since
+        return self._seen_live.report(
+            self._hub.report(self._open.writer.applied_index if self._open else None)
         )
-
-    async def edit(
-        self, edits: Edits, request_id: bytes | None = None, since: int | None = None
-    ) -> Confirmation:
-        """See `Backend.edit`."""
-        shard = self._opened()
-        checks = self._write_checks(shard.directory)
-        return await self._edits.run(edits, shard.writer, checks, request_id, since)
 
     def leads(self) -> bool:
         """See `actors.alerts.alert_node.AlertNode`."""

@@ -16,7 +16,7 @@ from actors.egress.rules import HostRules
 from actors.readers.client import ReaderClient
 from actors.readers.running_queries import RunningQueries
 from actors.readers.where_clauses import WhereClauses
-from actors.shard.shard_writer import ShardWriter
+from actors.shard.seen_writer import SeenWriter
 from actors.shard.update_turn import UpdateTurn
 from graphdb.config import Settings
 from graphdb.geo.called_functions import calls_functions
@@ -47,28 +47,15 @@ class UpdateRunner:
             service_allowed=HostRules("SERVICE", settings.security.service_allow).allows,
         )
 
-    async def run(
-        self,
-        update: Update,
-        using: Dataset,
-        writer: ShardWriter,
-        scratch: Path,
-        request_id: bytes | None = None,
-        since: int | None = None,
-    ) -> Confirmation:
-        """See `Backend.update`, `ShardWriter.write`. scratch is a directory on the store's file system."""
+    async def run(self, update: Update, using: Dataset, writer: SeenWriter, scratch: Path) -> Confirmation:
+        """See `GraphWrites.update`. scratch is a directory on the store's file system."""
         if _calls_geometry(update):  # whose constants are read, which may take a while
             await asyncio.to_thread(gate.check, update, self._limits)
         else:
             gate.check(update, self._limits)
         check_calls(update, self._context)
         if is_quick(update):
-            return await writer.write(
-                lambda state: _plan(update, state, using, self._context),
-                quick=True,
-                request_id=request_id,
-                since=since,
-            )
+            return await writer.write(lambda state: _plan(update, state, using, self._context), quick=True)
         with self._running.listed(update.text, "UPDATE") as run:
             run.where = "writer"
             load = await self._documents.load(update)
@@ -83,7 +70,7 @@ class UpdateRunner:
                 )
                 return _plan(update, state, using, context)
 
-            return await writer.write(plan, request_id=request_id, since=since)
+            return await writer.write(plan)
 
 
 def _plan(update: Update, state: Overlay, using: Dataset, context: UpdateContext) -> Iterable[ChangeSet]:

@@ -7,14 +7,18 @@ from itertools import chain
 from typing import TypeAlias
 
 from actors.shard.write_guard import WriteGuard
+from graphdb.access.writer_state import Planned, WholeState
+from graphdb.errors import Forbidden
 from graphdb.log.codec import encode_change_parts
 from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
 from graphdb.store.overlay import BaseNotApplied, Overlay
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["Attempt", "Batch", "EntryPlan", "LargeWrite", "Plan", "WriteJob", "plan_batch"]
+__all__ = ["Attempt", "Batch", "EntryPlan", "LargeWrite", "Plan", "Seeing", "WriteJob", "plan_batch"]
 
 Plan: TypeAlias = Callable[[Overlay], Iterable[ChangeSet]]
+Seeing: TypeAlias = Callable[[Overlay], Planned]
+"""How whoever writes sees a state: made anew for each planning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,7 @@ class WriteJob:
     since: int | None  # the log index behind which all entries of this request are, if there are any
     is_new: bool  # its id was made for it, and is not in the log
     answer: "asyncio.Future[Confirmation]"
+    seeing: Seeing = WholeState
     sent: bool = False  # by this writer, to the log
     maybe_stored: bool = False  # sent, and not known to be refused
     give_up_at: float | None = None  # on the event loop's clock; set when the log first fails it
@@ -61,7 +66,7 @@ class Attempt:
     """A job as it was planned once."""
 
     job: WriteJob
-    affected_triples: int = 0
+    affected_triples: int = 0  # as whoever writes sees it
     payload: bytes = b""  # empty: nothing to log
     change: ChangeSet = field(default_factory=ChangeSet)  # that the payload encodes
     error: Exception | None = None  # what planning ended in
@@ -73,14 +78,21 @@ class LargeWrite:
     The stream may read from the engine, so it is made, taken and closed on one and the same thread.
     """
 
-    def __init__(self, attempt: Attempt, parts: Iterator[ChangeSet], part_bytes: int) -> None:
+    def __init__(
+        self, attempt: Attempt, planned: Planned, parts: Iterator[ChangeSet], part_bytes: int
+    ) -> None:
+        """parts are as planned, not what they really change."""
         self.attempt = attempt
-        self._payloads = self._encode(parts, part_bytes)
+        self._payloads = self._encode(planned, parts, part_bytes)
 
-    def _encode(self, parts: Iterator[ChangeSet], part_bytes: int) -> Iterator[bytes]:
-        for part in parts:
-            self.attempt.affected_triples += part.affected_triples
-            yield from encode_change_parts(part, part_bytes)
+    def _encode(self, planned: Planned, parts: Iterator[ChangeSet], part_bytes: int) -> Iterator[bytes]:
+        try:
+            for part in parts:
+                self.attempt.affected_triples += part.affected_triples
+                told = part.affected_triples
+                yield from encode_change_parts(planned.real_change(part), part_bytes, told)
+        finally:
+            del parts  # on this thread, as the engine wants it: an error's traceback would keep them
 
     def next_payload(self) -> bytes | None:
         """The next part, encoded and counted; None at the end. Raises what planning raises."""
@@ -161,33 +173,40 @@ def _plan(attempt: Attempt, overlay: Overlay, part_bytes: int, guard: WriteGuard
     """Plan one request and lay its change over the state, unless it is a large one."""
     plan = attempt.job.plan
     assert not isinstance(plan, EntryPlan), "it has a turn of its own"
-    parts = iter(plan(overlay))
+    planned = attempt.job.seeing(overlay)
+    parts = iter(plan(planned.state))
     first = next(parts, ChangeSet())
     second = next(parts, None)
     if not first:
         return None
-    payloads = encode_change_parts(first, part_bytes) if second is None else []
-    if len(payloads) != 1:
+    try:
+        change = planned.real_change(first)
+    except Forbidden:
+        parts = iter(())  # what reads from the engine must end here, and not with an error's traceback
+        raise
+    told = first.affected_triples
+    payloads = encode_change_parts(change, part_bytes, told) if second is None else []
+    if len(payloads) > 1 or second is not None:
         if overlay.pending:
             raise BaseNotApplied
         if guard is None:
-            return LargeWrite(
-                attempt, chain((first,), () if second is None else (second,), parts), part_bytes
-            )
-        parts = iter(())  # what reads from the engine must end here, and not with an error's traceback
-        return _guarded_large(attempt, plan, overlay, part_bytes, guard, first if second is None else None)
+            rest = chain((first,), () if second is None else (second,), parts)
+            return LargeWrite(attempt, planned, rest, part_bytes)
+        parts = iter(())  # as above
+        whole = first if second is None else None
+        return _guarded_large(attempt, plan, planned, part_bytes, guard, whole)
     if guard is not None:
-        guard.check(overlay, first)
-    attempt.payload, attempt.change = payloads[0], first
-    attempt.affected_triples = first.affected_triples
-    overlay.push(first)
+        guard.check(planned.state, first)
+    # what changes nothing for its writer has no entry; what does has one, even if it really does not
+    attempt.payload, attempt.change, attempt.affected_triples = payloads[0], change, told
+    overlay.push(change)
     return None
 
 
 def _guarded_large(
     attempt: Attempt,
     again: Plan,
-    overlay: Overlay,
+    planned: Planned,
     part_bytes: int,
     guard: WriteGuard,
     whole: ChangeSet | None,
@@ -199,7 +218,7 @@ def _guarded_large(
     """
 
     def plan() -> Iterator[ChangeSet]:
-        return iter(again(overlay) if whole is None else (whole,))
+        return iter(again(planned.state) if whole is None else (whole,))
 
-    guard.check_parts(overlay, plan)
-    return LargeWrite(attempt, plan(), part_bytes)
+    guard.check_parts(planned.state, plan)
+    return LargeWrite(attempt, planned, plan(), part_bytes)

@@ -14,10 +14,13 @@ __all__ = ["TurnJob", "WriteQueue"]
 
 @dataclass(slots=True)
 class TurnJob:
-    """Something to do between two batches, on a thread, with the index that the store is at."""
+    """Something to do between two batches, with the index that the store is at: on a thread, or, where
+    perform is of the event loop, there until it is done.
+    """
 
     perform: Callable[[int], Any]
     answer: "asyncio.Future[Any]"
+    on_loop: bool = False
 
     def fail(self, error: Exception) -> None:
         """Answer it so, unless nobody waits any more."""

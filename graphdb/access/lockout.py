@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, ip_network
 from graphdb.access.client_address import parsed_address
 from graphdb.config.access import RateLimiting
 
-__all__ = ["Lockout", "client_key"]
+__all__ = ["CountedAddresses", "Lockout", "client_key"]
 
 _ADDRESSES_MAX = 100_000
 _PREFIX_V6 = 64  # what one client of IPv6 has to choose its addresses from
@@ -22,6 +22,21 @@ def client_key(address: str) -> str:
     return str(ip_network((found, _PREFIX_V6), strict=False))
 
 
+class CountedAddresses:
+    """Whose failures are counted at all."""
+
+    def __init__(self, limits: RateLimiting) -> None:
+        self._is_enabled = limits.enabled
+        self._whitelist = [ip_network(one, strict=False) for one in limits.whitelist]
+
+    def counts(self, address: str) -> bool:
+        """Not those of the whitelist, and none where counting is off."""
+        if not self._is_enabled:
+            return False
+        found = parsed_address(address) if self._whitelist else None
+        return found is None or all(found not in network for network in self._whitelist)
+
+
 class Lockout:
     """Failures counted by address, over a window that slides; times are seconds of one clock.
 
@@ -29,8 +44,7 @@ class Lockout:
     """
 
     def __init__(self, limits: RateLimiting) -> None:
-        self._limits = limits
-        self._whitelist = [ip_network(one, strict=False) for one in limits.whitelist]
+        self._limits, self._counted = limits, CountedAddresses(limits)
         # In the order of the last failure, so that the oldest make room.
         self._failures: OrderedDict[str, deque[float]] = OrderedDict()
         self._locked_until: OrderedDict[str, float] = OrderedDict()
@@ -49,8 +63,8 @@ class Lockout:
         return until - now_s
 
     def counts(self, address: str) -> bool:
-        """Whether failures of an address are counted at all."""
-        return self._limits.enabled and not self._is_whitelisted(address)
+        """See `CountedAddresses.counts`."""
+        return self._counted.counts(address)
 
     def note_failure(self, address: str, now_s: float) -> bool:
         """Count a failed attempt, made at now_s; whether the address is counted at all."""
@@ -71,7 +85,3 @@ class Lockout:
             if len(table) > _ADDRESSES_MAX:
                 table.popitem(last=False)
         return True
-
-    def _is_whitelisted(self, address: str) -> bool:
-        found = parsed_address(address)
-        return found is not None and any(found in network for network in self._whitelist)

@@ -32,6 +32,14 @@ class Passwords:
         self._users = {user.username: user for user in users}
         self._nobody = _impossible([_checked(user) for user in users])
 
+    @property
+    def has_users(self) -> bool:
+        return bool(self._users)
+
+    def has_user(self, name: str) -> bool:
+        """Not for those who ask: it takes no time."""
+        return name in self._users
+
     def principal(self, name: str, password: str) -> Principal:
         """Whose password it is. A name that nobody has takes as long as any. Raises NotAuthenticated."""
         user = self._users.get(name)

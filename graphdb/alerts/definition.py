@@ -18,7 +18,12 @@ INTERVAL_SECONDS_MAX = 366 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """The members of the creation body. The query, and where the webhook leads, are checked elsewhere."""
+    """The members of the creation body, and whose it is. The query, and where the webhook leads, are checked
+    elsewhere.
+
+    maker: who has made it and does not see everything. sight: what they saw of the graph
+    (`graphdb.access.sight.Sight.to_json`), and the query sees; None: everything.
+    """
 
     name: str
     query: str
@@ -27,6 +32,8 @@ class Definition:
     webhook: str
     notify: Literal["interval", "change"] = "interval"  # change: only when the condition begins to hold
     secret: str | None = field(default=None, repr=False)  # what deliveries are signed with
+    maker: str | None = None
+    sight: str | None = None
 
     def check(self) -> None:
         """Raises InvalidParameter for what no alert can be."""

@@ -1,8 +1,7 @@
 """Configuration: what can be set, what it means, and how it is read."""
 
-from graphdb.config.enforcement import refuse_unenforced
 from graphdb.config.loading import load_settings
 from graphdb.config.service import Live
 from graphdb.config.settings import Settings
 
-__all__ = ["Live", "Settings", "load_settings", "refuse_unenforced"]
+__all__ = ["Live", "Settings", "load_settings"]

@@ -1,11 +1,15 @@
 """The sections that say who may come in, what they may do and what they see."""
 
+import re
+import ssl
 from collections.abc import Iterable
 from typing import Annotated, Literal, Self, TypeAlias
+from urllib.parse import urlsplit
 
-from pydantic import AwareDatetime, Field, SecretStr, StringConstraints, model_validator
+from pydantic import AfterValidator, AwareDatetime, Field, SecretStr, StringConstraints, model_validator
 
-from graphdb.config.section import AbsoluteFile, AddressRange, Section, Sid
+from graphdb.access.distinguished_names import canonical_name
+from graphdb.config.section import AbsoluteFile, AddressRange, ProviderUrl, Section, Sid
 
 __all__ = [
     "Acl",
@@ -19,10 +23,53 @@ __all__ = [
     "Ldap",
     "Oidc",
     "RateLimiting",
+    "SigningAlgorithm",
 ]
 
 Name: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
-HttpUrl: TypeAlias = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]\S*$")]
+# Asymmetric only: a verifier that holds a signing key could make tokens itself.
+SigningAlgorithm: TypeAlias = Literal[
+    "RS256", "RS384", "RS512", "ES256", "ES384", "PS256", "PS384", "PS512", "EdDSA"
+]
+
+
+def _distinguished_name(text: str) -> str:
+    canonical_name(text)
+    return text
+
+
+def _directory_url(url: str) -> str:
+    parts = urlsplit(url)
+    if (
+        parts.scheme not in ("ldap", "ldaps")
+        or not parts.hostname
+        or parts.port == 0
+        or parts.path not in ("", "/")
+        or parts.username is not None
+        or parts.query
+        or re.search(r"\s", url)
+    ):
+        raise ValueError("an address of a directory is ldap://HOST or ldaps://HOST, with :PORT or without")
+    return url
+
+
+def _authorities(path: AbsoluteFile) -> AbsoluteFile:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except ssl.SSLError:
+        raise ValueError(f"{path} holds no certificates as PEM") from None
+    return path
+
+
+def _redis_url(url: SecretStr) -> SecretStr:
+    if not re.fullmatch(r"(rediss?://[^\s/]|unix://)\S*", url.get_secret_value()):
+        raise ValueError("an address of Redis begins with redis://, rediss:// or unix://")
+    return url
+
+
+DistinguishedName: TypeAlias = Annotated[
+    str, StringConstraints(min_length=1), AfterValidator(_distinguished_name)
+]
 
 
 def _check_distinct(what: str, names: Iterable[str]) -> None:
@@ -36,12 +83,15 @@ def _check_distinct(what: str, names: Iterable[str]) -> None:
 class Ldap(Section):
     """Passwords checked against a directory."""
 
-    server_url: str = Field(pattern=r"^ldaps?://[^\s/]\S*$", description="`ldap://` or `ldaps://` address.")
+    server_url: Annotated[str, AfterValidator(_directory_url)] = Field(
+        description="`ldap://` or `ldaps://` address."
+    )
+    # A server of Microsoft's takes other names here too, such as user@domain.
     bind_dn: Name = Field(description="DN that searches for users.")
     bind_password: SecretStr = Field(
-        description='Its password; `"${NAME}"` reads the environment variable NAME.'
+        min_length=1, description='Its password; `"${NAME}"` reads the environment variable NAME.'
     )
-    user_search_base: Name = Field(description="DN below which users are searched.")
+    user_search_base: DistinguishedName = Field(description="DN below which users are searched.")
     user_search_filter: str = Field(
         "(uid={0})", pattern=r"\{0\}", description="Filter that finds a user; `{0}` is replaced by the name."
     )
@@ -52,17 +102,19 @@ class Ldap(Section):
     timeout_seconds: int = Field(5, ge=1, description="Seconds that one directory operation may take.")
     pool_size: int = Field(5, ge=1, description="Connections kept; requests queue when all are busy.")
     follow_referrals: bool = Field(False, description="Whether referrals to other servers are followed.")
-    ca_cert_file: AbsoluteFile | None = Field(
+    ca_cert_file: Annotated[AbsoluteFile, AfterValidator(_authorities)] | None = Field(
         None, description="PEM certificates that sign the server's; the system's unless given."
     )
-    group_role_mapping: dict[str, Name] = Field({}, description="Group DN to role.")
-    group_sid_mapping: dict[str, Sid] = Field({}, description="Group DN to SID.")
+    group_role_mapping: dict[DistinguishedName, Name] = Field({}, description="Group DN to role.")
+    group_sid_mapping: dict[DistinguishedName, Sid] = Field({}, description="Group DN to SID.")
 
 
 class Oidc(Section):
     """Access tokens of an OpenID Connect provider."""
 
-    issuer_url: HttpUrl = Field(description="The provider; must equal the tokens' `iss`.")
+    issuer_url: ProviderUrl = Field(
+        description="The provider; must equal the tokens' `iss`. `https`, or `http` on loopback."
+    )
     client_id: Name = Field(description="Client that command-line logins use.")
     audience: Name = Field(description="Must be in the tokens' `aud`.")
     roles_claim: Name = Field(
@@ -73,16 +125,19 @@ class Oidc(Section):
         3600, ge=1, description="Seconds after which keys are fetched again."
     )
     http_timeout_secs: int = Field(10, ge=1, description="Seconds that one call to the provider may take.")
-    role_mapping: dict[str, Name] = Field({}, description="The provider's role to ours.")
+    ca_cert_file: AbsoluteFile | None = Field(
+        None, description="PEM certificates that sign the provider's; the system's unless given."
+    )
+    role_mapping: dict[str, Name] = Field(
+        {},
+        description="The provider's role to ours; further ones give nothing. Empty: all as they are.",
+    )
 
 
 class Jwt(Section):
     """Tokens signed with a key of our own."""
 
-    # Asymmetric only: a verifier that holds a signing key could make tokens itself.
-    algorithm: Literal["RS256", "RS384", "RS512", "ES256", "ES384", "PS256", "PS384", "PS512", "EdDSA"] = (
-        Field(description="The one signing algorithm accepted.")
-    )
+    algorithm: SigningAlgorithm = Field(description="The one signing algorithm accepted.")
     public_key_file: AbsoluteFile = Field(description="PEM public key.")
     audience: Name = Field(description="Must be in the tokens' `aud`.")
     issuer: Name = Field(description="Must equal the tokens' `iss`.")
@@ -125,7 +180,9 @@ class RateLimiting(Section):
     backend: Literal["memory", "redis"] = Field(
         "memory", description="`memory` counts per node, `redis` for all nodes."
     )
-    redis_url: SecretStr | None = Field(None, description="Address of Redis; needed by the backend `redis`.")
+    redis_url: Annotated[SecretStr, AfterValidator(_redis_url)] | None = Field(
+        None, description="Address of Redis; needed by the backend `redis`."
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -181,13 +238,16 @@ class Authorization(Section):
 
 
 class AclContext(Section):
-    """A set of graphs that may be seen."""
+    """A set of graphs and of search indexes that may be seen."""
 
     visible_graphs: tuple[Name, ...] = Field(
         (),
         description="`**` all graphs, `*` the named ones, an IRI, or the start of one followed by `*`.",
     )
     visible_default_graph: bool = Field(False, description="Whether the default graph is seen.")
+    visible_indexes: tuple[Name, ...] = Field(
+        (), description="Search indexes that are seen: names, in which `*` stands for any letters."
+    )
 
 
 class Acl(Section):

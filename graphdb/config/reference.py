@@ -41,8 +41,7 @@ enabled = false
 ```
 
 A key that is not known, a value that cannot be, and settings that exclude each other stop the start, with one
-line for each that names the key and where it was given. So do settings that this version accepts but does not
-enforce yet, where to ignore them would be dangerous: `authentication.enabled` and `cluster.enabled`.
+line for each that names the key and where it was given.
 
 Two values are read from the environment under names of their own: `ES_HYBRID_SCORER` wins over every other
 source of `search.hybrid_scorer`, and `authentication.ldap.bind_password = "${NAME}"` is replaced by the

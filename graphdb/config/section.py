@@ -4,6 +4,7 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 from re import fullmatch
 from typing import Annotated, TypeAlias
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FilePath, StringConstraints
 
@@ -15,9 +16,11 @@ __all__ = [
     "GraphIri",
     "HostRule",
     "Port",
+    "ProviderUrl",
     "Section",
     "Sid",
     "is_loopback",
+    "provider_url",
 ]
 
 
@@ -62,11 +65,22 @@ def _data_graph(name: str) -> str:
     return name if name in ("default", "union") else _graph_iri(name)
 
 
+def provider_url(text: str) -> str:
+    """An address to which secrets may be sent and whose answers are believed. Raises ValueError."""
+    parts = urlsplit(text)
+    if not text.isprintable() or " " in text or not parts.hostname or parts.fragment or "@" in parts.netloc:
+        raise ValueError("no address of a provider")
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname)):
+        raise ValueError("an address of a provider begins with https://; with http:// only on loopback")
+    return text
+
+
 Port: TypeAlias = Annotated[int, Field(ge=1, le=65535)]
 AddressRange: TypeAlias = Annotated[str, AfterValidator(_address_range)]
 DataGraph: TypeAlias = Annotated[str, AfterValidator(_data_graph)]
 GraphIri: TypeAlias = Annotated[str, AfterValidator(_graph_iri)]
 HostRule: TypeAlias = Annotated[str, AfterValidator(_host_rule)]
+ProviderUrl: TypeAlias = Annotated[str, AfterValidator(provider_url)]
 Sid: TypeAlias = Annotated[str, StringConstraints(pattern=r"^S-\d+(-\d+){2,}$")]
 # Made absolute when read: a worker process has another working directory than the command that started it.
 AbsolutePath: TypeAlias = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]

@@ -64,6 +64,13 @@ class Server(Section):
     union_default_graph: bool = Field(
         False, description="Whether queries see the union of all graphs as their default graph."
     )
+    views: int = Field(
+        16,
+        ge=1,
+        le=1000,
+        description="How many views of the graph are kept on disk, each for all principals who see the same "
+        "part of it; the one longest unused goes first, and is made anew when it is asked for.",
+    )
     trusted_proxies: tuple[AddressRange, ...] = Field(
         (), description="Addresses or CIDR ranges whose `X-Forwarded-For` header is believed."
     )
@@ -195,6 +202,31 @@ class Columns(Section):
     memory_limit_mb: int = Field(
         2048, ge=64, description="Memory in MB that it may use before it spills to disk."
     )
+    spill_dir: AbsolutePath | None = Field(
+        None, description="Directory for what does not fit into memory; by default one beside the view."
+    )
+    spill_limit_mb: int = Field(
+        16384,
+        ge=64,
+        description="MB on disk that may be spilled to; a query that would spill more goes to a reader.",
+    )
+    queries_max: int = Field(
+        4,
+        ge=1,
+        description="Queries that it answers at a time; one more goes to a reader. Each has an equal share "
+        "of the memory, as what follows the updates has, before it spills.",
+    )
+    wait_seconds: float = Field(
+        1,
+        ge=0,
+        description="Seconds that a query waits for the view to have what its client may have seen; "
+        "then it goes to a reader.",
+    )
+
+    @property
+    def query_memory_mb(self) -> int:
+        """What one query may have before it spills: a share for each, and one for what follows the log."""
+        return self.memory_limit_mb // (self.queries_max + 1)
 
 
 class Security(GateLimits):

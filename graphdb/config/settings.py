@@ -5,6 +5,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from graphdb.config.access import Acl, Authentication, Authorization
+from graphdb.config.audit import Audit
 from graphdb.config.section import Section, is_loopback
 from graphdb.config.service import (
     Alerts,
@@ -40,6 +41,7 @@ class Settings(Section):
     graphql: GraphQL = Field(GraphQL(), description="GraphQL interface.")
     authentication: Authentication = Field(Authentication(), description="Who may come in.")
     authorization: Authorization | None = Field(None, description="What roles may do.")
+    audit: Audit = Field(Audit(), description="Who asked what.")
     acl: Acl | None = Field(None, description="What principals see.")
 
     @model_validator(mode="after")
@@ -55,6 +57,11 @@ class Settings(Section):
                 f"server.host = {server.host!r} is not loopback and authentication is off: everyone on the "
                 "network could read and change everything; turn authentication.enabled on, or say "
                 "server.allow_unauthenticated_network_access = true"
+            )
+        if self.acl is not None and not self.authentication.enabled:
+            raise ValueError(
+                "acl is configured and authentication is off: everybody would see everything; turn "
+                "authentication.enabled on"
             )
         if self.holonic.enabled and self.cluster.enabled:
             raise ValueError(

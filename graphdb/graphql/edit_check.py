@@ -34,7 +34,7 @@ class EditCheck:
     """Keeps the shapes as it read them last. For one thread at a time.
 
     Each graph is validated by itself, but that a class is a subclass may stand in any graph, as an ontology
-    does. The shapes are those of the state before.
+    does. The shapes are those of the state before, as far as whoever edits sees them.
     """
 
     def __init__(
@@ -71,10 +71,11 @@ class EditCheck:
             raise EditRefused(tuple(problems))
 
     def _shapes(self, before: Overlay) -> ChangeCheck:
-        if touches_schema(before.pending):
+        if touches_schema(before.unapplied):
             raise BaseNotApplied
-        state = before.schema_state()
-        if self._known is None or self._state is not state:
+        # what somebody sees of the schema may change by more than the schema
+        state = before.schema_state() if before.underlying is before else None
+        if self._known is None or state is None or self._state is not state:
             found = scattered_shapes(before.quads_matching)
             triples = tuple(sorted(found.triples, key=str))
             if self._known is None or self._known.shapes.triples != triples:

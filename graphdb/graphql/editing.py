@@ -1,6 +1,6 @@
 """`EditPlanner`: edits of resources and a state of the store in, the one change that they make out."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from pyoxigraph import NamedNode, Quad
@@ -13,6 +13,7 @@ from graphdb.model import ChangeSet, GraphName
 from graphdb.shacl.vocabulary import RDF_TYPE
 from graphdb.sparql.graph_operations import change_of
 from graphdb.store.overlay import Overlay
+from graphdb.store.view import Subject
 
 __all__ = ["EditPlanner", "LastChanges", "forgotten"]
 
@@ -24,10 +25,17 @@ class LastChanges:
 
     def __init__(self, edits: Edits) -> None:
         guarded = [one for one in edits.edits if one.unchanged_since is not None]
-        self._last = {(one.subject, one.graph_name): 0 for one in guarded}
+        self._last: dict[tuple[Subject, GraphName], int] = {
+            (one.subject, one.graph_name): 0 for one in guarded
+        }
+
+    @property
+    def resources(self) -> Collection[tuple[Subject, GraphName]]:
+        """Those that must not have changed, in their graphs."""
+        return self._last.keys()
 
     def note(self, index: int, change: ChangeSet) -> None:
-        """An entry of the log, or a piece of it."""
+        """An entry of the log, or a piece of it; as whoever edits saw it."""
         for key in _touched(change):
             if key in self._last:
                 self._last[key] = index
@@ -49,7 +57,7 @@ class EditPlanner:
         Raises EditRefused, of what the first that cannot be is refused for, or of all that the shapes say;
         BaseNotApplied; and what validating elsewhere raises.
         """
-        _check_unchanged(edits, state.pending, last)
+        _check_unchanged(edits, state.unapplied, last)
         with state.request() as after:
             for number, edit in enumerate(edits.edits):
                 after.push(_planned(number, edit, after))
@@ -84,7 +92,7 @@ def _check_unchanged(edits: Edits, pending: ChangeSet, last: LastChanges) -> Non
             raise _refused(number, CONFLICT, message, ifSnapshot=edit.unchanged_since)
 
 
-def _touched(change: ChangeSet) -> Iterator[tuple[Any, GraphName]]:
+def _touched(change: ChangeSet) -> Iterator[tuple[Subject, GraphName]]:
     for quads in (change.removed, change.added):
         for quad in quads:
             yield quad.subject, quad.graph_name

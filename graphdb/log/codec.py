@@ -21,6 +21,8 @@ The payload of CHANGES and PART is a ChangeSet:
 
          0     16  the lengths in bytes, 4 each, of the four sections that follow
         16         removed and added, N-Quads; dropped and created graphs, one N-Triples term a line
+       end      8  only where whoever wrote does not see everything, and was told of another number of changed
+                   quads than there are: how many more, signed
 
 The payload of CLOSE is 4 bytes: how many PART entries it closes.
 """
@@ -41,6 +43,7 @@ __all__ = [
     "HEADER_BYTES",
     "MARK",
     "Record",
+    "change_sections",
     "decode_changes",
     "decode_close",
     "decode_entry",
@@ -50,6 +53,7 @@ __all__ = [
     "encode_entry",
     "entries_bytes",
     "entry_bytes",
+    "told_affected",
 ]
 
 MARK = b"\xffGLE"
@@ -57,6 +61,7 @@ END = b"\xff"
 _HEADER = struct.Struct("<4sIIB3xQQQQ16s")
 _SECTIONS = struct.Struct("<IIII")
 _CLOSE = struct.Struct("<I")
+_MORE = struct.Struct("<q")
 HEADER_BYTES = _HEADER.size
 ENTRY_OVERHEAD_BYTES = HEADER_BYTES + len(END)
 _CRC_START = 8
@@ -137,18 +142,39 @@ def decode_changes(payload: bytes) -> ChangeSet:
     Raises CorruptionError: the checksum has held, so bytes that do not parse were written wrong.
     """
     try:
-        lengths = _SECTIONS.unpack_from(payload)
-        if _SECTIONS.size + sum(lengths) != len(payload):
-            raise ValueError("sections do not fill the payload")
-        sections = list(_cut(payload, lengths))
+        sections = change_sections(payload)
         return ChangeSet(
             tuple(_decode_quads(sections[0])),
             tuple(_decode_quads(sections[1])),
             tuple(_decode_graphs(sections[2])),
             tuple(_decode_graphs(sections[3])),
         )
-    except (struct.error, ValueError, SyntaxError) as error:
-        raise CorruptionError(f"a change that cannot be read: {error}", "update log entry") from error
+    except (ValueError, SyntaxError) as error:
+        raise _unreadable(error) from error
+
+
+def change_sections(payload: bytes) -> list[bytes]:
+    """What is removed and what is added, as N-Quads, and the graphs dropped and created, as they stand in a
+    payload, unread. Raises CorruptionError.
+    """
+    try:
+        lengths = _SECTIONS.unpack_from(payload)
+        if len(payload) - _SECTIONS.size - sum(lengths) not in (0, _MORE.size):
+            raise ValueError("sections do not fill the payload")
+    except (struct.error, ValueError) as error:
+        raise _unreadable(error) from error
+    return list(_cut(payload, lengths))
+
+
+def _unreadable(error: Exception) -> CorruptionError:
+    return CorruptionError(f"a change that cannot be read: {error}", "update log entry")
+
+
+def told_affected(payload: bytes, changes: ChangeSet) -> int:
+    """How many quads whoever wrote a payload was told to have changed; it is that of these changes."""
+    end = _SECTIONS.size + sum(_SECTIONS.unpack_from(payload))
+    more: int = _MORE.unpack_from(payload, end)[0] if end < len(payload) else 0
+    return changes.affected_triples + more
 
 
 def _cut(payload: bytes, lengths: Iterable[int]) -> Iterator[bytes]:
@@ -158,15 +184,23 @@ def _cut(payload: bytes, lengths: Iterable[int]) -> Iterator[bytes]:
         start += length
 
 
-def encode_change_parts(changes: ChangeSet, part_bytes: int) -> list[bytes]:
+def encode_change_parts(changes: ChangeSet, part_bytes: int, told: int | None = None) -> list[bytes]:
     """The ChangeSet as one payload, or as several of about part_bytes each where it is larger.
 
     The parts, decoded and put one behind the other, are the ChangeSet again: the graphs stand in the first,
     what is removed comes before what is added. A quad is never cut, so a part with a very long literal may be
-    larger.
+    larger. told is how many quads whoever wrote is told to have changed, where that may be another number.
     """
+    more = 0 if told is None else told - changes.affected_triples
+    payloads = _change_parts(changes, part_bytes)
+    if more:
+        payloads[-1] += _MORE.pack(more)
+    return payloads
+
+
+def _change_parts(changes: ChangeSet, part_bytes: int) -> list[bytes]:
     whole = encode_changes(changes)
-    if len(whole) <= part_bytes:
+    if len(whole) <= part_bytes or not changes:
         return [whole]
     size = -(-changes.affected_triples * part_bytes // len(whole)) or 1
     parts = [ChangeSet(dropped_graphs=changes.dropped_graphs, created_graphs=changes.created_graphs)]

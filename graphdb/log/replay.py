@@ -15,7 +15,7 @@ from pyoxigraph import Quad
 
 from graphdb.alerts.book import AlertBook
 from graphdb.errors import CorruptionError
-from graphdb.log.codec import decode_changes, decode_close
+from graphdb.log.codec import decode_changes, decode_close, told_affected
 from graphdb.log.file_system import storage_error
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.model import ChangeSet, EntryKind, LogEntry, NamedGraph
@@ -55,7 +55,7 @@ class _Merged:
         if entry.kind is EntryKind.CHANGES:
             change = decode_changes(entry.payload)
             self.changes.append(change)
-            self.requests.append((entry.request_id, entry.log_index, change.affected_triples))
+            self.requests.append((entry.request_id, entry.log_index, told_affected(entry.payload, change)))
             self.quads += change.affected_triples
 
 
@@ -214,13 +214,15 @@ class Replayer:
 
 
 def _read_parts(parts: _OpenParts, first: int, affected: list[int]) -> Iterator[ChangeSet]:
-    """The parts from the one numbered first on; affected gets how many triples each affects."""
+    """The parts from the one numbered first on; affected gets how many triples each
+    affects, as its writer was told."""
     if first < len(parts.starts):
         parts.spool.seek(parts.starts[first])
     for _ in parts.starts[first:]:
         length = int.from_bytes(parts.spool.read(_LENGTH_BYTES), "little")
-        change = decode_changes(parts.spool.read(length))
-        affected.append(change.affected_triples)
+        payload = parts.spool.read(length)
+        change = decode_changes(payload)
+        affected.append(told_affected(payload, change))
         yield change
 
 

@@ -3,8 +3,9 @@
 They have the layout of a UUID (RFC 9562), whose version tells how one was made:
 
     version 4    at random, for a request whose client has given no key
-    version 8    from a client's `Idempotency-Key`: the first half from the key, the method and the target,
-                 the second from the request itself. So the same key with another request can be told.
+    version 8    from a client's `Idempotency-Key`: the first half from the key, who sends it, the method
+                 and the target, the second from the request itself. So the same key with another request
+                 can be told, and nobody is told what has come of somebody else's.
 
 Entries that were written before there were keys have 16 random bytes; they pass for either.
 """
@@ -24,12 +25,15 @@ def fresh(random: bytes) -> bytes:
     return _as_uuid(random, _RANDOM)
 
 
-def keyed(key: str, method: str, target: bytes, request: Iterable[bytes]) -> bytes:
+def keyed(
+    key: str, method: str, target: bytes, request: Iterable[bytes], sender: tuple[str, ...] = ()
+) -> bytes:
     """The id of every request that a client sends to target (path and query) under this key.
 
-    request is what tells this request from others: texts, parameters, types; in order.
+    request is what tells this request from others: texts, parameters, types; in order. sender is who has
+    sent it, where that is known.
     """
-    sent_to = _digest((key.encode(), method.encode(), target), b"key")
+    sent_to = _digest((key.encode(), method.encode(), target, *map(str.encode, sender)), b"key")
     return _as_uuid(sent_to + _digest(request, b"request"), _KEYED)
 
 

@@ -38,11 +38,12 @@ def node_of_context(context_id: str) -> int | None:
 
 @dataclass(slots=True)
 class SearchContext:
-    """state is whatever the search that opened it needs to go on."""
+    """state is whatever the search that opened it needs to go on; owner, who has opened it."""
 
     id: str
     state: Any
     expires_ms: int
+    owner: str | None = None
 
 
 class SearchContexts:
@@ -58,7 +59,7 @@ class SearchContexts:
         """How many are open, of which some may have expired since the last `sweep`."""
         return len(self._open)
 
-    def open(self, state: Any, keep_alive_ms: int) -> str:
+    def open(self, state: Any, keep_alive_ms: int, owner: str | None = None) -> str:
         """The id to go on with. Errors: too_many_scroll_contexts_exception, illegal_argument_exception."""
         _check_keep_alive(keep_alive_ms)
         now = self._clock_ms()
@@ -66,12 +67,15 @@ class SearchContexts:
             self._drop_expired(now)
             if len(self._open) >= _OPEN_MAX:
                 raise _too_many()
-            context = SearchContext(self._random_id(), state, now + keep_alive_ms)
+            context = SearchContext(self._random_id(), state, now + keep_alive_ms, owner)
             self._open[context.id] = context
         return context.id
 
-    def get(self, context_id: str, keep_alive_ms: int | None = None) -> SearchContext:
-        """The context, kept for keep_alive_ms from now, None: for as long as before.
+    def get(
+        self, context_id: str, keep_alive_ms: int | None = None, owner: str | None = None
+    ) -> SearchContext:
+        """The context, kept for keep_alive_ms from now, None: for as long as before. owner: who asks; what
+        others have opened is not there for them. None: whoever may go on with all.
 
         Errors: search_context_missing_exception, illegal_argument_exception.
         """
@@ -80,20 +84,24 @@ class SearchContexts:
         now = self._clock_ms()
         with self._lock:
             context = self._open.get(context_id)
-            if context is None or context.expires_ms <= now:
-                self._open.pop(context_id, None)
+            if context is None or context.expires_ms <= now or not _is_of(context, owner):
+                if context is not None and context.expires_ms <= now:
+                    del self._open[context_id]
                 reason = f"No search context found for id [{context_id[:100]}]"
                 raise SearchError("search_context_missing_exception", reason, 404)
             if keep_alive_ms is not None:
                 context.expires_ms = max(context.expires_ms, now + keep_alive_ms)
         return context
 
-    def close(self, ids: Iterable[str]) -> int:
-        """How many of them were open."""
+    def close(self, ids: Iterable[str], owner: str | None = None) -> int:
+        """How many of them were open; owner as for `get`."""
         now = self._clock_ms()
         with self._lock:
             self._drop_expired(now)
-            return sum(self._open.pop(context_id, None) is not None for context_id in set(ids))
+            meant = {one for one in ids if one in self._open and _is_of(self._open[one], owner)}
+            for context_id in meant:
+                del self._open[context_id]
+            return len(meant)
 
     def close_all(self) -> int:
         """How many were open."""
@@ -112,6 +120,10 @@ class SearchContexts:
         for context_id in expired:
             del self._open[context_id]
         return len(expired)
+
+
+def _is_of(context: SearchContext, owner: str | None) -> bool:
+    return owner is None or context.owner == owner
 
 
 def _check_keep_alive(keep_alive_ms: int) -> None:

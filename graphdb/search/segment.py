@@ -61,8 +61,11 @@ class TextIndex(Protocol):
     def postings(self, number: int) -> tuple[Ints, Ints]:
         """Documents, ascending, and how often the term is in each."""
 
-    def all_postings(self) -> tuple[Longs, Ints, Ints]:
-        """(starts, docs, freqs): the postings of term t are docs[starts[t]:starts[t + 1]]."""
+    def posting_ranges(self, numbers: Longs) -> tuple[Ints, Ints, Longs, Longs]:
+        """(docs, freqs, starts, stops): the postings of term numbers[i] are docs[starts[i]:stops[i]].
+
+        Other than `postings` they may have documents that are hidden.
+        """
 
     def positions(self, number: int) -> tuple[Ints, Ints]:
         """(starts, positions): the i-th document of the postings has positions[starts[i]:starts[i + 1]]."""
@@ -80,8 +83,10 @@ class TermIndex(Protocol):
     """A field of Storage.TERMS."""
 
     dictionary: TermDictionary
-    ordinals: Ordinals
     doc_count: int
+
+    @property
+    def ordinals(self) -> Ordinals: ...
 
     def postings(self, number: int) -> Ints:
         """Documents, ascending."""
@@ -125,6 +130,7 @@ class Segment(Protocol):
     nested_path: Ints | None  # which path each is at, -1 for none
     seq_nos: Longs
     versions: Longs
+    live_only: bool  # documents that are not live count nowhere: not in terms, statistics or numbers shown
     derived: dict[tuple[str, str], Any]  # what others made of it and keep with it, by kind and path
 
     def doc_id(self, doc: int) -> str:
@@ -160,6 +166,20 @@ class Leaf:
     segment: Segment
     live: Bools
     base: int  # number of its first document in the whole searcher
+
+    @property
+    def counted(self) -> Bools | None:
+        """The documents that count in statistics; None: all, deleted ones too, as Lucene counts."""
+        return self.live if self.segment.live_only else None
+
+    @property
+    def count(self) -> int:
+        """How many documents count in statistics, nested ones too."""
+        return self.segment.size if self.counted is None else int(np.count_nonzero(self.counted))
+
+    def shown_number(self, doc: int) -> int:
+        """The number of a document among those that count."""
+        return doc if self.counted is None else int(np.count_nonzero(self.counted[:doc]))
 
     @property
     def roots(self) -> Bools:

@@ -20,6 +20,10 @@ class Dataset:
     default_graphs: tuple[NamedNode, ...] = ()
     named_graphs: tuple[NamedNode, ...] = ()
 
+    @property
+    def graphs(self) -> tuple[NamedNode, ...]:
+        return self.default_graphs + self.named_graphs
+
     def __bool__(self) -> bool:
         return bool(self.default_graphs or self.named_graphs)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, QuerySolution, QuerySolutions
 
-from graphdb.errors import EvaluationFailed, HostNotAllowed, InvalidParameter, RequestError
+from graphdb.errors import EvaluationFailed, Forbidden, HostNotAllowed, InvalidParameter, RequestError
 from graphdb.geo.called_functions import calls_functions
 from graphdb.model import ChangeSet, NamedGraph
 from graphdb.sparql import graph_operations
@@ -88,8 +88,8 @@ def plan_update(update: Update, overlay: Overlay, using: Dataset, context: Updat
 
     The overlay is left as it was: the caller pushes or applies the result. `using` is the protocol's dataset.
     Raises EvaluationFailed, UnknownGraph, AlreadyExists, HostNotAllowed, InvalidParameter (`using` beside
-    WITH or USING in the text), what `check` raises; and BaseNotApplied, which asks the caller to apply what
-    is pending and to plan again.
+    WITH or USING in the text), what `check` raises, Forbidden where the overlay does; and BaseNotApplied,
+    which asks the caller to apply what is pending and to plan again.
     """
     check_calls(update, context)
     if using:
@@ -110,9 +110,11 @@ class _Planner:
         self._update, self._state, self._using, self._context = update, state, using, context
 
     def plan(self, operation: Operation) -> ChangeSet:
-        """The change of one operation; one that is SILENT and fails makes none."""
+        """The change of one operation; none of one that is SILENT and fails, but for what is Forbidden."""
         try:
             return self._plan(operation)
+        except Forbidden:
+            raise
         except RequestError:
             if getattr(operation, "silent", False):
                 return ChangeSet()
@@ -140,18 +142,22 @@ class _Planner:
             case CreateGraph(graph):
                 return graph_operations.create(state, NamedNode(graph.value))
             case CopyGraph(source, target):
-                return graph_operations.copy(state, _graph(source), _graph(target))
+                return self._copied(source, graph_operations.copy(state, _graph(source), _graph(target)))
             case MoveGraph(source, target):
-                return graph_operations.move(state, _graph(source), _graph(target))
+                return self._copied(source, graph_operations.move(state, _graph(source), _graph(target)))
             case AddGraph(source, target):
-                return graph_operations.add(state, _graph(source), _graph(target))
+                return self._copied(source, graph_operations.add(state, _graph(source), _graph(target)))
+
+    def _copied(self, source: GraphTarget, change: ChangeSet) -> ChangeSet:
+        self._state.note_copied(_graph(source), change)
+        return change
 
     def _graphs(self, target: GraphTarget) -> Iterator[NamedGraph | None]:
         """The graphs that CLEAR or DROP addresses; None is the default graph."""
         if target.kind in ("graph", "default"):
             yield _graph(target)
             return
-        if target.kind == "all":
+        if target.kind == "all" and self._state.has_default_graph:
             yield None
         yield from self._state.named_graphs()
 

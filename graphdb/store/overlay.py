@@ -4,21 +4,36 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import chain
 from types import TracebackType
+from typing import Protocol
 
 from pyoxigraph import DefaultGraph, NamedNode, Quad
 
 from graphdb.errors import UnknownGraph
 from graphdb.model import ChangeSet, GraphName, NamedGraph
-from graphdb.store.net_change import NetChange
+from graphdb.store.net_change import NetChange, compose
 from graphdb.store.quad_index import QuadIndex
 from graphdb.store.quad_store import QuadStore
-from graphdb.store.view import Subject, Term
+from graphdb.store.view import StoreView, Subject, Term
 
-__all__ = ["BaseNotApplied", "Overlay", "RequestOverlay"]
+__all__ = ["Base", "BaseNotApplied", "Overlay", "RequestOverlay"]
 
 
 class BaseNotApplied(Exception):
     """A request must query a state that holds earlier requests' changes: apply those, then plan it again."""
+
+
+class Base(StoreView, Protocol):
+    """What an overlay may lie on, beside a store: another, or what somebody sees of one; see `Overlay`."""
+
+    @property
+    def underlying(self) -> "Overlay": ...
+    @property
+    def has_default_graph(self) -> bool: ...
+    @property
+    def unapplied(self) -> ChangeSet: ...
+    def applied_store(self) -> QuadStore: ...
+    def schema_state(self) -> object: ...
+    def note_copied(self, source: NamedGraph | None, change: ChangeSet) -> None: ...
 
 
 class Overlay:
@@ -30,7 +45,7 @@ class Overlay:
     is pending.
     """
 
-    def __init__(self, base: "QuadStore | Overlay") -> None:
+    def __init__(self, base: QuadStore | Base) -> None:
         self._base = base
         self._pending = NetChange()
         self._added: QuadIndex | None = None  # of the pending change, once it is looked into by terms
@@ -39,6 +54,32 @@ class Overlay:
     def pending(self) -> ChangeSet:
         """The net effect of all that was pushed."""
         return self._pending.to_change_set()
+
+    @property
+    def underlying(self) -> "Overlay":
+        """The state that a request begins with, with all that is hidden from whoever asks: this one, where
+        nothing is.
+        """
+        return self if isinstance(self._base, QuadStore) else self._base.underlying
+
+    @property
+    def has_default_graph(self) -> bool:
+        """Whether whoever plans may know of the default graph."""
+        return isinstance(self._base, QuadStore) or self._base.has_default_graph
+
+    @property
+    def unapplied(self) -> ChangeSet:
+        """What is pending here and below, as far as it is seen."""
+        if isinstance(self._base, QuadStore):
+            return self.pending
+        return compose(self._base.unapplied, self.pending)
+
+    def note_copied(self, source: NamedGraph | None, change: ChangeSet) -> None:
+        """A change about to be pushed copies a graph (None: the default graph): what protects the triples
+        there is to protect them where they come.
+        """
+        if not isinstance(self._base, QuadStore):
+            self._base.note_copied(source, change)
 
     def push(self, change: ChangeSet) -> None:
         """Lay a change over this state, of which it must be a real change."""
@@ -162,7 +203,7 @@ class RequestOverlay(Overlay):
         if not self._pending:
             return super().applied_store()
         if self._scratch is None:
-            assert isinstance(self._base, Overlay)
+            assert not isinstance(self._base, QuadStore)
             self._scratch = self._opened.enter_context(self._base.applied_store().scratch())
             self._scratch.apply(self.pending)
         return self._scratch

@@ -24,6 +24,7 @@ from pyoxigraph import (
     Triple,
 )
 
+from graphdb.access.annotation_watch import AnnotationWatch
 from graphdb.errors import UnknownGraph
 from graphdb.geo.derived_triples import GEOMETRY_PROPERTIES, SERIALIZATIONS
 from graphdb.geo.lookups import Lookup
@@ -69,6 +70,7 @@ class QuadStore:
         self._union_default_graph = union_default_graph
         self.spatial_index: SpatialIndex | None = None  # where there is one, it follows all changes
         self.schema_watch = SchemaWatch()
+        self.annotation_watch = AnnotationWatch()
 
     def query(self, query: Query, dataset: Dataset) -> Answer:
         """Start evaluating a query on the present state; rows are computed as they are taken.
@@ -195,6 +197,7 @@ class QuadStore:
         """
         if self.spatial_index is not None:
             self.spatial_index.note(change)
+        self.annotation_watch.note(change)
         apply_changes(self._store, (change,))
         self.schema_watch.note(change)
 
@@ -208,6 +211,7 @@ class QuadStore:
         """
         if self.spatial_index is not None:
             changes = self.spatial_index.noted(changes)
+        changes = self.annotation_watch.noted(changes)
         with self.schema_watch.watching(changes) as watched:
             apply_changes(self._store, watched)
 

@@ -46,8 +46,9 @@ from graphdb.sparql.writing import literal_of
 from graphdb.store.join_walk import Choice, OverBudget, Part, Pattern, Walk, connected_parts, in_engine_order
 from graphdb.store.quad_store import QuadStore, Term
 
-__all__ = ["LittleJoin", "is_one_scan", "little_join"]
+__all__ = ["ENTRIES_AT_ONCE", "LittleJoin", "is_one_scan", "little_join"]
 
+ENTRIES_AT_ONCE = 128  # of a join on the event loop, which looking at them may block for a millisecond
 _PATTERNS_AT_ONCE = 8  # of a query: the engine plans so many in well under a millisecond
 _CHARACTERS_AN_ENTRY = 512  # of an object; a longer one counts as several entries
 _GEOMETRY_CHARACTERS_AN_ENTRY = 64  # where objects may be read as geometries

@@ -66,13 +66,18 @@ class StagedBody:
         self._quads = _InMemory(())
         self._opened.close()
 
+    @property
+    def targets(self) -> tuple[NamedGraph | None, ...]:
+        """The graphs that it is to be put into; None for the default graph."""
+        return self._quads.graphs() if self._targets is None else self._targets
+
     def parts(self, view: StoreView, *, replace: bool) -> Iterator[ChangeSet]:
         """The net effect of putting the document into this state, in pieces for `QuadStore.apply_many`.
 
         replace empties the target graphs of what the document does not have. A target graph exists
         afterwards, even if the document is empty. view must not change meanwhile.
         """
-        targets = self._quads.graphs() if self._targets is None else self._targets
+        targets = self.targets
         created = frozenset(graph for graph in targets if graph is not None and not view.graph_exists(graph))
         old = [graph for graph in targets if graph not in created]
         removed = (quad for graph in old for quad in view.graph_quads(graph) if quad not in self._quads)

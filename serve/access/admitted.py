@@ -5,8 +5,9 @@ import time
 from starlette.types import Scope
 
 from graphdb.access.principal import EVERYONE, Principal
+from graphdb.access.sight import Sight
 
-__all__ = ["PRINCIPAL", "principal_of", "remaining_s"]
+__all__ = ["PRINCIPAL", "principal_of", "remaining_s", "sight_of"]
 
 PRINCIPAL = "graphdb.principal"
 
@@ -15,6 +16,11 @@ def principal_of(scope: Scope) -> Principal:
     """Whoever asks; `EVERYONE` while authentication is off, for then there is no gate."""
     principal: Principal = scope.get(PRINCIPAL, EVERYONE)
     return principal
+
+
+def sight_of(scope: Scope) -> Sight:
+    """What of the graph whoever asks may see."""
+    return principal_of(scope).sight
 
 
 def remaining_s(scope: Scope) -> float | None:

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import replace
 
 from starlette.types import Scope
 
@@ -14,84 +14,93 @@ from graphdb.access.lockout import Lockout
 from graphdb.access.passwords import Passwords
 from graphdb.access.permissions import Roles
 from graphdb.access.principal import Principal
-from graphdb.access.tokens import SignedTokens
+from graphdb.access.sight import Contexts
 from graphdb.config import Settings
 from graphdb.errors import LockedOut, NotAuthenticated
+from serve.access.backend import AccessBackend, Failures
+from serve.access.clients import address_of
 from serve.access.password_desk import PasswordDesk
+from serve.access.token_desk import TokenDesk
 
-__all__ = ["Doorman", "Failures"]
+__all__ = ["Doorman"]
 
-_KEY, _AUTHORIZATION, _FORWARDED = b"x-api-key", b"authorization", b"x-forwarded-for"
-
-
-class Failures(Protocol):
-    """Failed attempts by address, as `Lockout` counts them; times are those of time.monotonic."""
-
-    def wait_s(self, address: str, now_s: float) -> float: ...
-    def note_failure(self, address: str, now_s: float) -> bool: ...
+_KEY, _AUTHORIZATION = b"x-api-key", b"authorization"
 
 
 class Doorman:
     """One for each application. For one event loop; stop it at last."""
 
-    def __init__(self, settings: Settings, failures: Failures | None = None) -> None:
-        """failures are counted for this application alone unless given. Raises ConfigError, OSError."""
+    def __init__(self, settings: Settings, backend: AccessBackend | None = None) -> None:
+        """Raises ConfigError, OSError."""
+        backend = backend or AccessBackend()
         configured, roles = settings.authentication, Roles(settings.authorization)
         self._keys = ApiKeys(configured.api_keys, roles)
-        self._tokens = None
-        if configured.jwt is not None:
-            self._tokens = SignedTokens(configured.jwt, configured.jwt.public_key_file.read_bytes(), roles)
+        self._tokens = TokenDesk(configured, roles)
         basic = configured.basic
         users = basic.users if basic is not None and basic.enabled else ()
-        self._passwords = PasswordDesk(Passwords(users, roles))
-        self._failures: Failures = failures or Lockout(configured.rate_limiting)
+        self._passwords = PasswordDesk(Passwords(users, roles), backend.directory)
+        self._failures: Failures = backend.failures or Lockout(configured.rate_limiting)
+        self._shared_failures = backend.shared_failures
         self._proxies = TrustedProxies(settings.server.trusted_proxies)
+        self._contexts = Contexts(settings.acl)
 
     async def admit(self, scope: Scope) -> Principal | None:
         """Whom the headers of a request name; None where they hold no credentials.
 
-        Raises NotAuthenticated, LockedOut, Overloaded.
+        Raises NotAuthenticated, LockedOut, UnavailableError.
         """
         address = self.address(scope)
-        self.check_lockout(address)
+        await self.check_lockout(address)
         headers: Sequence[tuple[bytes, bytes]] = scope["headers"]
         keys = [value for name, value in headers if name == _KEY]
         given = credentials_of_headers(keys, [value for name, value in headers if name == _AUTHORIZATION])
         return None if given is None else await self.verify(given, address)
 
     async def verify(self, credentials: Credentials, address: str) -> Principal:
-        """Whose credentials these are. Raises NotAuthenticated, LockedOut, Overloaded."""
+        """Whose credentials these are, and what they may see.
+
+        Raises NotAuthenticated, LockedOut, UnavailableError.
+        """
+        found = await self._known(credentials, address)
+        who = (found.name, found.roles, found.sids, found.permission)
+        sight, index_sight = self._contexts.sight_of(*who), self._contexts.index_sight_of(*who)
+        return replace(found, sight=sight, index_sight=index_sight)
+
+    async def _known(self, credentials: Credentials, address: str) -> Principal:
         try:
             match credentials:
                 case KeyGiven(key):
                     return self._keys.principal(key, time.time())
                 case TokenGiven(token):
-                    return self._token(token)
+                    return await self._tokens.principal(token)
             # Others may have failed while this waited for its turn: it counts as made when it has that.
             return await self._passwords.principal(credentials, lambda: self.check_lockout(address))
         except NotAuthenticated as error:
             if error.is_attempt:
-                self._failures.note_failure(address, time.monotonic())
+                await self._note_failure(address)
             raise
 
     def address(self, scope: Scope) -> str:
         """Of whom failures are counted."""
-        client = scope.get("client")
-        peer = str(client[0]) if client else ""
-        forwarded = [value.decode("latin-1") for name, value in scope["headers"] if name == _FORWARDED]
-        return self._proxies.client(peer, forwarded)
+        return address_of(scope, self._proxies)
 
-    def check_lockout(self, address: str) -> None:
+    async def check_lockout(self, address: str) -> None:
         """Raises LockedOut."""
         wait_s = self._failures.wait_s(address, time.monotonic())
+        if wait_s <= 0 and self._shared_failures is not None:
+            wait_s = await self._shared_failures.wait_s(address)
         if wait_s > 0:
             raise LockedOut(math.ceil(wait_s))
 
-    def stop(self) -> None:
-        """Give back the threads."""
-        self._passwords.stop()
+    async def _note_failure(self, address: str) -> None:
+        """Counted here too where it is counted elsewhere: what is elsewhere may be out of reach."""
+        is_counted = self._failures.note_failure(address, time.monotonic())
+        if is_counted and self._shared_failures is not None:
+            await self._shared_failures.note_failure(address)
 
-    def _token(self, token: str) -> Principal:
-        if self._tokens is None:
-            raise NotAuthenticated("bearer tokens are not taken here", is_attempt=True)
-        return self._tokens.principal(token, time.time())
+    async def stop(self) -> None:
+        """Give back threads and connections; end what is being fetched."""
+        self._passwords.stop()
+        self._tokens.stop()
+        if self._shared_failures is not None:
+            await self._shared_failures.close()

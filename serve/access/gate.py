@@ -15,6 +15,7 @@ from graphdb.access.permissions import Permission
 from graphdb.access.principal import ANYONE, NOBODY, Principal
 from graphdb.errors import Forbidden, GraphDBError, NotAuthenticated
 from serve.access.admitted import PRINCIPAL
+from serve.access.audit import note_of
 from serve.access.doorman import Doorman
 from serve.access.origins import refused_origin
 from serve.access.private_entrance import given_principal, is_private
@@ -49,6 +50,7 @@ class AccessGate:
             else:
                 scope = {**scope, PRINCIPAL: await self._principal(scope)}
         except GraphDBError as error:
+            note_of(scope).refused(error)
             return await self._refuse(error, scope, receive, send)
         await self.app(scope, receive, _kept_private(send))
 
@@ -58,6 +60,7 @@ class AccessGate:
         if scope["path"] in self.public and scope["method"] in ("GET", "HEAD"):
             return ANYONE
         principal = await self.doorman.admit(scope)
+        note_of(scope).principal = principal
         if principal is None:
             raise NotAuthenticated("this needs credentials")
         principal.require(Permission.READ)
@@ -74,9 +77,11 @@ class AccessGate:
             given = credentials_of_query(scope["query_string"])
             if given is not None:
                 principal = await self.doorman.verify(given, self.doorman.address(scope))
+        note = note_of(scope)
+        note.principal = principal
         if principal is not None:
             principal.require(Permission.READ)
-        admission = SocketAdmission(self.doorman, self.doorman.address(scope), principal)
+        admission = SocketAdmission(self.doorman, self.doorman.address(scope), principal, note)
         return {**scope, PRINCIPAL: principal or NOBODY, ADMISSION: admission}
 
     def _check_origin(self, scope: Scope, principal: Principal) -> None:
@@ -124,7 +129,7 @@ def _stopping(send: Send, doorman: Doorman) -> Send:
 
     async def told(message: Message) -> None:
         if message["type"].startswith("lifespan.shutdown."):
-            doorman.stop()
+            await doorman.stop()
         await send(message)
 
     return told

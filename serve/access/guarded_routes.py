@@ -6,9 +6,10 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graphdb.access.permissions import Permission
-from graphdb.access.principal import NOBODY, Principal
+from graphdb.access.principal import NOBODY
 from graphdb.errors import Forbidden, GraphDBError
-from serve.access.admitted import PRINCIPAL
+from serve.access.admitted import principal_of
+from serve.access.audit import note_of
 from serve.access.needs import GRAPH_NEEDS, WEBSOCKET, needed
 from serve.errors import failure_response
 from serve.routing import ByRawPath, methods_of, refuse_websocket
@@ -33,12 +34,12 @@ def _guarded(route: BaseRoute, enforced: bool, has_roles: bool) -> BaseRoute:
     assert isinstance(route, Route | WebSocketRoute)
     guard: _Guard
     if isinstance(route, WebSocketRoute):
-        guard = _Guard(route.app, {WEBSOCKET: needed(GRAPH_NEEDS, route.path, WEBSOCKET)})
+        guard = _Guard(route.app, route.path, {WEBSOCKET: needed(GRAPH_NEEDS, route.path, WEBSOCKET)})
         return WebSocketRoute(route.path, guard) if enforced else route
     methods = _METHODS_BEHIND if isinstance(route.app, ByRawPath) else methods_of(route)
     needs = {method: needed(GRAPH_NEEDS, route.path, method) for method in methods}
     closed = route.path == _HOLONIC and not has_roles
-    guard = _Guard(route.app, needs, _NO_ROLES if closed else None)
+    guard = _Guard(route.app, route.path, needs, _NO_ROLES if closed else None)
     return Route(route.path, guard) if enforced else route
 
 
@@ -46,15 +47,17 @@ class _Guard:
     """Before one route. A method that the route does not have is answered by it to whoever may read."""
 
     def __init__(
-        self, app: ASGIApp, needs: Mapping[str, Permission], writes_refused: str | None = None
+        self, app: ASGIApp, path: str, needs: Mapping[str, Permission], writes_refused: str | None = None
     ) -> None:
-        """writes_refused: why nobody may write, where nobody may."""
-        self._app, self._needs, self._writes_refused = app, needs, writes_refused
+        """path as the route has it; writes_refused: why nobody may write, where nobody may."""
+        self._app, self._path, self._needs, self._writes_refused = app, path, needs, writes_refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_socket = scope["type"] == "websocket"
         need = self._needs.get(WEBSOCKET if is_socket else scope["method"], Permission.READ)
-        principal: Principal = scope[PRINCIPAL]
+        note = note_of(scope)
+        note.permission, note.route = need, self._path
+        principal = principal_of(scope)
         # A socket whose client signs in by a message has no principal before.
         waits = is_socket and principal is NOBODY and getattr(self._app, "signs_in", False)
         try:
@@ -63,6 +66,7 @@ class _Guard:
             if need > Permission.READ and self._writes_refused is not None:
                 raise Forbidden(principal.name, need.word, self._writes_refused)
         except GraphDBError as error:
+            note.refused(error)
             answer = failure_response(error)
             if is_socket:
                 await receive()

@@ -11,7 +11,9 @@ from starlette.types import Scope
 from graphdb.access.credentials import MEMBER_NAMES, Credentials, credentials_of_members
 from graphdb.access.permissions import Permission
 from graphdb.access.principal import EVERYONE, Principal
-from graphdb.errors import Forbidden
+from graphdb.access.sight import NO_SIGHT, Sight
+from graphdb.errors import Forbidden, GraphDBError
+from serve.access.audit import Note
 from serve.access.doorman import Doorman
 from serve.parameters import Parameters
 
@@ -25,11 +27,22 @@ SIGN_IN_S = 10.0  # how long a socket may be open without its client having said
 class SocketAdmission:
     """Of one socket: who its client is, once it has said so."""
 
-    def __init__(self, doorman: Doorman | None, address: str, principal: Principal | None) -> None:
-        """Without a doorman everyone is let in."""
-        self._doorman, self._address = doorman, address
+    def __init__(
+        self,
+        doorman: Doorman | None,
+        address: str,
+        principal: Principal | None,
+        note: Note | None = None,
+    ) -> None:
+        """Without a doorman everyone is let in. Who signs in is noted in note."""
+        self._doorman, self._address, self._note = doorman, address, note
         self.principal = principal
         self._known = asyncio.Event()
+
+    @property
+    def sight(self) -> Sight:
+        """What of the graph the client may see; nothing before it has said who it is."""
+        return NO_SIGHT if self.principal is None else self.principal.sight
 
     async def hold(self) -> None:
         """Return once the client has not said in time who it is, or its credentials have ended."""
@@ -47,18 +60,30 @@ class SocketAdmission:
     async def sign_in(self, members: Mapping[str, Any]) -> None:
         """By the members of a message; who has signed in already may only show newer credentials.
 
-        Raises NotAuthenticated, Forbidden, LockedOut, Overloaded.
+        Raises NotAuthenticated, Forbidden, LockedOut, UnavailableError.
         """
         if self._doorman is None:
             return
-        self._doorman.check_lockout(self._address)
-        principal = await self._doorman.verify(credentials_of_members(members), self._address)
+        try:
+            principal = await self._verified(self._doorman, members)
+        except GraphDBError as error:
+            if self._note is not None:
+                self._note.tell("sign_in", outcome="refused", reason=str(error))
+            raise
+        self.principal = principal
+        self._known.set()
+        if self._note is not None:
+            self._note.principal = principal
+            self._note.tell("sign_in", outcome="ok")
+
+    async def _verified(self, doorman: Doorman, members: Mapping[str, Any]) -> Principal:
+        await doorman.check_lockout(self._address)
+        principal = await doorman.verify(credentials_of_members(members), self._address)
         principal.require(Permission.READ)
         known = self.principal
         if known is not None and (known.name, known.provider) != (principal.name, principal.provider):
             raise Forbidden(principal.name, Permission.READ.word, f"this socket is {known.name}'s")
-        self.principal = principal
-        self._known.set()
+        return principal
 
 
 def admission_of(scope: Scope) -> SocketAdmission:

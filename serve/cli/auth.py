@@ -17,7 +17,7 @@ from serve.cli.console import UsageError, out, say
 
 __all__ = ["auth"]
 
-auth = typer.Typer(help="Make password hashes and API keys.", no_args_is_help=True)
+auth = typer.Typer(help="Sign in; make password hashes and API keys.", no_args_is_help=True)
 
 
 @auth.command("hash-password")

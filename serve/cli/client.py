@@ -11,14 +11,16 @@ import typer
 
 from graphdb.config.section import is_loopback
 from serve.cli.console import CommandError, UsageError
-from serve.cli.credentials import credential_headers
+from serve.cli.credentials import find_target
 
-__all__ = ["DEFAULT_ENDPOINT", "BodyRefused", "Client", "Endpoint", "Refused"]
+__all__ = ["BodyRefused", "Client", "Endpoint", "Refused"]
 
 Endpoint: TypeAlias = Annotated[
-    str, typer.Option("--endpoint", envvar="GRAPHDB_ENDPOINT", help="Address of the service.", metavar="URL")
+    str | None,
+    typer.Option(
+        "--endpoint", help="Address of the service; else the profile's, or GRAPHDB_ENDPOINT.", metavar="URL"
+    ),
 ]
-DEFAULT_ENDPOINT = "http://127.0.0.1:7001"
 
 
 class Refused(CommandError):
@@ -32,7 +34,10 @@ class BodyRefused(Refused):
 class Client:
     """A connection to one service. Use it in a `with` block."""
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str | None = None, profile: str | None = None) -> None:
+        """See `find_target`."""
+        target = find_target(endpoint, profile)
+        endpoint = target.endpoint
         parts = urlsplit(endpoint)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise UsageError(f"--endpoint {endpoint}: not an http or https address")
@@ -40,7 +45,8 @@ class Client:
         # The server bounds how long a query runs, and a large write takes what it takes: we bound connecting.
         self._http = httpx.Client(
             base_url=self._endpoint,
-            headers=credential_headers(),
+            headers=target.headers,
+            auth=target.auth,
             timeout=httpx.Timeout(None, connect=5),
             # A proxy from the environment is for hosts elsewhere.
             trust_env=not is_loopback(parts.hostname),

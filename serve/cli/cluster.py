@@ -8,8 +8,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from serve.cli.client import DEFAULT_ENDPOINT, Client, Endpoint
+from serve.cli.client import Client, Endpoint
 from serve.cli.console import RecordFormat, UsageError, out, print_table
+from serve.cli.profiles import ProfileName
 
 __all__ = ["cluster"]
 
@@ -24,10 +25,11 @@ def status(
     output: Annotated[
         RecordFormat, typer.Option("--format", help="How the report is printed.")
     ] = RecordFormat.TABLE,
-    endpoint: Endpoint = DEFAULT_ENDPOINT,
+    endpoint: Endpoint = None,
+    profile: ProfileName = None,
 ) -> None:
     """Show the members as the node that is asked knows them."""
-    with Client(endpoint) as client:
+    with Client(endpoint, profile) as client:
         report = client.cluster("GET")
     if output is RecordFormat.JSON:
         out.print(json.dumps(report), markup=False)
@@ -41,30 +43,31 @@ def add(
     member: Annotated[
         str, typer.Argument(help="The node's number and address, such as 4@10.0.0.4:7002.", metavar="NODE")
     ],
-    endpoint: Endpoint = DEFAULT_ENDPOINT,
+    endpoint: Endpoint = None,
+    profile: ProfileName = None,
 ) -> None:
     """Expect a new node, or a known one at another address; it gets its vote when it has caught up."""
     found = _NODE_AT.fullmatch(member)
     if not found:
         raise UsageError(f"{member}: not NODE_ID@HOST:PORT, such as 4@10.0.0.4:7002")
     node_id, address = int(found[1]), found[2]
-    with Client(endpoint) as client:
+    with Client(endpoint, profile) as client:
         client.cluster("POST", "/members", {"node_id": node_id, "address": address})
     out.print(f"node {node_id} at {address} may come; it votes when it has caught up", markup=False)
 
 
 @cluster.command()
-def remove(node_id: NodeId, endpoint: Endpoint = DEFAULT_ENDPOINT) -> None:
+def remove(node_id: NodeId, endpoint: Endpoint = None, profile: ProfileName = None) -> None:
     """Take a node out. It must be wiped before it may come back."""
-    with Client(endpoint) as client:
+    with Client(endpoint, profile) as client:
         client.cluster("DELETE", f"/members/{node_id}")
     out.print(f"node {node_id} is no member now", markup=False)
 
 
 @cluster.command()
-def lead(node_id: NodeId, endpoint: Endpoint = DEFAULT_ENDPOINT) -> None:
+def lead(node_id: NodeId, endpoint: Endpoint = None, profile: ProfileName = None) -> None:
     """Hand leadership over, as before a planned stop of the node that leads."""
-    with Client(endpoint) as client:
+    with Client(endpoint, profile) as client:
         client.cluster("POST", "/leader", {"node_id": node_id})
     out.print(f"node {node_id} leads", markup=False)
 

@@ -1,16 +1,69 @@
-"""With which credentials commands come to the service: those that the environment holds."""
+"""To which service commands come, and with which credentials: a profile's, or those of the environment."""
 
 import getpass
 import os
 import sys
 from base64 import b64encode
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from graphdb.config.section import provider_url
 from serve.cli.console import UsageError
+from serve.cli.profiles import ProfileStore
+from serve.cli.sign_in import ProfileAuth
 
-__all__ = ["credential_headers"]
+__all__ = ["DEFAULT_ENDPOINT", "Target", "check_safe", "credential_headers", "find_target"]
+
+DEFAULT_ENDPOINT = "http://127.0.0.1:7001"
 
 _CHOICES = ("GRAPHDB_API_KEY", "GRAPHDB_TOKEN", "GRAPHDB_USER")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A service, and how requests to it show who asks: by headers, or as auth does."""
+
+    endpoint: str
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    auth: ProfileAuth | None = None
+
+
+def find_target(
+    endpoint: str | None, profile: str | None, environ: Mapping[str, str] | None = None
+) -> Target:
+    """What the options mean, each None where it was not given. Raises CommandError.
+
+    A profile that was not asked for shows its token to its own service alone.
+    """
+    environ = os.environ if environ is None else environ
+    store = ProfileStore()
+    if profile is not None:
+        return _signed_in(store, profile, endpoint)
+    endpoint, headers = endpoint or environ.get("GRAPHDB_ENDPOINT"), credential_headers(environ)
+    if not headers:
+        profiles = store.read()
+        name = profiles.default
+        found = profiles.profiles.get(name) if name else None
+        if name and found and (endpoint is None or endpoint.rstrip("/") == found.endpoint):
+            return _signed_in(store, name, None)
+    return Target(endpoint or DEFAULT_ENDPOINT, headers)
+
+
+def _signed_in(store: ProfileStore, name: str, endpoint: str | None) -> Target:
+    profiles = store.read()
+    found = endpoint or profiles.profiles[profiles.chosen(name)].endpoint
+    check_safe(found)
+    return Target(found, auth=ProfileAuth(store, name))
+
+
+def check_safe(endpoint: str) -> None:
+    """Raises UsageError where others could read a token on its way (RFC 6750, section 5.3)."""
+    try:
+        provider_url(endpoint)
+    except ValueError:
+        raise UsageError(
+            f"--endpoint {endpoint}: tokens of profiles go to https:// addresses, or loopback"
+        ) from None
 
 
 def credential_headers(environ: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -62,7 +62,7 @@ def show_demo(settings: Settings, folder: Path) -> None:
     try:
         _wait_until_healthy(url)
         with progress("demo", None) as shown:
-            load_online(url, find_sources([str(folder)], None), None, shown)
+            load_online(url, None, find_sources([str(folder)], None), None, shown)
     except CommandError as error:
         say(f"demo: {error}")
         return

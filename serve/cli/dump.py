@@ -11,8 +11,9 @@ import zstandard
 
 from graphdb.errors import InvalidParameter
 from graphdb.rdf.formats import RdfSyntax
-from serve.cli.client import DEFAULT_ENDPOINT, Client, Endpoint
+from serve.cli.client import Client, Endpoint
 from serve.cli.console import CommandError, UsageError, progress, say, write_bytes
+from serve.cli.profiles import ProfileName
 from serve.cli.sources import named_syntax
 
 __all__ = ["dump"]
@@ -34,12 +35,13 @@ def dump(
     graph: Annotated[
         str | None, typer.Option(help='Only this graph; "default" is the default graph.', metavar="IRI")
     ] = None,
-    endpoint: Endpoint = DEFAULT_ENDPOINT,
+    endpoint: Endpoint = None,
+    profile: ProfileName = None,
 ) -> None:
     """Write every quad of one consistent state."""
     chosen = _choose_syntax(output, syntax, graph)
     with (
-        Client(endpoint) as client,
+        Client(endpoint, profile) as client,
         client.stream("GET", "/data", accept=chosen.media_type, params=_target(graph)) as response,
         _open_output(output) as write,
         progress("dump", None) as shown,

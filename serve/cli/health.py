@@ -8,8 +8,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from serve.cli.client import DEFAULT_ENDPOINT, Client, Endpoint
+from serve.cli.client import Client, Endpoint
 from serve.cli.console import RecordFormat, out, print_table
+from serve.cli.profiles import ProfileName
 
 __all__ = ["health"]
 
@@ -18,10 +19,11 @@ def health(
     output: Annotated[
         RecordFormat, typer.Option("--format", help="How the record is printed.")
     ] = RecordFormat.TABLE,
-    endpoint: Endpoint = DEFAULT_ENDPOINT,
+    endpoint: Endpoint = None,
+    profile: ProfileName = None,
 ) -> None:
     """Say how the service is; the exit code is 0 only if it is healthy."""
-    with Client(endpoint) as client:
+    with Client(endpoint, profile) as client:
         record = client.health()
     if output is RecordFormat.JSON:
         out.print(json.dumps(record), markup=False)

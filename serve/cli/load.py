@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from serve.cli.client import DEFAULT_ENDPOINT, Client, Endpoint, Refused
+from serve.cli.client import Client, Endpoint, Refused
 from serve.cli.console import CommandError, LoadProgress, out, progress
+from serve.cli.profiles import ProfileName
 from serve.cli.sources import Source, find_sources
 from serve.cli.upload import upload
 
@@ -29,14 +30,15 @@ def load(
         Path | None,
         typer.Option(help="Load offline into this directory; the service must not run.", metavar="DIR"),
     ] = None,
-    endpoint: Endpoint = DEFAULT_ENDPOINT,
+    endpoint: Endpoint = None,
+    profile: ProfileName = None,
 ) -> None:
     """Load RDF documents, compressed by gzip or Zstandard or not."""
     sources = find_sources(files, syntax)
     started = perf_counter()
     with progress(_title(sources), _total_bytes(sources)) as shown:
         if data_dir is None:
-            load_online(endpoint, sources, graph, shown)
+            load_online(endpoint, profile, sources, graph, shown)
         else:
             # Opens stores, which the other commands have no need of.
             from serve.cli.offline_load import load_offline
@@ -50,9 +52,11 @@ def load(
     )
 
 
-def load_online(endpoint: str, sources: list[Source], graph: str | None, shown: LoadProgress) -> None:
-    """Add the documents, one after the other, to the service at the endpoint. Raises CommandError."""
-    with Client(endpoint) as client:
+def load_online(
+    endpoint: str | None, profile: str | None, sources: list[Source], graph: str | None, shown: LoadProgress
+) -> None:
+    """Add the documents, one after the other, to the service (see `find_target`). Raises CommandError."""
+    with Client(endpoint, profile) as client:
         for source in sources:
             try:
                 upload(client, source, graph, shown)

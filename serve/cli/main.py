@@ -18,6 +18,7 @@ from serve.cli.console import CommandError
 from serve.cli.dump import dump
 from serve.cli.health import health
 from serve.cli.load import load
+from serve.cli.login import login, profiles, token
 from serve.cli.query import query, update
 from serve.cli.serve import serve
 from serve.cli.validate import validate
@@ -35,6 +36,9 @@ app = typer.Typer(
 )
 for command in (serve, load, query, update, dump, validate, health, backup, restore):
     app.command()(command)
+auth.command()(login)
+auth.command()(token)
+auth.add_typer(profiles, name="profiles")
 app.add_typer(auth, name="auth")
 app.add_typer(cluster, name="cluster")
 

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from serve.cli.client import DEFAULT_ENDPOINT, Client, Endpoint
+from serve.cli.client import Client, Endpoint
 from serve.cli.console import CommandError, out, print_table, say, write_bytes
 from serve.cli.explanation import print_explanation
+from serve.cli.profiles import ProfileName
 from serve.cli.request_text import read_text
 from serve.cli.table import find_prefixes, results_table
 
@@ -68,12 +69,13 @@ def query(
     explain: Annotated[
         bool, typer.Option("--explain", help="Evaluate it, but print how that went and why so.")
     ] = False,
-    endpoint: Endpoint = DEFAULT_ENDPOINT,
+    endpoint: Endpoint = None,
+    profile: ProfileName = None,
 ) -> None:
     """Ask a SPARQL query and print its answer."""
     request = read_text(text, file)
     with (
-        Client(endpoint) as client,
+        Client(endpoint, profile) as client,
         client.stream(
             "POST",
             "/sparql",
@@ -114,11 +116,12 @@ def update(
     output: Annotated[
         UpdateFormat, typer.Option("--format", help="How the confirmation is printed.")
     ] = UpdateFormat.TEXT,
-    endpoint: Endpoint = DEFAULT_ENDPOINT,
+    endpoint: Endpoint = None,
+    profile: ProfileName = None,
 ) -> None:
     """Perform a SPARQL update; all of it takes effect, or nothing."""
     request = read_text(text, file)
-    with Client(endpoint) as client:
+    with Client(endpoint, profile) as client:
         confirmation = client.update(request)
     if output is UpdateFormat.JSON:
         out.print(json.dumps(confirmation), markup=False)

@@ -1,12 +1,13 @@
 """`graphdb serve`: settings from their sources, then the service in the foreground."""
 
+import asyncio
 import threading
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from graphdb.config import load_settings, refuse_unenforced
+from graphdb.config import load_settings
 from serve.access.doorman import Doorman
 
 __all__ = ["serve"]
@@ -30,9 +31,9 @@ def serve(
             "search": {"port": search_port},
         },
     )
-    refuse_unenforced(settings)
     if settings.authentication.enabled:
-        Doorman(settings).stop()  # what is wrong with hashes and keys is said before anything starts
+        # what is wrong with hashes and keys is said before anything starts
+        asyncio.run(Doorman(settings).stop())
     # Ray is imported here and not above: it takes a second, which the other commands need not wait.
     from serve.deployments import run_service
 

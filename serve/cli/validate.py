@@ -13,8 +13,9 @@ from rich.text import Text
 
 from graphdb.errors import InvalidParameter
 from graphdb.rdf.formats import RdfSyntax
-from serve.cli.client import DEFAULT_ENDPOINT, Client, Endpoint
+from serve.cli.client import Client, Endpoint
 from serve.cli.console import CommandError, UsageError, out, print_table, write_bytes
+from serve.cli.profiles import ProfileName
 from serve.cli.sources import Source
 from serve.cli.table import find_prefixes, show_term
 
@@ -63,7 +64,8 @@ def validate(
     output: Annotated[
         ReportFormat, typer.Option("--format", help="How the report is printed.")
     ] = ReportFormat.TABLE,
-    endpoint: Endpoint = DEFAULT_ENDPOINT,
+    endpoint: Endpoint = None,
+    profile: ProfileName = None,
 ) -> None:
     """Validate a graph against SHACL shapes; the exit code is 0 only if it conforms."""
     if (shapes is None) == (shapes_graph is None):
@@ -72,7 +74,7 @@ def validate(
     format_name = "json" if output is ReportFormat.TABLE else output.value
     parameters = {"format": format_name, "graph": graph, "shapes_graph": shapes_graph}
     with (
-        Client(endpoint) as client,
+        Client(endpoint, profile) as client,
         client.stream(
             "POST",
             "/shacl/validate",

@@ -9,17 +9,19 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from actors.clustering.clustered_shard import ClusteredShard
+from actors.columns.client import ColumnClient
 from actors.log.client import LogClient
 from actors.raft.raft_log_client import RaftLogClient
 from actors.readers.client import ReaderClient
 from actors.shard.store_shard import StoreShard
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.config import Settings
 from graphdb.errors import UnavailableError
 from graphdb.model import Confirmation
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.gate import read_update
 from serve.deployments.listening import graph_listen
-from serve.deployments.port_replica import PortReplica, failure_board, graph_socket, start_patiently
+from serve.deployments.port_replica import PortReplica, access_backend, graph_socket, start_patiently
 from serve.graph_app import build_app
 from serve.notebook_answers import answer, report
 
@@ -36,12 +38,15 @@ class _Node:
 
         log_endpoint = functools.partial(cluster.update_log_endpoint, namespace)
         readers = ReaderClient(functools.partial(cluster.store_reader_endpoint, namespace))
+        columns = None
+        if settings.columns.enabled:
+            columns = ColumnClient(functools.partial(cluster.column_view_endpoint, namespace))
         self.store = (
-            ClusteredShard(settings, RaftLogClient(log_endpoint), readers)
+            ClusteredShard(settings, RaftLogClient(log_endpoint), readers, columns=columns)
             if settings.cluster.enabled
-            else StoreShard(settings, LogClient(log_endpoint), readers)
+            else StoreShard(settings, LogClient(log_endpoint), readers, columns=columns)
         )
-        self.app: ASGIApp = build_app(self.store, settings, failure_board(settings))
+        self.app: ASGIApp = build_app(self.store, settings, access_backend(settings))
 
     async def start(self) -> None:
         await start_patiently(self.store.start)
@@ -92,8 +97,8 @@ class GraphPort(PortReplica):
 
     async def update(self, text: str) -> Confirmation:
         """Evaluate an update, as POST /update does."""
-        store = self._ready_node().store
-        return await self._on_port(store.update(read_update(text, None, self._limits), Dataset()))
+        writes = self._ready_node().store.writes(WHOLE_SIGHT)
+        return await self._on_port(writes.update(read_update(text, None, self._limits), Dataset()))
 
     def status(self) -> dict[str, Any]:
         """The node's own part of the health record."""

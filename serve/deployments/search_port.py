@@ -13,7 +13,7 @@ from actors.raft.raft_log_client import RaftLogClient
 from graphdb.config import Settings
 from graphdb.errors import UnavailableError
 from serve.deployments.listening import search_listen
-from serve.deployments.port_replica import PortReplica, failure_board, graph_socket, start_patiently
+from serve.deployments.port_replica import PortReplica, access_backend, graph_socket, start_patiently
 
 __all__ = ["SearchPort"]
 
@@ -39,7 +39,7 @@ class _Node:
             log = RaftLogClient(log_endpoint)
         self.graph = LocalGraph(graph_socket(settings), settings.server.query_timeout_seconds)
         self.search = SearchNode(settings, log, self.graph)
-        self.app: ASGIApp = build_search_app(self.search, settings, failure_board(settings))
+        self.app: ASGIApp = build_search_app(self.search, settings, access_backend(settings))
         self.search.serve_others(PeerRequests(self.app).perform)
         self._warm_up = warm_up
 

@@ -75,6 +75,7 @@ class _Service:
         self._name = ""  # in the Ray cluster, once connected
         self._log: Any = None
         self._readers: Any = None
+        self._columns: Any = None
         self._ports: list[Any] = []  # Serve's handles; the graph's is the last
 
     def run(self) -> None:
@@ -126,6 +127,8 @@ class _Service:
             signal.signal(number, _raise_stop)
         self._log = cluster.start_log(self._settings)
         self._readers = cluster.start_store_reader(self._settings)
+        if self._settings.columns.enabled:
+            self._columns = cluster.start_column_view(self._settings)
         importing.join()
         self._write_run_file()
 
@@ -209,6 +212,8 @@ class _Service:
             cluster.bounded(self._stop_ports, STOP_S)
         if self._readers is not None and self._runtime.failure() is None:
             cluster.close_store_reader(self._readers)
+        if self._columns is not None and self._runtime.failure() is None:
+            cluster.close_column_view(self._columns)
         if self._log is not None and self._runtime.failure() is None:
             cluster.close_update_log(self._log)
         if self._address is not None and self._runtime.failure() is None:

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from graphdb.alerts.definition import Definition
+from serve.access.admitted import principal_of
 from serve.answers import unless_gone
 from serve.backend import AlertRequests
 from serve.bodies import read_body
@@ -52,36 +53,40 @@ class _AlertsEndpoint:
     def __init__(self, alerts: AlertRequests, body_bytes_max: int) -> None:
         self._alerts, self._body_bytes_max = alerts, body_bytes_max
 
-    async def list(self, _request: Request) -> Response:
-        return _json({"alerts": self._alerts.show_all()})
+    def _of(self, request: Request) -> AlertRequests:
+        """As whoever asks may see them."""
+        return self._alerts.of(principal_of(request.scope))
+
+    async def list(self, request: Request) -> Response:
+        return _json({"alerts": self._of(request).show_all()})
 
     async def create(self, request: Request) -> Response:
         body = await read_json(request, _Body, self._body_bytes_max)
         request_id = read_request_id(request, (body.model_dump_json(),))
         definition = Definition(**body.model_dump())
-        return _json(await self._alerts.create(definition, request_id))
+        return _json(await self._of(request).create(definition, request_id))
 
     async def show(self, request: Request) -> Response:
-        return _json(self._alerts.show(_named(request)))
+        return _json(self._of(request).show(_named(request)))
 
     async def delete(self, request: Request) -> Response:
-        await self._alerts.delete(_named(request), read_request_id(request, ()))
+        await self._of(request).delete(_named(request), read_request_id(request, ()))
         return _json({"success": True})
 
     async def pause(self, request: Request) -> Response:
         await read_body(request, _NO_BODY_BYTES_MAX)
-        return _json(await self._alerts.pause(_named(request), read_request_id(request, ())))
+        return _json(await self._of(request).pause(_named(request), read_request_id(request, ())))
 
     async def resume(self, request: Request) -> Response:
         await read_body(request, _NO_BODY_BYTES_MAX)
-        return _json(await self._alerts.resume(_named(request), read_request_id(request, ())))
+        return _json(await self._of(request).resume(_named(request), read_request_id(request, ())))
 
     async def history(self, request: Request) -> Response:
-        return _json({"history": self._alerts.history(_named(request))})
+        return _json({"history": self._of(request).history(_named(request))})
 
     async def test(self, request: Request) -> Response:
         await read_body(request, _NO_BODY_BYTES_MAX)
-        return _json(await unless_gone(request, self._alerts.test(_named(request))))
+        return _json(await unless_gone(request, self._of(request).test(_named(request))))
 
 
 def _named(request: Request) -> str:

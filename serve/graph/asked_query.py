@@ -9,6 +9,7 @@ from time import perf_counter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from graphdb.access.sight import Sight
 from graphdb.geo.called_functions import calls_functions, load
 from graphdb.geo.entailment import Entailment, asked_text
 from graphdb.node import Consistency, QueryRequest
@@ -21,6 +22,8 @@ from graphdb.sparql.repeatable import is_repeatable
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
 from graphdb.store.small_joins import LittleJoin, little_join
+from serve.access.admitted import sight_of
+from serve.access.audit import note_of
 from serve.addresses import request_iri
 from serve.graph.consistency import consistency_of
 from serve.graph.query_accounts import Account
@@ -64,6 +67,11 @@ class AskedQuery:
         return self.understood.query
 
     @property
+    def sight(self) -> Sight:
+        """What of the graph the answer may be of."""
+        return sight_of(self.request.scope)
+
+    @property
     def is_repeatable(self) -> bool:
         return self.understood.is_repeatable
 
@@ -95,9 +103,9 @@ class AskedQuery:
         """Whether the answer must not be kept (RFC 9111, 5.2.1.5)."""
         return "no-store" in _directives(self.request)
 
-    @property
-    def key(self) -> CacheKey:
-        return CacheKey(self.query.text, self.base_iri, self.dataset, self.format)
+    def key(self, view_key: str | None) -> CacheKey:
+        """Under which the answer is kept for whoever sees the same."""
+        return CacheKey(self.query.text, self.base_iri, self.dataset, self.format, view_key)
 
 
 class QueryReader:
@@ -132,6 +140,9 @@ class QueryReader:
                 worded = await run_in_threadpool(self._worded, text, base_iri, entailment)
                 understood = await run_in_threadpool(self._understand, worded, base_iri)
         query = understood.query
+        note = note_of(request.scope)
+        note.syntax = query
+        note.add_graphs(graph.value for graph in parameters.dataset.graphs)
         timeout_s = self._timeout_s
         if parameters.timeout_s is not None and parameters.timeout_s < timeout_s:
             timeout_s = parameters.timeout_s

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from graphdb.errors import ChangesForgotten, GraphDBError, InvalidParameter
 from graphdb.live.changes import ChangeFilter, LoggedChange, change_json, position_json
 from graphdb.model import GraphName
-from serve.access.admitted import remaining_s
+from serve.access.admitted import remaining_s, sight_of
 from serve.answers import STALL_S, AnswerBroken, client_gone
 from serve.backend import Backend, ChangeStream
 from serve.negotiation import Offer, choose, parse_media_type
@@ -95,7 +95,9 @@ class ChangesEndpoint:
         wanted = _Wanted(_since(request, parameters), _filter(parameters), _follow(parameters))
         if request.method == "HEAD":
             return Response(headers=_headers(lines, None))
-        stream = await self._backend.follow_changes(wanted.since, self._timeout_s)
+        stream = await self._backend.live(sight_of(request.scope)).follow_changes(
+            wanted.since, self._timeout_s
+        )
         until = None if wanted.follow else self._backend.snapshot_index()
         return _ChangesAnswer(stream, lines, wanted, until, self._count)
 

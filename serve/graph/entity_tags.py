@@ -4,6 +4,7 @@ RFC 9110, 8.8.3 and 13.1.2.
 """
 
 import re
+from hashlib import blake2b
 from secrets import token_hex
 
 from starlette.requests import Request
@@ -17,7 +18,7 @@ _OPAQUE = re.compile(_TAG)
 
 
 class EntityTags:
-    """Tags of the form W/"<start>-<log index>-<format>".
+    """Tags of the form W/"<start>-<log index>-<format>", and "-<view>" where not all of the graph is seen.
 
     They are weak: the order of rows and the names of blank nodes may differ. The first part is of this start
     of the process alone, because a data directory that was restored from a backup reaches the same log index
@@ -27,9 +28,10 @@ class EntityTags:
     def __init__(self) -> None:
         self._start = token_hex(6)
 
-    def tag(self, index: int, format_name: str) -> str:
-        """The tag of what a repeatable request gives at exactly this index."""
-        return f'W/"{self._start}-{index}-{format_name}"'
+    def tag(self, index: int, format_name: str, view_key: str | None) -> str:
+        """The tag of what a repeatable request gives at exactly this index, to who sees this view."""
+        view = "" if view_key is None else f"-{blake2b(view_key.encode(), digest_size=12).hexdigest()}"
+        return f'W/"{self._start}-{index}-{format_name}{view}"'
 
     @staticmethod
     def is_known(request: Request, tag: str) -> bool:

@@ -15,7 +15,7 @@ from graphdb.sparql.engine_text import engine_text_and_services
 from graphdb.sparql.explain import COUNTED_MAX, Scan, scans_of
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
-from serve.backend import AnswerStream, Backend
+from serve.backend import AnswerStream, GraphReads
 from serve.graph.asked_query import SHORT_CHARACTERS, AskedQuery
 from serve.graph.metrics import Outcome
 from serve.graph.query_accounts import outcome_of
@@ -31,26 +31,31 @@ _OF_UPDATES = "operations"  # the figure that queries do not have
 class Explainer:
     """Owned by the application, on the port's event loop."""
 
-    def __init__(self, backend: Backend, limits: GateLimits, *, keeps_answers: bool) -> None:
+    def __init__(self, limits: GateLimits, *, keeps_answers: bool) -> None:
         """keeps_answers: there is a result cache."""
-        self._backend, self._limits, self._keeps_answers = backend, limits, keeps_answers
+        self._limits, self._keeps_answers = limits, keeps_answers
 
-    async def start(self, asked: AskedQuery) -> "Explanation":
-        """Have a reader evaluate the query, as `Backend.start_query`, whatever way its answer would come.
+    async def start(self, asked: AskedQuery, reads: GraphReads) -> "Explanation":
+        """Have a reader evaluate the query, as `GraphReads.start_query`, whatever way its answer would come.
 
-        Raises what `Backend.start_query` raises.
+        Raises what `GraphReads.start_query` raises.
         """
+        is_here = asked.is_cheap(reads.joins_little)
+        columns = None if is_here else await reads.explain_columns(asked.for_reader())
         about = {
             "query": _query(asked),
-            "classification": self._classification(asked),
+            "classification": self._classification(asked, is_here, columns),
+            "columns": columns,
             "complexity": self._complexity(asked.query),
         }
-        return Explanation(await self._backend.start_query(asked.for_reader()), asked, about)
+        return Explanation(await reads.start_query(asked.for_reader()), asked, about)
 
-    def _classification(self, asked: AskedQuery) -> dict[str, Any]:
-        is_here = asked.is_cheap(self._backend.joins_little)
+    def _classification(
+        self, asked: AskedQuery, is_here: bool, columns: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        is_in_columns = columns is not None and columns["path"] == "columns"
         return {
-            "evaluated": "at once" if is_here else "by a reader",
+            "evaluated": "at once" if is_here else "by the column view" if is_in_columns else "by a reader",
             "reasons": list(_reasons(asked, is_here)),
             "repeatable": asked.is_repeatable,
             "cacheable": self._keeps_answers and asked.is_repeatable and not is_here,

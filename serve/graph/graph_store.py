@@ -16,9 +16,10 @@ from graphdb.errors import InvalidParameter, NotAcceptable, UnknownGraph
 from graphdb.node import Consistency
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.writing import write_quads
+from serve.access.admitted import sight_of
 from serve.addresses import request_iri
 from serve.answers import Pipe, WorkerAnswer, Workers
-from serve.backend import Backend
+from serve.backend import Backend, GraphReads
 from serve.bodies import body_chunks
 from serve.graph.consistency import consistency_of, read_consistency
 from serve.graph.entity_tags import EntityTags
@@ -77,10 +78,11 @@ class GraphStoreEndpoint:
         target = _target(request, parameters)
         syntax = _choose_syntax(request, parameters.one("format"), target)
         await self._catch_up(request, parameters)
-        if target.graph is not None and not self._backend.graph_exists(target.graph):
+        reads = await self._backend.reads(sight_of(request.scope))
+        if target.graph is not None and not reads.graph_exists(target.graph):
             raise UnknownGraph(target.graph.value)
-        index = self._backend.exact_index()
-        state = self._state(self._backend.snapshot_index() if index is None else index, index, syntax)
+        index = reads.exact_index()
+        state = self._state(reads, reads.snapshot_index() if index is None else index, index, syntax)
         if "ETag" in state and self._tags.is_known(request, state["ETag"]):
             return without_body(state, 304)
         content_type = {"Content-Type": f"{syntax.media_type}; version=1.2"}
@@ -88,11 +90,11 @@ class GraphStoreEndpoint:
             return without_body(content_type | state)
 
         def produce(pipe: Pipe) -> None:
-            before = self._backend.exact_index()
-            seen = self._backend.snapshot_index()
-            quads = self._quads(target, syntax)
-            exact = before if before == self._backend.exact_index() else None
-            pipe.headers = content_type | self._state(seen, exact, syntax)
+            before = reads.exact_index()
+            seen = reads.snapshot_index()
+            quads = _quads(reads, target, syntax)
+            exact = before if before == reads.exact_index() else None
+            pipe.headers = content_type | self._state(reads, seen, exact, syntax)
             for chunk in write_quads(quads, syntax):
                 pipe.write(chunk)
 
@@ -108,21 +110,13 @@ class GraphStoreEndpoint:
         if min_index:
             await self._backend.wait_for_index(min_index, max(0.0, ends - monotonic()))
 
-    def _state(self, seen: int, exact: int | None, syntax: RdfSyntax) -> dict[str, str]:
+    def _state(self, reads: GraphReads, seen: int, exact: int | None, syntax: RdfSyntax) -> dict[str, str]:
         """The headers that say of which state an answer is: of log index seen or later; exact where known."""
         head = {"Vary": "Accept", "Cache-Control": "no-cache", "X-Snapshot-Index": str(seen)}
         if exact is not None:
-            head |= {"X-Snapshot-Index": str(exact), "ETag": self._tags.tag(exact, syntax.name.lower())}
+            tag = self._tags.tag(exact, syntax.name.lower(), reads.view_key)
+            head |= {"X-Snapshot-Index": str(exact), "ETag": tag}
         return head
-
-    def _quads(self, target: _Target, syntax: RdfSyntax) -> Iterator[Quad]:
-        """The quads as the answer shows them: JSON-LD of one graph does not name it, as Turtle does not."""
-        if target.is_dataset:
-            return self._backend.dataset_quads()
-        quads = self._backend.graph_quads(target.graph)
-        if syntax is RdfSyntax.JSON_LD and target.graph is not None:
-            return (Quad(*quad.triple) for quad in quads)
-        return quads
 
     async def put(self, request: Request) -> Response:
         """Replace the graph; or every graph that the body names, where the request names none."""
@@ -135,7 +129,7 @@ class GraphStoreEndpoint:
     async def _write(self, request: Request, *, replace: bool) -> Response:
         target = _writable_target(request)
         syntax = RdfSyntax.from_media_type(request.headers.get("content-type", ""))
-        confirmation = await self._backend.write_graph(
+        confirmation = await self._backend.writes(sight_of(request.scope)).write_graph(
             body_chunks(request, self._body_bytes_max),
             syntax,
             graph=target.graph,
@@ -151,7 +145,18 @@ class GraphStoreEndpoint:
     async def delete(self, request: Request) -> Response:
         """Delete the named graph, or empty the default graph."""
         graph = _writable_target(request).graph
-        return confirm(await self._backend.delete_graph(graph, read_request_id(request, ())))
+        writes = self._backend.writes(sight_of(request.scope))
+        return confirm(await writes.delete_graph(graph, read_request_id(request, ())))
+
+
+def _quads(reads: GraphReads, target: _Target, syntax: RdfSyntax) -> Iterator[Quad]:
+    """The quads as the answer shows them: JSON-LD of one graph does not name it, as Turtle does not."""
+    if target.is_dataset:
+        return reads.dataset_quads()
+    quads = reads.graph_quads(target.graph)
+    if syntax is RdfSyntax.JSON_LD and target.graph is not None:
+        return (Quad(*quad.triple) for quad in quads)
+    return quads
 
 
 def _writable_target(request: Request) -> _Target:

@@ -1,7 +1,7 @@
 """The header `Idempotency-Key`: a write that is sent again with the same key takes effect once.
 
 After draft-ietf-httpapi-idempotency-key-header: the key is a string of structured fields (RFC 8941), in
-quotes; without them it is the same key.
+quotes; without them it is the same key. Of another sender it is another key.
 """
 
 import re
@@ -9,8 +9,10 @@ from collections.abc import Iterable
 
 from starlette.requests import Request
 
+from graphdb.access.principal import EVERYONE
 from graphdb.errors import InvalidParameter
 from graphdb.log import request_ids
+from serve.access.admitted import principal_of
 
 __all__ = ["read_request_id"]
 
@@ -32,7 +34,11 @@ def read_request_id(request: Request, told_by: Iterable[str]) -> bytes | None:
         raise InvalidParameter(_NAME, f"given {len(keys)} times, may be given once")
     scope = request.scope
     target = (scope.get("raw_path") or scope["path"].encode()) + b"?" + scope["query_string"]
-    return request_ids.keyed(_key(keys[0]), request.method, target, (text.encode() for text in told_by))
+    principal = principal_of(scope)
+    sender = () if principal is EVERYONE else (principal.provider, principal.name)
+    return request_ids.keyed(
+        _key(keys[0]), request.method, target, (text.encode() for text in told_by), sender
+    )
 
 
 def _key(value: str) -> str:

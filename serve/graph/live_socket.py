@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from graphdb.config import Settings
 from graphdb.errors import GraphDBError, LimitExceeded, NotAuthenticated
 from graphdb.live.notifications import Notification
+from serve.access.audit import Note, note_of
 from serve.access.origins import refused_origin
 from serve.access.sockets import SocketAdmission, admission_of
 from serve.backend import Backend
@@ -52,7 +53,9 @@ class LiveSocketEndpoint:
         except GraphDBError as error:
             return await refuse_websocket(error_response(400, str(error)), send)
         await send({"type": "websocket.accept"})
-        socket = _LiveSocket(self._backend, self._settings, since, self._counts, admission_of(scope))
+        socket = _LiveSocket(
+            self._backend, self._settings, since, self._counts, admission_of(scope), note_of(scope)
+        )
         await socket.run(scope, receive, send)
 
 
@@ -66,9 +69,10 @@ class _LiveSocket:
         since: int | None,
         counts: SocketCounts,
         admission: SocketAdmission,
+        note: Note,
     ) -> None:
         self._backend, self._settings, self._since, self._counts = backend, settings, since, counts
-        self._admission = admission
+        self._admission, self._note = admission, note
         self._limits = settings.security
         self._outbox = LiveOutbox(settings.live.max_queue_bytes)
         self._open: set[str] = set()
@@ -126,8 +130,11 @@ class _LiveSocket:
     async def _perform(self, request: LiveRequest) -> None:
         match request.method:
             case "signin":
+                before = self._admission.sight
                 await self._admission.sign_in(request.credentials())
                 self._outbox.put_reply(request.id, None)
+                if self._admission.sight != before:
+                    await self._end_all()
             case _ if self._admission.principal is None:
                 raise NotAuthenticated("sign in first")
             case "ping":
@@ -145,9 +152,25 @@ class _LiveSocket:
         self._opening += 1
         try:
             sink = _Sink(self._outbox, self._open, request.id)
-            await self._backend.subscribe(query, self._since if since is None else since, sink)
+            sight = self._admission.sight
+            subscription = await self._backend.live(sight).subscribe(
+                query, self._since if since is None else since, sink
+            )
+            self._note.tell("operation", operation="live")
+            if self._admission.sight != sight:
+                await self._end(subscription)
         finally:
             self._opening -= 1
+
+    async def _end_all(self) -> None:
+        """Newer credentials show another part of the graph: what is open is of what is seen no more."""
+        for subscription in tuple(self._open):
+            await self._end(subscription)
+
+    async def _end(self, subscription: str) -> None:
+        if await self._backend.unsubscribe(subscription):
+            self._open.discard(subscription)
+            self._outbox.put_error(subscription, "resnapshot", "what may be seen has changed: begin anew")
 
     async def _kill(self, request: LiveRequest) -> None:
         subscription = request.subscription()

@@ -7,7 +7,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from graphdb.node import Consistency
-from serve.backend import AnswerStream, Backend
+from serve.backend import AnswerStream, Backend, GraphReads
 from serve.graph.asked_query import AskedQuery
 from serve.graph.cheap_answer import answer_here
 from serve.graph.entity_tags import EntityTags
@@ -43,53 +43,56 @@ class QueryAnswers:
                 await self._backend.reach(asked.consistency, asked.left_s)
             if asked.min_index:
                 await self._backend.wait_for_index(asked.min_index, asked.left_s)
+            reads = await self._backend.reads(asked.sight)
             if asked.explain:
-                return self._explanation(asked)
-            answer = self._answer_at_once(asked)
+                return self._explanation(asked, reads)
+            answer = self._answer_at_once(asked, reads)
         except Exception as error:
             self._accounts.close(asked.account, outcome_of(error))
             raise
-        return answer or self._kept_answer(asked) or self._made_answer(asked)
+        return answer or self._kept_answer(asked, reads) or self._made_answer(asked, reads)
 
-    def _answer_at_once(self, asked: AskedQuery) -> Response | None:
+    def _answer_at_once(self, asked: AskedQuery, reads: GraphReads) -> Response | None:
         """What can be said on the event loop; None if that is nothing."""
-        index, tag = self._exact_index_and_tag(asked)
+        index, tag = self._exact_index_and_tag(asked, reads)
         if tag is not None and self._tags.is_known(asked.request, tag):
             assert index is not None
             self._accounts.close(asked.account, "not_modified")
             return WholeAnswer(not_modified_head(index, tag), None, 304)
         if asked.request.method == "HEAD":
             self._backend.check_query(asked.query)
-            index = self._backend.snapshot_index() if index is None else index
+            index = reads.snapshot_index() if index is None else index
             return WholeAnswer(answer_head(asked.format, index, tag), None)
-        return self._answer_here(asked, index, tag) if asked.is_cheap(self._backend.joins_little) else None
+        return self._answer_here(asked, reads, index, tag) if asked.is_cheap(reads.joins_little) else None
 
-    def _exact_index_and_tag(self, asked: AskedQuery) -> tuple[int | None, str | None]:
+    def _exact_index_and_tag(self, asked: AskedQuery, reads: GraphReads) -> tuple[int | None, str | None]:
         """Of the present state, for an answer that can be asked for again by its address alone."""
         if asked.request.method == "POST" or not asked.is_repeatable:
             return None, None
-        index = self._backend.exact_index()
-        return index, None if index is None else self._tags.tag(index, asked.format.value)
+        index = reads.exact_index()
+        return index, None if index is None else self._tag(asked, reads, index)
 
-    def _answer_here(self, asked: AskedQuery, index: int | None, tag: str | None) -> Response | None:
+    def _answer_here(
+        self, asked: AskedQuery, reads: GraphReads, index: int | None, tag: str | None
+    ) -> Response | None:
         """A cheap query's answer, unless it is long. The tag holds if index was exact all the while."""
-        answer = answer_here(self._backend, asked.query, asked.format)
+        answer = answer_here(reads, asked.query, asked.format)
         if answer is None:
             return None
         body, read_at = answer
-        if tag is not None and not index == read_at == self._backend.exact_index():
+        if tag is not None and not index == read_at == reads.exact_index():
             tag = None
         account = asked.account
         account.snapshot_index, account.size = read_at, len(body)
         self._accounts.close(account, "ok")
         return WholeAnswer(answer_head(asked.format, read_at, tag), body)
 
-    def _kept_answer(self, asked: AskedQuery) -> Response | None:
+    def _kept_answer(self, asked: AskedQuery, reads: GraphReads) -> Response | None:
         """The answer to exactly the present state, if it is kept and the client does not want a fresh one."""
-        index = self._backend.exact_index()
+        index = reads.exact_index()
         if index is None or not self._is_kept(asked) or asked.wants_fresh:
             return None
-        pieces = self._cache.get(asked.key, index)
+        pieces = self._cache.get(asked.key(reads.view_key), index)
         self._metrics.count_lookup(found=pieces is not None)
         if pieces is None:
             return None
@@ -98,34 +101,38 @@ class QueryAnswers:
             async def start() -> AnswerStream:
                 return KeptStream(pieces, index)
 
-            return self._streamed(asked, start, sum(map(len, pieces)))
+            return self._streamed(asked, reads, start, sum(map(len, pieces)))
         asked.account.where, asked.account.snapshot_index = CACHE, index
         body = b"".join(pieces)
         asked.account.size = len(body)
         self._accounts.close(asked.account, "cached")
-        return WholeAnswer(self._head(asked, index, is_exact=True), body)
+        return WholeAnswer(self._head(asked, reads, index, is_exact=True), body)
 
     def _is_kept(self, asked: AskedQuery) -> bool:
         return asked.is_repeatable and self._cache.answer_bytes_max > 0
 
-    def _made_answer(self, asked: AskedQuery) -> Response:
+    def _made_answer(self, asked: AskedQuery, reads: GraphReads) -> Response:
         """The answer as a reader makes it."""
 
         async def start() -> AnswerStream:
-            return await self._backend.start_query(asked.for_reader())
+            return await reads.start_query(asked.for_reader())
 
-        return self._streamed(asked, start)
+        return self._streamed(asked, reads, start)
 
-    def _explanation(self, asked: AskedQuery) -> Response:
+    def _explanation(self, asked: AskedQuery, reads: GraphReads) -> Response:
         """What the service does with the query, once it has done so."""
 
         async def start() -> AnswerStream:
-            return await self._explainer.start(asked)
+            return await self._explainer.start(asked, reads)
 
-        return self._streamed(asked, start)
+        return self._streamed(asked, reads, start)
 
     def _streamed(
-        self, asked: AskedQuery, start: Callable[[], Awaitable[AnswerStream]], length: int | None = None
+        self,
+        asked: AskedQuery,
+        reads: GraphReads,
+        start: Callable[[], Awaitable[AnswerStream]],
+        length: int | None = None,
     ) -> Response:
         keeps = length is None and self._is_kept(asked) and not asked.is_secret and not asked.explain
         limits = Limits(
@@ -135,22 +142,25 @@ class QueryAnswers:
         )
 
         def head(stream: AnswerStream) -> Head:
-            return self._head(asked, stream.snapshot_index, stream.is_exact)
+            return self._head(asked, reads, stream.snapshot_index, stream.is_exact)
 
         def ended(delivery: Delivery, failure: BaseException | None) -> None:
-            self._close(asked, delivery, failure)
+            self._close(asked, reads, delivery, failure)
 
         return StreamedAnswer(start, head, limits, ended, length)
 
-    def _head(self, asked: AskedQuery, index: int, is_exact: bool) -> Head:
+    def _head(self, asked: AskedQuery, reads: GraphReads, index: int, is_exact: bool) -> Head:
         if asked.explain:
             return explanation_head(index)
         has_tag = is_exact and asked.is_repeatable and asked.request.method == "GET"
-        return answer_head(
-            asked.format, index, self._tags.tag(index, asked.format.value) if has_tag else None
-        )
+        return answer_head(asked.format, index, self._tag(asked, reads, index) if has_tag else None)
 
-    def _close(self, asked: AskedQuery, delivery: Delivery, failure: BaseException | None) -> None:
+    def _tag(self, asked: AskedQuery, reads: GraphReads, index: int) -> str:
+        return self._tags.tag(index, asked.format.value, reads.view_key)
+
+    def _close(
+        self, asked: AskedQuery, reads: GraphReads, delivery: Delivery, failure: BaseException | None
+    ) -> None:
         """Account for a streamed answer, and keep it if it may be asked for again."""
         account, stream = asked.account, delivery.stream
         account.size = delivery.size
@@ -160,7 +170,7 @@ class QueryAnswers:
             account.snapshot_index = stream.snapshot_index
             self._metrics.count_kill(outcome)
             if outcome == "ok" and stream.is_exact and delivery.pieces is not None:
-                self._cache.put(asked.key, stream.snapshot_index, delivery.pieces)
+                self._cache.put(asked.key(reads.view_key), stream.snapshot_index, delivery.pieces)
         self._accounts.close(account, outcome)
 
 

@@ -50,7 +50,8 @@ class ShaclEndpoint:
 
     def _streamed(self, asked: AskedValidation, wrap: Callable[[AnswerStream], AnswerStream]) -> Response:
         async def start() -> AnswerStream:
-            return wrap(await self._backend.start_validation(asked.for_reader()))
+            reads = await self._backend.reads(asked.sight)
+            return wrap(await reads.start_validation(asked.for_reader()))
 
         def head(stream: AnswerStream) -> Head:
             return _head(asked.report_syntax, stream.snapshot_index)

@@ -11,6 +11,8 @@ from starlette.responses import Response
 from graphdb.errors import GraphDBError, InvalidParameter, UnsupportedMediaType
 from graphdb.model import Confirmation
 from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_update
+from serve.access.admitted import sight_of
+from serve.access.audit import note_of
 from serve.addresses import request_iri
 from serve.backend import Backend
 from serve.bodies import content_type, read_body, read_text
@@ -72,8 +74,13 @@ class UpdateEndpoint:
             update = read_update(text, base_iri, self._limits)
         else:
             update = await run_in_threadpool(read_update, text, base_iri, self._limits)
+        note = note_of(request.scope)
+        note.syntax = update
+        note.add_graphs(graph.value for graph in using.graphs)
         try:
-            confirmation = await self._backend.update(update, using, request_id)
+            confirmation = await self._backend.writes(sight_of(request.scope)).update(
+                update, using, request_id
+            )
         except GraphDBError as error:
             self._accounts.close_update(account, outcome_of(error))
             raise

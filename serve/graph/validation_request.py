@@ -7,9 +7,11 @@ from typing import TypeAlias
 from pyoxigraph import NamedNode
 from starlette.requests import Request
 
+from graphdb.access.sight import Sight
 from graphdb.errors import BodyTooLarge, InvalidParameter, UnsupportedMediaType
 from graphdb.node import Consistency, MergedGraphs, ShapesDocument, ValidationRequest
 from graphdb.rdf.formats import RdfSyntax
+from serve.access.admitted import sight_of
 from serve.bodies import read_body
 from serve.graph.consistency import consistency_of, read_consistency
 from serve.graph.query_accounts import Account
@@ -50,6 +52,7 @@ class AskedValidation:
     timeout_s: float  # from the request's arrival to the last byte of the report
     min_index: int
     consistency: Consistency
+    sight: Sight  # what of the graph the report may be of
     account: Account
 
     @property
@@ -72,8 +75,8 @@ class _Body(JsonBody):
     shapes_graph: str | None = None
 
 
-_Details: TypeAlias = tuple[RdfSyntax | None, float, int, Consistency]
-"""Of an `AskedValidation`: report_syntax, timeout_s, min_index, consistency."""
+_Details: TypeAlias = tuple[RdfSyntax | None, float, int, Consistency, Sight]
+"""Of an `AskedValidation`: report_syntax, timeout_s, min_index, consistency, sight."""
 
 
 class ValidationReader:
@@ -114,6 +117,7 @@ class ValidationReader:
             min(self._timeout_s, read_timeout(parameters) or self._timeout_s),
             read_min_index(parameters),
             consistency_of(request, read_consistency(parameters)),
+            sight_of(request.scope),
         )
 
     async def _read_body(self, request: Request) -> tuple[_Body, ShapesDocument | None]:

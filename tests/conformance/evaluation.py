@@ -34,13 +34,14 @@ from graphdb.rdf.canonical import canonical_lines
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.results import Answer, ResultFormat, write_answer
+from graphdb.sparql.syntax import Query
 from graphdb.sparql.update import UpdateContext, plan_update
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.stored_form import stored_form
 from tests.conformance.manifests import MF, Case, Files, iri_of, path_of
 
-__all__ = ["Outcome", "agree", "run_query_case", "run_update_case"]
+__all__ = ["Outcome", "agree", "case_store", "outcome_of", "run_query_case", "run_update_case"]
 
 Term: TypeAlias = NamedNode | BlankNode | Literal | Triple
 Row: TypeAlias = dict[str, Term]
@@ -86,14 +87,25 @@ def run_query_case(case: Case) -> tuple[Outcome, Outcome]:
     expected = case.result.file
     text = case.action.query.read_text("utf-8")
     query = parse_query(text, iri_of(case.action.query))
-    store = _store(case.action)
-    for clause in query.dataset:
-        _load(store, path_of(clause.graph.value), NamedNode(clause.graph.value))
+    store = case_store(case.action, query)
     answer = QuadStore(store).query(query, Dataset())
     shape = _Shape(ordered=bool(query.modifiers.order_by), lax=MF + "resultCardinality" in case.properties)
     return _outcome(answer, expected.suffix, shape), _expected(
         expected, shape, isinstance(answer, QueryTriples)
     )
+
+
+def case_store(files: Files, query: Query) -> Store:
+    """The data of a query's case, with the graphs that its FROM clauses name."""
+    store = _store(files)
+    for clause in query.dataset:
+        _load(store, path_of(clause.graph.value), NamedNode(clause.graph.value))
+    return store
+
+
+def outcome_of(answer: Answer, *, ordered: bool) -> Outcome:
+    """An answer, written and read back, for comparing."""
+    return _outcome(answer, ".srj", _Shape(ordered=ordered, lax=False))
 
 
 def run_update_case(case: Case) -> tuple[Outcome, Outcome]:

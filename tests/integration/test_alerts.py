@@ -127,7 +127,7 @@ def test_a_query_that_somebody_ends(alerting: Service, receiver: RemoteHost) -> 
     graph = " ".join(f"<urn:slow{number}> <urn:slow> {number} ." for number in range(300))
     alerting.update(f"INSERT DATA {{ {graph} }}")
     crossed = " ".join(f"?s{number} <urn:slow> ?o{number} ." for number in range(6))
-    query = f"SELECT (COUNT(*) AS ?n) {{ {crossed} FILTER(?o0 + ?o1 + ?o2 + ?o3 + ?o4 + ?o5 = 7.5) }}"
+    query = f"SELECT (COUNT(*) AS ?n) {{ {crossed} FILTER(?o0 + ?o1 + ?o2 + ?o3 + ?o4 + ?o5 = 750) }}"
     make(alerting, "slow", receiver.url, query=query)
     until(lambda: running(alerting))
     (listed,) = running(alerting)

@@ -1,6 +1,7 @@
 """`graphdb.connect()`: a running service's actors without HTTP."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -92,6 +93,20 @@ def test_errors_are_the_service_s_own(report: dict[str, Any]) -> None:
     assert report["syntax"][0] == "QuerySyntaxError"
     assert report["form"] == ["InvalidParameter", "query: this is not a SELECT query but ASK"]
     assert report["update"] == ["UnknownGraph", "there is no graph <urn:k:none>"]
+
+
+def test_whoever_cannot_read_ray_s_token_is_told_to_use_http(tmp_path: Path) -> None:
+    here = {
+        "pid": os.getpid(),
+        "ray_address": "127.0.0.1:1",
+        "own_runtime": True,
+        "namespace": "x",
+        "app": "x",
+    }
+    beside = {"token_file": str(tmp_path / "token"), "url": "http://127.0.0.1:7001"}
+    (tmp_path / "service.json").write_text(json.dumps(here | beside))
+    with pytest.raises(UnavailableError, match="only the user who runs the service"):
+        graphdb.connect(tmp_path)
 
 
 def test_no_service_is_said_plainly(tmp_path: Path) -> None:

@@ -100,10 +100,14 @@ def test_explaining_what_ends_and_what_does_not(service: Service) -> None:
 
     cross = " . ".join(f"?{name}a <urn:explained> ?{name}b" for name in "wxyz")
     endless = f"SELECT (COUNT(*) AS ?n) {{ {cross} }}"
+    joined = "SELECT (COUNT(*) AS ?n) { ?a <urn:explained> ?b . ?c <urn:explained> ?b }"
+    service.wait_until(lambda: explained(service, joined)["columns"]["path"] == "columns", 60)
+    before = evaluators(service)  # the one that does not end in time is ended
     began = time.monotonic()
     long = explained(service, endless, timeout="1")
     assert time.monotonic() - began < 2.5
-    assert long["classification"]["evaluated"] == "by a reader"
+    assert long["classification"]["evaluated"] == "by the column view"
+    assert any(f"(process {pid})" in long["evaluation"]["where"] for pid in before), "to explain it"
     assert [each["quads"] for each in long["scans"]] == [300] * 4
     assert (long["evaluation"]["outcome"], long["evaluation"]["rows"]) == ("timeout", None)
     assert "1 s" in long["evaluation"]["error"]

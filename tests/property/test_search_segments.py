@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from graphdb.log.file_system import File
 from graphdb.search.fields import ParsedDocument, TextTokens
-from graphdb.search.segment import Leaf
+from graphdb.search.segment import Bools, Leaf, TermDictionary
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.builder import SegmentBuilder
 from graphdb.search.segments.merging import merge
 from graphdb.search.segments.norms import encode_lengths
+from graphdb.search.segments.seen_segment import SeenSegment
 from graphdb.search.segments.segment_file import read_segment, verify_segment, write_segment
 
 WORDS = st.sampled_from(["a", "b", "ab", "", "é", "\uffff", "\U0001f600", "\ud800"])
@@ -162,6 +163,76 @@ def test_merged_is_as_built_anew(
                 live[segment.block(segment.find(f"id{number}"))] = False
         leaves.append(Leaf(segment, live, 0))
     same(merge(leaves, "_1"), built([row for row in numbered if stays[row[0]]]))
+
+
+@given(DOCUMENTS.filter(bool), st.data())
+@settings(deadline=None)
+def test_seen_is_as_built_of_what_is_seen(
+    documents: list[tuple[ParsedDocument, str | None]], data: st.DataObject
+) -> None:
+    numbered = [*enumerate(documents)]
+    stays = data.draw(st.lists(st.booleans(), min_size=len(numbered), max_size=len(numbered)))
+    segment = built(numbered)
+    live = np.ones(segment.size, np.bool_)
+    for number in (number for number, stay in enumerate(stays) if not stay):
+        live[segment.block(segment.find(f"id{number}"))] = False
+    seen, twin = SeenSegment(segment, live), built([row for row in numbered if stays[row[0]]])
+    assert seen.root_count == twin.root_count
+    assert seen.fields() == twin.fields()
+    for path in ("f", "f.g", "h"):
+        assert seen.having(path)[live].tolist() == twin.having(path).tolist()
+        check_seen_text(seen, twin, live, path)
+        check_seen_terms(seen, twin, live, path)
+
+
+def words_of(dictionary: TermDictionary) -> list[str]:
+    """All words, which are found where they stand."""
+    words = [*dictionary.terms(0, len(dictionary))]
+    for number, word in enumerate(words):
+        assert (dictionary.find(word), dictionary.term(number)) == (number, word)
+    for word in ("", "a", "aa", "b", "zz", "\uffff"):
+        assert dictionary.lower_bound(word) == sum(other < word for other in words)
+        assert (dictionary.find(word) >= 0) == (word in words)
+    return words
+
+
+def check_seen_text(seen: SeenSegment, twin: ArraySegment, live: Bools, path: str) -> None:
+    index, wanted, new_docs = seen.text(path), twin.text(path), np.cumsum(live) - 1
+    if index is None or wanted is None:
+        assert index is None or (len(index.dictionary), index.doc_count, index.total_terms) == (0, 0, 0)
+        return
+    words = words_of(index.dictionary)
+    assert words == words_of(wanted.dictionary)
+    assert (index.doc_count, index.total_terms) == (wanted.doc_count, wanted.total_terms)
+    all_docs, all_freqs, begins, ends = index.posting_ranges(np.arange(len(words)))
+    for number in range(len(words)):
+        (docs, freqs), (wanted_docs, wanted_freqs) = index.postings(number), wanted.postings(number)
+        assert new_docs[docs].tolist() == wanted_docs.tolist()
+        assert freqs.tolist() == wanted_freqs.tolist()
+        for found, other in zip(index.positions(number), wanted.positions(number), strict=True):
+            assert found.tolist() == other.tolist()
+        places = slice(begins[number], ends[number])
+        kept = live[all_docs[places]]
+        assert all_docs[places][kept].tolist() == docs.tolist()
+        assert all_freqs[places][kept].tolist() == freqs.tolist()
+
+
+def check_seen_terms(seen: SeenSegment, twin: ArraySegment, live: Bools, path: str) -> None:
+    index, wanted, new_docs = seen.terms(path), twin.terms(path), np.cumsum(live) - 1
+    if index is None or wanted is None:
+        assert index is None or (len(index.dictionary), index.doc_count) == (0, 0)
+        assert index is None or not len(index.ordinals.terms)
+        return
+    words = words_of(index.dictionary)
+    assert words == words_of(wanted.dictionary)
+    assert index.doc_count == wanted.doc_count
+    for number in range(len(words)):
+        assert new_docs[index.postings(number)].tolist() == wanted.postings(number).tolist()
+    assert index.ordinals.terms.tolist() == wanted.ordinals.terms.tolist()
+    assert index.ordinals.terms.dtype == wanted.ordinals.terms.dtype
+    counts, wanted_counts = np.diff(index.ordinals.starts), np.diff(wanted.ordinals.starts)
+    assert counts[live].tolist() == wanted_counts.tolist()
+    assert not counts[~live].any()
 
 
 class MemoryFile:

@@ -7,7 +7,7 @@ from pyoxigraph import BlankNode, DefaultGraph, Quad, Triple
 
 from tests.property.strategies import GRAPHS, PREDICATES, RESOURCES, quads, simple_objects
 
-__all__ = ["OperationText", "requests"]
+__all__ = ["OperationText", "block", "has_blank_node", "requests", "written"]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from actors.log.client import LogClient
 from actors.log.update_log import UpdateLog
 from actors.shard.store_shard import ShardConfig, StoreShard
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.config import Settings
 from graphdb.log.file_log import FileLogConfig
 from graphdb.sparql.dataset import Dataset
@@ -40,6 +41,6 @@ async def _serve(data_dir: Path, first: int, acknowledged: Connection) -> None:
 async def _write(shard: StoreShard, number: int, acknowledged: Connection) -> None:
     while True:
         text = f"INSERT DATA {{ <urn:update> <urn:number> {number} . _:b <urn:twin> {number} }}"
-        await shard.update(parse_update(text), Dataset())
+        await shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())
         acknowledged.send_bytes(b"%d" % number)
         number += WRITERS

@@ -6,7 +6,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from actors.clustering.clustered_shard import ClusteredShard
+from actors.columns.client import ColumnClient
+from actors.columns.column_view import ColumnView
 from tests.support.raft_logs import RaftLogs
+from tests.support.readers import answering
 from tests.support.shards import no_readers
 
 __all__ = ["Nodes", "alone", "nodes"]
@@ -15,14 +18,23 @@ __all__ = ["Nodes", "alone", "nodes"]
 class Nodes:
     """Shards by node id, those that run; each can be stopped and started again."""
 
-    def __init__(self, directory: Path, *node_ids: int) -> None:
+    def __init__(self, directory: Path, *node_ids: int, columns: bool = False) -> None:
+        """columns: whether each has a column view; then `columns` has the clients of those that run."""
         self.logs = RaftLogs(directory, node_ids)
+        self.columns: dict[int, ColumnClient] = {}
+        self._views: dict[int, ColumnView] = {}
+        self._with_columns = columns
         self.shards: dict[int, ClusteredShard] = {}
         self._made: list[ClusteredShard] = []
 
     def make(self, node_id: int) -> ClusteredShard:
         """A shard that is not started; closed at the end."""
-        shard = ClusteredShard(self.logs.settings(node_id), self.logs.client(node_id), no_readers())
+        shard = ClusteredShard(
+            self.logs.settings(node_id),
+            self.logs.client(node_id),
+            no_readers(),
+            columns=self.columns.get(node_id),
+        )
         self._made.append(shard)
         return shard
 
@@ -30,6 +42,8 @@ class Nodes:
         """Logs first, then the shards together: they wait for each other's votes."""
         for node_id in node_ids:
             await self.logs.start(node_id)
+            if self._with_columns:
+                await self._start_view(node_id)
         shards = {node_id: self.make(node_id) for node_id in node_ids}
         async with asyncio.timeout(30):
             await asyncio.gather(*(shard.start() for shard in shards.values()))
@@ -39,18 +53,34 @@ class Nodes:
         shard = self.shards.pop(node_id)
         self._made.remove(shard)
         await shard.close()
+        await self._close_view(node_id)
         await self.logs.stop(node_id)
 
     async def close(self) -> None:
         for shard in self._made:
             await shard.close()
+        for node_id in [*self._views]:
+            await self._close_view(node_id)
         await self.logs.close()
+
+    async def _start_view(self, node_id: int) -> None:
+        directory = str(self.logs.data_dir(node_id))
+        find_log = answering(f"{directory}/log.sock")
+        view = await asyncio.to_thread(
+            lambda: ColumnView(self.logs.settings(node_id), find_log, socket_directory=directory)
+        )
+        self._views[node_id], self.columns[node_id] = view, ColumnClient(answering(view.endpoint()))
+
+    async def _close_view(self, node_id: int) -> None:
+        if node_id in self._views:
+            del self.columns[node_id]
+            await asyncio.to_thread(self._views.pop(node_id).close)
 
 
 @asynccontextmanager
-async def nodes(directory: Path, *node_ids: int) -> AsyncIterator[Nodes]:
-    """These nodes, not started, and an end of all that run then."""
-    made = Nodes(directory, *node_ids)
+async def nodes(directory: Path, *node_ids: int, columns: bool = False) -> AsyncIterator[Nodes]:
+    """These nodes, not started, and an end of all that run then; columns as of `Nodes`."""
+    made = Nodes(directory, *node_ids, columns=columns)
     try:
         yield made
     finally:

@@ -4,6 +4,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -15,8 +16,12 @@ __all__ = ["serving"]
 
 
 @contextmanager
-def serving(app: ASGIApp) -> Iterator[str]:
-    """Serve the application on a free port; the value is its base URL, without a slash at the end."""
+def serving(app: ASGIApp, certificate: tuple[Path, Path] | None = None) -> Iterator[str]:
+    """Serve the application on a free port; the value is its base URL, without a slash at the end.
+
+    certificate and its key are PEM files: with them it is HTTPS.
+    """
+    tls = {} if certificate is None else {"ssl_certfile": certificate[0], "ssl_keyfile": certificate[1]}
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = uvicorn.Server(
             uvicorn.Config(
@@ -29,12 +34,13 @@ def serving(app: ASGIApp) -> Iterator[str]:
                 log_level="critical",
                 access_log=False,
                 timeout_graceful_shutdown=1,
+                **tls,  # type: ignore[arg-type]
             )
         )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+            yield f"{'https' if tls else 'http'}://127.0.0.1:{listening.getsockname()[1]}"
         finally:
             server.should_exit = True
             thread.join()

@@ -8,9 +8,13 @@ from typing import Any
 import orjson
 from pyoxigraph import Quad, QueryResultsFormat, RdfFormat, Store, parse
 
+from graphdb.access.principal import Principal
+from graphdb.access.sight import WHOLE_SIGHT, Sight
+from graphdb.access.visibility import Visibility, has_annotations
 from graphdb.errors import GraphDBError
 from graphdb.log.codec import encode_change_parts, encode_changes, encode_close
 from graphdb.model import ChangeSet, EntryKind, LogEntry
+from graphdb.store.quad_store import QuadStore
 from tests.support.memory_log import MemoryLog
 
 __all__ = ["LoggedGraph"]
@@ -26,6 +30,10 @@ class LoggedGraph:
         self.failing: GraphDBError | None = None
         self.asked: list[str] = []
 
+    def acting_for(self, principal: Principal) -> "_SeenGraph":
+        """The same graph as the sight of somebody shows it."""
+        return _SeenGraph(self, principal.sight)
+
     def insert(self, turtle: str, part_bytes: int = 0) -> None:
         """Labels of blank nodes stay as they are written; part_bytes: in entries of about so many."""
         self._change(ChangeSet(added=_quads(turtle)), part_bytes)
@@ -33,15 +41,25 @@ class LoggedGraph:
     def delete(self, turtle: str) -> None:
         self._change(ChangeSet(removed=_quads(turtle)))
 
-    async def select(self, query: str, min_index: int | None = None) -> dict[str, Any]:
+    async def select(
+        self, query: str, min_index: int | None = None, sight: Sight = WHOLE_SIGHT
+    ) -> dict[str, Any]:
         assert (min_index or 0) <= self.log.last_index, "the log has never been there"
         self.asked.append(query)
         await asyncio.sleep(0)
         if self.failing is not None:
             raise self.failing
-        answer = self.store.query(query).serialize(format=QueryResultsFormat.JSON)  # type: ignore[arg-type]
+        answer = self._seen(sight).query(query).serialize(format=QueryResultsFormat.JSON)  # type: ignore[arg-type]
         results: dict[str, Any] = orjson.loads(bytes(answer or b""))
         return results
+
+    def _seen(self, sight: Sight) -> Store:
+        whole = QuadStore(self.store)
+        if sight.is_whole or (sight.has_all_graphs and not has_annotations(whole)):
+            return self.store
+        visibility, seen = Visibility(sight, whole), Store()
+        seen.extend(quad for quad in self.store if visibility.sees(quad))
+        return seen
 
     def _change(self, change: ChangeSet, part_bytes: int = 0) -> None:
         for quad in change.removed:
@@ -56,6 +74,16 @@ class LoggedGraph:
     def _log(self, payloads: Sequence[tuple[EntryKind, bytes]]) -> None:
         request_id = os.urandom(16)
         self.log.store([LogEntry(0, 0, kind, request_id, 0, payload) for kind, payload in payloads])
+
+
+class _SeenGraph:
+    """A `LoggedGraph` as one sight shows it."""
+
+    def __init__(self, graph: LoggedGraph, sight: Sight) -> None:
+        self._graph, self._sight = graph, sight
+
+    async def select(self, query: str, min_index: int | None = None) -> dict[str, Any]:
+        return await self._graph.select(query, min_index, self._sight)
 
 
 def _quads(turtle: str) -> tuple[Quad, ...]:

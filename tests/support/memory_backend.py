@@ -10,12 +10,14 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from secrets import token_hex
+from typing import Any, Self
 
 from pyoxigraph import BlankNode, NamedNode, Quad, Store
 
 from actors.alerts.alert_desk import AlertDesk
 from actors.live.live_copy import CopiedState
 from actors.live.subscription_hub import SubscriptionHub
+from graphdb.access.sight import Sight
 from graphdb.alerts.book import AlertBook
 from graphdb.alerts.commands import Command
 from graphdb.config import Live, Settings
@@ -124,6 +126,21 @@ class MemoryBackend:
         self._is_changing = False
         self._writing = threading.Lock()
 
+    view_key = None
+
+    async def reads(self, sight: Sight) -> Self:
+        """Memory has no views: only those who see everything are served."""
+        assert sight.has_all_graphs
+        return self
+
+    def writes(self, sight: Sight) -> Self:
+        assert sight.has_all_graphs
+        return self
+
+    def live(self, sight: Sight) -> Self:
+        assert sight.has_all_graphs
+        return self
+
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
         self.check_query(query)
         return Evaluated(self.store.query(query, dataset), self._index)
@@ -132,6 +149,9 @@ class MemoryBackend:
         gate.check(query, self._limits)
         for endpoint in query.service_hosts:
             raise HostNotAllowed("SERVICE", endpoint.value if isinstance(endpoint, Iri) else "any host")
+
+    async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
+        return {"path": "reader", "reason": "there is no column view", "plan": None}
 
     async def start_query(self, request: QueryRequest) -> AnswerStream:
         self.check_query(request.query)

@@ -7,36 +7,21 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tests.support.npm_packages import npm_directory, why_not_installed
 
 __all__ = ["NpmPeer", "npm_peer", "why_no_npm"]
 
 _PACKAGES = ("graphql-ws@6.4.2", "graphql@16.15.0", "ws@8.23.0")
 _SCRIPT = Path(__file__).with_name("graphql_ws_peer.mjs")
-_DIRECTORY = Path.home() / ".cache" / "graphdb-tests" / "graphql-ws"
+_NAME = "graphql-ws"
 
 
-@cache
 def why_no_npm() -> str | None:
     """The reason why the client cannot run here; None where it can. It is installed at the first call."""
-    missing = [one for one in ("node", "npm") if not shutil.which(one)]
-    if missing:
-        return f"there is no {' and no '.join(missing)}: apt-get install nodejs npm"
-    _DIRECTORY.mkdir(parents=True, exist_ok=True)
-    stamp, wanted = _DIRECTORY / "installed", " ".join(_PACKAGES)
-    if stamp.exists() and stamp.read_text() == wanted:
-        return None
-    command = ["npm", "install", "--prefix", str(_DIRECTORY), "--ignore-scripts", "--no-audit", "--no-fund"]
-    try:
-        made = subprocess.run([*command, *_PACKAGES], capture_output=True, text=True, timeout=120)
-    except subprocess.TimeoutExpired:
-        return "npm did not install graphql-ws within two minutes"
-    if made.returncode:
-        return f"npm cannot install graphql-ws: {made.stderr.strip()[-300:]}"
-    stamp.write_text(wanted)
-    return None
+    return why_not_installed(_NAME, _PACKAGES)
 
 
 class NpmPeer:
@@ -77,7 +62,7 @@ class NpmPeer:
 @contextmanager
 def npm_peer(base_url: str, query: str, since: int) -> Iterator[NpmPeer]:
     """Ask `why_no_npm` before."""
-    script = shutil.copy(_SCRIPT, _DIRECTORY)  # beside what it imports
+    script = shutil.copy(_SCRIPT, npm_directory(_NAME))  # beside what it imports
     url = f"{base_url.replace('http', 'ws', 1)}/graphql/ws"
     with subprocess.Popen(
         ["node", script, url, query, str(since)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -105,6 +105,7 @@ class ClusterPeer:
     """One node's part: journal, driver, transport. Open from its making until close."""
 
     snapshot_chunk_bytes = 1000
+    election_timeout_s = RaftConfig().election_timeout_s
 
     def __init__(
         self,
@@ -122,7 +123,9 @@ class ClusterPeer:
         self.journal = Journal(files, str(directory), log, node_id, lambda: 1 + dice.getrandbits(60))
         node = RaftNode(
             self.journal,
-            RaftConfig(snapshot_chunk_bytes=self.snapshot_chunk_bytes),
+            RaftConfig(
+                election_timeout_s=self.election_timeout_s, snapshot_chunk_bytes=self.snapshot_chunk_bytes
+            ),
             founders,
             clock=time.monotonic,
             dice=dice.random,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from serve.backend import AnswerStream, QueryRequest
 from tests.support.memory_backend import MemoryBackend
@@ -47,6 +47,9 @@ class ScriptedBackend(MemoryBackend):
         self.start: Callable[[QueryRequest], Awaitable[AnswerStream]] | None = None
         self.requests: list[QueryRequest] = []
         self.exact_indexes: list[int | None] = []  # what exact_index tells next, before it tells the truth
+
+    async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
+        return {"path": "reader", "reason": "there is no column view", "plan": None}
 
     async def start_query(self, request: QueryRequest) -> AnswerStream:
         self.requests.append(request)

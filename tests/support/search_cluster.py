@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from actors.search.search_node import SearchNode
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.clustered_shards import Nodes
@@ -59,7 +60,7 @@ class SearchCluster:
     async def insert(self, number: int) -> None:
         """A quad, by any node."""
         update = parse_update(f"INSERT DATA {{ <urn:s> <urn:p> {number} }}")
-        await next(iter(self.quads.shards.values())).update(update, Dataset())
+        await next(iter(self.quads.shards.values())).writes(WHOLE_SIGHT).update(update, Dataset())
 
     def documents(self, node_id: int) -> list[int]:
         """Which of the documents 0 to 19 a node has; none while its indexes are not open."""

@@ -74,7 +74,10 @@ class Terms(Aggregation):
             members, numbers = members[kept], numbers[kept]
         cells = cells_of(rows, members, numbers)
         if whole:
-            every = np.arange(len(vocabulary)) if allowed is None else np.flatnonzero(allowed)
+            # not those that only deleted documents have, or such as whoever asks does not see
+            every = np.unique(self.source.keyed(scope, np.flatnonzero(scope.live()), whole)[1])
+            if allowed is not None:
+                every = every[allowed[every]]
             if len(every) * rows.count > scope.max_buckets * 16:
                 scope.count_buckets(len(every) * rows.count)
             owners = np.repeat(np.arange(rows.count), len(every))

@@ -90,11 +90,19 @@ def _written(command: WriteDocuments) -> dict[str, Any]:
 def _row(write: DocumentWrite) -> list[Any]:
     operation = write.operation
     row = [write.index, _ACTIONS[operation.action], operation.doc_id, len(operation.body)]
-    if operation[3:8] == _NOTHING and write.tried is None and write.error is None and not write.require_alias:
+    if (
+        operation[3:8] == _NOTHING
+        and operation.sids is None
+        and write.tried is None
+        and write.error is None
+        and not write.require_alias
+    ):
         return row
     others = {name: value for name in _OPERATION if (value := getattr(operation, name)) is not None}
     if others["version_type"] == "internal":
         del others["version_type"]
+    if operation.sids is not None:
+        others["sids"] = sorted(operation.sids)
     if write.require_alias:
         others["require_alias"] = True
     if write.tried is not None:
@@ -145,6 +153,8 @@ def _writes(rows: Sequence[Sequence[Any]], payload: bytes, at: int) -> Iterator[
         body = payload[at : at + length]
         at += length
         given = {name: others[name] for name in _OPERATION if name in others}
+        if "sids" in others:
+            given["sids"] = frozenset(others["sids"])
         operation = Operation(Action(action), doc_id, body, **given)
         if not rest:
             yield DocumentWrite(index, operation)

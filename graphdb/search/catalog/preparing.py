@@ -13,6 +13,7 @@ from graphdb.search.mapping import Mapping
 from graphdb.search.segments.operations import Action, Operation
 from graphdb.search.segments.updates import read_object, updated_source
 from graphdb.search.segments.versioning import MISSING, Current
+from graphdb.search.segments.writer_sight import sees_current
 
 __all__ = ["prepared"]
 
@@ -53,8 +54,9 @@ class _Trial:
         there = self._index.shard.get(operation.doc_id)
         if there is None:
             return updated_source(self._index.name, operation, MISSING), -1
-        current = Current(True, there.version, there.seq_no, there.source, there.routing)
-        return updated_source(self._index.name, operation, current), there.seq_no
+        found = Current(True, there.version, there.seq_no, there.source, there.routing)
+        seen = found if sees_current(operation, found) else MISSING
+        return updated_source(self._index.name, operation, seen), there.seq_no
 
 
 def _prepared(state: CatalogState, write: DocumentWrite, trials: dict[str, _Trial]) -> DocumentWrite:

@@ -12,6 +12,7 @@ from graphdb.search.mapping.points import points_of
 from graphdb.search.mapping.readers import text_of
 from graphdb.search.mapping.vectors import vector_of
 from graphdb.search.mapping.wildcards import flat
+from graphdb.search.protection import ALLOW_SIDS, listed_sids
 
 __all__ = ["METADATA_FIELDS", "read_document"]
 
@@ -33,6 +34,9 @@ def read_document(
     for name, member in source.items():
         take = takes.get(name)
         if take is not None and take(member, document):
+            continue
+        if name == ALLOW_SIDS:  # no mapping has it
+            document.column("terms")[ALLOW_SIDS] = listed_sids(member)
             continue
         if reading is None:
             _check_names(source)

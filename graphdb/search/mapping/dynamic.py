@@ -16,6 +16,7 @@ from graphdb.search.mapping.templates import template_mapping
 from graphdb.search.mapping.types import OBJECT_TYPES
 from graphdb.search.mapping.vectors import DIMS_MAX
 from graphdb.search.mapping.wildcards import flat
+from graphdb.search.protection import ALLOW_SIDS
 
 __all__ = ["DEFAULT_DATE_FORMATS", "dynamic_update"]
 
@@ -57,6 +58,8 @@ class _Walk:
     ) -> None:
         """The members of one object; known and new are its definitions in the mapping and in the update."""
         for name, member in value.items():
+            if name == ALLOW_SIDS and not path:
+                continue
             head, dot, rest = name.partition(".")
             if not head.strip() or (dot and not rest):
                 raise SearchError("document_parsing_exception", _bad_name(name))

@@ -14,6 +14,7 @@ from graphdb.search.mapping.limits import MappingLimits
 from graphdb.search.mapping.merge import merged_definitions
 from graphdb.search.mapping.types import OBJECT_TYPES
 from graphdb.search.mapping.wildcards import wildcard_match
+from graphdb.search.protection import ALLOW_SIDS
 
 __all__ = ["Mapping"]
 
@@ -132,7 +133,9 @@ class Mapping:
         return Mapping(definition, self._analyzers, self._limits)._checked()
 
     def _checked(self) -> "Mapping":
-        """Every copy_to must reach its target from where it stands."""
+        """No field is called as the list of who sees a document; every copy_to reaches its target."""
+        if ALLOW_SIDS in self._definition["properties"]:
+            raise mapper_parsing(f"Field [{ALLOW_SIDS}] is a metadata field and cannot be mapped")
         nodes = self._compiled.nodes
         for path, spec in self._compiled.specs.items():
             for target in self._definition_at(path).get("copy_to", ()) if path in nodes else ():

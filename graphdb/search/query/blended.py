@@ -33,7 +33,7 @@ class BlendedQuery(RewrittenQuery):
     def _blend(self, searcher: Searcher) -> Query:
         own = {path: searcher.doc_freq(path, self.term) for path, _ in self.fields}
         statistics = {path: searcher.statistics(path) for path, _ in self.fields}
-        limit = min(searcher.max_doc, *(of_field.total_terms for of_field in statistics.values()))
+        limit = min(searcher.doc_count, *(of_field.total_terms for of_field in statistics.values()))
         blended = dict(own)
         shared = previous = max(own.values())
         for path in sorted(own, key=lambda path: -own[path]):

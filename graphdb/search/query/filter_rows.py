@@ -57,7 +57,7 @@ def _known(leaf: Leaf, path: str, query: Query) -> RowSet | None:
 
 def _matching(leaf: Leaf, path: str, rows: VectorRows, query: Query, searcher: Searcher) -> RowSet:
     found = rows.where(query.mask(leaf, searcher))
-    if _may_be_kept(query) and len(str(query)) <= _CHARACTERS_MAX:
+    if not leaf.segment.live_only and _may_be_kept(query) and len(str(query)) <= _CHARACTERS_MAX:
         kept: _KeptRows = leaf.segment.derived.setdefault((_KEPT, path), _KeptRows())
         kept.put(query, found)
     return found

@@ -65,7 +65,7 @@ class MoreLikeThisQuery(RewrittenQuery):
         for path, is_text, term, freq in self.frequencies:
             doc_freq = searcher.doc_freq(path, term)
             if self.choice.doc_freq_min <= doc_freq <= self.choice.doc_freq_max and doc_freq:
-                idf = math.log((searcher.max_doc + 1) / (doc_freq + 1)) + 1
+                idf = math.log((searcher.doc_count + 1) / (doc_freq + 1)) + 1
                 weighed.append((-freq * idf, path, term, is_text))
         best = sorted(weighed)[: self.choice.count_max]
         if not best:

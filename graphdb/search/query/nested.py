@@ -85,7 +85,8 @@ class NestedQuery(Query):
             return no_match("Not a match")
         value = float(self.matches(leaf, searcher, boost).dense()[doc])
         best = [self.query.explain(leaf, int(inner), searcher, boost * self.boost) for inner in inside[:1]]
-        text = f"Score based on {len(inside)} child docs in range from {inside[0]} to {inside[-1]}, using "
+        first, last = leaf.shown_number(int(inside[0])), leaf.shown_number(int(inside[-1]))
+        text = f"Score based on {len(inside)} child docs in range from {first} to {last}, using "
         return explained(value, f"{text}score mode {self.score_mode.capitalize()}", best)
 
     def text(self) -> str:

@@ -95,7 +95,7 @@ class PhraseQuery(Query):
             int(index.norms[doc]),
             statistics,
         )
-        text = f"weight({self.text()} in {doc}) [PerFieldSimilarity], result of:"
+        text = f"weight({self.text()} in {leaf.shown_number(doc)}) [PerFieldSimilarity], result of:"
         return explained(inner["value"], text, [inner])
 
     def text(self) -> str:

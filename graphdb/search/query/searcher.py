@@ -9,7 +9,7 @@ from graphdb.search.analysis import Analyzers
 from graphdb.search.mapping import Mapping
 from graphdb.search.query.similarity import FieldStatistics
 from graphdb.search.query.term_codes import TermCodes
-from graphdb.search.segment import Floats, Leaf, TermDictionary
+from graphdb.search.segment import Floats, Leaf, Longs, TermDictionary
 
 __all__ = ["Searcher"]
 
@@ -43,6 +43,24 @@ class Searcher:
     def max_doc(self) -> int:
         """Documents with deleted and nested ones: one more than the largest number."""
         return sum(leaf.segment.size for leaf in self.leaves)
+
+    @property
+    def doc_count(self) -> int:
+        """Documents that count in statistics: with deleted and nested ones, but none that are hidden."""
+        return sum(leaf.count for leaf in self.leaves)
+
+    def shown_numbers(self, docs: Longs) -> Longs:
+        """The numbers of documents among those that count, in the same order."""
+        if all(leaf.counted is None for leaf in self.leaves):
+            return docs
+        return self.keep("shown numbers", self._shown_numbers)[docs]
+
+    def _shown_numbers(self) -> Longs:
+        counted = [
+            np.ones(leaf.segment.size, np.bool_) if leaf.counted is None else leaf.counted
+            for leaf in self.leaves
+        ]
+        return np.cumsum(np.concatenate(counted)) - 1
 
     def keep(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """make()'s result, computed at the first call with this key (and again, once too many were kept)."""
@@ -88,7 +106,7 @@ class Searcher:
         return self.keep(("norms", path), lambda: self.statistics(path).inverse_norms())
 
     def doc_freq(self, path: str, term: str) -> int:
-        """Documents that hold a term, deleted ones too."""
+        """Documents that hold a term, deleted ones too, but none that are hidden."""
         return self.keep(("doc_freq", path, term), lambda: self._doc_freq(path, term))
 
     def _doc_freq(self, path: str, term: str) -> int:

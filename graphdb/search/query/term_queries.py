@@ -84,7 +84,7 @@ class TermQuery(Query):
             int(index.norms[doc]),
             statistics,
         )
-        return explained(inner["value"], _weight_of(self.text(), doc), [inner])
+        return explained(inner["value"], _weight_of(self.text(), leaf.shown_number(doc)), [inner])
 
     def text(self) -> str:
         return f"{self.path}:{self.term}"
@@ -126,7 +126,7 @@ class KeywordQuery(Query):
         idf_part = idf_explained(self._doc_freq(searcher), statistics.doc_count)
         freq = explained(1.0, FREQUENCY)
         inner = score_explained(boost * self.boost, idf_part, freq, NO_NORMS, statistics)
-        return explained(inner["value"], _weight_of(self.text(), doc), [inner])
+        return explained(inner["value"], _weight_of(self.text(), leaf.shown_number(doc)), [inner])
 
     def text(self) -> str:
         return f"{self.path}:{self.term}"
@@ -144,12 +144,14 @@ class BooleanQuery(Query):
         return searcher.keep(("boolean", self.path, self.value), lambda: self._count(searcher))
 
     def _count(self, searcher: Searcher) -> tuple[int, FieldStatistics]:
-        n = [int(self._having(leaf, self.value).sum()) for leaf in searcher.leaves]
-        other = [int(self._having(leaf, not self.value).sum()) for leaf in searcher.leaves]
-        either = [
-            int((self._having(leaf, True) | self._having(leaf, False)).sum()) for leaf in searcher.leaves
-        ]
-        return sum(n), FieldStatistics(sum(either), sum(n) + sum(other))
+        n = other = either = 0
+        for leaf in searcher.leaves:
+            having = [self._having(leaf, value) for value in (self.value, not self.value)]
+            if leaf.counted is not None:
+                having = [mask & leaf.counted for mask in having]
+            n, other = n + int(having[0].sum()), other + int(having[1].sum())
+            either += int((having[0] | having[1]).sum())
+        return n, FieldStatistics(either, n + other)
 
     def _having(self, leaf: Leaf, value: bool) -> Bools:
         column = leaf.segment.ints(self.path)
@@ -231,7 +233,7 @@ class SynonymQuery(Query):
             int(index.norms[doc]),
             statistics,
         )
-        return explained(inner["value"], _weight_of(self.text(), doc), [inner])
+        return explained(inner["value"], _weight_of(self.text(), leaf.shown_number(doc)), [inner])
 
     def text(self) -> str:
         return f"Synonym({' '.join(f'{self.path}:{term}' for term in self.terms)})"

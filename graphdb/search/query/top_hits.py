@@ -152,12 +152,12 @@ def _any_of(
     if not found or index is None:
         return NOTHING
     numbers = np.array([number for _, number in found], np.int64)
-    starts, docs, freqs = index.all_postings()
+    docs, freqs, starts, stops = index.posting_ranges(numbers)
     return top_of_any(
         docs,
         freqs,
-        starts[numbers],
-        starts[numbers + 1],
+        starts,
+        stops,
         np.array([weight for weight, _ in found], np.float32),
         index.norms,
         searcher.inverse_norms(terms[0].path),

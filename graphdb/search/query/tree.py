@@ -99,7 +99,7 @@ class Query(ABC):
         """Why a document scores what it does; unless overridden: because it matches."""
         found = self.matches(leaf, searcher, boost)
         if not found.mask[doc]:
-            return no_match(f"{self.text()} doesn't match id {doc}")
+            return no_match(f"{self.text()} doesn't match id {leaf.shown_number(doc)}")
         return explained(float(found.dense()[doc]), f"ConstantScore({self.text()})")
 
     @abstractmethod

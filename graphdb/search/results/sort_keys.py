@@ -89,8 +89,9 @@ class ByDoc(SortKey):
 
     def column(self, scope: Scope, docs: Longs, scores: Floats | None) -> SortColumn:
         sign = -1 if self.descending else 1
+        numbers = scope.searcher.shown_numbers(docs)
         return SortColumn(
-            docs * sign, lambda row: int(docs[row]), lambda value: _number(value, self.path) * sign
+            numbers * sign, lambda row: int(numbers[row]), lambda value: _number(value, self.path) * sign
         )
 
 

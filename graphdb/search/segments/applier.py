@@ -7,6 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from graphdb.errors import CorruptionError, UnavailableError
 from graphdb.search.errors import SearchError, unexpected
 from graphdb.search.fields import ParsedDocument
+from graphdb.search.protection import allowed_sids, has_protection
 from graphdb.search.segments.buffer import Tombstones
 from graphdb.search.segments.live_view import locate, stored
 from graphdb.search.segments.operations import Action, Operation, OperationResult, Outcome, validate
@@ -15,6 +16,7 @@ from graphdb.search.segments.shard_view import ShardView
 from graphdb.search.segments.strings import encode
 from graphdb.search.segments.updates import read_object, updated_source
 from graphdb.search.segments.versioning import Current, next_version
+from graphdb.search.segments.writer_sight import sees_current
 
 __all__ = ["Applier", "DocumentMapping"]
 
@@ -62,9 +64,12 @@ class _Batch:
         """id_hash: `hash_id` of its id."""
         try:
             validate(operation)
-            current = self._current(operation.doc_id)
+            found = self._current(operation)
+            current, is_hidden = found, not sees_current(operation, found)
+            if is_hidden:
+                current = self._to.tombstones.find(operation.doc_id, sees_all=False)
             if operation.action is Action.DELETE:
-                return self._delete(operation, current)
+                return self._delete(operation, current, is_hidden)
             if operation.action is Action.UPDATE:
                 return self._update(operation, current, id_hash)
             value = read_object(operation.body) if operation.value is None else operation.value
@@ -77,12 +82,15 @@ class _Batch:
             logger.exception("[%s] document [%s] could not be applied", self._to.name, operation.doc_id)
             return _failed(operation, unexpected(error))
 
-    def _current(self, doc_id: str) -> Current:
+    def _current(self, operation: Operation) -> Current:
+        doc_id = operation.doc_id
         current = self._view.find(doc_id)
         if current is None and doc_id in self._places:
             return stored(self._view.leaves, self._places[doc_id])
         # of what is deleted only the tombstones tell: the buffer forgets with a refresh, not with the log
-        return current if current is not None and current.found else self._to.tombstones.find(doc_id)
+        if current is not None and current.found:
+            return current
+        return self._to.tombstones.find(doc_id, sees_all=operation.sids is None)
 
     def _index(
         self, operation: Operation, current: Current, source: bytes, value: dict[str, Any], id_hash: int
@@ -95,7 +103,7 @@ class _Batch:
             routing = current.routing
         new = Current(True, version, to.next_seq_no, source, routing)
         self._view.buffer.put(doc_id, new, parsed, current.found, id_hash)
-        to.tombstones.remove(doc_id)
+        to.tombstones.remove(doc_id, is_protected=has_protection(value))
         to.next_seq_no += 1
         to.mapping = mapping
         outcome = Outcome.UPDATED if current.found else Outcome.CREATED
@@ -112,11 +120,13 @@ class _Batch:
             operation.action, operation.doc_id, Outcome.NOOP, current.version, current.seq_no, current.source
         )
 
-    def _delete(self, operation: Operation, current: Current) -> OperationResult:
+    def _delete(self, operation: Operation, current: Current, is_hidden: bool) -> OperationResult:
         to, doc_id = self._to, operation.doc_id
         version, seq_no = next_version(to.name, operation, current), to.next_seq_no
-        self._view.buffer.delete(doc_id, Current(False, version, seq_no), current.found)
-        to.tombstones.add(doc_id, version, seq_no)
+        if not is_hidden:
+            self._view.buffer.delete(doc_id, Current(False, version, seq_no), current.found)
+        is_protected = current.found and allowed_sids(current.source) is not None
+        to.tombstones.add(doc_id, version, seq_no, operation.sids is None, is_protected)
         to.next_seq_no += 1
         outcome = Outcome.DELETED if current.found else Outcome.NOT_FOUND
         return OperationResult(operation.action, doc_id, outcome, version, seq_no)

@@ -44,7 +44,11 @@ class ArrayText:
         return self._docs[start:stop], self._freqs[start:stop]
 
     def all_postings(self) -> tuple[Longs, Ints, Ints]:
+        """(starts, docs, freqs): the postings of term t are docs[starts[t]:starts[t + 1]]."""
         return self._starts, self._docs, self._freqs
+
+    def posting_ranges(self, numbers: Longs) -> tuple[Ints, Ints, Longs, Longs]:
+        return self._docs, self._freqs, self._starts[numbers], self._starts[numbers + 1]
 
     def positions(self, number: int) -> tuple[Ints, Ints]:
         freqs = self.postings(number)[1]
@@ -66,6 +70,10 @@ class ArrayTerms:
         )
         self.doc_count = int(np.count_nonzero(np.diff(self.ordinals.starts)))
 
+    def all_postings(self) -> tuple[Longs, Ints]:
+        """(starts, docs): the postings of term t are docs[starts[t]:starts[t + 1]]."""
+        return self._starts, self._docs
+
     def postings(self, number: int) -> Ints:
         start, stop = self._starts[number : number + 2].tolist()
         return self._docs[start:stop]
@@ -73,6 +81,8 @@ class ArrayTerms:
 
 class ArraySegment:
     """`Segment` over sections. Nothing is read before it is asked for, so that opening one takes no time."""
+
+    live_only = False
 
     def __init__(self, name: str, sections: Sections) -> None:
         self.name = name

@@ -2,12 +2,13 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from graphdb.search.fields import ParsedDocument
 from graphdb.search.segments.builder import SegmentBuilder
 from graphdb.search.segments.versioning import MISSING, Current
 
-__all__ = ["Buffer", "Tombstones"]
+__all__ = ["Buffer", "TombstoneRow", "Tombstones"]
 
 
 class Buffer:
@@ -55,31 +56,48 @@ class Buffer:
             self.dead.append(self.builder.roots[before])
 
 
+TombstoneRow: TypeAlias = tuple[str, int, int] | tuple[str, int, int, bool]
+_Versions: TypeAlias = OrderedDict[str, tuple[int, int]]
+
+
 class Tombstones:
-    """The last versions of documents that were deleted, the latest 10,000.
+    """The last versions of documents that were deleted, the latest 10,000, and as many that were protected.
 
     A document that comes back goes on from there. Elasticsearch forgets by the clock (`index.gc_deletes`);
-    that would not be the same on every node.
+    that would not be the same on every node. What is left of protected documents only those find who see
+    everything: others are not told that there has been one.
     """
 
     COUNT_MAX = 10_000
 
-    def __init__(self, rows: Iterable[tuple[str, int, int]] = ()) -> None:
-        self._versions = OrderedDict((doc_id, (version, seq_no)) for doc_id, version, seq_no in rows)
+    def __init__(self, rows: Iterable[TombstoneRow] = ()) -> None:
+        self._open: _Versions = OrderedDict()
+        self._protected: _Versions = OrderedDict()
+        for doc_id, version, seq_no, *is_protected in rows:
+            (self._protected if any(is_protected) else self._open)[doc_id] = (version, seq_no)
 
-    def rows(self) -> list[tuple[str, int, int]]:
-        """`_id`, version, sequence number; the oldest first."""
-        return [(doc_id, version, seq_no) for doc_id, (version, seq_no) in self._versions.items()]
+    def rows(self) -> list[TombstoneRow]:
+        """`_id`, version, sequence number, and True for what was protected; the oldest first."""
+        protected = [(doc_id, *last, True) for doc_id, last in self._protected.items()]
+        return [*((doc_id, *last) for doc_id, last in self._open.items()), *protected]
 
-    def find(self, doc_id: str) -> Current:
-        found = self._versions.get(doc_id)
+    def find(self, doc_id: str, sees_all: bool) -> Current:
+        found = self._open.get(doc_id)
+        if sees_all and doc_id in self._protected:
+            found = max(found or (0, -1), self._protected[doc_id])
         return MISSING if found is None else Current(False, *found)
 
-    def add(self, doc_id: str, version: int, seq_no: int) -> None:
-        self._versions.pop(doc_id, None)
-        self._versions[doc_id] = (version, seq_no)
-        if len(self._versions) > self.COUNT_MAX:
-            self._versions.popitem(last=False)
+    def add(self, doc_id: str, version: int, seq_no: int, sees_all: bool, is_protected: bool = False) -> None:
+        """sees_all: whoever has deleted it does, and so went on from the version of a protected one."""
+        goes_on = sees_all and doc_id in self._protected
+        versions = self._protected if is_protected or goes_on else self._open
+        versions.pop(doc_id, None)
+        versions[doc_id] = (version, seq_no)
+        if len(versions) > self.COUNT_MAX:
+            versions.popitem(last=False)
 
-    def remove(self, doc_id: str) -> None:
-        self._versions.pop(doc_id, None)
+    def remove(self, doc_id: str, is_protected: bool) -> None:
+        """There is a document again: whoever does not see it goes on from what they know."""
+        self._protected.pop(doc_id, None)
+        if not is_protected:
+            self._open.pop(doc_id, None)

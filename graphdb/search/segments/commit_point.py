@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from graphdb.search.segments.buffer import TombstoneRow
 from graphdb.search.segments.checked_json import decode_checked, encode_checked
 
 __all__ = ["CommitPoint", "CommittedSegment"]
@@ -32,7 +33,7 @@ class CommitPoint:
     mapping: Mapping[str, Any]
     settings: Mapping[str, Any]
     segments: tuple[CommittedSegment, ...]
-    tombstones: tuple[tuple[str, int, int], ...]  # `_id`, version, sequence number
+    tombstones: tuple[TombstoneRow, ...]
 
     def encode(self) -> bytes:
         """A line with the format and a CRC-32, then JSON."""

@@ -34,7 +34,7 @@ from graphdb.search.segments.saved import SavedLeaves
 from graphdb.search.segments.saving import SavedCommit, SavePlan, over_files
 from graphdb.search.segments.shard_view import ShardView
 
-__all__ = ["Document", "DocumentMapping", "IndexShard", "MergePlan", "OpenAt", "ShardStats"]
+__all__ = ["Document", "DocumentMapping", "IndexShard", "MergePlan", "OpenAt", "ShardStats", "stats_of"]
 
 
 M = TypeVar("M", bound=DocumentMapping)
@@ -162,12 +162,7 @@ class IndexShard(Generic[M]):
         return ids
 
     def stats(self) -> ShardStats:
-        view = self._view
-        segments = [array_segment(leaf) for leaf in view.leaves]
-        documents = sum(int(np.count_nonzero(leaf.roots)) for leaf in view.leaves)
-        deleted = sum(segment.root_count for segment in segments) - documents
-        size_bytes = sum(segment.size_bytes for segment in segments)
-        return ShardStats(documents, deleted, len(segments), size_bytes, view.buffered)
+        return stats_of(self._view.leaves, self._view.buffered)
 
     def apply(self, operations: Sequence[Operation]) -> list[OperationResult]:
         """One after the other; each sees what the ones before it did. One that fails leaves no trace."""
@@ -287,6 +282,15 @@ class IndexShard(Generic[M]):
         name = f"_{self._incarnation}_{self._next_segment}"
         self._next_segment += 1
         return name
+
+
+def stats_of(leaves: Sequence[Leaf], buffered: int = 0) -> ShardStats:
+    """Of the documents that are in leaves."""
+    segments = [array_segment(leaf) for leaf in leaves]
+    documents = sum(int(np.count_nonzero(leaf.roots)) for leaf in leaves)
+    deleted = sum(segment.root_count for segment in segments) - documents
+    size_bytes = sum(segment.size_bytes for segment in segments)
+    return ShardStats(documents, deleted, len(segments), size_bytes, buffered)
 
 
 def _identity(leaf: Leaf) -> tuple[int, int]:

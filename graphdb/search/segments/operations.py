@@ -35,6 +35,7 @@ class Operation(NamedTuple):
     """body is the JSON of the document; of an update that of its request (`doc`, `upsert` and so on).
 
     value is what orjson makes of it, of whoever has read it already: nobody changes it, and it is not logged.
+    sids: of the writer, who may only change what they let them see; None: everything.
     """
 
     action: Action
@@ -46,6 +47,7 @@ class Operation(NamedTuple):
     version: int | None = None
     version_type: str = "internal"  # or external, external_gte
     value: dict[str, Any] | None = None
+    sids: frozenset[str] | None = None
 
     @property
     def is_conditional(self) -> bool:

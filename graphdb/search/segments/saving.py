@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from graphdb.search.segment import Leaf
+from graphdb.search.segments.buffer import TombstoneRow
 from graphdb.search.segments.commit_point import CommitPoint
 from graphdb.search.segments.index_files import IndexFiles
 from graphdb.search.segments.live_view import array_segment, numbered
@@ -37,7 +38,7 @@ class SavePlan:
     view: ShardView
     mapping: _Mapping
     settings: Mapping[str, Any]
-    tombstones: Sequence[tuple[str, int, int]]
+    tombstones: Sequence[TombstoneRow]
     next_seq_no: int
     next_segment: int
     incarnation: int

@@ -13,7 +13,8 @@ from graphdb.graphql.failures import FORBIDDEN, VALIDATION_FAILED, Refused, fail
 from graphdb.graphql.limits import Limits
 from graphdb.graphql.planning import Operation, Plan, plan, read_operation
 from graphdb.graphql.schema import Schema
-from serve.access.admitted import principal_of
+from serve.access.admitted import principal_of, sight_of
+from serve.access.audit import note_of
 from serve.backend import Backend
 from serve.errors import error_response
 from serve.graph.graphql.asked_operation import AskedOperation, MalformedOperation, read_get, read_post
@@ -21,7 +22,7 @@ from serve.graph.graphql.mutator import Mutator
 from serve.graph.graphql.playground import Playground
 from serve.graph.graphql.result_answers import ResultMedia, choose_media, failed, malformed, refused, result
 from serve.graph.graphql.rows import RowReader, read_bounds
-from serve.graph.graphql.schema_keeper import SchemaKeeper
+from serve.graph.graphql.schema_keeper import SchemaKeepers
 from serve.graph.query_accounts import QueryAccounts
 from serve.graph.query_parameters import QueryParameters
 from serve.parameters import Parameters
@@ -50,7 +51,7 @@ class GraphQLEndpoint:
     def __init__(
         self,
         backend: Backend,
-        keeper: SchemaKeeper,
+        keepers: SchemaKeepers,
         rows: RowReader,
         mutator: Mutator,
         accounts: QueryAccounts,
@@ -60,7 +61,7 @@ class GraphQLEndpoint:
         text_bytes_max: int,
     ) -> None:
         """body_bytes_max holds for any body, text_bytes_max for the document in it."""
-        self._backend, self._keeper, self._rows, self._accounts = backend, keeper, rows, accounts
+        self._backend, self._keepers, self._rows, self._accounts = backend, keepers, rows, accounts
         self._mutator = mutator
         self._limits, self._playground = limits, playground
         self._body_bytes_max, self._text_bytes_max = body_bytes_max, text_bytes_max
@@ -108,17 +109,19 @@ class GraphQLEndpoint:
         self, request: Request, media: ResultMedia, bounds: QueryParameters, asked: AskedOperation
     ) -> Response:
         try:
-            schema = await self._keeper.current()
+            schema = await self._keepers.current(sight_of(request.scope))
             operation = await self.read(schema, asked)
             if operation.type is not OperationType.QUERY and request.method != "POST":
                 return _only_posted(media)
             if operation.type is OperationType.SUBSCRIPTION:
                 raise Refused([failure(VALIDATION_FAILED, _ELSEWHERE)])
             if operation.type is OperationType.MUTATION:
+                note_of(request.scope).permission = Permission.WRITE
                 principal_of(request.scope).require(Permission.WRITE)
                 return await self._mutator.carry_out(request, media, bounds, asked, operation)
             made = await self._plan(operation, asked)
         except Forbidden as error:
+            note_of(request.scope).refused(error)
             return refused(media, [failure(FORBIDDEN, str(error))], 403)
         except Refused as refusal:
             self._accounts.refuse()

@@ -10,10 +10,12 @@ from graphql import ExecutionResult
 from starlette.requests import Request
 from starlette.responses import Response
 
+from graphdb.access.sight import Sight
 from graphdb.config.limits import GateLimits
 from graphdb.config.service import GraphQL
 from graphdb.errors import (
     EditRefused,
+    Forbidden,
     GraphDBError,
     InvalidParameter,
     KeyReused,
@@ -25,6 +27,7 @@ from graphdb.graphql.mutations import Mutation, read_mutation
 from graphdb.graphql.planning import Operation
 from graphdb.model import Confirmation
 from graphdb.sparql.gate import check, read_query
+from serve.access.admitted import sight_of
 from serve.backend import Backend
 from serve.graph.graphql.asked_operation import AskedOperation
 from serve.graph.graphql.result_answers import ResultMedia, failed, not_shown, not_stored, result
@@ -62,18 +65,19 @@ class Mutator:
     ) -> Response:
         """Store all or nothing, then answer by the state behind it.
 
-        Raises Refused where it is not even tried; InvalidParameter and KeyReused, of an `Idempotency-Key`.
+        Raises Refused where it is not even tried; InvalidParameter and KeyReused, of an `Idempotency-Key`;
+        Forbidden, by what whoever asks may see.
         """
         told_by = (asked.text, orjson.dumps(asked.variables).decode(), asked.operation_name or "")
         request_id = read_request_id(request, told_by)
         mutation = await asyncio.to_thread(self._read, operation, request_id or os.urandom(16))
         try:
-            confirmation = await self._store(mutation, asked, request_id)
+            confirmation = await self._store(mutation, asked, request_id, sight_of(request.scope))
         except EditRefused as error:
             return not_stored(media, mutation.errors(error))
         except ShapesViolated as error:
             return not_stored(media, [failure(VALIDATION_FAILED, str(error))])
-        except (InvalidParameter, KeyReused):
+        except (InvalidParameter, KeyReused, Forbidden):
             raise
         except GraphDBError as error:
             return failed(media, error)
@@ -90,13 +94,13 @@ class Mutator:
         return mutation
 
     async def _store(
-        self, mutation: Mutation, asked: AskedOperation, request_id: bytes | None
+        self, mutation: Mutation, asked: AskedOperation, request_id: bytes | None, sight: Sight
     ) -> Confirmation:
         if not mutation.edits.edits:
             return Confirmation(self._backend.snapshot_index(), 0)
         account = Account(asked.text, "MUTATION", perf_counter())
         try:
-            confirmation = await self._backend.edit(mutation.edits, request_id)
+            confirmation = await self._backend.writes(sight).edit(mutation.edits, request_id)
         except GraphDBError as error:
             self._accounts.close_update(account, outcome_of(error))
             raise

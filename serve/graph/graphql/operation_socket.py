@@ -16,6 +16,7 @@ from graphdb.graphql.failures import COMPLEXITY_EXCEEDED, SPARQL_ERROR, VALIDATI
 from graphdb.graphql.planning import Operation
 from graphdb.live.notifications import Notification
 from serve.access.admitted import PRINCIPAL
+from serve.access.audit import note_of
 from serve.access.sockets import SocketAdmission
 from serve.graph.graphql.asked_operation import AskedOperation, MalformedOperation, read_members
 from serve.graph.graphql.subscription_desk import SubscriptionDesk
@@ -160,6 +161,8 @@ class OperationSocket:
             return
         try:
             await self._admission.sign_in(members)
+        except UnavailableError as error:
+            raise SocketClosed(Close.TRY_AGAIN_LATER, str(error)) from None
         except GraphDBError as error:
             raise SocketClosed(Close.FORBIDDEN, f"Forbidden: {error}") from None
 
@@ -195,7 +198,7 @@ class OperationSocket:
 
     async def _perform(self, one: _Running, asked: AskedOperation, since: int | None) -> None:
         try:
-            schema = await self._desk.keeper.current()
+            schema = await self._desk.keepers.current(self._admission.sight)
             operation = await self._desk.operations.read(schema, asked)
             if operation.type is OperationType.SUBSCRIPTION:
                 await self._subscribe(one, operation, asked, since)
@@ -214,6 +217,7 @@ class OperationSocket:
         scope = {**self._scope, "type": "http", "method": "POST", PRINCIPAL: self._admission.principal}
         request = Request(scope, _nothing_more)
         response = await self._desk.operations.answer(request, self._bounds, asked)
+        note_of(self._scope).tell("operation", status=response.status_code, operation=operation.type.value)
         body = bytes(response.body)
         if response.status_code != 200:  # there are no data, not even null
             errors = orjson.loads(body)["errors"]
@@ -234,7 +238,7 @@ class OperationSocket:
     ) -> None:
         query = await self._desk.read(operation.schema, asked)
         opening = asyncio.get_running_loop().create_task(
-            self._backend.subscribe(query, since, _Sink(self, one))
+            self._backend.live(self._admission.sight).subscribe(query, since, _Sink(self, one))
         )
         self._desk.keep(opening)
         # not broken off half-way: when the client has gone, it is taken back as soon as it is open

@@ -8,14 +8,14 @@ from graphdb.config import Settings
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.gate import read_query
 from graphdb.sparql.results import ResultFormat
-from serve.backend import Backend, QueryRequest
+from serve.backend import Backend, GraphReads, QueryRequest
 from serve.graph.asked_query import QueryReader
 from serve.graph.graphql.endpoint import GraphQLEndpoint, limits_of
 from serve.graph.graphql.mutator import Mutator
 from serve.graph.graphql.playground import Playground
 from serve.graph.graphql.rows import RowReader, read_whole
 from serve.graph.graphql.schema_endpoint import SchemaEndpoint
-from serve.graph.graphql.schema_keeper import SchemaKeeper
+from serve.graph.graphql.schema_keeper import SchemaKeepers
 from serve.graph.graphql.subscription_desk import SubscriptionDesk
 from serve.graph.graphql.subscriptions_endpoint import SubscriptionsEndpoint
 from serve.graph.live_outbox import SocketCounts
@@ -43,17 +43,17 @@ def graphql_routes(
     if not graphql.enabled:
         return []
 
-    async def ask(text: str) -> bytes:
+    async def ask(reads: GraphReads, text: str) -> bytes:
         query = read_query(text, None, limits)
         request = QueryRequest(query, Dataset(), ResultFormat.TSV, server.query_timeout_seconds)
-        return await read_whole(await backend.start_query(request))
+        return await read_whole(await reads.start_query(request))
 
-    keeper = SchemaKeeper(backend, graphql, ask)
+    keepers = SchemaKeepers(backend, graphql, ask, server.views)
     rows = RowReader(reader, answers)
     playground = Playground() if graphql.playground else None
     endpoint = GraphQLEndpoint(
         backend,
-        keeper,
+        keepers,
         rows,
         Mutator(backend, rows, accounts, graphql, limits),
         accounts,
@@ -62,7 +62,7 @@ def graphql_routes(
         min(server.max_body_bytes, _BODIES_A_TEXT * limits.max_query_bytes),
         limits.max_query_bytes,
     )
-    schema = SchemaEndpoint(backend, keeper, graphql.introspection)
+    schema = SchemaEndpoint(backend, keepers, graphql.introspection)
     routes: list[BaseRoute] = [
         resource("/graphql", failure_headers, get=endpoint.get, post=endpoint.post),
         resource("/graphql/schema", failure_headers, get=schema.get),
@@ -70,7 +70,7 @@ def graphql_routes(
     ]
     if graphql.subscriptions:
         limit = limits.max_query_bytes
-        desk = SubscriptionDesk(backend, keeper, endpoint, limits_of(graphql), settings, limit, sockets)
+        desk = SubscriptionDesk(backend, keepers, endpoint, limits_of(graphql), settings, limit, sockets)
         live = SubscriptionsEndpoint(desk)
         routes += [WebSocketRoute("/graphql/ws", live), resource("/graphql/ws", get=live.get)]
     if playground is not None:

@@ -4,9 +4,10 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
+from serve.access.admitted import sight_of
 from serve.backend import Backend
 from serve.errors import error_response
-from serve.graph.graphql.schema_keeper import SchemaKeeper
+from serve.graph.graphql.schema_keeper import SchemaKeepers
 
 __all__ = ["SchemaEndpoint"]
 
@@ -14,15 +15,15 @@ __all__ = ["SchemaEndpoint"]
 class SchemaEndpoint:
     """GET of /graphql/schema, POST of /graphql/schema/refresh."""
 
-    def __init__(self, backend: Backend, keeper: SchemaKeeper, introspection: bool) -> None:
+    def __init__(self, backend: Backend, keepers: SchemaKeepers, introspection: bool) -> None:
         """Without introspection the schema is nobody's business here either."""
-        self._backend, self._keeper, self._introspection = backend, keeper, introspection
+        self._backend, self._keepers, self._introspection = backend, keepers, introspection
 
-    async def get(self, _request: Request) -> Response:
+    async def get(self, request: Request) -> Response:
         """The SDL."""
         if not self._introspection:
             return error_response(403, "introspection is switched off (graphql.introspection)")
-        schema = await self._keeper.current()
+        schema = await self._keepers.current(sight_of(request.scope))
         headers = {
             "Content-Disposition": 'attachment; filename="schema.graphql"',
             "Cache-Control": "no-cache",
@@ -30,9 +31,9 @@ class SchemaEndpoint:
         }
         return Response(schema.sdl, headers=headers, media_type="text/plain; charset=utf-8")
 
-    async def refresh(self, _request: Request) -> Response:
+    async def refresh(self, request: Request) -> Response:
         """Read ontology, shapes or data again, whether or not they have changed."""
-        schema = await self._keeper.refresh()
+        schema = await self._keepers.refresh(sight_of(request.scope))
         index, types = self._backend.snapshot_index(), len(schema.model.types)
         body = {
             "success": True,

@@ -1,4 +1,6 @@
-"""`SchemaKeeper`: the schema that `/graphql` serves, made anew whenever ontology or shapes have changed."""
+"""`SchemaKeeper`: the schema that `/graphql` serves, made anew whenever ontology or shapes have changed;
+`SchemaKeepers`: one for all who see the same of the graph.
+"""
 
 import asyncio
 import logging
@@ -6,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from pyoxigraph import Triple
 
+from graphdb.access.sight import Sight
 from graphdb.config.service import GraphQL
 from graphdb.errors import GraphDBError
 from graphdb.graphql.drafts import Drafts, combined
@@ -16,88 +19,121 @@ from graphdb.graphql.schema import Schema, schema_of
 from graphdb.graphql.shape_source import read_shapes
 from graphdb.graphql.vocabulary import vocabulary
 from graphdb.shacl.shapes_graph import ShapesGraph
-from serve.backend import Backend
+from serve.backend import Backend, GraphReads
 
-__all__ = ["Ask", "SchemaKeeper"]
+__all__ = ["Ask", "SchemaKeeper", "SchemaKeepers"]
 
 log = logging.getLogger(__name__)
 
-Ask = Callable[[str], Awaitable[bytes]]  # a SPARQL query; its answer as tab-separated values
+# a SPARQL query, of what is seen; its answer as tab-separated values
+Ask = Callable[[GraphReads, str], Awaitable[bytes]]
+
+
+class SchemaKeepers:
+    """Owned by the application, on the port's event loop. Nobody's schema names what is hidden."""
+
+    def __init__(self, backend: Backend, settings: GraphQL, ask: Ask, keepers_max: int) -> None:
+        """See `SchemaKeeper`; the keeper that was longest unused goes first."""
+        self._backend, self._settings, self._ask, self._keepers_max = backend, settings, ask, keepers_max
+        # Whoever sees everything has one of their own: others whose view is the whole graph (its key is None)
+        # may see less of it with the next write.
+        self._keepers: dict[tuple[bool, str | None], SchemaKeeper] = {}
+
+    async def current(self, sight: Sight) -> Schema:
+        """The schema of the present state as a sight sees it. Raises LimitExceeded, UnavailableError."""
+        reads = await self._backend.reads(sight)
+        return await self._keeper(sight, reads).current(reads)
+
+    async def refresh(self, sight: Sight) -> Schema:
+        """The schema, made anew. Raises as `current`."""
+        reads = await self._backend.reads(sight)
+        return await self._keeper(sight, reads).refresh(reads)
+
+    def _keeper(self, sight: Sight, reads: GraphReads) -> "SchemaKeeper":
+        key = sight.is_whole, reads.view_key
+        keeper = self._keepers.pop(key, None) or SchemaKeeper(self._settings, self._ask)
+        self._keepers[key] = keeper
+        if len(self._keepers) > self._keepers_max:
+            del self._keepers[next(iter(self._keepers))]
+        return keeper
 
 
 class SchemaKeeper:
-    """Owned by the application, on the port's event loop.
+    """The schema of one view of the graph, which all reads that come here are of.
 
     A request that comes after a change is answered by the schema of that change, or a later one. Made is one
     schema at a time, on a thread; whoever wants it waits. What cannot be made anew stays as it was.
     """
 
-    def __init__(self, backend: Backend, settings: GraphQL, ask: Ask) -> None:
+    def __init__(self, settings: GraphQL, ask: Ask) -> None:
         """ask is wanted for `inferred` alone, whose schema is of the data at its first use or refresh."""
-        self._backend, self._source, self._ask = backend, settings.schema_source, ask
+        self._source, self._ask = settings.schema_source, ask
         self._subscriptions = settings.subscriptions
         self._schema: Schema | None = None
         self._state: object = None  # that the schema was made of
         self._triples: set[Triple] | None = None
         self._making = asyncio.Lock()
 
-    async def current(self) -> Schema:
+    async def current(self, reads: GraphReads) -> Schema:
         """The schema of the present state. Raises LimitExceeded, UnavailableError."""
-        if self._schema is not None and self._holds():
+        if self._schema is not None and self._holds(reads):
             return self._schema
         async with self._making:
-            if self._schema is None or not self._holds():
-                await self._make(always=False)
+            if self._schema is None or not self._holds(reads):
+                await self._make(reads, always=False)
             assert self._schema is not None
             return self._schema
 
-    async def refresh(self) -> Schema:
+    async def refresh(self, reads: GraphReads) -> Schema:
         """The schema, made anew. Raises as `current`."""
         async with self._making:
-            await self._make(always=True)
+            await self._make(reads, always=True)
             assert self._schema is not None
             return self._schema
 
-    def _holds(self) -> bool:
-        if self._source == "inferred":  # every write might change it; an empty one is of no use to anybody
+    def _holds(self, reads: GraphReads) -> bool:
+        if self._source == "inferred":
             assert self._schema is not None
-            return bool(self._schema.model.types) or self._state == self._backend.snapshot_index()
-        return self._state is self._backend.schema_state()
+            # every write might change it; an empty one is of no use to anybody, and in a view it might name
+            # what has come to be hidden
+            is_kept = reads.view_key is None and bool(self._schema.model.types)
+            return is_kept or self._state == reads.snapshot_index()
+        return self._state is reads.schema_state()
 
-    async def _make(self, always: bool) -> None:
+    async def _make(self, reads: GraphReads, always: bool) -> None:
         try:
             if self._source == "inferred":
-                await self._infer()
+                await self._infer(reads)
             else:
-                await self._read(always)
+                await self._read(reads, always)
         except GraphDBError as error:
             if self._schema is None or always:
                 raise
             log.warning("the GraphQL schema stays as it was: %s", error)
 
-    async def _read(self, always: bool) -> None:
-        state = self._backend.schema_state()  # before the store is read: what comes later is seen later
+    async def _read(self, reads: GraphReads, always: bool) -> None:
+        state = reads.schema_state()  # before the store is read: what comes later is seen later
         try:
-            made = await asyncio.to_thread(self._made_of_store, always)
+            made = await asyncio.to_thread(self._made_of_store, reads, always)
             if made is not None:
                 self._schema, self._triples = made
         finally:
             self._state = state  # what could not be read is not read again until it has changed
 
-    def _made_of_store(self, always: bool) -> tuple[Schema, set[Triple]] | None:
+    def _made_of_store(self, reads: GraphReads, always: bool) -> tuple[Schema, set[Triple]] | None:
         """None where what it is made of has not changed."""
-        triples = self._vocabulary()
+        triples = self._vocabulary(reads)
         known = set(triples)
         if known == self._triples and not always:
             return None
         graph = ShapesGraph(sorted(triples, key=str))
         return self._schema_of(self._drafts(graph)), known
 
-    def _vocabulary(self) -> list[Triple]:
+    def _vocabulary(self, reads: GraphReads) -> list[Triple]:
         """The engine's iterators must end on their own thread, so no traceback takes them to another."""
         failure: Exception
         try:
-            return vocabulary(self._backend.quads_matching)
+            return vocabulary(reads.quads_matching)
         except Exception as error:  # noqa: BLE001 raised below
             failure = error.with_traceback(None)
         raise failure
@@ -109,10 +145,10 @@ class SchemaKeeper:
             return read_shapes(graph)
         return combined(read_ontology(graph), read_shapes(graph))
 
-    async def _infer(self) -> None:
-        index = self._backend.snapshot_index()
-        classes = classes_of(await self._ask(CLASSES))
-        answers = [await self._ask(query) for query in samples(classes)]
+    async def _infer(self, reads: GraphReads) -> None:
+        index = reads.snapshot_index()
+        classes = classes_of(await self._ask(reads, CLASSES))
+        answers = [await self._ask(reads, query) for query in samples(classes)]
         self._schema = await asyncio.to_thread(lambda: self._schema_of(inferred(classes, answers)))
         self._state = index
 

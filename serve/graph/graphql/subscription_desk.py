@@ -15,7 +15,7 @@ from graphdb.graphql.subscriptions import ChangedQuery, read_subscription
 from serve.backend import Backend
 from serve.graph.graphql.asked_operation import AskedOperation
 from serve.graph.graphql.endpoint import GraphQLEndpoint
-from serve.graph.graphql.schema_keeper import SchemaKeeper
+from serve.graph.graphql.schema_keeper import SchemaKeepers
 from serve.graph.live_outbox import SocketCounts
 
 __all__ = ["SubscriptionDesk"]
@@ -29,14 +29,14 @@ class SubscriptionDesk:
     def __init__(
         self,
         backend: Backend,
-        keeper: SchemaKeeper,
+        keepers: SchemaKeepers,
         operations: GraphQLEndpoint,
         limits: Limits,
         settings: Settings,
         text_bytes_max: int,
         sockets: SocketCounts,
     ) -> None:
-        self.backend, self.keeper, self.operations, self.settings = backend, keeper, operations, settings
+        self.backend, self.keepers, self.operations, self.settings = backend, keepers, operations, settings
         self.text_bytes_max, self.sockets = text_bytes_max, sockets
         self._kept: set[asyncio.Task[Any]] = set()
         self._limits = limits

@@ -15,8 +15,9 @@ from graphdb.holonic.queries import Solution
 from graphdb.holonic.registry import Registry
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
+from serve.access.admitted import sight_of
 from serve.answers import Workers, unless_gone
-from serve.backend import Backend
+from serve.backend import Backend, GraphReads
 from serve.graph.holonic.documents import nquads
 from serve.graph.holonic.requests import tenant_of
 from serve.graph.idempotency import read_request_id
@@ -40,9 +41,13 @@ class HolonicDesk:
         parameters = Parameters(request.scope["query_string"])
         return tenant_of(parameters, self.settings.holonic.default_tenant)
 
-    def registry(self, tenant: Tenant) -> Registry:
-        """The tenant's registry as it is now."""
-        return Registry(tenant, self.backend)
+    async def reads(self, request: Request) -> GraphReads:
+        """The graph as whoever asks sees it."""
+        return await self.backend.reads(sight_of(request.scope))
+
+    async def registry(self, request: Request, tenant: Tenant) -> Registry:
+        """The tenant's registry as it is now, for whoever asks."""
+        return Registry(tenant, await self.reads(request))
 
     async def write(
         self,
@@ -59,7 +64,7 @@ class HolonicDesk:
         members = (f"{name} {value}" for name, value in body if value is not None)
         request_id = read_request_id(request, members)
         async with nquads(self.workers, quads) as document:
-            return await self.backend.write_graph(
+            return await self.backend.writes(sight_of(request.scope)).write_graph(
                 document,
                 RdfSyntax.N_QUADS,
                 graph=None,
@@ -74,10 +79,11 @@ class HolonicDesk:
         self, request: Request, query: str, body_of: Callable[[list[Solution]], object]
     ) -> Response:
         """The answer that body_of, called on a thread, makes of the solutions of a query."""
-        index = self.backend.snapshot_index()
+        reads = await self.reads(request)
+        index = reads.snapshot_index()
         settings = self.settings
         limit_s = settings.server.query_timeout_seconds
-        asking = answer(self.backend, query, "SELECT", settings.security, limit_s)
+        asking = answer(reads, query, "SELECT", settings.security, limit_s)
         results = await unless_gone(request, asking)
 
         def encoded() -> bytes:

@@ -13,7 +13,7 @@ from graphdb.rdf.canonical import escaped_controls
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.pieces import PieceWriter, Sink
 from graphdb.rdf.writing import write_quads
-from serve.backend import Backend
+from serve.backend import GraphReads
 
 __all__ = ["OpenHolon", "open_holon", "write_holon"]
 
@@ -30,24 +30,24 @@ class OpenHolon:
     index: int  # it is of this log index or of a later one
 
 
-def open_holon(backend: Backend, tenant: Tenant, iri: NamedNode) -> OpenHolon:
+def open_holon(reads: GraphReads, tenant: Tenant, iri: NamedNode) -> OpenHolon:
     """Open all of a holon in one state. Raises NotFound.
 
     Opening takes less time than a change does. Should there be a change during each of many attempts, what
     the last one has opened has to do: each graph is then of one state, and of none before the registry's.
     """
     for _ in range(_ATTEMPTS):
-        before = backend.exact_index()
-        opened = _open(backend, tenant, iri)
-        if before is not None and before == backend.exact_index():
+        before = reads.exact_index()
+        opened = _open(reads, tenant, iri)
+        if before is not None and before == reads.exact_index():
             break
     return opened
 
 
-def _open(backend: Backend, tenant: Tenant, iri: NamedNode) -> OpenHolon:
-    index = backend.snapshot_index()
-    record = HolonRecord.of(tenant, iri, Registry(tenant, backend).statements(iri))
-    quads = {graph: backend.quads_matching(None, None, None, NamedNode(graph)) for _, graph in record.graphs}
+def _open(reads: GraphReads, tenant: Tenant, iri: NamedNode) -> OpenHolon:
+    index = reads.snapshot_index()
+    record = HolonRecord.of(tenant, iri, Registry(tenant, reads).statements(iri))
+    quads = {graph: reads.quads_matching(None, None, None, NamedNode(graph)) for _, graph in record.graphs}
     return OpenHolon(tenant, record, quads, index)
 
 

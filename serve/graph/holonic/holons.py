@@ -9,7 +9,7 @@ from starlette.responses import Response
 from graphdb.holonic.names import Layer, Tenant
 from graphdb.holonic.queries import CountedHolon, Solution, holons_of, holons_query
 from graphdb.holonic.records import NewHolon
-from graphdb.holonic.registry import holon_quads
+from graphdb.holonic.registry import Registry, holon_quads
 from serve.answers import Pipe, WorkerAnswer
 from serve.graph.holonic.desk import HolonicDesk
 from serve.graph.holonic.detail import open_holon, write_holon
@@ -53,14 +53,14 @@ class HolonsEndpoint:
     async def get(self, request: Request) -> Response:
         """One holon, with all that the graphs of its layers hold, in N-Triples."""
         tenant, iri = self._desk.tenant(request), iri_of(request)
-        backend = self._desk.backend
+        reads = await self._desk.reads(request)
         if request.method == "HEAD":
-            self._desk.registry(tenant).check_holon(iri)
-            head = self._desk.head(backend.snapshot_index())
+            Registry(tenant, reads).check_holon(iri)
+            head = self._desk.head(reads.snapshot_index())
             return without_body(head | {"Content-Type": JSON_TYPE})
 
         def produce(pipe: Pipe) -> None:
-            holon = open_holon(backend, tenant, iri)
+            holon = open_holon(reads, tenant, iri)
             pipe.headers = self._desk.head(holon.index) | {"Content-Type": JSON_TYPE}
             write_holon(holon, pipe.write)
 

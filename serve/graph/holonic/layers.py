@@ -29,7 +29,7 @@ class LayerEndpoint:
         tenant, holon = self._desk.tenant(request), iri_of(request)
         body = await read_json(request, LayerBody, self._desk.settings.server.max_body_bytes)
         graph = tenant.layer_graph(holon, self._layer, body.graph_slug)
-        self._desk.registry(tenant).check_holon(holon)  # before much is parsed in vain
+        (await self._desk.registry(request, tenant)).check_holon(holon)  # before much is parsed in vain
         link = layer_link(tenant, holon, self._layer, graph)
 
         def quads() -> Iterator[Quad]:

@@ -25,7 +25,7 @@ class MembraneEndpoint:
     async def get(self, request: Request) -> Response:
         """The report of a validation of all that the interior holds; in JSON with the holon's IRI."""
         tenant, iri = self._desk.tenant(request), iri_of(request)
-        record = HolonRecord.of(tenant, iri, self._desk.registry(tenant).statements(iri))
+        record = HolonRecord.of(tenant, iri, (await self._desk.registry(request, tenant)).statements(iri))
         shapes, data = record.layer(Layer.BOUNDARY), record.layer(Layer.INTERIOR)
         asked = self._reader.ask_about(request, MergedGraphs(shapes), MergedGraphs(data))
         if asked.report_syntax is not None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.seen import SeenIndex
 from graphdb.search.segments.live_view import array_segment
 from serve.search.frame.identity import LUCENE_VERSION
 
@@ -27,14 +28,16 @@ class SegmentInfo:
 def list_segments(index: Index) -> list[SegmentInfo]:
     """What a search may see now."""
     found = []
-    for leaf in index.shard.leaves():
+    for number, leaf in enumerate(index.shard.leaves()):
         segment, live = array_segment(leaf), int(np.count_nonzero(leaf.live))
+        # whoever may not see all is not told how many segments there have been
+        name = f"_0_{number}" if isinstance(index, SeenIndex) else segment.name
         found.append(
             SegmentInfo(
-                name=segment.name,
-                generation=int(segment.name.rpartition("_")[2]),
+                name=name,
+                generation=int(name.rpartition("_")[2]),
                 documents=live,
-                deleted=segment.size - live,
+                deleted=leaf.count - live,
                 size_bytes=segment.size_bytes,
                 on_disk=index.shard.log_index > 0,
                 version=LUCENE_VERSION,

@@ -9,6 +9,7 @@ import orjson
 from graphdb.config import Settings
 from graphdb.search.catalog.commands import DocumentWrite
 from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.protection import ALLOW_SIDS
 from graphdb.search.results.source_filter import EVERYTHING, SourceFilter, parse_source_filter
 from graphdb.search.segments.operations import Action, Operation
 from serve.search.backend import SearchBackend
@@ -111,7 +112,10 @@ class _Destination:
     def _source(self, source: bytes) -> bytes:
         if not self.shown.includes and not self.shown.excludes:
             return source
-        return orjson.dumps(self.shown.applied(orjson.loads(source)))
+        document = orjson.loads(source)
+        # who may see a document is no part of it to be left out
+        kept = {name: document[name] for name in (ALLOW_SIDS,) if name in document}
+        return orjson.dumps(self.shown.applied(document) | kept)
 
     def _routing(self, own: str | None) -> str | None:
         if self.routing.startswith("="):

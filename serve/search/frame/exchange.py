@@ -24,7 +24,9 @@ _JSON = MediaType("application/json")
 
 
 class Exchange:
-    """path is as it was sent, still encoded; values are its named segments, decoded."""
+    """path is as it was sent, still encoded; values are its named segments, decoded. node: as the principal
+    sees it.
+    """
 
     def __init__(
         self,

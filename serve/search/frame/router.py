@@ -15,9 +15,10 @@ from starlette.types import Receive, Scope, Send
 
 from graphdb.access.permissions import Permission
 from graphdb.config import Settings
-from graphdb.errors import GraphDBError
+from graphdb.errors import Forbidden, GraphDBError
 from graphdb.search.errors import illegal_argument
 from serve.access.admitted import principal_of
+from serve.access.audit import note_of
 from serve.access.needs import SEARCH_NEEDS, Needs, needed
 from serve.answers import AnswerBroken
 from serve.search.backend import SearchBackend
@@ -28,6 +29,7 @@ from serve.search.frame.exchange import Exchange
 from serve.search.frame.media_types import MediaType, content_type
 from serve.search.frame.parameters import Parameters, decoded
 from serve.search.frame.search_work import SearchWork
+from serve.search.frame.seen_node import SeenNodes
 
 __all__ = ["SearchRouter"]
 
@@ -97,7 +99,7 @@ class SearchRouter:
         needs: Needs = SEARCH_NEEDS,
     ) -> None:
         """Raises LookupError for an endpoint of which needs does not say what it needs."""
-        self._node, self._settings, self._work = node, settings, work
+        self._nodes, self._settings, self._work = SeenNodes(node), settings, work
         self.endpoints = tuple(endpoints)
         self._root = _Place()
         for endpoint in endpoints:
@@ -138,21 +140,28 @@ class SearchRouter:
             if chosen is None:
                 return _nobody(request, found)
             placed = chosen.place.endpoints[request.method]
-            principal_of(request.scope).require(placed.need)
-            endpoint = placed.endpoint
-            refused = _refused_type(request, endpoint)
-            if refused is not None:
-                return refused
+            endpoint, note = placed.endpoint, note_of(request.scope)
+            note.permission, note.route = placed.need, endpoint.path
             values = {
                 name: decoded(value.encode("latin-1"))
                 for name, value in zip(placed.names, chosen.values, strict=True)
             }
+            if "index" in values:
+                note.add_index(values["index"])
+            principal = principal_of(request.scope)
+            principal.require(placed.need)
+            refused = _refused_type(request, endpoint)
+            if refused is not None:
+                return refused
             parameters = Parameters.of(request.scope["query_string"])
-            exchange = Exchange(self._node, self._settings, self._work, request, values, parameters)
+            node = self._nodes.of(principal)
+            exchange = Exchange(node, self._settings, self._work, request, values, parameters)
             return await _performed(exchange, endpoint)
         except ClientDisconnect:
             raise
         except GraphDBError as error:
+            if isinstance(error, Forbidden):
+                note_of(request.scope).refused(error)
             return await _failed(exchange, error)
         except Exception as error:
             log.debug("%s %s failed", request.method, request.scope["path"], exc_info=True)

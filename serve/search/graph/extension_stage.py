@@ -1,12 +1,16 @@
 """`ExtensionStage`: the `_ext` of one search: synonyms, a filter, a boost, what the graph says of hits."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from graphdb.access.principal import Principal
+from graphdb.access.permissions import Permission
+from graphdb.access.principal import NODE, Principal
+from graphdb.access.sight import Sight
 from graphdb.config import Settings
 from graphdb.search.errors import illegal_argument
 from graphdb.search.extension.boosting import boosted
@@ -25,13 +29,14 @@ from serve.search.searching.search_stage import SearchStage, StageOf
 __all__ = ["ExtensionStage", "extension_stages"]
 
 _FIRST_WAIT_S = 20.0
+_SIGHTS_MAX = 16
 _FOUND_MAX = 1_000_000  # candidates whose ids are looked up
 
 
 def extension_stages(node: SearchBackend, settings: Settings, work: SearchWork) -> StageOf:
     """What `SearchRunner` asks of each request."""
     wait_s = min(_FIRST_WAIT_S, settings.server.query_timeout_seconds)
-    ranks = PageRankView(node.graph, lambda: node.status().snapshot_index, wait_s)
+    ranks = _RanksBySight(node, wait_s)
 
     def stage_of(body: Mapping[str, Any], principal: Principal) -> SearchStage | None:
         if body.get("_ext") is None:
@@ -40,16 +45,42 @@ def extension_stages(node: SearchBackend, settings: Settings, work: SearchWork) 
         if request == ExtensionRequest():
             return None
         asker = GraphAsker(node.graph.acting_for(principal), settings)
-        return ExtensionStage(request, asker, ranks, work)
+        return ExtensionStage(request, asker, partial(ranks.of, principal), work)
 
     return stage_of
+
+
+class _RanksBySight:
+    """PageRank of what each sight sees of the graph: a hidden link moves nobody's ranks who does not see it.
+    Those of the sights that were asked for lately are kept.
+    """
+
+    def __init__(self, node: SearchBackend, wait_s: float) -> None:
+        self._node, self._wait_s = node, wait_s
+        self._views: OrderedDict[Sight, PageRankView] = OrderedDict()
+
+    def of(self, principal: Principal) -> PageRankView:
+        sight = principal.sight
+        view = self._views.get(sight)
+        if view is None:
+            graph = self._node.graph.acting_for(replace(NODE, permission=Permission.READ, sight=sight))
+            view = PageRankView(graph, lambda: self._node.status().snapshot_index, self._wait_s)
+            self._views[sight] = view
+        self._views.move_to_end(sight)
+        if len(self._views) > _SIGHTS_MAX:
+            self._views.popitem(last=False)
+        return view
 
 
 class ExtensionStage:
     """One request's. Its methods are called in the order in which they stand here."""
 
     def __init__(
-        self, request: ExtensionRequest, asker: GraphAsker, ranks: PageRankView, work: SearchWork
+        self,
+        request: ExtensionRequest,
+        asker: GraphAsker,
+        ranks: Callable[[], PageRankView],
+        work: SearchWork,
     ) -> None:
         self._request, self._asker, self._ranks, self._work = request, asker, ranks, work
         self._enrich: Template | None = None
@@ -76,7 +107,7 @@ class ExtensionStage:
             found = await self._work.run(partial(_kept, found, ids, accepted))
         boost = self._request.boost
         if boost is not None:
-            ranks = await self._ranks.ranks()
+            ranks = await self._ranks().ranks()
             found = await self._work.run(partial(boosted, boost, ranks, prepared.scope, found))
         return found
 

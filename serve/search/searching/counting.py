@@ -14,8 +14,9 @@ __all__ = ["endpoints"]
 _PARAMETERS = f"{NAME_PARAMETERS} {QUERY_TEXT} min_score preference routing terminate_after"
 
 
-def endpoints(runner: SearchRunner) -> list[Endpoint]:
+def endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def count(exchange: Exchange) -> Any:
+        runner = shared.seen_by(exchange)
         body = await exchange.json() or {}
         for name in body:
             if name != "query":

@@ -23,8 +23,9 @@ __all__ = ["endpoints"]
 _PARAMETERS = f"{QUERY_TEXT} stored_fields preference routing _source _source_includes _source_excludes"
 
 
-def endpoints(runner: SearchRunner) -> list[Endpoint]:
+def endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def explain_one(exchange: Exchange) -> Any:
+        runner = shared.seen_by(exchange)
         body = await exchange.json() or {}
         for name in body:
             if name != "query":

@@ -45,8 +45,9 @@ _HEADER = frozenset(
 )
 
 
-def endpoints(runner: SearchRunner) -> list[Endpoint]:
+def endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def search_all(exchange: Exchange) -> Any:
+        runner = shared.seen_by(exchange)
         start = time.perf_counter()
         searches = _searches(await exchange.body())
         limit = exchange.parameters.integer("max_concurrent_searches", None)

@@ -37,8 +37,9 @@ class PointInTime:
     targets: tuple[Target, ...]
 
 
-def endpoints(runner: SearchRunner) -> list[Endpoint]:
+def endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def open_one(exchange: Exchange) -> Any:
+        runner = shared.seen_by(exchange)
         keep_alive_ms = exchange.parameters.time_ms("keep_alive", None)
         if keep_alive_ms is None:
             raise _invalid("[keep_alive] is not specified")
@@ -52,6 +53,7 @@ def endpoints(runner: SearchRunner) -> list[Endpoint]:
         return {"id": pit_id, "_shards": shards_json(len(targets), (), runner.node_id)}
 
     async def close(exchange: Exchange) -> Any:
+        runner = shared.seen_by(exchange)
         body = await exchange.json() or {}
         pit_id = body.get("id")
         if not isinstance(pit_id, str) or len(body) > 1:

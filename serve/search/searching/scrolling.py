@@ -26,8 +26,9 @@ _IDS_MAX = 10_000
 _PATHS = ("/_search/scroll", "/_search/scroll/{scroll_id}")
 
 
-def endpoints(runner: SearchRunner) -> list[Endpoint]:
+def endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def more(exchange: Exchange) -> Any:
+        runner = shared.seen_by(exchange)
         scroll_id, keep_alive_ms = await _wanted(exchange)
         owner = owner_of(runner, scroll_id)
         if owner is None:
@@ -38,6 +39,7 @@ def endpoints(runner: SearchRunner) -> list[Endpoint]:
         return await ask_owner(runner, owner, scroll_id, "/_search/scroll", query, body, exchange.principal)
 
     async def clear(exchange: Exchange) -> Any:
+        runner = shared.seen_by(exchange)
         ids = await _ids(exchange)
         if ids == ["_all"]:  # those of others too
             exchange.principal.require(Permission.ADMIN)

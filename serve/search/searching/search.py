@@ -16,8 +16,9 @@ from serve.search.searching.search_runner import Asked, SearchRunner
 __all__ = ["asked_of", "endpoints"]
 
 
-def endpoints(runner: SearchRunner) -> list[Endpoint]:
+def endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def search(exchange: Exchange) -> Any:
+        runner = shared.seen_by(exchange)
         parameters = exchange.parameters
         asked = asked_of(parameters, body_with(parameters, await exchange.json()), exchange.principal)
         names = exchange.get("index") or parameters.text("index")

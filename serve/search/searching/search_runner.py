@@ -7,6 +7,7 @@ What is known to be short runs on the event loop, all else on the threads of `Se
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -25,6 +26,7 @@ from graphdb.search.results import SearchOptions
 from graphdb.search.results.selection import Found
 from serve.search.backend import SearchBackend
 from serve.search.frame.errors import query_failed
+from serve.search.frame.exchange import Exchange
 from serve.search.frame.identity import Identity
 from serve.search.frame.search_work import SearchWork, TimedOut
 from serve.search.searching.request_cache import RequestCache
@@ -56,7 +58,7 @@ class Asked:
 
 
 class SearchRunner:
-    """Owned by the application, one for all operations that search."""
+    """Owned by the application, one for all operations that search; requests ask it through `seen_by`."""
 
     def __init__(self, node: SearchBackend, settings: Settings, work: SearchWork, stage_of: StageOf) -> None:
         self.node, self.work, self._stage_of = node, work, stage_of
@@ -66,6 +68,12 @@ class SearchRunner:
         self._cache = RequestCache()
         self._stages: WeakKeyDictionary[Scroll, SearchStage] = WeakKeyDictionary()
         self._scorer = scorer_of(settings.search.hybrid_scorer, settings.search.linear_weights)
+
+    def seen_by(self, exchange: Exchange) -> "SearchRunner":
+        """The same for what whoever asks sees of the node; what is kept is shared."""
+        runner = copy(self)
+        runner.node = exchange.node
+        return runner
 
     @property
     def node_id(self) -> str:

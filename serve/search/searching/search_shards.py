@@ -13,8 +13,9 @@ __all__ = ["endpoints"]
 _PARAMETERS = f"{NAME_PARAMETERS} preference routing local master_timeout"
 
 
-def endpoints(runner: SearchRunner) -> list[Endpoint]:
+def endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def search_shards(exchange: Exchange) -> Any:
+        runner = shared.seen_by(exchange)
         here = runner.identity.here(runner.node.status())
         found = names_found(runner.node, exchange.get("index"), exchange.parameters)
         indices = {one.index.name: _filtered(one.filters) for one in found}

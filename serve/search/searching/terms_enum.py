@@ -39,27 +39,29 @@ async def _terms_enum(exchange: Exchange) -> Any:
     indexes = [one.index for one in names_found(exchange.node, exchange["index"], exchange.parameters)]
 
     def found() -> list[str]:
-        dictionaries = [one for index in indexes for one in _dictionaries(index, field)]
-        return list(islice(_distinct(_matching(dictionaries, start, after, fold)), size))
+        held = [one for index in indexes for one in _held(index, field)]
+        return list(islice(_distinct(_matching(held, start, after, fold)), size))
 
     terms = await exchange.work.run(found)
     shards = {"total": len(indexes), "successful": len(indexes), "failed": 0}
     return {"_shards": shards, "terms": terms, "complete": True}
 
 
-def _dictionaries(index: Index, field: str) -> list[TermDictionary]:
+def _held(index: Index, field: str) -> list[TermDictionary]:
+    """The terms of each segment."""
     spec = index.mapping.field(field)
     if spec is None or spec.storage is not Storage.TERMS or spec.type == "ip":
         return []
-    held = [leaf.segment.terms(spec.path) for leaf in index.searcher().leaves]
-    return [one.dictionary for one in held if one is not None]
+    return [
+        terms.dictionary
+        for leaf in index.searcher().leaves
+        if (terms := leaf.segment.terms(spec.path)) is not None
+    ]
 
 
-def _matching(
-    dictionaries: Sequence[TermDictionary], start: str, after: str | None, fold: bool
-) -> Iterator[str]:
+def _matching(held: Sequence[TermDictionary], start: str, after: str | None, fold: bool) -> Iterator[str]:
     """Ascending, with doubles."""
-    return merge(*(_of_one(dictionary, start, after, fold) for dictionary in dictionaries))
+    return merge(*(_of_one(dictionary, start, after, fold) for dictionary in held))
 
 
 def _of_one(dictionary: TermDictionary, start: str, after: str | None, fold: bool) -> Iterator[str]:

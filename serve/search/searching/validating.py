@@ -20,8 +20,9 @@ _PARAMETERS = f"{NAME_PARAMETERS} {QUERY_TEXT} explain rewrite all_shards"
 _ALL: dict[str, Any] = {"match_all": {}}
 
 
-def endpoints(runner: SearchRunner) -> list[Endpoint]:
+def endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def validate(exchange: Exchange) -> Any:
+        runner = shared.seen_by(exchange)
         parameters = exchange.parameters
         explains = parameters.boolean("explain", False) or parameters.boolean("rewrite", False)
         targets = targets_of(runner.node, names_found(runner.node, exchange.get("index"), parameters))

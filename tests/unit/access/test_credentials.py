@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from graphdb.access.credentials import (
+    PASSWORD_BYTES_MAX,
     Credentials,
     KeyGiven,
     PasswordGiven,
@@ -108,3 +109,19 @@ def test_other_members_are_refused(members: dict[str, Any]) -> None:
 def test_secrets_are_not_shown() -> None:
     shown = [repr(KeyGiven("secret")), repr(TokenGiven("secret")), repr(PasswordGiven("ada", "secret"))]
     assert not any("secret" in text for text in shown)
+
+
+@pytest.mark.parametrize(
+    "password",
+    [" Of\tADA: ", "\u00e4\u0308\U0001f511", "x" * PASSWORD_BYTES_MAX],
+    ids=["signs", "unicode", "long"],
+)
+def test_a_password_is_taken_as_it_is(password: str) -> None:
+    header = b"Basic " + b64encode(f"ada:{password}".encode())
+    assert credentials_of_headers([], [header]) == PasswordGiven("ada", password)
+    assert credentials_of_members({"user": "ada", "password": password}) == PasswordGiven("ada", password)
+
+
+def test_a_password_has_an_end() -> None:
+    with pytest.raises(NotAuthenticated, match="1024 bytes at most"):
+        credentials_of_members({"user": "ada", "password": "x" * PASSWORD_BYTES_MAX + "x"})

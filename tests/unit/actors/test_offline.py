@@ -13,6 +13,7 @@ from actors.clustering.clustered_shard import ClusteredShard
 from actors.offline import back_up_offline, enter_cluster, load_in_bulk, refuse_member, restore
 from actors.raft.raft_directory import raft_directory
 from actors.shard.store_directory import StoreDirectory
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.errors import LogUnavailable, StorageFull, UnavailableError
 from graphdb.log import request_ids
 from graphdb.log.file_log import FileLog
@@ -37,8 +38,8 @@ def insertion(value: int) -> str:
 async def write_alone(data_dir: Path) -> None:
     """Two entries."""
     async with stand_alone(data_dir) as node:
-        await node.update(parse_update(insertion(1)), Dataset())
-        await node.update(parse_update(insertion(2)), Dataset(), KEY)
+        await node.writes(WHOLE_SIGHT).update(parse_update(insertion(1)), Dataset())
+        await node.writes(WHOLE_SIGHT).update(parse_update(insertion(2)), Dataset(), KEY)
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ async def in_cluster(data_dir: Path) -> list[str]:
 
 async def check_key(shard: ClusteredShard) -> None:
     """A request that was sent when the node stood alone is known."""
-    known = await shard.update(parse_update(insertion(2)), Dataset(), KEY)
+    known = await shard.writes(WHOLE_SIGHT).update(parse_update(insertion(2)), Dataset(), KEY)
     assert known == Confirmation(2, 1, "applied before")
 
 
@@ -145,9 +146,11 @@ async def test_interrupted_it_can_still_stand_alone(data_dir: Path, monkeypatch:
         with pytest.raises(LogUnavailable):
             enter_cluster(data_dir, 1)
     async with stand_alone(data_dir) as node:
-        known = await node.update(parse_update(insertion(2)), Dataset(), KEY)
+        known = await node.writes(WHOLE_SIGHT).update(parse_update(insertion(2)), Dataset(), KEY)
         assert known == Confirmation(2, 1, "applied before")
-        assert await node.update(parse_update(insertion(3)), Dataset()) == Confirmation(3, 1)
+        assert await node.writes(WHOLE_SIGHT).update(parse_update(insertion(3)), Dataset()) == Confirmation(
+            3, 1
+        )
 
 
 async def test_a_members_directory_is_read_and_not_changed(tmp_path: Path, data_dir: Path) -> None:
@@ -170,7 +173,7 @@ async def test_a_backup_of_a_member_at_work_has_what_it_had(tmp_path: Path, data
     enter_cluster(data_dir, 1)
     async with nodes(tmp_path, 1) as cluster:
         await cluster.start(1)
-        written = await cluster.shards[1].update(parse_update(insertion(3)), Dataset())
+        written = await cluster.shards[1].writes(WHOLE_SIGHT).update(parse_update(insertion(3)), Dataset())
     index = back_up_offline(data_dir, tmp_path / "backup")
     assert index >= written.snapshot_index
     async with stand_alone(tmp_path / "backup") as node:

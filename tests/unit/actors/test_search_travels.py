@@ -17,6 +17,7 @@ from actors.search.search_directory import SearchDirectory
 from actors.shard.search_state import copy_search, saved_search_index
 from actors.shard.store_directory import StoreDirectory
 from actors.shard.store_shard import StoreShard
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.config import Settings
 from graphdb.errors import LogUnavailable
 from graphdb.log.file_log import FileLog
@@ -62,7 +63,7 @@ async def standing_alone(data_dir: Path) -> AsyncIterator[tuple[StoreShard, LogC
 
 async def insert(shard: StoreShard, value: int) -> int:
     text = f"INSERT DATA {{ <urn:s> <urn:p> {value} }}"
-    return (await shard.update(parse_update(text), Dataset())).snapshot_index
+    return (await shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())).snapshot_index
 
 
 async def follow(data_dir: Path, log: LogClient, *, flush: bool) -> CatalogView:

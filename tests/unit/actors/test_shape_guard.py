@@ -12,12 +12,13 @@ from pyoxigraph import BlankNode, NamedNode, Quad, RdfFormat, Store, parse
 
 from actors.shard.shape_guard import ShapeGuard
 from actors.shard.store_shard import StoreShard
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError, MalformedShapes, ShapesViolated
 from graphdb.model import ChangeSet, Confirmation
 from graphdb.node import RunningQuery
 from graphdb.rdf.formats import RdfSyntax
-from graphdb.shacl.shapes import read_shapes
+from graphdb.shacl.shapes import Shapes, read_shapes
 from graphdb.shacl.write_check import check_report
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
@@ -53,11 +54,13 @@ class Guarded:
         self.guard = ShapeGuard(SHAPES_GRAPH, data_graph, GateLimits(), self._validate_apart)
         self.put_shapes(shapes)
 
-    def _validate_apart(self, state: QuadStore, focus: Iterable[Term] | None) -> dict[str, Any]:
+    def _validate_apart(
+        self, shapes: NamedNode | Shapes, state: QuadStore, focus: Iterable[Term] | None
+    ) -> dict[str, Any]:
         nodes = None if focus is None else list(focus)
         self.apart.append(nodes)
-        quads = state.graph_quads(SHAPES_GRAPH) if state.graph_exists(SHAPES_GRAPH) else iter(())
-        shapes = read_shapes(quad.triple for quad in quads)
+        if isinstance(shapes, NamedNode):
+            shapes = read_shapes(quad.triple for quad in state.quads_matching(None, None, None, shapes))
         return check_report(state._store, None, shapes, nodes, monotonic)
 
     def put_shapes(self, turtle: str) -> None:
@@ -277,13 +280,15 @@ async def put(
     async def body() -> AsyncIterator[bytes]:
         yield turtle.encode()
 
-    return await opened.write_graph(
+    return await opened.writes(WHOLE_SIGHT).write_graph(
         body(), RdfSyntax.TURTLE, graph=graph, whole_dataset=False, replace=replace, base_iri=None
     )
 
 
 async def update(opened: StoreShard, text: str) -> Confirmation:
-    return await opened.update(parse_update("PREFIX x: <http://x/> " + text, None), Dataset())
+    return await opened.writes(WHOLE_SIGHT).update(
+        parse_update("PREFIX x: <http://x/> " + text, None), Dataset()
+    )
 
 
 async def until_listed(opened: StoreShard) -> list[RunningQuery]:
@@ -337,7 +342,7 @@ def test_every_way_to_write(tmp_path: Path) -> None:
                 await outcome(update(opened, MOVE)),
             ]
             assert opened.snapshot_index() == index
-            found.append(await outcome(opened.delete_graph(None)))
+            found.append(await outcome(opened.writes(WHOLE_SIGHT).delete_graph(None)))
             return found
 
     assert asyncio.run(go()) == ["ShapesViolated"] * 6 + ["stored"]
@@ -365,7 +370,7 @@ def test_shapes_hold_after_a_restart(tmp_path: Path) -> None:
             assert await outcome(update(opened, "INSERT DATA { x:a a x:P }")) == "ShapesViolated"
         async with shard(tmp_path, shapes="") as opened:
             assert await outcome(update(opened, "INSERT DATA { x:a a x:P }")) == "ShapesViolated"
-            assert await outcome(opened.delete_graph(SHAPES_GRAPH)) == "stored"
+            assert await outcome(opened.writes(WHOLE_SIGHT).delete_graph(SHAPES_GRAPH)) == "stored"
             assert await outcome(update(opened, "INSERT DATA { x:a a x:P }")) == "stored"
             assert await outcome(put(opened, PERSON, SHAPES_GRAPH)) == "ShapesViolated"
             assert not opened.graph_exists(SHAPES_GRAPH)

@@ -11,6 +11,7 @@ from pyoxigraph import QuerySolutions
 
 from actors.shard import spatial_keeper
 from actors.shard.store_shard import StoreShard
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.geo.called_functions import load
 from graphdb.geo.entailment import Entailment, asked_text
 from graphdb.geo.spatial_index import SpatialIndex
@@ -41,7 +42,7 @@ def points(begin: int, end: int) -> str:
 
 
 async def update(shard: StoreShard, text: str) -> None:
-    await shard.update(parse_update(PREFIXES + text), Dataset())
+    await shard.writes(WHOLE_SIGHT).update(parse_update(PREFIXES + text), Dataset())
 
 
 async def read(shard: StoreShard, text: str, *, explain: bool = False) -> bytes:

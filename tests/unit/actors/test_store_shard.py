@@ -12,6 +12,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from actors.log.client import LogClient
 from actors.log.update_log import UpdateLog
 from actors.shard.store_shard import ShardConfig, StoreShard
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.config import Settings
 from graphdb.errors import (
     AlreadyExists,
@@ -57,7 +58,7 @@ async def _with_shard(data_dir: Path, use: Use, config: ShardConfig) -> None:
 
 
 async def update(shard: StoreShard, text: str) -> Confirmation:
-    return await shard.update(parse_update(text), Dataset())
+    return await shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())
 
 
 async def put(shard: StoreShard, body: bytes, *, graph: str, replace: bool = True) -> Confirmation:
@@ -71,7 +72,7 @@ async def put(shard: StoreShard, body: bytes, *, graph: str, replace: bool = Tru
 async def put_chunks(
     shard: StoreShard, chunks: AsyncIterator[bytes], *, graph: str, replace: bool = True
 ) -> Confirmation:
-    return await shard.write_graph(
+    return await shard.writes(WHOLE_SIGHT).write_graph(
         chunks,
         RdfSyntax.N_TRIPLES,
         graph=NamedNode(graph),
@@ -214,12 +215,12 @@ def test_graphs_come_and_go(tmp_path: Path) -> None:
     async def go(shard: StoreShard) -> None:
         await put(shard, b"", graph="urn:g")
         assert shard.graph_exists(graph)
-        assert (await shard.delete_graph(graph)).affected_triples == 0
+        assert (await shard.writes(WHOLE_SIGHT).delete_graph(graph)).affected_triples == 0
         assert not shard.graph_exists(graph)
         with pytest.raises(UnknownGraph):
-            await shard.delete_graph(graph)
+            await shard.writes(WHOLE_SIGHT).delete_graph(graph)
         await update(shard, "INSERT DATA { <urn:s> <urn:p> <urn:o> }")
-        assert (await shard.delete_graph(None)).affected_triples == 1
+        assert (await shard.writes(WHOLE_SIGHT).delete_graph(None)).affected_triples == 1
         assert list(shard.dataset_quads()) == []
 
     with_shard(tmp_path, go)

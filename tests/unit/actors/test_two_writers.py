@@ -13,6 +13,7 @@ from actors.log.client import LogClient
 from actors.log.update_log import UpdateLog
 from actors.shard.shard_writer import WriterConfig
 from actors.shard.store_shard import ShardConfig, StoreShard
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.config import Settings
 from graphdb.log.codec import encode_changes
 from graphdb.log.file_log import FileLogConfig
@@ -55,7 +56,7 @@ async def two_writers(data_dir: Path, config: ShardConfig) -> AsyncIterator[tupl
 
 async def insert(shard: StoreShard, number: int) -> int:
     text = f"INSERT DATA {{ <urn:s> <urn:p> {number} }}"
-    return (await shard.update(parse_update(text), Dataset())).snapshot_index
+    return (await shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())).snapshot_index
 
 
 async def put(shard: StoreShard, count: int) -> int:
@@ -63,7 +64,7 @@ async def put(shard: StoreShard, count: int) -> int:
         for number in range(count):
             yield b"<urn:s%d> <urn:p> <urn:o> .\n" % number
 
-    confirmation = await shard.write_graph(
+    confirmation = await shard.writes(WHOLE_SIGHT).write_graph(
         body(),
         RdfSyntax.N_TRIPLES,
         graph=NamedNode("urn:g"),

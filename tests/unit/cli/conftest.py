@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,13 @@ class Done:
 
 
 Run = Callable[..., Done]
+
+
+@pytest.fixture(autouse=True)
+def own_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the commands of a test keep profiles; not where those of whoever runs it are."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    return tmp_path / "xdg" / "graphdb"
 
 
 @pytest.fixture

@@ -293,3 +293,13 @@ def test_loopback_needs_no_words(tmp_path: Path, host: str) -> None:
         load_settings(overrides={"server": {"host": host}}, environ={}, directory=tmp_path).server.host
         == host
     )
+
+
+def test_access_control_starts_with_authentication_and_not_without(tmp_path: Path) -> None:
+    contexts = "[acl.contexts.nobody]\nvisible_graphs = ['**']\n"  # that none can reach are no mistake
+    authentication = "[authentication]\nenabled = true\nbasic = {enabled = true}\n"
+    (tmp_path / "graphdb.toml").write_text(authentication + contexts)
+    assert load_settings(environ={}, directory=tmp_path).acl is not None
+    (tmp_path / "graphdb.toml").write_text(contexts)
+    with pytest.raises(ConfigError, match="authentication is off"):
+        load_settings(environ={}, directory=tmp_path)

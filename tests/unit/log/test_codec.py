@@ -15,6 +15,7 @@ from graphdb.log.codec import (
     encode_close,
     encode_entry,
     entry_bytes,
+    told_affected,
 )
 from graphdb.model import ChangeSet, EntryKind, LogEntry
 
@@ -104,6 +105,14 @@ def test_a_changed_or_cut_entry_is_none(entry: LogEntry, data: st.DataObject) ->
     assert decode_entry(bytes(encoded[:place])) is None
     encoded[place] ^= data.draw(st.integers(1, 255))
     assert decode_entry(bytes(encoded)) is None
+
+
+@given(change_sets, st.integers(1, 400), st.integers(0, 1_000))
+def test_what_was_told_goes_with_the_change(changes: ChangeSet, part_bytes: int, told: int) -> None:
+    payloads = encode_change_parts(changes, part_bytes, told)
+    parts = [decode_changes(payload) for payload in payloads]
+    assert sum(len(part.added) for part in parts) == len(changes.added)
+    assert sum(map(told_affected, payloads, parts)) == told
 
 
 def test_the_layout_on_disk_does_not_change() -> None:

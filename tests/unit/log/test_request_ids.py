@@ -35,3 +35,10 @@ def test_halves_stand_for_the_key_and_for_the_request() -> None:
     assert len({one, *same_key}) == 4
     assert len({key_part(made) for made in [one, *others]}) == 5
     assert {made[8:] for made in others} == {one[8:]}
+
+
+def test_the_key_of_another_sender_is_another() -> None:
+    made = [
+        keyed("key", "POST", b"/", (), sender) for sender in ((), ("jwt", "ann"), ("jwt", "bob"), ("jwtann",))
+    ]
+    assert len({key_part(one) for one in made}) == 4

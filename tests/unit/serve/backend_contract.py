@@ -8,11 +8,12 @@ import json
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, QueryBoolean, QuerySolutions
 
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.errors import (
     AlreadyExists,
     BadGeometry,
@@ -42,9 +43,17 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.results import ResultFormat
 from graphdb.store.view import StoreView
-from serve.backend import AnswerStream, Backend, FunctionCall, QueryRequest, ValidationRequest
+from serve.backend import (
+    AnswerStream,
+    Backend,
+    FunctionCall,
+    GraphLive,
+    GraphReads,
+    QueryRequest,
+    ValidationRequest,
+)
 
-__all__ = ["BackendContract"]
+__all__ = ["BackendContract", "WholeNode"]
 
 T = TypeVar("T")
 G = NamedNode("http://g/1")
@@ -103,6 +112,10 @@ async def body(*pieces: bytes) -> AsyncIterator[bytes]:
         yield piece
 
 
+class WholeNode(Backend, GraphReads, GraphLive, Protocol):
+    """A node that is itself what a whole sight sees."""
+
+
 class BackendContract:
     """Each test gets a node that holds nothing."""
 
@@ -115,12 +128,12 @@ class BackendContract:
         """Await something that the node offers."""
         return self._loop.run(work)
 
-    def update(self, node: Backend, text: str, using: Dataset | None = None) -> Confirmation:
-        return self.run(node.update(parse_update(text, None), using or Dataset()))
+    def update(self, node: WholeNode, text: str, using: Dataset | None = None) -> Confirmation:
+        return self.run(node.writes(WHOLE_SIGHT).update(parse_update(text, None), using or Dataset()))
 
     def write(
         self,
-        node: Backend,
+        node: WholeNode,
         *pieces: bytes,
         graph: NamedNode | None = None,
         replace: bool = True,
@@ -128,49 +141,57 @@ class BackendContract:
         syntax: RdfSyntax = RdfSyntax.N_QUADS,
     ) -> Confirmation:
         return self.run(
-            node.write_graph(
+            node.writes(WHOLE_SIGHT).write_graph(
                 body(*pieces), syntax, graph=graph, whole_dataset=whole, replace=replace, base_iri=None
             )
         )
 
     @staticmethod
-    def lines(node: Backend) -> list[str]:
+    def lines(node: WholeNode) -> list[str]:
         return sorted(str(quad) for quad in node.dataset_quads())
 
-    def test_a_request_that_is_sent_again_takes_effect_once(self, node: Backend) -> None:
+    def test_a_request_that_is_sent_again_takes_effect_once(self, node: WholeNode) -> None:
         insert = parse_update("INSERT DATA { <http://x/s> <http://x/p> 1 }", None)
         sent, other = (request_ids.keyed("k", "POST", b"/update", (text,)) for text in (b"1", b"2"))
-        first = self.run(node.update(insert, Dataset(), sent))
+        first = self.run(node.writes(WHOLE_SIGHT).update(insert, Dataset(), sent))
         self.update(node, "DELETE WHERE { ?s ?p ?o }")
-        again = self.run(node.update(insert, Dataset(), sent))
+        again = self.run(node.writes(WHOLE_SIGHT).update(insert, Dataset(), sent))
         assert again == replace(first, message="applied before")
         assert self.lines(node) == []
         with pytest.raises(KeyReused):
-            self.run(node.update(insert, Dataset(), other))
+            self.run(node.writes(WHOLE_SIGHT).update(insert, Dataset(), other))
         assert self.lines(node) == []
 
-    def test_graphs_are_written_and_deleted_once_for_one_request(self, node: Backend) -> None:
+    def test_graphs_are_written_and_deleted_once_for_one_request(self, node: WholeNode) -> None:
         put, delete = (request_ids.fresh(bytes([number] * 16)) for number in (1, 2))
 
         def write() -> Confirmation:
-            options = {"graph": G, "whole_dataset": False, "replace": True, "base_iri": None}
-            return self.run(
-                node.write_graph(body(ONE), RdfSyntax.N_TRIPLES, **options, request_id=put)  # type: ignore[arg-type]
+            writing = node.writes(WHOLE_SIGHT).write_graph(
+                body(ONE),
+                RdfSyntax.N_TRIPLES,
+                graph=G,
+                whole_dataset=False,
+                replace=True,
+                base_iri=None,
+                request_id=put,
             )
+            return self.run(writing)
 
         first = write()
-        deleted = self.run(node.delete_graph(G, delete))
+        deleted = self.run(node.writes(WHOLE_SIGHT).delete_graph(G, delete))
         assert (first.affected_triples, deleted.affected_triples) == (1, 1)
         assert write() == replace(first, message="applied before")
-        assert self.run(node.delete_graph(G, delete)) == replace(deleted, message="applied before")
+        assert self.run(node.writes(WHOLE_SIGHT).delete_graph(G, delete)) == replace(
+            deleted, message="applied before"
+        )
         assert not node.graph_exists(G)
 
     # edits of resources
 
-    def edit(self, node: Backend, *edits: ResourceEdit, request_id: bytes | None = None) -> Confirmation:
-        return self.run(node.edit(Edits(edits), request_id))
+    def edit(self, node: WholeNode, *edits: ResourceEdit, request_id: bytes | None = None) -> Confirmation:
+        return self.run(node.writes(WHOLE_SIGHT).edit(Edits(edits), request_id))
 
-    def refusal(self, node: Backend, *edits: ResourceEdit) -> list[tuple[int | None, str]]:
+    def refusal(self, node: WholeNode, *edits: ResourceEdit) -> list[tuple[int | None, str]]:
         """Which edit was refused, and why; nothing was stored."""
         before = self.lines(node), node.snapshot_index()
         with pytest.raises(EditRefused) as raised:
@@ -178,7 +199,7 @@ class BackendContract:
         assert (self.lines(node), node.snapshot_index()) == before
         return [(one["edit"], one["code"]) for one in raised.value.refusals]
 
-    def test_edits_are_one_change_in_order(self, node: Backend) -> None:
+    def test_edits_are_one_change_in_order(self, node: WholeNode) -> None:
         made = edited(EditKind.CREATE, values=(Literal("a"),))
         changed = edited(EditKind.UPDATE, values=(Literal("b"), Literal("c")))
         confirmed = self.edit(node, made, changed, edited(EditKind.CREATE, graph=G))
@@ -189,14 +210,14 @@ class BackendContract:
         self.edit(node, edited(EditKind.DELETE), edited(EditKind.DELETE, graph=G))
         assert self.lines(node) == []
 
-    def test_edits_that_are_sent_again_take_effect_once(self, node: Backend) -> None:
+    def test_edits_that_are_sent_again_take_effect_once(self, node: WholeNode) -> None:
         key = request_ids.keyed("k", "POST", b"/graphql", [b"1"])
         made = replace(edited(EditKind.CREATE), unchanged_since=0)
         first = self.edit(node, made, request_id=key)
         again = self.edit(node, made, request_id=key)
         assert again == replace(first, message="applied before")
 
-    def test_edits_hold_to_the_snapshot_that_they_name(self, node: Backend) -> None:
+    def test_edits_hold_to_the_snapshot_that_they_name(self, node: WholeNode) -> None:
         self.edit(node, edited(EditKind.CREATE))
         index = node.snapshot_index()
         change = replace(edited(EditKind.UPDATE, values=(Literal("b"),)), unchanged_since=index)
@@ -207,7 +228,7 @@ class BackendContract:
         self.update(node, "DELETE WHERE { <http://x/s> <http://x/p> ?o }")
         assert self.refusal(node, edited(EditKind.CREATE, graph=G), late) == [(1, "CONFLICT")]
 
-    def test_of_edits_at_once_that_name_the_same_snapshot_one_wins(self, node: Backend) -> None:
+    def test_of_edits_at_once_that_name_the_same_snapshot_one_wins(self, node: WholeNode) -> None:
         self.edit(node, edited(EditKind.CREATE))
         index = node.snapshot_index()
 
@@ -216,27 +237,29 @@ class BackendContract:
                 replace(edited(EditKind.UPDATE, values=(Literal(n),)), unchanged_since=index)
                 for n in range(8)
             )
-            return await asyncio.gather(*(node.edit(Edits((one,))) for one in edits), return_exceptions=True)
+            return await asyncio.gather(
+                *(node.writes(WHOLE_SIGHT).edit(Edits((one,))) for one in edits), return_exceptions=True
+            )
 
         outcomes = self.run(race())
         assert sum(isinstance(one, Confirmation) for one in outcomes) == 1
         assert sum(isinstance(one, EditRefused) for one in outcomes) == 7
 
-    def test_edits_satisfy_shapes_unless_they_need_not(self, node: Backend) -> None:
+    def test_edits_satisfy_shapes_unless_they_need_not(self, node: WholeNode) -> None:
         self.write(node, NAMES.replace(b"maxCount 1", b"maxCount 0"), graph=G, syntax=RdfSyntax.TURTLE)
         wrong = edited(EditKind.CREATE, values=(Literal("a"),))
         fine = replace(edited(EditKind.CREATE), subject=NamedNode("http://x/t"))
         assert self.refusal(node, fine, wrong) == [(1, "VALIDATION_FAILED")]
-        self.run(node.edit(Edits((wrong,), by_shapes=False)))
+        self.run(node.writes(WHOLE_SIGHT).edit(Edits((wrong,), by_shapes=False)))
 
-    def test_a_write_is_refused_by_its_precondition(self, node: Backend) -> None:
+    def test_a_write_is_refused_by_its_precondition(self, node: WholeNode) -> None:
         def check(state: StoreView) -> None:
             if next(state.quads_matching(None, None, None, G), None) is not None:
                 raise AlreadyExists("graph", G.value)
 
         async def write_all() -> list[Confirmation | BaseException]:
             writes = (
-                node.write_graph(
+                node.writes(WHOLE_SIGHT).write_graph(
                     body(b'<http://x/s> <http://x/p> "%d" .' % number),
                     RdfSyntax.N_TRIPLES,
                     graph=G,
@@ -259,7 +282,7 @@ class BackendContract:
         stored = next(i for i, outcome in enumerate(outcomes) if isinstance(outcome, Confirmation))
         assert self.lines(node) == [f'<http://x/s> <http://x/p> "{stored}" {G}']
 
-    def test_quads_are_found_by_their_terms(self, node: Backend) -> None:
+    def test_quads_are_found_by_their_terms(self, node: WholeNode) -> None:
         self.update(node, "INSERT DATA { <urn:a> <urn:p> 1 GRAPH <http://g/1> { <urn:a> <urn:p> 1, 2 } }")
         a, p = NamedNode("urn:a"), NamedNode("urn:p")
         assert len(list(node.quads_matching(a, p, None, G))) == 2
@@ -267,7 +290,7 @@ class BackendContract:
         assert list(node.quads_matching(p, None, None, G)) == []
         assert list(node.quads_matching(a, None, None, NamedNode("http://g/2"))) == []
 
-    def test_a_write_is_visible_at_the_index_it_confirms(self, node: Backend) -> None:
+    def test_a_write_is_visible_at_the_index_it_confirms(self, node: WholeNode) -> None:
         before = node.snapshot_index()
         confirmation = self.update(node, "INSERT DATA { <http://x/s> <http://x/p> 1 }")
         assert confirmation.affected_triples == 1
@@ -277,14 +300,14 @@ class BackendContract:
         assert isinstance(evaluated.answer, QuerySolutions)
         assert len(list(evaluated.answer)) == 1
 
-    def test_a_write_without_effect(self, node: Backend) -> None:
+    def test_a_write_without_effect(self, node: WholeNode) -> None:
         text = "INSERT DATA { <http://x/s> <http://x/p> 1 }"
         first = self.update(node, text)
         again = self.update(node, text)
         assert again.affected_triples == 0
         assert again.snapshot_index >= first.snapshot_index
 
-    def test_changes_are_handed_to_who_follows_them(self, node: Backend) -> None:
+    def test_changes_are_handed_to_who_follows_them(self, node: WholeNode) -> None:
         before = self.write(node, ONE).snapshot_index
         now = self.run(node.follow_changes(None, 1))
         assert now.through == before
@@ -300,7 +323,7 @@ class BackendContract:
             assert found[-1].index == last
             assert self.run(stream.read(5)) is None
 
-    def test_an_update_is_all_or_nothing(self, node: Backend) -> None:
+    def test_an_update_is_all_or_nothing(self, node: WholeNode) -> None:
         with pytest.raises(UnknownGraph):
             self.update(node, "INSERT DATA { <http://x/s> <http://x/p> 1 } ; DROP GRAPH <http://g/none>")
         assert self.lines(node) == []
@@ -313,12 +336,12 @@ class BackendContract:
             ("INSERT { ?s ?p 1 } WHERE { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } }", HostNotAllowed),
         ],
     )
-    def test_updates_that_are_refused(self, node: Backend, text: str, error: type[Exception]) -> None:
+    def test_updates_that_are_refused(self, node: WholeNode, text: str, error: type[Exception]) -> None:
         with pytest.raises(error):
             self.update(node, text)
         assert not node.graph_exists(G)
 
-    def test_what_is_too_large_is_refused(self, node: Backend) -> None:
+    def test_what_is_too_large_is_refused(self, node: WholeNode) -> None:
         pattern = " . ".join(f"?s <http://x/p> ?o{number}" for number in range(60))
         with pytest.raises(LimitExceeded, match="patterns per group"):
             node.query(parse_query(f"ASK {{ {pattern} }}", None), Dataset())
@@ -326,11 +349,11 @@ class BackendContract:
             self.update(node, f"INSERT DATA {{ <http://x/s> <http://x/p> 1 }} ; DELETE WHERE {{ {pattern} }}")
         assert self.lines(node) == []
 
-    def test_service_in_a_query_is_refused(self, node: Backend) -> None:
+    def test_service_in_a_query_is_refused(self, node: WholeNode) -> None:
         with pytest.raises(HostNotAllowed):
             node.query(parse_query("ASK { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } }", None), Dataset())
 
-    def test_the_dataset_of_the_protocol(self, node: Backend) -> None:
+    def test_the_dataset_of_the_protocol(self, node: WholeNode) -> None:
         self.write(node, ONE, graph=G)
         query = parse_query('ASK { ?s ?p "one" }', None)
         for dataset, expected in ((Dataset(), False), (Dataset((G,)), True)):
@@ -338,7 +361,7 @@ class BackendContract:
             assert isinstance(answer, QueryBoolean)
             assert bool(answer) is expected
 
-    def test_a_query_sees_one_state(self, node: Backend) -> None:
+    def test_a_query_sees_one_state(self, node: WholeNode) -> None:
         self.write(node, *(f"<http://x/s> <http://x/p> <http://x/{n}> .\n".encode() for n in range(5_000)))
         answer = node.query(parse_query("SELECT ?o { ?s ?p ?o }", None), Dataset()).answer
         quads = node.graph_quads(None)
@@ -347,14 +370,14 @@ class BackendContract:
         self.update(node, "DROP ALL")
         assert len(list(answer)) == len(list(quads)) == 4_999
 
-    def test_replacing_and_merging_a_graph(self, node: Backend) -> None:
+    def test_replacing_and_merging_a_graph(self, node: WholeNode) -> None:
         assert self.write(node, ONE, graph=G).affected_triples == 1
         assert self.write(node, TWO, graph=G, replace=False).affected_triples == 1
         assert len(list(node.graph_quads(G))) == 2
         assert self.write(node, ONE, graph=G).affected_triples == 1
         assert self.lines(node) == ['<http://x/s> <http://x/p> "one" <http://g/1>']
 
-    def test_replacing_the_graphs_that_a_body_names(self, node: Backend) -> None:
+    def test_replacing_the_graphs_that_a_body_names(self, node: WholeNode) -> None:
         self.write(
             node, b"<http://x/s> <http://x/p> 1 <http://g/1> .\n".replace(b"1 <", b'"old" <'), ONE, whole=True
         )
@@ -364,25 +387,25 @@ class BackendContract:
             '<http://x/s> <http://x/p> "one"',
         ]
 
-    def test_a_graph_in_the_body_of_a_named_graph(self, node: Backend) -> None:
+    def test_a_graph_in_the_body_of_a_named_graph(self, node: WholeNode) -> None:
         with pytest.raises(InvalidParameter):
             self.write(node, b'<http://x/s> <http://x/p> "x" <http://g/2> .\n', graph=G)
         assert not node.graph_exists(G)
 
-    def test_a_body_that_does_not_parse_changes_nothing(self, node: Backend) -> None:
+    def test_a_body_that_does_not_parse_changes_nothing(self, node: WholeNode) -> None:
         self.write(node, ONE, graph=G)
         with pytest.raises(RdfSyntaxError):
             self.write(node, TWO, b"<http://x/s> <", graph=G)
         assert self.lines(node) == ['<http://x/s> <http://x/p> "one" <http://g/1>']
 
-    def test_a_body_that_fails_to_arrive_changes_nothing(self, node: Backend) -> None:
+    def test_a_body_that_fails_to_arrive_changes_nothing(self, node: WholeNode) -> None:
         async def too_large() -> AsyncIterator[bytes]:
             yield ONE
             raise BodyTooLarge(10)
 
         with pytest.raises(BodyTooLarge):
             self.run(
-                node.write_graph(
+                node.writes(WHOLE_SIGHT).write_graph(
                     too_large(),
                     RdfSyntax.N_TRIPLES,
                     graph=G,
@@ -393,40 +416,40 @@ class BackendContract:
             )
         assert not node.graph_exists(G)
 
-    def test_the_life_of_a_graph(self, node: Backend) -> None:
+    def test_the_life_of_a_graph(self, node: WholeNode) -> None:
         assert not node.graph_exists(G)
         with pytest.raises(UnknownGraph):
             node.graph_quads(G)
         with pytest.raises(UnknownGraph):
-            self.run(node.delete_graph(G))
+            self.run(node.writes(WHOLE_SIGHT).delete_graph(G))
         self.write(node, b"", graph=G)
         assert node.graph_exists(G)
-        assert self.run(node.delete_graph(G)).affected_triples == 0
+        assert self.run(node.writes(WHOLE_SIGHT).delete_graph(G)).affected_triples == 0
         assert not node.graph_exists(G)
 
-    def test_the_default_graph_can_be_emptied_but_not_deleted(self, node: Backend) -> None:
+    def test_the_default_graph_can_be_emptied_but_not_deleted(self, node: WholeNode) -> None:
         self.write(node, ONE)
-        assert self.run(node.delete_graph(None)).affected_triples == 1
+        assert self.run(node.writes(WHOLE_SIGHT).delete_graph(None)).affected_triples == 1
         assert list(node.graph_quads(None)) == []
-        assert self.run(node.delete_graph(None)).affected_triples == 0
+        assert self.run(node.writes(WHOLE_SIGHT).delete_graph(None)).affected_triples == 0
 
-    def test_blank_nodes_of_two_bodies_differ(self, node: Backend) -> None:
+    def test_blank_nodes_of_two_bodies_differ(self, node: WholeNode) -> None:
         for _ in range(2):
             self.write(node, b'_:a <http://x/p> "x" .\n', replace=False)
         quads: list[Quad] = list(node.graph_quads(None))
         assert len({quad.subject for quad in quads}) == 2
 
-    def test_status(self, node: Backend) -> None:
+    def test_status(self, node: WholeNode) -> None:
         status = node.status()
         assert (status.status, status.role) == ("healthy", "standalone")
         assert status.snapshot_index == node.snapshot_index()
         assert [member.node_id for member in status.cluster_members] == [status.node_id]
 
-    def test_every_read_level_holds_on_a_node_that_stands_alone(self, node: Backend) -> None:
+    def test_every_read_level_holds_on_a_node_that_stands_alone(self, node: WholeNode) -> None:
         for consistency in Consistency:
             self.run(node.reach(consistency, 0.0))
 
-    def test_a_node_that_stands_alone_has_no_cluster(self, node: Backend) -> None:
+    def test_a_node_that_stands_alone_has_no_cluster(self, node: WholeNode) -> None:
         assert node.cluster() is None
         for change in (node.add_member(2, "127.0.0.1:7012"), node.remove_member(2), node.hand_over(2)):
             with pytest.raises(NotClustered):
@@ -434,17 +457,17 @@ class BackendContract:
 
     # Queries that readers evaluate
 
-    def fill(self, node: Backend) -> None:
+    def fill(self, node: WholeNode) -> None:
         """250 triples."""
         self.write(node, *(f"<http://x/s> <http://x/p> <http://x/{n}> .\n".encode() for n in range(250)))
 
-    def answer(self, node: Backend, request: QueryRequest) -> bytes:
+    def answer(self, node: WholeNode, request: QueryRequest) -> bytes:
         async def work() -> bytes:
             return b"".join(await pieces_of(await node.start_query(request)))
 
         return self.run(work())
 
-    def test_a_reader_gives_the_whole_answer(self, node: Backend) -> None:
+    def test_a_reader_gives_the_whole_answer(self, node: WholeNode) -> None:
         self.write(node, ONE, TWO)
 
         async def work() -> None:
@@ -456,7 +479,7 @@ class BackendContract:
         self.run(work())
         assert node.running_queries() == []
 
-    def test_a_long_answer_comes_in_pieces(self, node: Backend) -> None:
+    def test_a_long_answer_comes_in_pieces(self, node: WholeNode) -> None:
         self.fill(node)
 
         async def work() -> list[bytes]:
@@ -467,7 +490,7 @@ class BackendContract:
         assert max(map(len, pieces)) < 200_000
         assert b"".join(pieces) == b"?s\t?t\n" + b"<http://x/s>\t<http://x/s>\n" * 250 * 250
 
-    def test_an_explanation_of_a_query(self, node: Backend) -> None:
+    def test_an_explanation_of_a_query(self, node: WholeNode) -> None:
         """It is of the dataset and the state that the answer would be of."""
         self.write(node, ONE, TWO, graph=G)
         self.write(node, TWO)
@@ -482,7 +505,7 @@ class BackendContract:
         assert self.run(explain(Dataset())) == [b'{"quads": [1, 1]}', b'{"rows": 1}']
         assert self.run(explain(Dataset((G,)))) == [b'{"quads": [2, 2]}', b'{"rows": 4}']
 
-    def test_a_reader_sees_what_was_confirmed(self, node: Backend) -> None:
+    def test_a_reader_sees_what_was_confirmed(self, node: WholeNode) -> None:
         for count in range(1, 6):
             written = self.update(node, f"INSERT DATA {{ <http://x/s> <http://x/p> {count} }}")
 
@@ -494,7 +517,7 @@ class BackendContract:
             assert index >= written.snapshot_index
             assert answer == b"?n\n%d\n" % count
 
-    def test_a_reader_and_the_dataset_of_the_protocol(self, node: Backend) -> None:
+    def test_a_reader_and_the_dataset_of_the_protocol(self, node: WholeNode) -> None:
         self.write(node, ONE, graph=G)
         self.write(node, TWO)
         text = f"SELECT ?o FROM <{G.value}> {{ ?s ?p ?o }}"
@@ -514,11 +537,11 @@ class BackendContract:
             ("DESCRIBE <http://x/s>", ResultFormat.CANONICAL_N_TRIPLES, ONE),
         ],
     )
-    def test_formats_of_a_reader(self, node: Backend, text: str, fmt: ResultFormat, answer: bytes) -> None:
+    def test_formats_of_a_reader(self, node: WholeNode, text: str, fmt: ResultFormat, answer: bytes) -> None:
         self.write(node, ONE)
         assert self.answer(node, asked(text, fmt)) == answer
 
-    def test_what_a_reader_refuses(self, node: Backend) -> None:
+    def test_what_a_reader_refuses(self, node: WholeNode) -> None:
         pattern = " . ".join(f"?s <http://x/p> ?o{number}" for number in range(60))
         with pytest.raises(LimitExceeded, match="patterns per group"):
             self.answer(node, asked(f"SELECT * {{ {pattern} }}"))
@@ -530,7 +553,7 @@ class BackendContract:
         assert self.answer(node, asked("SELECT ?o { ?s ?p ?o }")) == b"?o\n"
 
     @pytest.mark.parametrize("text", [ENDLESS, SILENT], ids=["with rows", "without rows"])
-    def test_a_query_past_its_time_limit(self, node: Backend, text: str) -> None:
+    def test_a_query_past_its_time_limit(self, node: WholeNode, text: str) -> None:
         self.fill(node)
         began = time.monotonic()
         with pytest.raises(QueryTimeout):
@@ -539,7 +562,7 @@ class BackendContract:
         assert node.running_queries() == []
         assert self.answer(node, asked("SELECT (1 AS ?x) {}")) == b"?x\n1\n"
 
-    def test_running_queries_are_listed_and_cancelled(self, node: Backend) -> None:
+    def test_running_queries_are_listed_and_cancelled(self, node: WholeNode) -> None:
         self.fill(node)
 
         async def work() -> None:
@@ -557,7 +580,7 @@ class BackendContract:
         self.run(work())
         assert node.running_queries() == []
 
-    def test_cancelling_reaches_one_who_waits(self, node: Backend) -> None:
+    def test_cancelling_reaches_one_who_waits(self, node: WholeNode) -> None:
         self.fill(node)
 
         async def work() -> None:
@@ -572,7 +595,7 @@ class BackendContract:
 
         self.run(work())
 
-    def report(self, node: Backend, **fields: Any) -> dict[str, Any]:
+    def report(self, node: WholeNode, **fields: Any) -> dict[str, Any]:
         """The report of a validation, and whether it was of the present state."""
 
         async def work() -> dict[str, Any]:
@@ -583,7 +606,7 @@ class BackendContract:
 
         return self.run(work())
 
-    def test_a_validation_by_given_shapes_and_by_those_of_a_graph(self, node: Backend) -> None:
+    def test_a_validation_by_given_shapes_and_by_those_of_a_graph(self, node: WholeNode) -> None:
         self.write(node, ONE, TWO)
         self.write(node, NAMES, graph=G, syntax=RdfSyntax.TURTLE)
         for shapes in (GIVEN, G):
@@ -593,7 +616,7 @@ class BackendContract:
         assert self.lines(node)
         assert node.running_queries() == []
 
-    def test_a_validation_of_graphs_together(self, node: Backend) -> None:
+    def test_a_validation_of_graphs_together(self, node: WholeNode) -> None:
         h, shapes, nothing = (NamedNode(f"http://g/{name}") for name in ("h", "shapes", "nothing"))
         self.write(node, ONE, graph=G)
         self.write(node, ONE, graph=h)
@@ -630,12 +653,12 @@ class BackendContract:
             ),
         ],
     )
-    def test_a_validation_of_nothing(self, node: Backend, fields: Any, error: type[Exception]) -> None:
+    def test_a_validation_of_nothing(self, node: WholeNode, fields: Any, error: type[Exception]) -> None:
         with pytest.raises(error):
             self.report(node, **fields)
         assert node.running_queries() == []
 
-    def test_a_validation_is_listed_and_cancelled(self, node: Backend) -> None:
+    def test_a_validation_is_listed_and_cancelled(self, node: WholeNode) -> None:
         async def work() -> None:
             stream = await node.start_validation(validation())
             [shown] = node.running_queries()
@@ -651,7 +674,7 @@ class BackendContract:
         self.run(work())
         assert node.running_queries() == []
 
-    def test_a_call_of_a_function(self, node: Backend) -> None:
+    def test_a_call_of_a_function(self, node: WholeNode) -> None:
         async def called(function: str, *args: str) -> Any:
             return json.loads(await node.call_function(FunctionCall(function, args, 30)))
 
@@ -672,10 +695,10 @@ class BackendContract:
                 self.run(called(function, *args))
         assert node.running_queries() == []
 
-    def test_cancelling_what_does_not_run(self, node: Backend) -> None:
+    def test_cancelling_what_does_not_run(self, node: WholeNode) -> None:
         assert not node.cancel_query("nothing")
 
-    def test_closing_a_stream_ends_its_query(self, node: Backend) -> None:
+    def test_closing_a_stream_ends_its_query(self, node: WholeNode) -> None:
         self.fill(node)
 
         async def work() -> None:
@@ -688,7 +711,7 @@ class BackendContract:
         self.run(work())
         assert self.answer(node, asked("SELECT (1 AS ?x) {}")) == b"?x\n1\n"
 
-    def test_several_queries_at_once(self, node: Backend) -> None:
+    def test_several_queries_at_once(self, node: WholeNode) -> None:
         self.fill(node)
 
         async def work() -> list[list[bytes]]:
@@ -700,12 +723,12 @@ class BackendContract:
 
         assert self.run(work()) == [[b"?n\n%d\n" % (250 + number)] for number in range(6)]
 
-    def test_the_exact_index(self, node: Backend) -> None:
+    def test_the_exact_index(self, node: WholeNode) -> None:
         assert node.exact_index() == node.snapshot_index()
         written = self.write(node, ONE)
         assert node.exact_index() == node.snapshot_index() == written.snapshot_index
 
-    def test_the_schema_state_is_another_when_a_schema_may_be(self, node: Backend) -> None:
+    def test_the_schema_state_is_another_when_a_schema_may_be(self, node: WholeNode) -> None:
         before = node.schema_state()
         self.update(node, "INSERT DATA { <http://e/a> a <http://e/C> ; <http://e/p> 1 }")
         assert node.schema_state() is before
@@ -715,7 +738,7 @@ class BackendContract:
             assert node.schema_state() is not before
             before = node.schema_state()
 
-    def test_waiting_for_an_index(self, node: Backend) -> None:
+    def test_waiting_for_an_index(self, node: WholeNode) -> None:
         now = node.snapshot_index()
         self.run(node.wait_for_index(now, 0.0))
         with pytest.raises(IndexNotReached, match=str(now + 1)):
@@ -725,7 +748,9 @@ class BackendContract:
             waiting = asyncio.create_task(node.wait_for_index(now + 1, 10.0))
             await asyncio.sleep(0.02)
             assert not waiting.done()
-            await node.update(parse_update("INSERT DATA { <http://x/s> <http://x/p> 1 }", None), Dataset())
+            await node.writes(WHOLE_SIGHT).update(
+                parse_update("INSERT DATA { <http://x/s> <http://x/p> 1 }", None), Dataset()
+            )
             await waiting
 
         self.run(work())

@@ -63,10 +63,9 @@ def test_a_hostile_list_takes_no_time() -> None:
 
 def test_tags_differ() -> None:
     tags = EntityTags()
-    assert (
-        len({tags.tag(1, "json"), tags.tag(2, "json"), tags.tag(1, "xml"), EntityTags().tag(1, "json")}) == 4
-    )
-    assert tags.tag(1, "json") == tags.tag(1, "json")
+    others = (tags.tag(2, "json", None), tags.tag(1, "xml", None), tags.tag(1, "json", "a view"))
+    assert len({tags.tag(1, "json", None), *others, EntityTags().tag(1, "json", None)}) == 5
+    assert tags.tag(1, "json", None) == tags.tag(1, "json", None)
 
 
 # Over HTTP

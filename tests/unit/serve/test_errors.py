@@ -43,6 +43,7 @@ EXPECTED = {
     "NotLeader": 503,
     "OutcomeUnknown": 503,
     "Overloaded": 503,
+    "ProviderUnavailable": 503,
     "QueryCancelled": 503,
     "QueryMemoryExceeded": 503,
     "QuerySyntaxError": 400,

@@ -93,7 +93,15 @@ def slow_query(directory: Path, text: str) -> dict[str, Any]:
 def test_the_whole_of_one(client: httpx.Client, backend: ScriptedBackend) -> None:
     written = update(client, "INSERT DATA { <http://x/s> <http://x/p> 1, 2 ; <http://x/q> 3, 4, 5 }")
     found = explained(client, JOIN)
-    assert list(found) == ["query", "classification", "complexity", "scans", "lookups", "evaluation"]
+    assert list(found) == [
+        "query",
+        "classification",
+        "columns",
+        "complexity",
+        "scans",
+        "lookups",
+        "evaluation",
+    ]
     assert found["query"] == {
         "form": "SELECT",
         "text": JOIN,

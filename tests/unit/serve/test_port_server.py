@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import closing
 from http.client import HTTPConnection
 from typing import Any
 
@@ -15,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from benchmarks.service import free_port
 from graphdb.errors import ConfigError, NotLeader, UnavailableError
-from serve.port_server import Listen, PortServer
+from serve.port_server import Listen, PortServer, answers
 
 
 async def slow(scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,14 +86,24 @@ def test_a_kept_connection_is_told_that_it_ends(
     stopping.join()
 
 
+def test_whether_it_answers_is_asked_without_the_application(listen: Listen, port: PortServer) -> None:
+    with closing(HTTPConnection(listen.host, listen.port, timeout=10)) as connected:
+        connected.request("OPTIONS", "*")
+        answer = connected.getresponse()
+        assert (answer.status, answer.read()) == (204, b"")
+    assert answers(listen, timeout_s=10)
+    port.stop(10)
+    assert not answers(listen, timeout_s=10)
+
+
 def test_a_request_under_way_is_answered(port: PortServer, connection: HTTPConnection) -> None:
-    answers: list[Any] = []
-    asking = threading.Thread(target=lambda: answers.append(ask(connection, 2)))
+    answered: list[Any] = []
+    asking = threading.Thread(target=lambda: answered.append(ask(connection, 2)))
     asking.start()
     time.sleep(0.3)
     stop_soon(port).join()
     asking.join()
-    assert answers == [(b"done", "close")]
+    assert answered == [(b"done", "close")]
 
 
 def test_a_silent_connection_does_not_hold_the_end_up(port: PortServer, connection: HTTPConnection) -> None:

@@ -11,6 +11,7 @@ from pyoxigraph import NamedNode, Quad
 from actors.clustering.clustered_shard import ClusteredShard
 from actors.offline import back_up_offline, enter_cluster, load_in_bulk, restore
 from actors.shard.store_shard import StoreShard
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.alerts.commands import Create, Fire
 from graphdb.errors import AlreadyExists, KeyReused, NotFound
 from graphdb.log import request_ids
@@ -51,7 +52,9 @@ def shown(node: StoreShard) -> list[dict[str, Any]]:
 
 
 async def insert(node: StoreShard, value: int) -> None:
-    await node.update(parse_update(f"INSERT DATA {{ <urn:s> <urn:p> {value} }}"), Dataset())
+    await node.writes(WHOLE_SIGHT).update(
+        parse_update(f"INSERT DATA {{ <urn:s> <urn:p> {value} }}"), Dataset()
+    )
 
 
 async def found_in(data_dir: Path) -> list[dict[str, Any]]:
@@ -125,7 +128,9 @@ async def test_among_changes_of_quads(tmp_path: Path) -> None:
 
     async def large(node: StoreShard) -> None:
         quads = " ".join(f'<urn:large> <urn:p> "{n:0>2000}" .' for n in range(3_000))
-        confirmed = await node.update(parse_update(f"INSERT DATA {{ {quads} }}"), Dataset())
+        confirmed = await node.writes(WHOLE_SIGHT).update(
+            parse_update(f"INSERT DATA {{ {quads} }}"), Dataset()
+        )
         assert confirmed.affected_triples == 3_000
 
     async with stand_alone(tmp_path) as node:

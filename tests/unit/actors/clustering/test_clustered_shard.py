@@ -9,6 +9,7 @@ from pyoxigraph import Literal, NamedNode
 
 from actors.clustering.clustered_shard import ClusteredShard
 from actors.offline import enter_cluster
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.errors import EditRefused, LogUnavailable, UnknownGraph
 from graphdb.graphql.edits import EditKind, Edits, ResourceEdit
 from graphdb.log import request_ids
@@ -27,7 +28,9 @@ G = NamedNode("urn:g")
 
 async def insert(shard: ClusteredShard, value: int, request_id: bytes | None = None) -> Confirmation:
     text = f"INSERT DATA {{ <urn:s> <urn:p> {value} }}"
-    return await asyncio.wait_for(shard.update(parse_update(text), Dataset(), request_id), 15)
+    return await asyncio.wait_for(
+        shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset(), request_id), 15
+    )
 
 
 async def put(shard: ClusteredShard, count: int) -> Confirmation:
@@ -37,7 +40,7 @@ async def put(shard: ClusteredShard, count: int) -> Confirmation:
         for number in range(count):
             yield b"<urn:s> <urn:p> <urn:o%d> .\n" % number
 
-    return await shard.write_graph(
+    return await shard.writes(WHOLE_SIGHT).write_graph(
         body(), RdfSyntax.N_TRIPLES, graph=G, whole_dataset=False, replace=True, base_iri=None
     )
 
@@ -58,9 +61,9 @@ async def test_one_alone_writes_and_reads_at_every_level(tmp_path: Path) -> None
             assert values(node) == [1, 2]
         assert (await put(node, 3)).affected_triples == 3
         assert len([*node.graph_quads(G)]) == 3
-        await node.delete_graph(G)
+        await node.writes(WHOLE_SIGHT).delete_graph(G)
         with pytest.raises(UnknownGraph):
-            await node.delete_graph(G)
+            await node.writes(WHOLE_SIGHT).delete_graph(G)
 
 
 async def test_one_alone_says_how_it_is(tmp_path: Path) -> None:
@@ -122,7 +125,10 @@ async def test_writes_at_any_node_are_seen_there_at_once_and_everywhere_when_ask
             assert len([*node.graph_quads(G)]) == 10
         with pytest.raises(UnknownGraph):
             await asyncio.gather(
-                *(node.delete_graph(NamedNode("urn:none")) for node in cluster.shards.values())
+                *(
+                    node.writes(WHOLE_SIGHT).delete_graph(NamedNode("urn:none"))
+                    for node in cluster.shards.values()
+                )
             )
 
 
@@ -134,19 +140,19 @@ async def test_edits_at_any_node_are_checked_where_the_cluster_is_led(tmp_path: 
 
     async with nodes(tmp_path, 1, 2, 3) as cluster:
         await cluster.start(1, 2, 3)
-        made = await cluster.shards[1].edit(edits(EditKind.CREATE, 0))
+        made = await cluster.shards[1].writes(WHOLE_SIGHT).edit(edits(EditKind.CREATE, 0))
         assert made.affected_triples == 2
         index = made.snapshot_index
         for node_id, node in cluster.shards.items():
             with pytest.raises(EditRefused) as raised:
-                await node.edit(edits(EditKind.CREATE, node_id))
+                await node.writes(WHOLE_SIGHT).edit(edits(EditKind.CREATE, node_id))
             assert raised.value.refusals[0]["code"] == "CONFLICT"
-            confirmed = await node.edit(edits(EditKind.UPDATE, node_id, index))
+            confirmed = await node.writes(WHOLE_SIGHT).edit(edits(EditKind.UPDATE, node_id, index))
             assert [quad.object for quad in node.quads_matching(None, NamedNode("urn:p"), None, None)] == [
                 Literal(node_id)
             ]
             with pytest.raises(EditRefused) as raised:
-                await node.edit(edits(EditKind.UPDATE, 9, index))
+                await node.writes(WHOLE_SIGHT).edit(edits(EditKind.UPDATE, 9, index))
             assert raised.value.refusals[0]["details"] == {"ifSnapshot": index}
             index = confirmed.snapshot_index
 
@@ -188,8 +194,12 @@ async def test_a_cluster_is_founded_with_what_a_node_had_alone(tmp_path: Path) -
         data_dir = cluster.logs.data_dir(1)
         async with stand_alone(data_dir) as node:
             for value in (1, 2, 3):
-                await node.update(parse_update(f"INSERT DATA {{ <urn:s> <urn:p> {value} }}"), Dataset())
-            await node.update(parse_update("INSERT DATA { <urn:s> <urn:p> 7 }"), Dataset(), key)
+                await node.writes(WHOLE_SIGHT).update(
+                    parse_update(f"INSERT DATA {{ <urn:s> <urn:p> {value} }}"), Dataset()
+                )
+            await node.writes(WHOLE_SIGHT).update(
+                parse_update("INSERT DATA { <urn:s> <urn:p> 7 }"), Dataset(), key
+            )
         enter_cluster(data_dir, 1)
         await cluster.start(1, 2, 3)
         for node_id, shard in cluster.shards.items():

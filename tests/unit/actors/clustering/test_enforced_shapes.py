@@ -10,6 +10,7 @@ from pyoxigraph import NamedNode
 
 from actors.clustering.clustered_shard import ClusteredShard
 from actors.readers.write_checks import WriteChecks
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.config.service import Shacl
 from graphdb.errors import ShapesViolated
 from graphdb.node import Consistency
@@ -35,13 +36,15 @@ async def put_shapes(node: ClusteredShard) -> None:
     async def body() -> AsyncIterator[bytes]:
         yield SHAPES
 
-    await node.write_graph(
+    await node.writes(WHOLE_SIGHT).write_graph(
         body(), RdfSyntax.TURTLE, graph=SHAPES_GRAPH, whole_dataset=False, replace=True, base_iri=None
     )
 
 
 async def insert(node: ClusteredShard, subject: str, value: int) -> None:
-    await node.update(parse_update(f"INSERT DATA {{ <urn:{subject}> <urn:p> {value} }}"), Dataset())
+    await node.writes(WHOLE_SIGHT).update(
+        parse_update(f"INSERT DATA {{ <urn:{subject}> <urn:p> {value} }}"), Dataset()
+    )
 
 
 def validate_here(

@@ -23,6 +23,7 @@ from actors.error_codec import encode_error
 from actors.raft.incoming_links import Forwarded
 from actors.raft.log_requests import ForwardedRequest, encode_requests
 from actors.shard.store_shard import StoreShard
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.config import Settings
 from graphdb.config.limits import GateLimits
 from graphdb.errors import NotLeader, OutcomeUnknown, QuerySyntaxError, UnknownGraph
@@ -67,7 +68,7 @@ def id_of(number: int) -> str:
 
 
 def insertion(value: int | str, since: int = 0) -> SparqlUpdate:
-    return SparqlUpdate(f"INSERT DATA {{ <urn:s> <urn:p> {value} }}", None, Dataset(), since)
+    return SparqlUpdate(f"INSERT DATA {{ <urn:s> <urn:p> {value} }}", None, Dataset(), since, WHOLE_SIGHT)
 
 
 @pytest.fixture
@@ -102,24 +103,32 @@ async def test_a_long_text_is_read_on_a_thread_and_performed_the_same(leader: Le
 
 async def test_a_document_is_stored_and_its_graph_deleted(leader: Leader) -> None:
     document = b"<a> <urn:p> <b> , <c> ."
-    write = GraphWrite(document, RdfSyntax.TURTLE, G, False, False, "http://base.example/", 0)
+    write = GraphWrite(document, RdfSyntax.TURTLE, G, False, False, "http://base.example/", 0, WHOLE_SIGHT)
     assert await leader.write(write, 1) == Confirmation(1, 2)
     assert sorted(str(quad.object) for quad in leader.shard.graph_quads(G)) == [
         "<http://base.example/b>",
         "<http://base.example/c>",
     ]
-    replacing = GraphWrite(b"<a> <urn:p> <d> .", RdfSyntax.TURTLE, G, False, True, "http://base.example/", 1)
+    replacing = GraphWrite(
+        b"<a> <urn:p> <d> .", RdfSyntax.TURTLE, G, False, True, "http://base.example/", 1, WHOLE_SIGHT
+    )
     assert await leader.write(replacing, 2) == Confirmation(2, 3)
-    assert await leader.write(GraphDeletion(G, 2), 3) == Confirmation(3, 1)
+    assert await leader.write(GraphDeletion(G, 2, WHOLE_SIGHT), 3) == Confirmation(3, 1)
     with pytest.raises(UnknownGraph) as raised:
-        await leader.write(GraphDeletion(G, 3), 4)
+        await leader.write(GraphDeletion(G, 3, WHOLE_SIGHT), 4)
     assert raised.value.graph == "urn:g"
     assert not leader.shard.graph_exists(G)
 
 
 async def test_of_a_batch_each_is_answered_for_itself(leader: Leader) -> None:
-    wrong = SparqlUpdate("INSERT DATA {", None, Dataset(), 0)
-    writes: list[ForwardedWrite] = [insertion(1), wrong, GraphDeletion(G, 0), insertion(1), insertion(2)]
+    wrong = SparqlUpdate("INSERT DATA {", None, Dataset(), 0, WHOLE_SIGHT)
+    writes: list[ForwardedWrite] = [
+        insertion(1),
+        wrong,
+        GraphDeletion(G, 0, WHOLE_SIGHT),
+        insertion(1),
+        insertion(2),
+    ]
     requests = [
         ForwardedRequest(number, write.operation, id_of(number), write.encode())
         for number, write in enumerate(writes)

@@ -19,6 +19,7 @@ from actors.clustering.forwarded_writes import (
     decode_write,
     encode_confirmation,
 )
+from graphdb.access.sight import WHOLE_SIGHT, Sight
 from graphdb.alerts.commands import Create, Delete
 from graphdb.graphql.edits import EditKind, Edits, ResourceEdit
 from graphdb.model import Confirmation
@@ -33,6 +34,12 @@ NAMED = st.lists(st.sampled_from([NamedNode("urn:a"), NamedNode("urn:ü")])).map
 INDEXES = st.integers(0, 2**63 - 1)
 DATASETS = st.builds(Dataset, NAMED, NAMED)
 
+SIGHTS = st.just(WHOLE_SIGHT) | st.builds(
+    Sight,
+    default_graph=st.booleans(),
+    patterns=st.frozensets(st.sampled_from(["*", "urn:a", "urn:ü*"])),
+    sids=st.frozensets(TEXTS, max_size=2),
+)
 PROPERTIES = st.sampled_from([NamedNode("urn:p"), NamedNode("urn:q")])
 TERMS = st.one_of(
     st.sampled_from([NamedNode("urn:o"), NamedNode("http://example/é")]),
@@ -51,7 +58,7 @@ EDITS = st.builds(
 )
 
 WRITES: st.SearchStrategy[ForwardedWrite] = st.one_of(
-    st.builds(SparqlUpdate, TEXTS, IRIS, DATASETS, INDEXES),
+    st.builds(SparqlUpdate, TEXTS, IRIS, DATASETS, INDEXES, SIGHTS),
     st.builds(
         GraphWrite,
         st.binary(),
@@ -61,9 +68,10 @@ WRITES: st.SearchStrategy[ForwardedWrite] = st.one_of(
         st.booleans(),
         IRIS,
         INDEXES,
+        SIGHTS,
     ),
-    st.builds(GraphDeletion, GRAPHS, INDEXES),
-    st.builds(ResourceEdits, st.builds(Edits, st.lists(EDITS).map(tuple), st.booleans()), INDEXES),
+    st.builds(GraphDeletion, GRAPHS, INDEXES, SIGHTS),
+    st.builds(ResourceEdits, st.builds(Edits, st.lists(EDITS).map(tuple), st.booleans()), INDEXES, SIGHTS),
     st.builds(AlertChange, st.builds(Create, TEXTS, TEXTS.map(definition), INDEXES), INDEXES),
     st.builds(AlertChange, st.builds(Delete, TEXTS), INDEXES),
 )
@@ -86,7 +94,7 @@ def test_kinds_are_told_apart() -> None:
         "write_graph",
         "delete_graph",
     )
-    deletion = GraphDeletion(None, 3).encode()
+    deletion = GraphDeletion(None, 3, WHOLE_SIGHT).encode()
     with pytest.raises(KeyError):
         decode_write("update", deletion)
     with pytest.raises(KeyError):
@@ -113,13 +121,13 @@ def test_a_body_that_is_cut_within_its_head_is_refused(write: ForwardedWrite, da
 
 
 def test_a_syntax_that_is_not_known_is_refused() -> None:
-    body = GraphWrite(b"", RdfSyntax.TURTLE, None, False, False, None, 0).encode()
+    body = GraphWrite(b"", RdfSyntax.TURTLE, None, False, False, None, 0, WHOLE_SIGHT).encode()
     name = RdfSyntax.TURTLE.value.encode()
     with pytest.raises(StopIteration):
         decode_write("write_graph", body.replace(name, b"x" * len(name)))
 
 
 def test_what_is_logged_of_a_write_does_not_show_its_content() -> None:
-    update = SparqlUpdate("INSERT DATA { <urn:secret> <urn:p> 1 }", None, Dataset(), 0)
-    document = GraphWrite(b"<urn:secret>", RdfSyntax.TURTLE, None, False, False, None, 0)
+    update = SparqlUpdate("INSERT DATA { <urn:secret> <urn:p> 1 }", None, Dataset(), 0, WHOLE_SIGHT)
+    document = GraphWrite(b"<urn:secret>", RdfSyntax.TURTLE, None, False, False, None, 0, WHOLE_SIGHT)
     assert "secret" not in repr((update, document))

@@ -16,6 +16,7 @@ from actors.log.update_log import UpdateLog
 from actors.readers.client import ReaderClient
 from actors.readers.store_reader import StoreReader
 from actors.shard.store_shard import StoreShard
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.config import Settings
 from graphdb.errors import EvaluationFailed, HostNotAllowed
 from graphdb.log.file_log import FileLogConfig
@@ -44,7 +45,7 @@ class Node:
     loop: asyncio.Runner
 
     def update(self, text: str) -> Confirmation:
-        return self.loop.run(self.shard.update(parse_update(text), Dataset()))
+        return self.loop.run(self.shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset()))
 
     def query(self, text: str) -> list[dict[str, str]]:
         """The rows, as a reader finds them."""
@@ -200,9 +201,13 @@ def test_the_writer_does_not_wait_for_documents(node: Node) -> None:
         answering(b"<urn:a> <urn:b> <urn:c> .", TURTLE)(connection)
 
     async def both(host: RemoteHost) -> tuple[Confirmation, Confirmation]:
-        loading = asyncio.create_task(node.shard.update(parse_update(f"LOAD <{host.url}>"), Dataset()))
+        loading = asyncio.create_task(
+            node.shard.writes(WHOLE_SIGHT).update(parse_update(f"LOAD <{host.url}>"), Dataset())
+        )
         assert await asyncio.to_thread(asked.wait, 5)
-        other = await node.shard.update(parse_update("INSERT DATA { <urn:x> <urn:y> 1 }"), Dataset())
+        other = await node.shard.writes(WHOLE_SIGHT).update(
+            parse_update("INSERT DATA { <urn:x> <urn:y> 1 }"), Dataset()
+        )
         released.set()
         return other, await loading
 

@@ -17,6 +17,7 @@ from actors.log.update_log import UpdateLog
 from actors.readers.client import ReaderClient
 from actors.readers.store_reader import StoreReader
 from actors.shard.store_shard import StoreShard
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.config import Settings
 from graphdb.errors import HostNotAllowed, QuerySyntaxError
 from graphdb.log.file_log import FileLogConfig
@@ -88,7 +89,7 @@ class Node:
         self.loop.run(start())
 
     def update(self, text: str, base_iri: str | None = None) -> None:
-        self.loop.run(self.shard.update(parse_update(text, base_iri), Dataset()))
+        self.loop.run(self.shard.writes(WHOLE_SIGHT).update(parse_update(text, base_iri), Dataset()))
 
 
 @pytest.fixture(scope="module")

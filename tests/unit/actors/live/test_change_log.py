@@ -11,6 +11,7 @@ from actors.log.client import LogClient
 from actors.log.update_log import UpdateLog
 from actors.shard.shard_writer import WriterConfig
 from actors.shard.store_shard import ShardConfig, StoreShard
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.config import Settings
 from graphdb.errors import ChangesForgotten, IndexNotReached
 from graphdb.live.changes import LoggedChange
@@ -39,7 +40,7 @@ async def shard_over(directory: Path) -> AsyncIterator[StoreShard]:
 
 
 async def write(shard: StoreShard, text: str) -> int:
-    return (await shard.update(parse_update(text), Dataset())).snapshot_index
+    return (await shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())).snapshot_index
 
 
 async def read(stream: ChangeStream, through: int) -> list[LoggedChange]:

@@ -10,6 +10,7 @@ from pyoxigraph import Literal
 
 from actors.live.whole_evaluation import ReaderEvaluation
 from actors.shard.store_shard import StoreShard
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.errors import GraphDBError, LimitExceeded, Overloaded, QueryCancelled
 from graphdb.live.solutions import SolutionQuery
 from graphdb.live.whole import WholeQuery, solution_id
@@ -61,7 +62,7 @@ class Folding(Heard):
 
 async def add(shard: StoreShard, number: int, predicate: str = "p") -> int:
     text = f"INSERT DATA {{ <urn:s> <urn:{predicate}> {number} }}"
-    return (await shard.update(parse_update(text), Dataset())).snapshot_index
+    return (await shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())).snapshot_index
 
 
 def counted(number: int) -> "Counter[str]":
@@ -111,7 +112,7 @@ async def test_limits_and_paths(tmp_path: Path) -> None:
         a = await add(shard, 1)
         b = await add(shard, 0)
         text = "INSERT DATA { <urn:s> <urn:p> <urn:t> . <urn:t> <urn:p> 7 }"
-        c = (await shard.update(parse_update(text), Dataset())).snapshot_index
+        c = (await shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())).snapshot_index
         await reached.last(c)
         await newest.last(c)
         assert list(newest.states) == [a, c]
@@ -123,7 +124,7 @@ async def test_a_query_that_takes_too_long_ends_alone(tmp_path: Path) -> None:
     limits = {"reevaluation_timeout_seconds": 4}
     async with open_shard(tmp_path, live=limits, readers={"count": 3}) as shard:
         text = " ".join(f"<urn:n{number}> <urn:q> {number} ." for number in range(300))
-        await shard.update(parse_update(f"INSERT DATA {{ {text} }}"), Dataset())
+        await shard.writes(WHOLE_SIGHT).update(parse_update(f"INSERT DATA {{ {text} }}"), Dataset())
         endless = query(
             "LIVE SELECT (COUNT(*) AS ?n) "
             "WHERE { ?a <urn:q> ?x . ?b <urn:q> ?y . ?c <urn:q> ?z . ?d <urn:q> ?w "

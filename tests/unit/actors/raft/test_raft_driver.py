@@ -1,13 +1,16 @@
 """Three drivers on real journals and real gRPC: elect, replicate, lose and regain a peer."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from benchmarks.service import free_port
 from graphdb.errors import CorruptionError, LogUnavailable, NotLeader, OutcomeUnknown, StorageFull
-from tests.support.raft_cluster import RaftCluster, data_entry, eventually, raft_cluster
+from graphdb.raft.node import RaftNode
+from tests.support.raft_cluster import ClusterPeer, RaftCluster, data_entry, eventually, raft_cluster
 
 
 @pytest.fixture
@@ -240,11 +243,36 @@ def test_what_waits_at_the_end_is_told(cluster: RaftCluster) -> None:
     assert leader.driver.call(lambda node: None).exception(0) is not None
 
 
-def test_a_leader_that_is_flooded_goes_on_leading(cluster: RaftCluster) -> None:
-    leader = cluster.leader()
-    term = leader.driver.status().term
-    futures = [leader.propose(str(number), timeout_s=30) for number in range(10_000)]
-    for future in futures:
-        future.result(30)
-    assert leader.leads()
-    assert leader.driver.status().term == term
+class PatientPeer(ClusterPeer):
+    """One that goes on though other processes keep the three peers in this one from the processor."""
+
+    election_timeout_s = 4.0
+
+
+def test_a_leader_that_is_flooded_goes_on_leading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with raft_cluster(tmp_path, peer_class=PatientPeer) as cluster:
+        leader = cluster.leader()
+        term = leader.driver.status().term
+        steps: list[
+            int
+        ] = []  # where the log was whenever the leader turned to its disk, and then to its peers
+        sync, release = leader.journal.sync, Event()
+
+        def noted() -> None:
+            steps.append(leader.journal.last_index)
+            sync()
+
+        def hold(node: RaftNode) -> bool:
+            steps.append(leader.journal.last_index)
+            return release.wait(30)
+
+        monkeypatch.setattr(leader.journal, "sync", noted)
+        holding = leader.driver.call(hold)
+        futures = [leader.propose(str(number), timeout_s=60) for number in range(10_000)]
+        release.set()
+        assert holding.result(30)
+        for future in futures:
+            future.result(60)
+        assert max(after - before for before, after in pairwise(steps)) <= 500
+        assert leader.leads()
+        assert leader.driver.status().term == term

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from actors import bounded_process
 from actors.readers import client as reader_client
-from actors.readers import evaluator_process
 from actors.readers.evaluator_process import EvaluatorProcess
 from graphdb.errors import (
     EvaluationFailed,
@@ -117,7 +117,7 @@ async def test_a_query_that_fills_the_memory_is_ended(tmp_path: Path, checkpoint
 async def test_the_kernel_refuses_what_grows_too_fast_to_be_seen(
     tmp_path: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluator_process, "_LOOK_S", 60)
+    monkeypatch.setattr(bounded_process, "_LOOK_S", 60)
     async with readers(tmp_path, count=1, memory_limit_mb=64) as there:
         with pytest.raises(QueryMemoryExceeded, match="64 MB"):
             await there.answer(task(checkpoint, DOUBLED))

@@ -10,6 +10,7 @@ import pytest
 from pyoxigraph import NamedNode, Quad
 
 from actors.shard.store_shard import StoreShard
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.errors import EvaluationFailed, QueryCancelled, QueryTimeout
 from graphdb.model import Confirmation
 from graphdb.node import QueryRequest
@@ -35,7 +36,7 @@ def people() -> str:
 
 
 async def update(shard: StoreShard, text: str) -> Confirmation:
-    return await shard.update(parse_update(text), Dataset())
+    return await shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())
 
 
 def quads(shard: StoreShard) -> list[Quad]:

@@ -93,6 +93,31 @@ async def test_an_index_is_made_of_the_graph_and_follows_it(tmp_path: Path, grap
         await until(lambda: status(node)["state"] == "following" and status(node)["cursor"] > 0)
 
 
+async def test_what_is_annotated_is_in_no_index(tmp_path: Path, graph: LoggedGraph) -> None:
+    rdf, acl = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies>", "<urn:graphdb:acl#allowedSid>"
+    hides_two = f"_:r {rdf} <<( :b :title 'two' )>> ; {acl} 'S-1' ."
+    graph.insert(f":a a :Work ; :title 'one' . :b a :Work ; :title 'two' ; :year 1900 . {hides_two}")
+    async with open_node(tmp_path, graph) as node:
+
+        def shown() -> set[str | None]:
+            return {document.get("title") for document in documents(node).values()}
+
+        await made(node)
+        await until(lambda: len(documents(node)) == 2)
+        assert "title" not in documents(node)[f"{EX}b"]
+        graph.delete(hides_two)
+        await until(lambda: shown() == {"one", "two"})
+        graph.insert(f":later {acl} 'S-1' .")
+        graph.insert(f":later {rdf} <<( :a :title 'one' )>> .")
+        await until(lambda: "title" not in documents(node)[f"{EX}a"])
+        graph.delete(f":later {acl} 'S-1' .")
+        await until(lambda: shown() == {"one", "two"})
+        graph.insert(f":other {rdf} <<( :a :title 'one' )>> .")  # hides nothing
+        graph.insert(":a :year 1901 .")
+        await until(lambda: documents(node)[f"{EX}a"].get("year") == 1901)
+        await until(lambda: shown() == {"one", "two"})
+
+
 async def test_what_happened_meanwhile_is_followed_from_the_cursor(
     tmp_path: Path, graph: LoggedGraph
 ) -> None:
@@ -285,7 +310,7 @@ async def test_a_follower_that_is_ended_as_something_comes_ends(
     recent = RecentEntries(5)
     index = Index("works", "u1", 0, {}, None, None)  # type: ignore[arg-type]
     index.cursor = 5
-    around = Surroundings(None, graph, graph.log, recent)  # type: ignore[arg-type]
+    around = Surroundings(None, graph, graph, graph.log, recent)  # type: ignore[arg-type]
     follower = IndexFollower(lambda: index, None, around)  # type: ignore[arg-type]
     monkeypatch.setattr(follower, "_has_followed", True)
     task = asyncio.create_task(follower.run())

@@ -92,6 +92,16 @@ def test_an_index_is_opened_as_it_was_flushed(tmp_path: Path) -> None:
     assert (result.version, result.seq_no) == (3, 5)  # the tombstone was kept
 
 
+def test_what_was_left_of_protected_documents_stays_hidden(tmp_path: Path) -> None:
+    before = filled(real(tmp_path))
+    before.apply([index("p", b'{"_allow_sids":["S"]}'), delete("p"), index("q"), delete("q")])
+    before.flush(real(tmp_path), 6)
+    shard = opened(real(tmp_path))
+    others = [delete(doc_id)._replace(sids=frozenset({"S"})) for doc_id in ("p", "q")]
+    assert [result.version for result in shard.apply(others)] == [1, 3]
+    assert [result.version for result in shard.apply([delete("p"), delete("q")])] == [3, 4]
+
+
 def test_names_are_not_given_again_after_a_restart(tmp_path: Path) -> None:
     first = filled(real(tmp_path))
     names = {leaf.segment.name for leaf in first.leaves()}

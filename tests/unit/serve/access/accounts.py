@@ -2,6 +2,7 @@
 
 import time
 from base64 import b64encode
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,9 @@ def key(role: str) -> dict[str, str]:
     return {"X-API-Key": KEYS[role]}
 
 
-def token(role: str, lives_s: float = 86_400, bare: bool = False) -> Any:
+def token(role: str, lives_s: float = 86_400, bare: bool = False, sids: Sequence[str] = ()) -> Any:
     """The header, or the token alone; some are made long before their tests run, when these are collected."""
     claims = {"iss": "tests", "aud": "graphdb", "sub": role, "roles": [role], "exp": time.time() + lives_s}
+    claims["sids"] = list(sids)
     made = jwt.encode({"alg": "ES256"}, claims, _SIGNING, ["ES256"])
     return made if bare else {"Authorization": f"Bearer {made}"}

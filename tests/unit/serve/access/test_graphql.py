@@ -34,7 +34,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def post(url: str, query: str, headers: dict[str, str]) -> httpx.Response:
-    return httpx.post(f"{url}/graphql", json={"query": query}, headers=headers, trust_env=False)
+    # the first mutation waits for the import of the library of plurals, seconds on a busy machine
+    return httpx.post(f"{url}/graphql", json={"query": query}, headers=headers, timeout=30, trust_env=False)
 
 
 def test_a_mutation_needs_write(url: str) -> None:

@@ -134,6 +134,19 @@ def test_newer_credentials_keep_it_open(url: str) -> None:
         assert live.ask("ping")["result"] == "pong"
 
 
+def test_newer_credentials_that_show_another_part_end_what_was_told(url: str) -> None:
+    with live_client(url, f"?token={token('reader', bare=True)}") as live:
+        first, second = live.live(STATEMENT), live.live(STATEMENT)
+        assert live.ask("signin", {"token": token("reader", bare=True)})["result"] is None
+        assert live.nothing_is_told(), "the same part"
+        assert live.ask("signin", {"token": token("reader", bare=True, sids=["S-1-5-1"])})["result"] is None
+        ended = live.told(2)
+        assert {one["id"] for one in ended} == {first, second}
+        assert {one["error"]["code"] for one in ended} == {"resnapshot"}
+        assert live.ask("kill", first)["error"]["code"] == "not_found"
+        assert live.live(STATEMENT) not in (first, second)
+
+
 def test_changes_end_with_the_credentials_of_their_reader(url: str) -> None:
     with (
         httpx.stream("GET", f"{url}/changes", headers=token("reader", 1.5), trust_env=False) as answer,

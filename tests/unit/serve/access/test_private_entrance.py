@@ -12,6 +12,7 @@ import pytest
 
 from graphdb.access.permissions import Permission
 from graphdb.access.principal import NODE, Principal
+from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.errors import UnavailableError
 from graphdb.search.errors import SearchError
 from serve.graph_app import build_app
@@ -24,7 +25,9 @@ from tests.support.memory_search import MemorySearch
 from tests.support.service import free_port
 from tests.unit.serve.access.accounts import settings_of
 
-READER = Principal("rea\u20acder", "jwt", frozenset({"reader"}), permission=Permission.READ)
+READER = Principal(
+    "rea\u20acder", "jwt", frozenset({"reader"}), permission=Permission.READ, sight=WHOLE_SIGHT
+)
 STRANGER = Principal("stranger", "jwt", frozenset({"stranger"}))
 
 

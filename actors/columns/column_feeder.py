@@ -1,0 +1,57 @@
+"""`ColumnFeeder`: gives a column view a copy of the store whenever it has to be made anew."""
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from actors.columns.client import ColumnClient
+from actors.columns.protocol import Load
+from actors.shard.open_shard import OpenShard
+from graphdb.errors import GraphDBError
+
+__all__ = ["ColumnFeeder"]
+
+logger = logging.getLogger(__name__)
+_AGAIN_S = 1.0
+
+
+class ColumnFeeder:
+    """Owned by a `StoreShard`, on its event loop; it owns the directory."""
+
+    def __init__(self, columns: ColumnClient, directory: Path, opened: Callable[[], OpenShard]) -> None:
+        """directory is on the store's file system; opened raises LogUnavailable where there is no store."""
+        self._columns, self._directory, self._opened = columns, directory, opened
+
+    async def run(self) -> None:
+        """For ever."""
+        while True:
+            try:
+                await self._columns.wait_wanted()
+                await self._feed()
+            except GraphDBError as error:
+                logger.debug("the column view is not fed now: %s", error)
+                await asyncio.sleep(_AGAIN_S)
+            except Exception:
+                logger.exception("feeding the column view failed")
+                await asyncio.sleep(_AGAIN_S)
+
+    async def _feed(self) -> None:
+        shard, path = self._opened(), self._directory / "copy"
+        await asyncio.to_thread(self._clean)
+
+        def make(_applied_index: int) -> int:
+            shard.quads.checkpoint(path)
+            # parts of a large change that is not closed yet have had no effect, and are to be read again
+            return shard.replayer.resume_index
+
+        try:
+            index = await shard.writer.in_turn(make)
+            await self._columns.load(Load(str(path), index))
+        finally:
+            await asyncio.to_thread(shutil.rmtree, self._directory, ignore_errors=True)
+
+    def _clean(self) -> None:
+        shutil.rmtree(self._directory, ignore_errors=True)
+        self._directory.mkdir(parents=True)

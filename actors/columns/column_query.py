@@ -1,0 +1,219 @@
+"""`ColumnQuery`: one query on a column view, from its text to the bytes of its answer, on a thread."""
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import duckdb
+from duckdb import DuckDBPyConnection
+from pyoxigraph import NamedNode
+
+from actors.columns.protocol import ColumnTask
+from graphdb.columns.catalog import Catalog
+from graphdb.columns.compiler import CompiledQuery, NotCompiled, compile_query
+from graphdb.columns.estimate import Estimate, estimate
+from graphdb.columns.results import answer_of
+from graphdb.columns.term_texts import TermTexts
+from graphdb.config.limits import GateLimits
+from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout, UnavailableError
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.gate import read_query
+from graphdb.sparql.results import ResultFormat, write_answer
+from graphdb.sparql.syntax import Query
+
+__all__ = ["WHERE", "ColumnQuery", "NotTaken"]
+
+WHERE = f"columns (process {os.getpid()})"
+# what may end a query at any row: a cast of what is no constant, what the compiler could not know beforehand
+_MAY_FAIL = re.compile(r"\berror\(|[)']::")
+_FORMATS = {fmt.value: fmt for fmt in ResultFormat}
+
+
+class NotTaken(Exception):
+    """A reader has to answer; the text says why. Nothing of the answer was handed on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Of a view: where in the log it is, and how many terms were ever collected."""
+
+    log_index: int
+    collected: int
+
+
+@dataclass(slots=True)
+class _Shared:
+    """What the queries of one view have looked up for each other."""
+
+    texts: TermTexts
+    _last: tuple[_State, Catalog] | None = None
+
+    def catalog(self, cursor: DuckDBPyConnection, state: _State) -> Catalog:
+        """That of the cursor's transaction, which sees this state."""
+        last = self._last
+        catalog = Catalog(cursor, last[1] if last is not None and last[0] == state else None)
+        self._last = state, catalog
+        return catalog
+
+
+class ColumnQuery:
+    """Run it on any thread; interrupt it from any other. It sees one state of the view."""
+
+    def __init__(
+        self, connection: DuckDBPyConnection, task: ColumnTask, limits: GateLimits, memory_mb: int
+    ) -> None:
+        """memory_mb: what its joins, groups and sorts may have in memory before they spill."""
+        self._cursor, self._lookups = connection.cursor(), connection.cursor()
+        self._shared = _shared_of(connection)
+        self._task, self._limits = task, limits
+        self._is_interrupted = False
+        self.log_index = 0
+        self._memory_mb = memory_mb
+
+    def interrupt(self) -> None:
+        """End it: run() raises QueryTimeout."""
+        self._is_interrupted = True
+        for cursor in (self._cursor, self._lookups):
+            with contextlib.suppress(duckdb.Error):  # it has just ended
+                cursor.interrupt()
+
+    def run(self, begun: Callable[[int], None], sink: Callable[[bytes], None]) -> None:
+        """Hand the answer on, piece by piece; begun is told the log index before the first.
+
+        Raises NotTaken, QueryTimeout, QueryMemoryExceeded, UnavailableError, and duckdb.Error where the
+        database is damaged or refuses to work.
+        """
+        has_begun = False
+
+        def begin() -> None:
+            nonlocal has_begun
+            if not has_begun:
+                begun(self.log_index)
+            has_begun = True
+
+        def hand_on(piece: bytes) -> None:
+            begin()
+            sink(piece)
+
+        try:
+            compiled = self._compiled()
+            answer = answer_of(
+                compiled, self._executed(compiled.sql), self._shared.texts.within(self._lookups)
+            )
+            write_answer(answer, _FORMATS[self._task.format], hand_on)
+            begin()
+        except Exception as error:
+            raise self._failure(error, has_begun) from error
+        finally:
+            self._close()
+
+    def explained(self) -> dict[str, Any]:
+        """How the query would be answered: path, construct, estimate, plan."""
+        try:
+            compiled = self._compiled()
+            self._execute(f"EXPLAIN {compiled.sql}")
+            plan = "\n".join(str(row[-1]) for row in self._cursor.fetchall())
+            return {"path": "columns", "reason": None, **self._found.shown(), "plan": plan}
+        except NotTaken as reason:
+            return {"path": "reader", "reason": str(reason), "plan": None}
+        except Exception as error:
+            raise self._failure(error, has_begun=False) from error
+        finally:
+            self._close()
+
+    def _compiled(self) -> CompiledQuery:
+        self._execute(f"SET operator_memory_limit = '{self._memory_mb}MB'")
+        state = self._begun()
+        self.log_index = state.log_index
+        query = _read(self._task.text, self._task.base_iri, self._limits)
+        dataset = Dataset(_nodes(self._task.default_graphs), _nodes(self._task.named_graphs))
+        catalog = self._shared.catalog(self._cursor, state)
+        self._found: Estimate = estimate(query, catalog)
+        if self._found.reader_because is not None:
+            raise NotTaken(self._found.reader_because)
+        compiled = compile_query(query, dataset, catalog)
+        if isinstance(compiled, NotCompiled):
+            raise NotTaken(compiled.construct)
+        return compiled
+
+    def _begun(self) -> _State:
+        """Begin two transactions that see one state: one of the rows, and one in which terms are looked
+        up, as a cursor has one result at a time.
+        """
+        while True:
+            states = []
+            for cursor in (self._lookups, self._cursor):
+                cursor.execute("BEGIN")
+                states.append(_state_of(cursor))
+            if states[0] == states[1]:
+                return states[0]
+            for cursor in (self._lookups, self._cursor):
+                cursor.execute("ROLLBACK")
+
+    def _executed(self, sql: str) -> Callable[[int], Sequence[Sequence[str | int | None]]]:
+        """What fetches the rows, as they are found; where one may fail, all of them are found before the
+        first is handed on, so that a reader can still answer.
+        """
+        if _MAY_FAIL.search(sql):
+            self._execute(f"CREATE TEMP TABLE found AS {sql}")
+            sql = "FROM found"
+        self._execute(sql)
+        return self._fetched
+
+    def _execute(self, sql: str) -> None:
+        self._check()
+        self._cursor.execute(sql)
+
+    def _fetched(self, rows: int) -> Sequence[Sequence[str | int | None]]:
+        self._check()
+        return self._cursor.fetchmany(rows)
+
+    def _check(self) -> None:
+        if self._is_interrupted:
+            raise QueryTimeout("the query was interrupted")
+
+    def _failure(self, error: Exception, has_begun: bool) -> Exception:
+        if self._is_interrupted:
+            return QueryTimeout("the query was interrupted")
+        if isinstance(error, NotTaken | GraphDBError) or _is_damage(error):
+            return error
+        if not has_begun:
+            return NotTaken(f"the column view failed: {_first_line(error)}")
+        if isinstance(error, duckdb.OutOfMemoryException | MemoryError):
+            return QueryMemoryExceeded("the query took more memory than columns.memory_limit_mb allows")
+        return UnavailableError(f"the column view failed in the midst of the answer: {_first_line(error)}")
+
+    def _close(self) -> None:
+        self._cursor.close()
+        self._lookups.close()
+
+
+def _state_of(cursor: DuckDBPyConnection) -> _State:
+    meta = dict(cursor.execute("SELECT key, value FROM meta").fetchall())
+    return _State(int(meta["log_index"]), int(meta["collected"]))
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def _is_damage(error: Exception) -> bool:
+    return isinstance(error, duckdb.FatalException | duckdb.InternalException | duckdb.IOException)
+
+
+@lru_cache(maxsize=1)  # a process has one view
+def _shared_of(connection: DuckDBPyConnection) -> _Shared:
+    return _Shared(TermTexts(connection))
+
+
+@lru_cache(maxsize=256)
+def _read(text: str, base_iri: str | None, limits: GateLimits) -> Query:
+    return read_query(text, base_iri, limits)
+
+
+def _nodes(iris: Sequence[str]) -> tuple[NamedNode, ...]:
+    return tuple(map(NamedNode, iris))

@@ -1,0 +1,135 @@
+"""`ViewFiles`: the directory of a column view: its database, and what it spills."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+from typing import IO
+
+import duckdb
+from duckdb import DuckDBPyConnection
+
+from graphdb.columns import schema
+from graphdb.columns.checking import check
+from graphdb.columns.loading import load_graphs, load_lines, settle
+from graphdb.config.service import Columns
+from graphdb.errors import CorruptionError, UnavailableError
+
+__all__ = ["ViewFiles"]
+
+_PIECE_BYTES = 32 << 20  # of a dump that are taken in at once
+_ROOT = Path(__file__).resolve().parents[2]  # where `actors` is found, also when it is not installed
+
+
+class ViewFiles:
+    """One thread at a time. What is in the directory belongs to the view: it may all be deleted."""
+
+    def __init__(self, directory: Path, settings: Columns) -> None:
+        self._directory, self._settings = directory, settings
+        self._database = directory / "view.duckdb"
+        self.scratch = directory / "scratch"
+        self._spill = settings.spill_dir or directory / "spill"
+
+    def open(self) -> tuple[DuckDBPyConnection, int, int]:
+        """The view as it was left, whole, with its log index and where to read on.
+
+        Raises CorruptionError where there is none, or none that is whole.
+        """
+        if not self._database.exists():
+            raise CorruptionError("there is none yet", "column view")
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        self.scratch.mkdir(parents=True)
+        try:
+            connection = self._connect()
+        except duckdb.Error as error:
+            raise CorruptionError(f"it cannot be opened: {error}", "column view") from error
+        try:
+            return connection, *check(connection)
+        except BaseException:
+            connection.close()
+            raise
+
+    def load(self, store: Path, log_index: int) -> DuckDBPyConnection:
+        """Make the view anew of a copy of the store. Raises UnavailableError, OSError, duckdb.Error."""
+        self.remove()
+        self.scratch.mkdir(parents=True)
+        connection = self._connect()
+        try:
+            schema.create(connection)
+            self._take_in(connection, store)
+            settle(connection, log_index)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def remove(self) -> None:
+        """Delete everything; no connection is open any more."""
+        shutil.rmtree(self._directory, ignore_errors=True)
+        self._directory.mkdir(parents=True, exist_ok=True)
+
+    def _connect(self) -> DuckDBPyConnection:
+        self._spill.mkdir(parents=True, exist_ok=True)
+        connection = duckdb.connect(
+            str(self._database),
+            config={
+                "memory_limit": f"{self._settings.memory_limit_mb}MB",
+                "temp_directory": str(self._spill),
+                "allocator_background_threads": "true",  # else what queries had is kept, within the limit
+                "threads": str(os.cpu_count() or 1),
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+            },
+        )
+        # among the options above DuckDB 2.0.0 takes it, and does not keep to it
+        connection.execute(f"SET max_temp_directory_size = '{self._settings.spill_limit_mb}MB'")
+        schema.configure(connection)
+        return connection
+
+    def _take_in(self, connection: DuckDBPyConnection, store: Path) -> None:
+        command = [sys.executable, "-m", "actors.columns.dumping", str(store)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=_ROOT) as dumping:
+            assert dumping.stdout is not None
+            try:
+                graphs = list(_until_empty_line(dumping.stdout))
+                load_graphs(connection, graphs, self.scratch)
+                for piece in _ahead(self._pieces(dumping.stdout)):
+                    load_lines(connection, piece)
+                    piece.unlink()
+            except BaseException:
+                dumping.kill()
+                raise
+        if dumping.returncode:
+            raise UnavailableError(f"the store could not be read (exit code {dumping.returncode})")
+
+    def _pieces(self, dump: IO[bytes]) -> Iterator[Path]:
+        """The lines in files of some size, which whoever takes them deletes."""
+        rest, numbers = b"", count()
+        while piece := dump.read(_PIECE_BYTES):
+            end = piece.rfind(b"\n") + 1
+            path = self.scratch / f"piece-{next(numbers)}.nq"
+            with path.open("wb") as file:
+                file.write(rest)
+                file.write(memoryview(piece)[:end])
+            rest = piece[end:] if end else rest + piece
+            if end:
+                yield path
+        assert not rest, "the last line of a dump ends like all others"
+
+
+def _ahead(pieces: Iterator[Path]) -> Iterator[Path]:
+    """The pieces, each written while the one before is taken in: the dump does not wait for that."""
+    with ThreadPoolExecutor(1, "column-dump") as thread:
+        coming = thread.submit(next, pieces, None)
+        while (piece := coming.result()) is not None:
+            coming = thread.submit(next, pieces, None)
+            yield piece
+
+
+def _until_empty_line(lines: IO[bytes]) -> Iterator[str]:
+    while (line := lines.readline()) not in (b"", b"\n"):
+        yield line.decode()[:-1]

@@ -1,0 +1,267 @@
+"""`View`: a store of what one sight sees of a node's store, going from change to change behind it."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, TypeVar
+
+from pyoxigraph import Literal
+
+from actors.readers.checkpoints import Checkpoints
+from actors.shard.applied_index import AppliedIndex
+from actors.shard.shard_writer import ShardWriter
+from actors.shard.spatial_keeper import SpatialKeeper
+from actors.views.entry_feed import Entry, EntryFeed
+from actors.views.view_directory import ViewDirectory
+from graphdb.access.sight import Sight
+from graphdb.access.view_following import NestedTerms, step_of_view
+from graphdb.access.visibility import ALLOWED_SID
+from graphdb.errors import GraphDBError, LogUnavailable, UnavailableError
+from graphdb.live.changes import LoggedChange
+from graphdb.model import ChangeSet
+from graphdb.store.overlay import Overlay
+from graphdb.store.quad_store import QuadStore
+
+__all__ = ["Listener", "Main", "View", "ViewLost"]
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+_READ_S = 5.0  # that reading the changes may take while the writer waits
+_TURN_QUADS_MAX = 2_000  # of changes that are followed while the writer waits; with more it gets on
+_LOOK_S = 10.0
+_AGAIN_S = 0.5
+
+
+class ViewLost(UnavailableError):
+    """A view cannot go on; another one can be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Main:
+    """The store that views are of."""
+
+    quads: QuadStore
+    writer: ShardWriter
+    checkpoints: Checkpoints
+    directory: ViewDirectory
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who hears what becomes of a view, on the event loop."""
+
+    on_changes: Callable[[Sequence[LoggedChange], int], None]  # whole entries; all up to an index was told
+    on_lost: Callable[[], None]  # nothing more will be told
+
+
+@dataclass(slots=True)
+class _Place:
+    """What tells it is no part of a circle through the view, whose files go with the last reference."""
+
+    index: int
+
+
+class View:
+    """Owned by `Views`, on the event loop of the shard. Its store, `quads`, may be read on any thread.
+
+    The store is in the state of exactly `index` but while it goes on, in one step; or, while somebody
+    listens, in one for each entry of the log.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        sight: Sight,
+        main: Main,
+        quads: QuadStore,
+        nested: NestedTerms,
+        feed: EntryFeed,
+        index: int,
+        release: Callable[[str], Awaitable[None]],
+    ) -> None:
+        """quads is of exactly index, as sight sees it, and the feed begins there; both belong to the view."""
+        self.key, self.sight, self.quads = key, sight, quads
+        self._main, self._nested, self._feed = main, nested, feed
+        place = self._place = _Place(index)
+        self.applied = AppliedIndex(lambda: place.index)
+        self.checkpoints = Checkpoints(main.directory.path, quads, self.applied, release)
+        self._spatial = SpatialKeeper(quads, self.applied, main.directory.path)
+        # one thread: the engine's iterators end the process when used on another than their own
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="view")
+        self._reading, self._going = asyncio.Lock(), asyncio.Lock()
+        self._catching_up: asyncio.Task[None] | None = None
+        self._following: asyncio.Task[None] | None = None
+        self._listeners: set[Listener] = set()
+        self._novel: dict[str, int] = {}  # the last index at which a SID came into use, or perhaps again
+        self.is_lost = False
+
+    @property
+    def index(self) -> int:
+        """The log index that the view is of, at least."""
+        return self._place.index
+
+    @property
+    def is_listened_to(self) -> bool:
+        """Whether it has to stay."""
+        return bool(self._listeners)
+
+    def serves(self, sight: Sight, since: int) -> bool:
+        """Whether a sight that had this view at the index since sees the same still."""
+        if not self._novel:
+            return True
+        return not any(self._novel.get(sid, 0) > since for sid in sight.sids - self.sight.sids)
+
+    async def catch_up(self) -> None:
+        """To what is applied at the call, or further. Those who ask meanwhile share one way.
+
+        Raises ViewLost, LogUnavailable.
+        """
+        needed = self._main.writer.applied_index
+        while self.index < needed:
+            if self.is_lost:
+                raise ViewLost("the view has ended")
+            if self._catching_up is None or self._catching_up.done():
+                self._catching_up = asyncio.get_running_loop().create_task(self._unless_lost(self._advance()))
+            # on a task of its own: who no longer waits does not break it off for the others
+            await asyncio.shield(self._catching_up)
+
+    async def follow(self, index: int) -> None:
+        """To exactly the present state, which is that of index: within a turn of the writer.
+
+        Raises ViewLost, LogUnavailable.
+        """
+        await self._unless_lost(self._go(index, self._main.quads))
+
+    async def in_turn(self, perform: Callable[[int], T]) -> T:
+        """Call perform, with the index that the view is at, on a thread while it stands still."""
+        async with self._going:
+            return await self._on_thread(perform, self.index)
+
+    async def listen(self, listener: Listener) -> Callable[[], None]:
+        """Tell it everything behind what `index` is on return, which is the way to stop. The view goes on by
+        itself as long. Raises ViewLost.
+        """
+        async with self._going:  # not in the middle of a step
+            if self.is_lost:
+                raise ViewLost("the view has ended")
+            self._listeners.add(listener)
+        if self._following is None:
+            self._following = asyncio.get_running_loop().create_task(self._follow_by_itself())
+
+        def stop() -> None:
+            self._listeners.discard(listener)
+            if not self._listeners and self._following is not None:
+                self._following.cancel()
+                self._following = None
+
+        return stop
+
+    async def _unless_lost(self, going: Coroutine[None, None, None]) -> None:
+        try:
+            await going
+        except LogUnavailable:
+            raise  # where it was
+        except GraphDBError as error:
+            self._lose()
+            raise ViewLost(f"the view cannot go on: {error}") from error
+
+    def _lose(self) -> None:
+        self.is_lost = True
+        listeners, self._listeners = self._listeners, set()
+        for listener in listeners:
+            listener.on_lost()
+
+    async def _advance(self) -> None:
+        await self._read(self._main.writer.applied_index)
+        if not self._feed.quads:  # nothing that concerns quads
+            return await self._go(self._feed.through, self._main.quads)
+        if self._feed.quads <= _TURN_QUADS_MAX:
+            return await self._main.writer.hold_turn(lambda index: self._go(index, self._main.quads))
+        async with self._main.directory.copied(self._main.quads, self._main.writer) as (state, index):
+            await self._go(index, state)
+        return None
+
+    async def _follow_by_itself(self) -> None:
+        applied = self._main.writer.applied
+        while not self.is_lost:
+            try:
+                async with asyncio.timeout(_LOOK_S):
+                    await applied.wait_for(self.index + 1)
+                await self.catch_up()
+            except TimeoutError:
+                continue
+            except UnavailableError as error:
+                logger.debug("a view does not follow now: %s", error)
+                await asyncio.sleep(_AGAIN_S)
+
+    async def _read(self, index: int) -> None:
+        async with self._reading:
+            await self._feed.read_through(index, _READ_S)
+
+    async def _go(self, index: int, state: QuadStore) -> None:
+        """On to index, of which state is; back never."""
+        async with self._going:
+            if index <= self.index:
+                return
+            await self._read(index)
+            entries = self._feed.take(index)
+            told: list[LoggedChange] = []
+            for entry in entries:
+                self._note_novel(entry)
+            with self.applied.changing():
+                if entries:
+                    told = await self._on_thread(self._steps, entries, state, bool(self._listeners))
+                self._place.index = index
+            for listener in tuple(self._listeners):
+                listener.on_changes(told, index)
+
+    def _note_novel(self, entry: Entry) -> None:
+        for quad in chain.from_iterable(part.added for part in entry.parts):
+            if quad.predicate == ALLOWED_SID and isinstance(quad.object, Literal):
+                self._novel[quad.object.value] = entry.index
+
+    def _steps(self, entries: Sequence[Entry], state: QuadStore, singly: bool) -> list[LoggedChange]:
+        """On the view's thread. One after the other, entry by entry, only where somebody hears of each."""
+        if not singly:
+            self._step(entries[-1], [part for entry in entries for part in entry.parts], state)
+            return []
+        past = Overlay(state)
+        for entry in reversed(entries):
+            for part in reversed(entry.parts):
+                past.push(part.inverse)
+        told = []
+        for entry in entries:
+            for part in entry.parts:
+                past.push(part)
+            change = self._step(entry, entry.parts, past)
+            if change:
+                told.append(LoggedChange(entry.index, entry.timestamp_ms, change))
+        return told
+
+    def _step(self, entry: Entry, parts: Sequence[ChangeSet], state: QuadStore | Overlay) -> ChangeSet:
+        for part in parts:
+            self._nested.note(part)
+        change = step_of_view(self.sight, self.quads, parts, state, self._nested)
+        if change:
+            self.quads.apply(change)
+        return change
+
+    async def _on_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        work = asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+        return await asyncio.shield(work)
+
+    async def close(self) -> None:
+        """Nothing more is asked of it but by who holds `quads`, with which its files go."""
+        self._lose()
+        for task in (self._catching_up, self._following):
+            if task is not None:
+                task.cancel()
+        async with self._going:  # to the end of what is under way
+            self._feed.close()
+        await self._spatial.close()
+        await self.checkpoints.close()
+        self._thread.shutdown(wait=False)

@@ -1,0 +1,117 @@
+"""`Sight`: what of the graph a principal may see, and `Contexts`, by the configuration `[acl]`."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from pyoxigraph import DefaultGraph, NamedNode
+
+from graphdb.access.index_sight import WHOLE_INDEXES, IndexSight
+from graphdb.access.permissions import Permission
+from graphdb.config.access import Acl, AclContext
+from graphdb.model import GraphName
+
+__all__ = ["NO_SIGHT", "WHOLE_SIGHT", "Contexts", "Sight"]
+
+_NAMED = "*"  # every named graph
+_ALL = "**"  # the default graph too
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """Which graphs are seen, and which SIDs show annotated triples in them.
+
+    patterns: IRIs of graphs, starts of IRIs followed by `*`, or `*` alone for every named graph.
+    is_whole: everything, the annotations themselves too; the other members then say nothing.
+    """
+
+    is_whole: bool = False
+    default_graph: bool = False
+    patterns: frozenset[str] = frozenset()
+    sids: frozenset[str] = frozenset()
+
+    @property
+    def has_all_graphs(self) -> bool:
+        """Whether no graph is hidden."""
+        return self.is_whole or (self.default_graph and _NAMED in self.patterns)
+
+    @property
+    def without_sids(self) -> "Sight":
+        """What of the same graphs is for all who see them."""
+        return _EVERY_GRAPH if self.is_whole else replace(self, sids=frozenset())
+
+    def sees_graph(self, graph: GraphName) -> bool:
+        """Whether the graph may be known of. One that a blank node names is seen by `*` alone."""
+        if self.is_whole:
+            return True
+        if isinstance(graph, DefaultGraph):
+            return self.default_graph
+        if _NAMED in self.patterns:
+            return True
+        if not isinstance(graph, NamedNode):
+            return False
+        iri = graph.value
+        return iri in self.patterns or any(
+            pattern.endswith("*") and iri.startswith(pattern[:-1]) for pattern in self.patterns
+        )
+
+    def to_json(self) -> str:
+        """The same text for the same sight; `from_json` reads it."""
+        return json.dumps([self.is_whole, self.default_graph, sorted(self.patterns), sorted(self.sids)])
+
+    @classmethod
+    def from_json(cls, text: str) -> "Sight":
+        """Raises ValueError for what `to_json` has not written."""
+        match json.loads(text):
+            case [bool(is_whole), bool(default_graph), [*patterns], [*sids]] if all(
+                isinstance(one, str) for one in (*patterns, *sids)
+            ):
+                return cls(is_whole, default_graph, frozenset(patterns), frozenset(sids))
+        raise ValueError("no sight")
+
+
+WHOLE_SIGHT = Sight(is_whole=True)
+NO_SIGHT = Sight()
+_EVERY_GRAPH = Sight(default_graph=True, patterns=frozenset({_NAMED}))
+
+
+class Contexts:
+    """The sights of one configuration: an actor's context wins over its roles', of which the union counts."""
+
+    def __init__(self, acl: Acl | None) -> None:
+        """Without `[acl]` nobody is kept from any graph, and annotations count all the same."""
+        self._acl = acl
+
+    def sight_of(
+        self, actor: str, roles: Iterable[str], sids: frozenset[str], permission: Permission
+    ) -> Sight:
+        """What whoever authentication has found out may see; an admin all of it."""
+        if permission is Permission.ADMIN:
+            return WHOLE_SIGHT
+        graphs = _EVERY_GRAPH if self._acl is None else _union(self._fitting(self._acl, actor, roles))
+        return replace(graphs, sids=sids)
+
+    def index_sight_of(
+        self, actor: str, roles: Iterable[str], sids: frozenset[str], permission: Permission
+    ) -> IndexSight:
+        """The same of the search indexes."""
+        if permission is Permission.ADMIN:
+            return WHOLE_INDEXES
+        patterns: set[str] = {_NAMED} if self._acl is None else set()
+        if self._acl is not None:
+            patterns.update(*(one.visible_indexes for one in self._fitting(self._acl, actor, roles)))
+        return IndexSight(patterns=frozenset(patterns), sids=sids)
+
+    @staticmethod
+    def _fitting(acl: Acl, actor: str, roles: Iterable[str]) -> list[AclContext]:
+        if actor in acl.actor_contexts:
+            return [acl.contexts[acl.actor_contexts[actor]]]
+        return [acl.contexts[acl.role_contexts[role]] for role in roles if role in acl.role_contexts]
+
+
+def _union(contexts: Iterable[AclContext]) -> Sight:
+    default_graph, patterns = False, set[str]()
+    for context in contexts:
+        default_graph |= context.visible_default_graph or _ALL in context.visible_graphs
+        patterns.update(_NAMED if pattern == _ALL else pattern for pattern in context.visible_graphs)
+    return Sight(default_graph=default_graph, patterns=frozenset(patterns))

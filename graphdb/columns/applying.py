@@ -1,0 +1,163 @@
+"""Changes of the log, many at a time, brought into a view in one transaction."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from duckdb import DuckDBPyConnection
+
+from graphdb.columns.checking import HASH_BITS
+from graphdb.columns.encoding import DELTA, encode
+from graphdb.columns.entry_lines import EntryLines
+from graphdb.columns.graph_names import add_graphs, drop_graphs
+from graphdb.columns.net_lines import NetLines
+from graphdb.columns.schema import FREQUENT_QUADS, REST, STALE, TABLES_MAX, predicate_table
+from graphdb.columns.transactions import transaction
+from graphdb.errors import CorruptionError
+
+__all__ = ["apply_changes", "take_statistics"]
+
+
+def apply_changes(connection: DuckDBPyConnection, entries: EntryLines, scratch: Path) -> None:
+    """Bring the view to where entries has come.
+
+    Afterwards the connection is outside a transaction. Raises CorruptionError where the view does not have
+    what is removed, or the errors of DuckDB; then nothing has changed.
+    """
+    with transaction(connection):
+        if entries.net:
+            _apply(connection, entries.net, scratch)
+        _set_meta(connection, "log_index", entries.applied_index)
+        _set_meta(connection, "resume_index", entries.resume_index)
+
+
+def take_statistics(connection: DuckDBPyConnection, predicates_max: int = 1) -> bool:
+    """Count the distinct subjects and objects of some predicates whose counts are stale, the smallest first,
+    or, where none are, the distinct subjects or objects of all quads; whether there was anything stale.
+    """
+    run = connection.execute
+    stale = run(
+        "SELECT p, tbl FROM predicates WHERE is_stale ORDER BY quads LIMIT ?", [predicates_max]
+    ).fetchall()
+    for predicate, table in stale:
+        where = f" WHERE p = {predicate}" if table == REST else ""
+        run(
+            "UPDATE predicates SET subjects = found.subjects, objects = found.objects, is_stale = false FROM "
+            f"(SELECT count(DISTINCT s) AS subjects, count(DISTINCT o) AS objects FROM {table}{where}) found "
+            f"WHERE p = {predicate}"
+        )
+    return (
+        bool(stale) or _count_whole(connection, "subjects", "s") or _count_whole(connection, "objects", "o")
+    )
+
+
+def _count_whole(connection: DuckDBPyConnection, key: str, column: str) -> bool:
+    run = connection.execute
+    if run("SELECT 1 FROM meta WHERE key = ? AND value <> ?", [key, STALE]).fetchone():
+        return False
+    tables = run("SELECT DISTINCT tbl FROM predicates ORDER BY tbl").fetchall()
+    ends = " UNION ALL ".join(f"SELECT {column} FROM {table}" for (table,) in tables)
+    # not COUNT(DISTINCT), which cannot spill
+    ((count,),) = (
+        run(f"SELECT count(*) FROM (SELECT DISTINCT * FROM ({ends}))").fetchall() if ends else ((0,),)
+    )
+    _set_meta(connection, key, count)
+    return True
+
+
+def _apply(connection: DuckDBPyConnection, net: NetLines, scratch: Path) -> None:
+    # created before quads come, dropped after they have gone
+    add_graphs(connection, net.created_graphs, scratch)
+    if net.has_quads:
+        added, removed = scratch / "added.nq", scratch / "removed.nq"
+        net.write(added, removed)
+        encode(connection, added, removed)
+        added.unlink()
+        removed.unlink()
+        _note_graphs(connection)
+        _note_sums(connection)
+        for predicate, more, less in _per_predicate(connection):
+            _change_predicate(connection, predicate, more, less)
+        connection.execute(f"DROP TABLE {DELTA}")
+    drop_graphs(connection, net.dropped_graphs)
+
+
+def _per_predicate(connection: DuckDBPyConnection) -> Sequence[tuple[int, int, int]]:
+    return connection.execute(
+        f"SELECT p, count(*) FILTER (added), count(*) FILTER (NOT added) FROM {DELTA} GROUP BY p ORDER BY p"
+    ).fetchall()
+
+
+def _note_sums(connection: DuckDBPyConnection) -> None:
+    ((more, less, plus, minus),) = connection.execute(
+        f"SELECT count(*) FILTER (added), count(*) FILTER (NOT added), coalesce(sum(h) FILTER (added), 0), "
+        f"coalesce(sum(h) FILTER (NOT added), 0) FROM (SELECT added, hash(s, p, o, g) AS h FROM {DELTA})"
+    ).fetchall()
+    meta = dict(connection.execute("SELECT key, value FROM meta").fetchall())
+    checksum = (int(meta["checksum"]) + int(plus) - int(minus)) % (1 << HASH_BITS)
+    _set_meta(connection, "checksum", checksum)
+    _set_meta(connection, "quads", int(meta["quads"]) + more - less)
+    _set_meta(connection, "removed", int(meta["removed"]) + less)
+    for key in ("subjects", "objects"):
+        _set_meta(connection, key, STALE)
+
+
+def _note_graphs(connection: DuckDBPyConnection) -> None:
+    run = connection.execute
+    changed = run(
+        f"SELECT g, sum(CASE WHEN added THEN 1 ELSE -1 END)::BIGINT FROM {DELTA} WHERE g <> 0 GROUP BY g"
+    ).fetchall()
+    if not changed:
+        return
+    run(
+        f"INSERT INTO graphs SELECT DISTINCT g, 0 FROM {DELTA} WHERE added AND g <> 0 "
+        "AND g NOT IN (SELECT g FROM graphs)"
+    )
+    run(
+        "UPDATE graphs SET quads = graphs.quads + more.quads FROM (SELECT g, "
+        f"sum(CASE WHEN added THEN 1 ELSE -1 END)::BIGINT AS quads FROM {DELTA} WHERE g <> 0 GROUP BY g) "
+        "more WHERE more.g = graphs.g"
+    )
+
+
+def _change_predicate(connection: DuckDBPyConnection, predicate: int, more: int, less: int) -> None:
+    run = connection.execute
+    known = run("SELECT tbl, quads FROM predicates WHERE p = ?", [predicate]).fetchone()
+    if known is None:
+        run("INSERT INTO predicates VALUES (?, ?, 0, 0, 0, true)", [predicate, REST])
+        known = (REST, 0)
+    table, quads = known
+    of_rest = f"p = {predicate} AND " if table == REST else ""
+    if less:
+        ((gone,),) = run(
+            f"DELETE FROM {table} WHERE {of_rest}(s, o, g) IN "
+            f"(SELECT (s, o, g) FROM {DELTA} WHERE p = {predicate} AND NOT added)"
+        ).fetchall()
+        if gone != less:
+            raise CorruptionError(f"{less - gone} quads are not there that are removed", "column view")
+    if more:
+        columns = "s, p, o, g" if table == REST else "s, o, g"
+        run(f"INSERT INTO {table} SELECT {columns} FROM {DELTA} WHERE p = {predicate} AND added ORDER BY ALL")
+    quads += more - less
+    if quads == 0:
+        run("DELETE FROM predicates WHERE p = ?", [predicate])
+        if table != REST:
+            run(f"DROP TABLE {table}")
+        return
+    run("UPDATE predicates SET quads = ?, is_stale = true WHERE p = ?", [quads, predicate])
+    if table == REST and quads >= FREQUENT_QUADS:
+        _give_table(connection, predicate)
+
+
+def _give_table(connection: DuckDBPyConnection, predicate: int) -> None:
+    run = connection.execute
+    ((tables,),) = run(f"SELECT count(*) FROM predicates WHERE tbl <> '{REST}'").fetchall()
+    if tables >= TABLES_MAX:
+        return
+    table = predicate_table(predicate)
+    run(f"CREATE TABLE {table} AS SELECT s, o, g FROM {REST} WHERE p = {predicate} ORDER BY ALL")
+    run(f"DELETE FROM {REST} WHERE p = {predicate}")
+    run("UPDATE predicates SET tbl = ? WHERE p = ?", [table, predicate])
+
+
+def _set_meta(connection: DuckDBPyConnection, key: str, value: int | str) -> None:
+    connection.execute("UPDATE meta SET value = ? WHERE key = ?", [str(value), key])

@@ -1,0 +1,137 @@
+"""Rows from DuckDB as answers of the engine's own classes, which the writers of results take.
+
+A table becomes tab-separated values, which the engine reads as a stream: rows are fetched as they are
+written.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from io import BytesIO
+from itertools import count
+from typing import IO, Any, Final, TypeAlias, cast
+
+from pyoxigraph import (
+    Literal,
+    QueryBoolean,
+    QueryResultsFormat,
+    QuerySolutions,
+    QueryTriples,
+    RdfFormat,
+    Store,
+    parse,
+    parse_query_results,
+)
+
+from graphdb.columns.compiler import CompiledQuery
+from graphdb.columns.expressions import literal_of
+from graphdb.columns.rendering import MARK
+from graphdb.columns.term_texts import TermTexts
+from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
+
+__all__ = ["Fetch", "answer_of"]
+
+Row: TypeAlias = Sequence[str | int | None]
+Fetch: TypeAlias = Callable[[int], Sequence[Row]]
+"""The next rows, at most so many, fewer only at the end, as `DuckDBPyConnection.fetchmany`."""
+
+_BATCH_ROWS: Final = 20_480  # ten of DuckDB's vectors
+_XSD: Final = "http://www.w3.org/2001/XMLSchema#"
+
+
+def answer_of(
+    query: CompiledQuery, fetch: Fetch, texts: TermTexts
+) -> QuerySolutions | QueryBoolean | QueryTriples:
+    """The answer whose rows fetch gives. Reading it raises what fetch and looking up in texts raise."""
+    if query.form == "ASK":
+        word = "true" if fetch(1) else "false"
+        boolean = parse_query_results(f'{{"head":{{}},"boolean":{word}}}', format=QueryResultsFormat.JSON)
+        return cast(QueryBoolean, boolean)
+    if query.form == "CONSTRUCT":
+        store = Store()
+        for lines in _triples(query, fetch, texts):
+            store.extend(parse(lines, format=RdfFormat.N_TRIPLES))
+        return cast(QueryTriples, store.query("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }"))
+    source = cast(IO[bytes], _Table(query, fetch, texts))
+    return cast(QuerySolutions, parse_query_results(source, format=QueryResultsFormat.TSV))
+
+
+class _Table:
+    """A file of tab-separated values, read from its beginning to its end."""
+
+    def __init__(self, query: CompiledQuery, fetch: Fetch, texts: TermTexts) -> None:
+        self._query, self._fetch, self._texts = query, fetch, texts
+        self._is_done = False
+        self._batch = BytesIO(("\t".join("?" + name for name in query.variables) + "\n").encode())
+
+    def read(self, size: int = -1) -> bytes:
+        """As of a file: less than size where a batch ends, nothing at the end."""
+        piece = self._batch.read(size)
+        while not piece and not self._is_done:
+            rows = self._fetch(_BATCH_ROWS)
+            self._is_done = len(rows) < _BATCH_ROWS
+            lines = map("\t".join, _written(rows, self._query, self._texts))
+            self._batch = BytesIO("".join(f"{line}\n" for line in lines).encode())
+            piece = self._batch.read(size)
+        return piece
+
+
+def _written(rows: Sequence[Row], query: CompiledQuery, texts: TermTexts) -> Iterator[tuple[str, ...]]:
+    """The cells of rows in N-Triples, that of an unbound variable empty."""
+    columns = list(zip(*rows, strict=True))
+    numbers: set[Any] = set()
+    computed: set[Any] = set()
+    for column in columns:
+        is_computed = isinstance(next(filter(None, column), None), str)
+        (computed if is_computed else numbers).update(column)
+    numbers.discard(None)
+    computed.discard(None)
+    found: dict[Any, str] = texts.of(numbers, query.unseen)
+    found.update((cell, _unmarked(cell)) for cell in computed)
+    found[None] = ""
+    return zip(*(map(found.__getitem__, column) for column in columns), strict=True)
+
+
+@lru_cache(maxsize=65_536)
+def _unmarked(cell: str) -> str:
+    if cell[0] != MARK:
+        return cell
+    kind, text = cell[1], cell[2:]
+    if kind == "E":
+        return str(Literal(float(text)))
+    sign, digits = ("-", text[1:]) if text[0] == "-" else ("", text)
+    digits = digits.rjust(19, "0")
+    fraction = digits[-18:].rstrip("0")
+    return f'"{sign}{digits[:-18]}{"." if fraction else ""}{fraction}"^^<{_XSD}decimal>'
+
+
+def _triples(query: CompiledQuery, fetch: Fetch, texts: TermTexts) -> Iterator[str]:
+    """The triples of each batch of rows, in N-Triples; one that would have an unbound part or a literal where
+    none may stand is left out.
+    """
+    places = {name: place for place, name in enumerate(query.variables)}
+    numbers = count()
+    while rows := fetch(_BATCH_ROWS):
+        lines = []
+        for row in _written(rows, query, texts):
+            number = next(numbers)
+            for triple in query.template:
+                parts = [_part(term, row, places, number) for term in triple]
+                subject, predicate, object_ = parts
+                if subject and predicate and object_ and subject[0] != '"' and predicate[0] == "<":
+                    lines.append(f"{subject} {predicate} {object_} .\n")
+        yield "".join(lines)
+        if len(rows) < _BATCH_ROWS:
+            return
+
+
+def _part(term: Any, row: Sequence[str], places: dict[str, int], number: int) -> str:
+    match term:
+        case Variable(name=name):
+            return row[places[name]] if name in places else ""
+        case Iri(value=iri):
+            return f"<{iri}>"
+        case BlankNodeLabel(label=label):
+            return f"_:c{number}-{label}"
+        case RdfLiteral():
+            return str(literal_of(term))
+    raise AssertionError(term)

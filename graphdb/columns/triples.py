@@ -1,0 +1,291 @@
+"""Triple patterns and property paths as tables joined."""
+
+from typing import TypeAlias
+
+from pyoxigraph import NamedNode
+
+from graphdb.columns.blocks import Block, Names, joined, united
+from graphdb.columns.expressions import literal_of
+from graphdb.columns.graph_scope import GraphScope, quads
+from graphdb.columns.term_ids import Tag
+from graphdb.columns.values import NotExact, Rep, Tags, Value
+from graphdb.sparql.patterns import (
+    AlternativePath,
+    InversePath,
+    NegatedPropertySet,
+    Path,
+    RepeatedPath,
+    SequencePath,
+    TriplePattern,
+)
+from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, RdfLiteral, TripleTerm, Variable
+
+__all__ = ["match_triples"]
+
+End: TypeAlias = str | Value
+"""The name of a variable, or a constant."""
+
+_IRI = frozenset((Tag.IRI,))
+_PATHS = (InversePath, SequencePath, AlternativePath, RepeatedPath, NegatedPropertySet)
+
+
+def match_triples(names: Names, scope: GraphScope, triples: tuple[TriplePattern, ...]) -> Block:
+    """The solutions of triple patterns that stand together. Raises NotExact."""
+    block = Block(names)
+    plain = [triple for triple in triples if not isinstance(triple.predicate, _PATHS)]
+    paths = [triple for triple in triples if isinstance(triple.predicate, _PATHS)]
+    for triple in plain:
+        block = joined(block, _match(names, scope, triple))
+    ends = {
+        end
+        for triple in plain
+        for end in (_end(names, triple.subject), _end(names, triple.object))
+        if isinstance(end, str)
+    }
+    for triple in paths:
+        subject, object_ = _end(names, triple.subject), _end(names, triple.object)
+        assert isinstance(triple.predicate, _PATHS)
+        matcher = _PathMatcher(names, scope, block, frozenset(ends))
+        found = matcher.match(subject, triple.predicate, object_)
+        block = joined(matcher.seeded, found)
+    return block
+
+
+def _end(names: Names, term: PatternTerm) -> End:
+    match term:
+        case Variable(name=name):
+            return name
+        case BlankNodeLabel(label=label):
+            return f"_:{label}"  # a variable that no expression can name
+        case Iri(value=iri):
+            return names.constant(NamedNode(iri))
+        case RdfLiteral():
+            return names.constant(literal_of(term))
+        case TripleTerm():
+            raise NotExact("a triple term in a pattern")
+
+
+def _match(names: Names, scope: GraphScope, triple: TriplePattern) -> Block:
+    assert not isinstance(triple.predicate, _PATHS)
+    subject, object_ = _end(names, triple.subject), _end(names, triple.object)
+    predicate = _end(names, triple.predicate)
+    if isinstance(predicate, Value):
+        return _edges(names, scope, subject, predicate.constant, object_)
+    block, alias = quads(names, scope, None)
+    catalog = names.catalog
+    for column, end, kinds in (
+        ("s", subject, catalog.tags(None, "s")),
+        ("p", predicate, _IRI),
+        ("o", object_, catalog.tags(None, "o")),
+    ):
+        _bind(block, end, Value(f"{alias}.{column}", Rep.ID, kinds, nullable=False))
+    return block
+
+
+def _edges(names: Names, scope: GraphScope, subject: End, predicate: int | None, object_: End) -> Block:
+    assert predicate is not None
+    block, alias = quads(names, scope, predicate)
+    catalog = names.catalog
+    for column, end in (("s", subject), ("o", object_)):
+        kinds = catalog.tags(predicate, column)
+        _bind(block, end, Value(f"{alias}.{column}", Rep.ID, kinds, nullable=False))
+    return block
+
+
+def _bind(block: Block, end: End, value: Value) -> None:
+    """Have a column be a constant, or stand for a variable."""
+    if isinstance(end, Value):
+        block.conditions.append(f"{value.sql} = {end.sql}")
+    elif end in block.columns:
+        block.conditions.append(f"{value.sql} = {block.columns[end].sql}")
+    else:
+        block.columns[end] = value
+
+
+class _PathMatcher:
+    """Matches one path beside a block whose solutions may bind its ends.
+
+    `seeded` is that block, which a path may have made a table of.
+    """
+
+    def __init__(self, names: Names, scope: GraphScope, seeded: Block, ends: frozenset[str]) -> None:
+        self._names, self._scope, self._ends = names, scope, ends
+        self._is_apart = False
+        self.seeded = seeded
+
+    def match(self, subject: End, path: Path, object_: End) -> Block:
+        """Duplicates as the engine counts them: sequences and negated sets have them, alternatives none."""
+        match path:
+            case Iri(value=iri):
+                predicate = self._names.constant(NamedNode(iri)).constant
+                return _edges(self._names, self._scope, subject, predicate, object_)
+            case InversePath(path=inner):
+                return self.match(object_, inner, subject)
+            case SequencePath(steps=steps):
+                return self._sequence(subject, steps, object_)
+            case AlternativePath(choices=choices):
+                return united(
+                    self._names,
+                    [self._match_apart(subject, each, object_) for each in choices],
+                    distinct=True,
+                )
+            case NegatedPropertySet():
+                return self._negated(subject, path, object_)
+            case RepeatedPath():
+                return self._repeated(subject, path, object_)
+
+    def _match_apart(self, subject: End, path: Path, object_: End) -> Block:
+        """As a part of what has no duplicates."""
+        matcher = _PathMatcher(self._names, self._scope, Block(self._names), frozenset())
+        matcher._is_apart = True
+        return matcher.match(subject, path, object_)
+
+    def _sequence(self, subject: End, steps: tuple[Path, ...], object_: End) -> Block:
+        block = Block(self._names)
+        inner: list[End] = [self._names.alias("_:path") for _ in steps[1:]]
+        ends: list[End] = [subject, *inner, object_]
+        for start, step, end in zip(ends, steps, ends[1:], strict=False):
+            block = joined(block, self.match(start, step, end))
+        for name in inner:
+            if isinstance(name, str):
+                block.columns.pop(name)
+        return block
+
+    def _negated(self, subject: End, path: NegatedPropertySet, object_: End) -> Block:
+        forward = [member for member in path.members if isinstance(member, Iri)]
+        backward = [
+            member.path
+            for member in path.members
+            if isinstance(member, InversePath) and isinstance(member.path, Iri)
+        ]
+        if not path.members:
+            raise NotExact("a negated property set of nothing")
+        branches = []
+        if forward:
+            branches.append(self._without(subject, forward, object_))
+        if backward:
+            branches.append(self._without(object_, backward, subject))
+        if len(branches) > 1:
+            return united(self._names, branches, distinct=True)
+        # of two ends that its plan has bound already, the engine asks only whether they are joined
+        if not self._is_apart and self._names.loose.isdisjoint(
+            end for end in (subject, object_) if isinstance(end, str)
+        ):
+            raise NotExact("a negated property set between ends that are bound elsewhere")
+        return branches[0]
+
+    def _without(self, subject: End, excluded: list[Iri], object_: End) -> Block:
+        block, alias = quads(self._names, self._scope, None)
+        catalog = self._names.catalog
+        for column, end in (("s", subject), ("o", object_)):
+            kinds = catalog.tags(None, column)
+            _bind(block, end, Value(f"{alias}.{column}", Rep.ID, kinds, nullable=False))
+        if excluded:
+            numbers = [self._names.constant(NamedNode(iri.value)).sql for iri in excluded]
+            block.conditions.append(f"{alias}.p NOT IN ({', '.join(numbers)})")
+        return block
+
+    def _repeated(self, subject: End, path: RepeatedPath, object_: End) -> Block:
+        """The pairs that the path joins in any number of steps, each once."""
+        if self._scope.hidden is not None:
+            raise NotExact("a path of any length within GRAPH of a variable")
+        edges, tags = self._steps(path.path)
+        reached = self._names.alias("r")
+        if isinstance(subject, Value) or (isinstance(object_, Value)):
+            forward = isinstance(subject, Value)
+            start, end = (subject, object_) if forward else (object_, subject)
+            assert isinstance(start, Value)
+            return self._from_constant(reached, edges, path.modifier, start, end, forward, tags)
+        seeds, is_start = self._seeds(subject, object_)
+        near, far = ("s", "o") if is_start else ("o", "s")
+        zero = "" if path.modifier == "+" else self._identity(seeds)
+        first = f"SELECT e.{near} AS a, e.{far} AS b FROM {edges} e"
+        if seeds is not None:
+            first += f" WHERE e.{near} IN (SELECT x FROM {seeds})"
+        if path.modifier == "?":
+            sql = f"{first} UNION {zero}"
+        else:
+            first = f"{first} UNION {zero}" if zero else first
+            sql = (
+                f"SELECT * FROM ({first}) UNION "
+                f"SELECT r.a, e.{far} FROM {reached} r JOIN {edges} e ON e.{near} = r.b"
+            )
+        self._names.tables.append(f"{reached}(a, b) AS ({sql})")
+        alias = self._names.alias("e")
+        block = Block(self._names, [f"{reached} {alias}"])
+        if path.modifier != "+":
+            seed = subject if is_start else object_
+            tags |= self.seeded.columns[seed].tags if seeds is not None else self._node_tags()
+        for end, column in ((subject, "a" if is_start else "b"), (object_, "b" if is_start else "a")):
+            _bind(block, end, Value(f"{alias}.{column}", Rep.ID, tags, nullable=False))
+        return block
+
+    def _from_constant(
+        self,
+        reached: str,
+        edges: str,
+        modifier: str,
+        start: Value,
+        end: End,
+        forward: bool,
+        tags: Tags,
+    ) -> Block:
+        near, far = ("s", "o") if forward else ("o", "s")
+        first = f"SELECT e.{far} AS b FROM {edges} e WHERE e.{near} = {start.sql}"
+        if modifier != "+":
+            block, quad = quads(self._names, self._scope, None)
+            block.conditions.append(f"({quad}.s = {start.sql} OR {quad}.o = {start.sql})")
+            if not self._names.catalog.holds(f"SELECT 1{block.rest()}"):
+                raise NotExact("a path of length zero from a constant that the graph does not hold")
+            first = f"SELECT {start.sql}::BIGINT AS b UNION {first}"
+        sql = first
+        if modifier != "?":
+            step = f"SELECT e.{far} FROM {reached} r JOIN {edges} e ON e.{near} = r.b"
+            sql = f"SELECT * FROM ({first}) UNION {step}"
+        self._names.tables.append(f"{reached}(b) AS ({sql})")
+        alias = self._names.alias("e")
+        block = Block(self._names, [f"{reached} {alias}"])
+        _bind(block, end, Value(f"{alias}.b", Rep.ID, tags | start.tags, nullable=False))
+        return block
+
+    def _steps(self, path: Path) -> tuple[str, Tags]:
+        """The name of a table of the pairs (s, o) that one step joins, and the tags of both ends."""
+        step = self._match_apart("s", path, "o")
+        values = step.columns["s"], step.columns["o"]
+        edges = self._names.alias("r")
+        select = f"SELECT DISTINCT {values[0].sql} AS s, {values[1].sql} AS o{step.rest()}"
+        self._names.tables.append(f"{edges} AS MATERIALIZED ({select})")
+        return edges, values[0].tags | values[1].tags
+
+    def _seeds(self, subject: str, object_: str) -> tuple[str | None, bool]:
+        """A table of what the block binds one end to (None: nothing), and whether that is the subject.
+
+        Only ends of triple patterns in the same graph: those are nodes of it, as a path of length zero needs.
+        """
+        block = self.seeded
+        for end, is_start in ((subject, True), (object_, False)):
+            if end in self._ends and end in block.columns:
+                table = self._names.alias("r")
+                kept = block.wrapped()
+                self._names.tables.append(f"{table} AS MATERIALIZED {kept.tables[0].rpartition(' ')[0]}")
+                alias = kept.tables[0].rpartition(" ")[2]
+                kept.tables[0] = f"{table} {alias}"
+                self.seeded = kept
+                column = kept.columns[end].sql.partition(".")[2]
+                seeds = self._names.alias("r")
+                self._names.tables.append(
+                    f"{seeds} AS MATERIALIZED (SELECT DISTINCT {column} AS x FROM {table})"
+                )
+                return seeds, is_start
+        return None, True
+
+    def _identity(self, seeds: str | None) -> str:
+        if seeds is not None:
+            return f"SELECT x, x FROM {seeds}"
+        block, alias = quads(self._names, self._scope, None)
+        ends = " UNION ".join(f"SELECT {alias}.{column} AS x{block.rest()}" for column in ("s", "o"))
+        return f"SELECT x, x FROM ({ends})"
+
+    def _node_tags(self) -> Tags:
+        catalog = self._names.catalog
+        return catalog.tags(None, "s") | catalog.tags(None, "o")

@@ -1,0 +1,92 @@
+"""What the column view and the engine answer to one query."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import duckdb
+from pyoxigraph import QueryBoolean, QuerySolutions, Store
+
+from graphdb.columns.catalog import Catalog
+from graphdb.columns.compiler import CompiledQuery, compile_query
+from graphdb.columns.results import answer_of
+from graphdb.columns.term_texts import TermTexts
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.results import Answer
+from graphdb.sparql.syntax import Query
+from graphdb.store.quad_store import QuadStore
+
+__all__ = [
+    "Refused",
+    "Rows",
+    "column_of",
+    "engine_answer",
+    "engine_rows",
+    "rows_of",
+    "view_read",
+    "view_rows",
+]
+
+T = TypeVar("T")
+Term: TypeAlias = Any
+Rows: TypeAlias = bool | Counter[tuple[str, ...]]
+
+# What the SQL may end with: the reader answers then.
+_TO_A_READER = (duckdb.OutOfRangeException, duckdb.ConversionException)
+# DuckDB 2.0 says so of `CASE WHEN x BETWEEN 1 AND 2 THEN '' END <> ''` over a UNION of two tables.
+_DUCKDB_FAULT = "BindBuiltinScalarFunction did not return a BoundFunctionExpression"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The query is a reader's: why, and whether only its SQL found that out."""
+
+    reason: str
+    is_late: bool = False
+
+
+def rows_of(answer: Answer) -> Rows:
+    """An answer as a multiset of rows of N-Triples, those of a graph as its triples."""
+    if isinstance(answer, QueryBoolean):
+        return bool(answer)
+    if isinstance(answer, QuerySolutions):
+        return Counter(tuple(str(term) for term in solution) for solution in answer)
+    return Counter({(str(triple),) for triple in answer})  # a graph has no triple twice
+
+
+def column_of(answer: Answer, variable: str) -> list[Term]:
+    """The terms of one column, in the order of the rows."""
+    assert isinstance(answer, QuerySolutions)
+    return [solution[variable] for solution in answer]
+
+
+def engine_answer(store: Store, query: Query) -> Answer:
+    """Raises EvaluationFailed."""
+    return QuadStore(store).query(query, Dataset())
+
+
+def engine_rows(store: Store, query: Query) -> Rows:
+    """Raises EvaluationFailed."""
+    return rows_of(engine_answer(store, query))
+
+
+def view_rows(catalog: Catalog, query: Query) -> Rows | Refused:
+    """What the view answers, if it does."""
+    return view_read(catalog, query, rows_of)
+
+
+def view_read(catalog: Catalog, query: Query, read: Callable[[Answer], T]) -> T | Refused:
+    """What is read of the view's answer, if it has one."""
+    compiled = compile_query(query, Dataset(), catalog)
+    if not isinstance(compiled, CompiledQuery):
+        return Refused(compiled.construct)
+    try:
+        cursor = catalog.connection.execute(compiled.sql)
+        return read(answer_of(compiled, cursor.fetchmany, TermTexts(catalog.connection)))
+    except _TO_A_READER as error:
+        return Refused(str(error), is_late=True)
+    except duckdb.InvalidInputException as error:
+        if not any(words in str(error) for words in ("not exact", _DUCKDB_FAULT)):
+            raise
+        return Refused(str(error), is_late=True)

@@ -1,0 +1,91 @@
+"""`open_columns`: a StoreShard over a real log, real readers and a real column view, without Ray."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from actors.columns.client import ColumnClient
+from actors.columns.column_view import ColumnView
+from actors.columns.protocol import ColumnStatus
+from actors.log.client import LogClient
+from actors.log.update_log import UpdateLog
+from actors.readers.client import ReaderClient
+from actors.readers.store_reader import StoreReader
+from actors.shard.store_shard import StoreShard
+from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.config import Settings
+from graphdb.node import QueryRequest
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.parser import parse_query, parse_update
+from graphdb.sparql.results import ResultFormat
+from tests.support.readers import answering
+from tests.support.shards import SMALL_LOG
+
+__all__ = ["ColumnNode", "open_columns"]
+
+
+@dataclass(slots=True)
+class ColumnNode:
+    """A node with its column view."""
+
+    shard: StoreShard
+    columns: ColumnClient
+    view: ColumnView
+
+    async def query(
+        self, text: str, format: ResultFormat = ResultFormat.CSV, timeout_s: float = 20
+    ) -> tuple[str, bytes]:
+        """Where the answer came from (columns, reader), and the answer."""
+        stream = await self.shard.start_query(self.request(text, format, timeout_s))
+        try:
+            assert stream.snapshot_index >= 0
+            pieces = []
+            while (piece := await stream.read()) is not None:
+                pieces.append(piece)
+            return stream.where.split()[0], b"".join(pieces)
+        finally:
+            stream.close()
+
+    def request(
+        self, text: str, format: ResultFormat = ResultFormat.CSV, timeout_s: float = 20
+    ) -> QueryRequest:
+        return QueryRequest(parse_query(text, None), Dataset(), format, timeout_s)
+
+    async def update(self, text: str) -> int:
+        return (
+            await self.shard.writes(WHOLE_SIGHT).update(parse_update(text, None), Dataset())
+        ).snapshot_index
+
+    async def following(self) -> ColumnStatus:
+        """Wait until the view follows the log."""
+        async with asyncio.timeout(30):
+            while (status := await self.columns.status()).state != "following":  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        return status
+
+
+@asynccontextmanager
+async def open_columns(directory: Path, **sections: dict[str, Any]) -> AsyncIterator[ColumnNode]:
+    """A started node on a directory. sections are those of the configuration; one reader unless told more."""
+    server = {"data_dir": directory} | sections.pop("server", {})
+    readers = {"count": 1} | sections.pop("readers", {})
+    settings = Settings.model_validate({"server": server, "readers": readers, **sections})
+    sockets = str(directory)
+    log = UpdateLog(str(directory / "log"), SMALL_LOG, socket_directory=sockets)
+    reader = await asyncio.to_thread(StoreReader, settings, socket_directory=sockets)
+    find_log = answering(log.endpoint())
+    view = await asyncio.to_thread(lambda: ColumnView(settings, find_log, socket_directory=sockets))
+    columns = ColumnClient(answering(view.endpoint()))
+    client = ReaderClient(answering(reader.endpoint()))
+    shard = StoreShard(settings, LogClient(find_log), client, columns=columns)
+    try:
+        await shard.start()
+        yield ColumnNode(shard, columns, view)
+    finally:
+        await shard.close()
+        await asyncio.to_thread(view.close)
+        await asyncio.to_thread(reader.close)
+        log.close()

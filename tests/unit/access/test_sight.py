@@ -1,0 +1,91 @@
+"""What `[acl]` lets whom see, by graph."""
+
+import pytest
+from pyoxigraph import BlankNode, DefaultGraph, NamedNode
+
+from graphdb.access.permissions import Permission
+from graphdb.access.sight import NO_SIGHT, WHOLE_SIGHT, Contexts, Sight
+from graphdb.config.access import Acl
+from graphdb.model import GraphName
+
+DEFAULT = DefaultGraph()
+ACL = Acl.model_validate(
+    {
+        "contexts": {
+            "all": {"visible_graphs": ["**"]},
+            "named": {"visible_graphs": ["*"]},
+            "default": {"visible_default_graph": True},
+            "hr": {"visible_graphs": ["urn:hr:*", "urn:one"]},
+            "nothing": {},
+        },
+        "role_contexts": {"clerk": "hr", "teller": "default", "auditor": "all", "archivist": "named"},
+        "actor_contexts": {"ada": "nothing", "bob": "default"},
+    }
+)
+
+
+def sight(actor: str, *roles: str, permission: Permission = Permission.WRITE) -> Sight:
+    return Contexts(ACL).sight_of(actor, roles, frozenset({"S-1-5-21-7"}), permission)
+
+
+@pytest.mark.parametrize(
+    ("roles", "graph", "is_seen"),
+    [
+        (("clerk",), NamedNode("urn:hr:pay"), True),
+        (("clerk",), NamedNode("urn:hr:"), True),
+        (("clerk",), NamedNode("urn:hr"), False),
+        (("clerk",), NamedNode("urn:one"), True),
+        (("clerk",), NamedNode("urn:one:more"), False),
+        (("clerk",), DEFAULT, False),
+        (("clerk",), BlankNode("g"), False),
+        (("teller",), DEFAULT, True),
+        (("teller",), NamedNode("urn:one"), False),
+        (("archivist",), NamedNode("urn:any"), True),
+        (("archivist",), BlankNode("g"), True),
+        (("archivist",), DEFAULT, False),
+        (("auditor",), DEFAULT, True),
+        (("auditor",), NamedNode("urn:any"), True),
+        (("clerk", "teller"), DEFAULT, True),
+        (("clerk", "teller"), NamedNode("urn:hr:pay"), True),
+        (("stranger",), DEFAULT, False),
+        ((), NamedNode("urn:any"), False),
+    ],
+)
+def test_roles_show_the_graphs_of_their_contexts(
+    roles: tuple[str, ...], graph: GraphName, is_seen: bool
+) -> None:
+    assert sight("eve", *roles).sees_graph(graph) is is_seen
+
+
+def test_an_actors_context_wins_over_its_roles() -> None:
+    assert not sight("ada", "auditor").sees_graph(DEFAULT)
+    assert not sight("bob", "clerk").sees_graph(NamedNode("urn:one"))
+    assert sight("bob", "clerk").sees_graph(DEFAULT)
+
+
+def test_an_admin_sees_everything_whatever_the_contexts_say() -> None:
+    assert sight("ada", permission=Permission.ADMIN) == WHOLE_SIGHT
+
+
+def test_without_contexts_every_graph_is_seen_and_sids_count() -> None:
+    found = Contexts(None).sight_of("eve", ["reader"], frozenset({"S-1-5-21-7"}), Permission.READ)
+    assert found.has_all_graphs
+    assert not found.is_whole
+    assert found.sids == {"S-1-5-21-7"}
+
+
+def test_only_who_sees_the_default_graph_and_all_named_ones_sees_all_graphs() -> None:
+    names = ("auditor", "archivist", "teller", "clerk")
+    assert [sight("eve", name).has_all_graphs for name in names] == [True, False, False, False]
+    assert sight("eve", "archivist", "teller").has_all_graphs
+
+
+@pytest.mark.parametrize("one", [WHOLE_SIGHT, NO_SIGHT, sight("eve", "clerk", "teller")])
+def test_a_sight_goes_through_json(one: Sight) -> None:
+    assert Sight.from_json(one.to_json()) == one
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[true]", "[1, false, [], []]", "[false, false, [1], []]", "{}"])
+def test_what_is_no_sight_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"no sight|Expecting"):
+        Sight.from_json(text)

@@ -1,0 +1,229 @@
+"""A node's column view: answers as the readers do, follows, comes back, is made anew."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, serialize
+
+from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.columns.checking import check
+from graphdb.columns.garbage import REMOVED_MIN
+from graphdb.errors import QueryCancelled, QueryTimeout
+from graphdb.rdf.formats import RdfSyntax
+from tests.support.columns import ColumnNode, open_columns
+
+PREFIX = "PREFIX : <http://example.org/> "
+KIND = NamedNode("http://example.org/kind")
+COUNTED = PREFIX + "SELECT ?kind (COUNT(*) AS ?n) { ?s :kind ?kind } GROUP BY ?kind ORDER BY ?kind"
+
+
+async def fill(node: ColumnNode, first: int = 0) -> int:
+    triples = " ".join(
+        f":s{number} :kind :k{number % 3} ; :value {number} ." for number in range(first, first + 30)
+    )
+    return await node.update(f"{PREFIX} INSERT DATA {{ {triples} GRAPH :g {{ :a :kind :k9 }} }}")
+
+
+def counts(number: int) -> bytes:
+    return "".join(
+        ["kind,n\r\n", *(f"http://example.org/k{kind},{number}\r\n" for kind in range(3))]
+    ).encode()
+
+
+def test_it_answers_what_was_written_before(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with open_columns(tmp_path) as node:
+            await node.following()
+            await fill(node)
+            assert await node.query(COUNTED) == ("columns", counts(10))
+            await fill(node, 30)
+            assert await node.query(COUNTED) == ("columns", counts(20))
+            await node.update(PREFIX + "DELETE WHERE { ?s :kind :k1 }")
+            where, answer = await node.query(COUNTED)
+            assert (where, b"k1" in answer) == ("columns", False)
+
+    asyncio.run(run())
+
+
+def test_what_it_does_not_answer_goes_to_a_reader(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with open_columns(tmp_path) as node:
+            await node.following()
+            await fill(node)
+            where, _ = await node.query(PREFIX + "DESCRIBE :s1")
+            assert where == "reader"
+
+    asyncio.run(run())
+
+
+def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with open_columns(tmp_path) as node:
+            await node.following()
+            await fill(node)
+            await node.query(COUNTED)
+            made = (tmp_path / "columns" / "view.duckdb").stat().st_ino
+        async with open_columns(tmp_path) as node:
+            assert await node.following()
+            assert await node.query(COUNTED) == ("columns", counts(10))
+            assert (tmp_path / "columns" / "view.duckdb").stat().st_ino == made
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6])
+def test_a_damaged_one_is_made_anew(tmp_path: Path, share: float) -> None:
+    async def run() -> None:
+        async with open_columns(tmp_path) as node:
+            await node.following()
+            await fill(node)
+            await node.query(COUNTED)
+        database = tmp_path / "columns" / "view.duckdb"
+        content = bytearray(database.read_bytes())
+        start = int(len(content) * share)
+        content[start : start + 300_000] = bytes(len(content[start : start + 300_000]))
+        database.write_bytes(content)
+        async with open_columns(tmp_path) as node:
+            await node.following()
+            assert await node.query(COUNTED) == ("columns", counts(10))
+
+    asyncio.run(run())
+
+
+def test_a_query_waits_no_longer_than_it_may(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with open_columns(tmp_path, columns={"wait_seconds": 0}) as node:
+            await node.following()
+            await fill(node)
+            assert await node.query(COUNTED) == ("reader", counts(10))
+
+    asyncio.run(run())
+
+
+def test_explain_says_which_way_and_why(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with open_columns(tmp_path) as node:
+            await node.following()
+            await fill(node)
+            taken = await node.shard.explain_columns(node.request(COUNTED))
+            assert taken["path"] == "columns"
+            assert taken["estimate"]["quads_scanned"] == 31
+            assert taken["plan"]
+            refused = await node.shard.explain_columns(node.request(PREFIX + "DESCRIBE :s1"))
+            assert (refused["path"], refused["reason"]) == ("reader", "DESCRIBE")
+
+    asyncio.run(run())
+
+
+def test_what_a_kill_leaves_is_taken_up_again(tmp_path: Path) -> None:
+    async def run() -> None:
+        directory, left = tmp_path / "data", tmp_path / "left"
+        directory.mkdir()
+        async with open_columns(directory) as node:
+            await node.following()
+            await fill(node)
+            await node.query(COUNTED)
+            shutil.copytree(directory / "columns", left)  # as the disk has it, nothing closed
+            await fill(node, 30)
+            await node.query(COUNTED)
+        shutil.rmtree(directory / "columns")
+        left.rename(directory / "columns")
+        made = (directory / "columns" / "view.duckdb").stat().st_ino
+        async with open_columns(directory) as node:
+            await node.following()
+            assert await node.query(COUNTED) == ("columns", counts(20))
+            assert (directory / "columns" / "view.duckdb").stat().st_ino == made
+
+    asyncio.run(run())
+
+
+def test_a_query_ends_at_its_deadline_and_the_view_goes_on(tmp_path: Path) -> None:
+    crossed = "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l FILTER(?a != ?l) }"
+
+    async def run() -> None:
+        async with open_columns(tmp_path) as node:
+            await node.following()
+            for first in range(0, 300, 30):
+                await fill(node, first)
+            with pytest.raises(QueryTimeout, match="longer than 1 s"):
+                await node.query(crossed, timeout_s=1)
+            assert (await node.columns.status()).running == 0
+            assert await node.query(COUNTED) == ("columns", counts(100))
+
+    asyncio.run(run())
+
+
+def test_a_query_that_is_cancelled_ends(tmp_path: Path) -> None:
+    crossed = "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l FILTER(?a != ?l) }"
+
+    async def run() -> None:
+        async with open_columns(tmp_path) as node:
+            await node.following()
+            for first in range(0, 300, 30):
+                await fill(node, first)
+            asked = asyncio.create_task(node.query(crossed))
+            while (await node.columns.status()).running == 0:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+            (running,) = node.shard.running_queries()
+            assert node.shard.cancel_query(running.id)
+            with pytest.raises(QueryCancelled):
+                await asked
+            async with asyncio.timeout(5):
+                while (await node.columns.status()).running:  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+
+    asyncio.run(run())
+
+
+def test_a_large_change_comes_in_parts(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with open_columns(tmp_path) as node:
+            await node.following()
+            quads = (Quad(NamedNode(f"http://example.org/{n}"), KIND, Literal(n)) for n in range(30_000))
+            content = serialize(quads, format=RdfFormat.N_TRIPLES)
+            assert content is not None
+
+            async def body() -> AsyncIterator[bytes]:
+                yield content
+
+            await node.shard.writes(WHOLE_SIGHT).write_graph(
+                body(),
+                RdfSyntax.N_TRIPLES,
+                graph=None,
+                whole_dataset=False,
+                replace=False,
+                base_iri=None,
+            )
+            text = PREFIX + "SELECT (COUNT(*) AS ?n) (SUM(?o) AS ?sum) { ?s :kind ?o }"
+            assert await node.query(text) == ("columns", b"n,sum\r\n30000,449985000\r\n")
+
+    asyncio.run(run())
+
+
+def test_terms_that_nothing_has_any_more_go_at_a_quiet_moment(tmp_path: Path) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        for number in range(REMOVED_MIN):
+            yield b'<http://example.org/%d> <http://example.org/text> "text %d" .\n' % (number, number)
+
+    async def run() -> None:
+        async with open_columns(tmp_path) as node:
+            await node.following()
+            await fill(node)
+            graph = NamedNode("http://example.org/large")
+            await node.shard.writes(WHOLE_SIGHT).write_graph(
+                body(), RdfSyntax.N_TRIPLES, graph=graph, whole_dataset=False, replace=False, base_iri=None
+            )
+            await node.shard.writes(WHOLE_SIGHT).delete_graph(graph)
+            assert (await node.query(COUNTED))[1] == counts(10)
+            await asyncio.sleep(8)  # a second without changes for each of the two predicates, and one more
+            assert await node.query(COUNTED) == ("columns", counts(10))
+
+    asyncio.run(run())
+    with duckdb.connect(str(tmp_path / "columns" / "view.duckdb")) as connection:
+        check(connection)
+        (row,) = connection.execute("SELECT count(*) FROM terms").fetchall()
+    assert row[0] < 100
