@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyoxigraph import Store
+from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from actors.shard.incoming import adopt, incoming_state, sync_tree
 from actors.shard.search_state import copy_search, receive_search
@@ -141,7 +142,7 @@ class StoreDirectory:
         """
         if (self.store / "CURRENT").exists():
             try:
-                Store(self.store)
+                _open_engine(self.store)
             except (OSError, RuntimeError) as error:
                 if isinstance(failure := _opening_error(error), LogUnavailable):
                     raise failure from error
@@ -162,7 +163,7 @@ class StoreDirectory:
         if applied_index > 0 and not (self.store / "CURRENT").exists():
             raise StoreLost(f"{self.store} is missing")
         try:
-            store = Store(self.store)
+            store = _open_engine(self.store)
         except (OSError, RuntimeError) as error:  # the engine says RuntimeError to some damage
             raise _opening_error(error) from error
         return QuadStore(store, scratch_directory=self.scratch, union_default_graph=union_default_graph)
@@ -236,6 +237,18 @@ def _link_or_copy(source: str, target: str) -> None:
         if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK):
             raise
         shutil.copyfile(source, target)
+
+
+def _is_open_here(error: BaseException) -> bool:
+    return "lock hold by current process" in str(error)
+
+
+@retry(retry=retry_if_exception(_is_open_here), wait=wait_fixed(0.02), stop=stop_after_delay(5), reraise=True)
+def _open_engine(path: Path) -> Store:
+    """Open the engine's store; one that this process still has open is waited for: a thread that has done its
+    last work with it lets it go a moment after everybody heard of the result.
+    """
+    return Store(path)
 
 
 def _opening_error(error: Exception) -> Exception:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphdb.search.query import kernels
 from graphdb.search.query.regexp import Regexp
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.term_codes import ANY, ANY_STRING, Codes, TermCodes
 from graphdb.search.query.tree import Matches, Query
 from graphdb.search.segment import Bools, Leaf, Longs, TermDictionary
+from graphdb.search.segments.inversion import any_in
 
 __all__ = [
     "DictionaryQuery",
@@ -62,7 +62,7 @@ class DictionaryQuery(Query):
             if len(numbers) > FEW:
                 wanted = np.zeros(len(keyword.dictionary), dtype=np.bool_)
                 wanted[numbers] = True
-                return kernels.any_in(keyword.ordinals.terms, keyword.ordinals.starts, wanted)
+                return any_in(keyword.ordinals.terms, keyword.ordinals.starts, wanted)
             for number in numbers.tolist():
                 mask[keyword.postings(number)] = True
         return mask

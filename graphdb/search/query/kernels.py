@@ -11,7 +11,6 @@ from graphdb.search.segment import Bools, Doubles, Floats, Ints, Longs
 __all__ = [
     "accumulate",
     "any_between",
-    "any_in",
     "any_within",
     "edit_distances",
     "find_sorted",
@@ -84,18 +83,6 @@ def any_between(values: NDArray[Any], starts: Ints, low: Any, high: Any) -> Bool
     for doc in range(len(starts) - 1):
         for i in range(starts[doc], starts[doc + 1]):
             if low <= values[i] <= high:
-                mask[doc] = True
-                break
-    return mask
-
-
-@numba.njit(cache=True, nogil=True)
-def any_in(ordinals: Ints, starts: Ints, chosen: Bools) -> Bools:
-    """Which documents have a term that is chosen; chosen is by ordinal."""
-    mask = np.zeros(len(starts) - 1, np.bool_)
-    for doc in range(len(starts) - 1):
-        for i in range(starts[doc], starts[doc + 1]):
-            if chosen[ordinals[i]]:
                 mask[doc] = True
                 break
     return mask

@@ -196,10 +196,16 @@ class ArraySegment:
     def having(self, path: str) -> Bools:
         having = np.zeros(self.size, np.bool_)
         below = path + "."
-        for other, storages in self._storages.items():
+        for other in self._storages:
             if other == path or other.startswith(below):
-                for storage in storages:
-                    _mark(having, self.sections, storage, other)
+                having |= self.having_itself(other)
+        return having
+
+    def having_itself(self, path: str) -> Bools:
+        """Which documents have a value of the field; unlike `having`, none that only have one below it."""
+        having = np.zeros(self.size, np.bool_)
+        for storage in self._storages.get(path, ()):
+            _mark(having, self.sections, storage, path)
         return having
 
     def _numbers(self, storage: str, path: str) -> NumberColumn | None:

@@ -1,11 +1,11 @@
-"""From the terms of each document to the documents of each term, by counting sort (Numba)."""
+"""From the terms of each document to the documents of each term, and back (Numba)."""
 
 from typing import Any
 
 import numba
 import numpy as np
 
-__all__ = ["invert", "transpose"]
+__all__ = ["any_in", "invert", "transpose"]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -70,3 +70,18 @@ def transpose(starts: Any, docs: Any, size: int) -> Any:
             terms[cursors[docs[i]]] = term
             cursors[docs[i]] += 1
     return doc_starts, terms
+
+
+@numba.njit(cache=True, nogil=True)
+def any_in(members: Any, starts: Any, chosen: Any) -> Any:
+    """Which groups have a member that is chosen: of documents their terms, of terms their documents.
+
+    Group g has members[starts[g]:starts[g + 1]]; chosen (bool) is by member.
+    """
+    mask = np.zeros(len(starts) - 1, np.bool_)
+    for group in range(len(starts) - 1):
+        for i in range(starts[group], starts[group + 1]):
+            if chosen[members[i]]:
+                mask[group] = True
+                break
+    return mask

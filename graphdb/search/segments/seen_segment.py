@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from graphdb.search.protection import ALLOW_SIDS, without_protection
 from graphdb.search.segment import Bools, Ints, Leaf, Longs, Ordinals, TermDictionary
 from graphdb.search.segments.array_segment import ArraySegment, ArrayTerms, ArrayText
+from graphdb.search.segments.inversion import any_in
 from graphdb.search.segments.live_view import array_segment
 
 __all__ = ["SeenLeaves", "SeenSegment"]
@@ -47,7 +48,7 @@ class _SeenText:
         self._whole, self._live = whole, live
         self.norms = whole.norms
         starts, docs, freqs = whole.all_postings()
-        self._numbers = np.flatnonzero(_have_live(starts, docs, live))
+        self._numbers = np.flatnonzero(any_in(docs, starts, live))
         self.dictionary: TermDictionary = _SeenDictionary(whole.dictionary, self._numbers)
         self.doc_count = int(np.count_nonzero((whole.norms > 0) & live))
         self.total_terms = int(_total(docs, freqs, live))
@@ -72,7 +73,8 @@ class _SeenTerms:
 
     def __init__(self, whole: ArrayTerms, live: Bools) -> None:
         self._whole, self._live = whole, live
-        self._numbers = np.flatnonzero(_have_live(*whole.all_postings(), live))
+        starts, docs = whole.all_postings()
+        self._numbers = np.flatnonzero(any_in(docs, starts, live))
         self.dictionary: TermDictionary = _SeenDictionary(whole.dictionary, self._numbers)
         self.doc_count = int(np.count_nonzero(np.diff(whole.ordinals.starts)[live]))
 
@@ -126,7 +128,7 @@ class SeenSegment(ArraySegment):
 
     @cached_property
     def _seen_fields(self) -> frozenset[str]:
-        return frozenset(path for path in super().fields() if self.having(path)[self._live].any())
+        return frozenset(path for path in super().fields() if self.having_itself(path)[self._live].any())
 
     def text(self, path: str) -> _SeenText | None:  # type: ignore[override]
         whole = self._whole.text(path)

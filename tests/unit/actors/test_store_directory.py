@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,15 @@ def test_nothing_takes_the_place_of_a_store_that_somebody_reads(tmp_path: Path, 
     del reading
     mine.adopt_snapshot(tree, 9)
     assert holds(mine.path) == ({quad(2)}, 9, 9)
+
+
+def test_a_store_that_is_being_let_go_is_waited_for(tmp_path: Path) -> None:
+    directory = fill(tmp_path, 1, 4)
+    held = [directory.open_store(4, union_default_graph=False)]
+    timer = threading.Timer(0.3, held.clear)
+    timer.start()
+    assert holds(tmp_path) == ({quad(1)}, 4, 4)
+    timer.join()
 
 
 def test_a_crash_at_any_step_leaves_the_old_state_or_the_new(
