@@ -5,6 +5,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from graphdb.search.segment import Bools
+
 __all__ = ["any_in", "invert", "transpose"]
 
 
@@ -73,7 +75,7 @@ def transpose(starts: Any, docs: Any, size: int) -> Any:
 
 
 @numba.njit(cache=True, nogil=True)
-def any_in(members: Any, starts: Any, chosen: Any) -> Any:
+def any_in(members: Any, starts: Any, chosen: Any) -> Bools:
     """Which groups have a member that is chosen: of documents their terms, of terms their documents.
 
     Group g has members[starts[g]:starts[g + 1]]; chosen (bool) is by member.
