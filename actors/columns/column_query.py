@@ -4,20 +4,17 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import duckdb
-from duckdb import DuckDBPyConnection
 from pyoxigraph import NamedNode
 
+from actors.columns.open_view import OpenView
 from actors.columns.protocol import ColumnTask
-from graphdb.columns.catalog import Catalog
 from graphdb.columns.compiler import CompiledQuery, NotCompiled, compile_query
 from graphdb.columns.estimate import Estimate, estimate
 from graphdb.columns.results import answer_of
-from graphdb.columns.term_texts import TermTexts
 from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout, UnavailableError
 from graphdb.sparql.dataset import Dataset
@@ -37,38 +34,14 @@ class NotTaken(Exception):
     """A reader has to answer; the text says why. Nothing of the answer was handed on."""
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    """Of a view: where in the log it is, and how many terms were ever collected."""
-
-    log_index: int
-    collected: int
-
-
-@dataclass(slots=True)
-class _Shared:
-    """What the queries of one view have looked up for each other."""
-
-    texts: TermTexts
-    _last: tuple[_State, Catalog] | None = None
-
-    def catalog(self, cursor: DuckDBPyConnection, state: _State) -> Catalog:
-        """That of the cursor's transaction, which sees this state."""
-        last = self._last
-        catalog = Catalog(cursor, last[1] if last is not None and last[0] == state else None)
-        self._last = state, catalog
-        return catalog
-
-
 class ColumnQuery:
     """Run it on any thread; interrupt it from any other. It sees one state of the view."""
 
-    def __init__(
-        self, connection: DuckDBPyConnection, task: ColumnTask, limits: GateLimits, memory_mb: int
-    ) -> None:
+    def __init__(self, view: OpenView, task: ColumnTask, limits: GateLimits, memory_mb: int) -> None:
         """memory_mb: what its joins, groups and sorts may have in memory before they spill."""
-        self._cursor, self._lookups = connection.cursor(), connection.cursor()
-        self._shared = _shared_of(connection)
+        self._view = view
+        # a cursor has one result at a time, and terms are looked up while rows are fetched
+        self._cursor, self._lookups = view.connection.cursor(), view.connection.cursor()
         self._task, self._limits = task, limits
         self._is_interrupted = False
         self.log_index = 0
@@ -101,9 +74,8 @@ class ColumnQuery:
 
         try:
             compiled = self._compiled()
-            answer = answer_of(
-                compiled, self._executed(compiled.sql), self._shared.texts.within(self._lookups)
-            )
+            texts = self._view.texts.within(self._lookups)
+            answer = answer_of(compiled, self._executed(compiled.sql), texts)
             write_answer(answer, _FORMATS[self._task.format], hand_on)
             begin()
         except Exception as error:
@@ -127,11 +99,9 @@ class ColumnQuery:
 
     def _compiled(self) -> CompiledQuery:
         self._execute(f"SET operator_memory_limit = '{self._memory_mb}MB'")
-        state = self._begun()
-        self.log_index = state.log_index
+        self.log_index, catalog = self._view.begin(self._cursor)
         query = _read(self._task.text, self._task.base_iri, self._limits)
         dataset = Dataset(_nodes(self._task.default_graphs), _nodes(self._task.named_graphs))
-        catalog = self._shared.catalog(self._cursor, state)
         self._found: Estimate = estimate(query, catalog)
         if self._found.reader_because is not None:
             raise NotTaken(self._found.reader_because)
@@ -139,20 +109,6 @@ class ColumnQuery:
         if isinstance(compiled, NotCompiled):
             raise NotTaken(compiled.construct)
         return compiled
-
-    def _begun(self) -> _State:
-        """Begin two transactions that see one state: one of the rows, and one in which terms are looked
-        up, as a cursor has one result at a time.
-        """
-        while True:
-            states = []
-            for cursor in (self._lookups, self._cursor):
-                cursor.execute("BEGIN")
-                states.append(_state_of(cursor))
-            if states[0] == states[1]:
-                return states[0]
-            for cursor in (self._lookups, self._cursor):
-                cursor.execute("ROLLBACK")
 
     def _executed(self, sql: str) -> Callable[[int], Sequence[Sequence[str | int | None]]]:
         """What fetches the rows, as they are found; where one may fail, all of them are found before the
@@ -192,22 +148,12 @@ class ColumnQuery:
         self._lookups.close()
 
 
-def _state_of(cursor: DuckDBPyConnection) -> _State:
-    meta = dict(cursor.execute("SELECT key, value FROM meta").fetchall())
-    return _State(int(meta["log_index"]), int(meta["collected"]))
-
-
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 def _is_damage(error: Exception) -> bool:
     return isinstance(error, duckdb.FatalException | duckdb.InternalException | duckdb.IOException)
-
-
-@lru_cache(maxsize=1)  # a process has one view
-def _shared_of(connection: DuckDBPyConnection) -> _Shared:
-    return _Shared(TermTexts(connection))
 
 
 @lru_cache(maxsize=256)

@@ -101,6 +101,7 @@ class _Connection(asyncio.Protocol):
         self._writable.set()
         self._task: asyncio.Task[None] | None = None
         self._query: ColumnQuery | None = None
+        self._taken = self._last_piece = b""  # of the answer, as frames that are not sent yet
         self._ends_by: float | None = None  # of the loop's time; once the query is interrupted
         self.ended = asyncio.Event()
 
@@ -175,7 +176,7 @@ class _Connection(asyncio.Protocol):
     async def _answer(self, task: ColumnTask) -> None:
         """Raises NotTaken, QueryTimeout, QueryMemoryExceeded, EvaluationFailed, UnavailableError."""
         await self._performed(task, lambda query: query.run(self._begin, self._hand_on))
-        self._send(Message.END)
+        self._write(self._taken + self._last_piece + encode_frame(Message.END, 0, b""))
 
     async def _performed(self, task: ColumnTask, work: Callable[[ColumnQuery], T]) -> T:
         """What work, on a thread, makes of the task's query. It ends when its time or its client is gone."""
@@ -217,24 +218,32 @@ class _Connection(asyncio.Protocol):
         if not await server.keeper.wait_for(task.min_index, wait_s):
             at = server.keeper.applied.current
             raise NotTaken(f"the column view is {server.keeper.state}, at {at}, not yet at {task.min_index}")
-        connection = server.keeper.connection
-        assert connection is not None
-        return ColumnQuery(connection, task, server.limits, settings.query_memory_mb)
+        view = server.keeper.view
+        assert view is not None
+        return ColumnQuery(view, task, server.limits, settings.query_memory_mb)
 
     def _begin(self, log_index: int) -> None:
         """On the query's thread."""
-        self._loop.call_soon_threadsafe(self._send, Message.TAKEN, Taken(log_index, WHERE).encode())
+        self._taken = encode_frame(Message.TAKEN, 0, Taken(log_index, WHERE).encode())
 
     def _hand_on(self, piece: bytes) -> None:
-        """On the query's thread, which waits where the client is slow."""
-        asyncio.run_coroutine_threadsafe(self._send_in_turn(piece), self._loop).result()
+        """On the query's thread, which waits where the client is slow. The last piece is held back: a short
+        answer is written once, with its end, and needs no turn of the loop before.
+        """
+        if self._last_piece:
+            frames, self._taken = self._taken + self._last_piece, b""
+            asyncio.run_coroutine_threadsafe(self._send_in_turn(frames), self._loop).result()
+        self._last_piece = encode_frame(Message.DATA, 0, piece)
 
-    async def _send_in_turn(self, piece: bytes) -> None:
+    async def _send_in_turn(self, frames: bytes) -> None:
         await self._writable.wait()
         if self._ends_by is not None:
             raise QueryTimeout("the query was interrupted")
-        self._send(Message.DATA, piece)
+        self._write(frames)
 
     def _send(self, message: Message, body: bytes = b"") -> None:
+        self._write(encode_frame(message, 0, body))
+
+    def _write(self, frames: bytes) -> None:
         if not self._transport.is_closing():  # the client has gone; connection_lost() comes soon
-            self._transport.write(encode_frame(message, 0, body))
+            self._transport.write(frames)

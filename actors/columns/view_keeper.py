@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import duckdb
-from duckdb import DuckDBPyConnection
 
+from actors.columns.open_view import OpenView
 from actors.columns.protocol import Load
 from actors.columns.view_files import ViewFiles
 from actors.log.client import LogAccess
@@ -39,7 +39,7 @@ class ViewKeeper:
         self.state = "starting"
         self.running = 0  # queries; those that run now look terms up which their state of the view has
         self.wanted = asyncio.Event()  # a copy of the store
-        self.connection: DuckDBPyConnection | None = None  # while following
+        self.view: OpenView | None = None  # while following
         self.applied = AppliedIndex(lambda: self._index)
         self._files, self._log = files, log
         self._index = 0
@@ -66,7 +66,7 @@ class ViewKeeper:
 
     async def wait_for(self, index: int, timeout_s: float) -> bool:
         """Have the view apply what there is; whether it has come to index in time."""
-        if self.connection is None:
+        if self.view is None:
             return False
         if self._index < index:
             self._hurry.set()
@@ -75,7 +75,7 @@ class ViewKeeper:
                     await self.applied.wait_for(index)
             except TimeoutError:
                 return False
-        return self.connection is not None and self.state == "following"
+        return self.view is not None and self.state == "following"
 
     async def load(self, load: Load) -> None:
         """Take in the copy of the store that is wanted. Raises UnavailableError."""
@@ -91,7 +91,8 @@ class ViewKeeper:
 
     async def _open(self) -> None:
         opened = await self._on_thread(self._files.open)
-        self.connection, self._index, resume_index = opened
+        connection, self._index, resume_index = opened
+        self.view = OpenView(connection)
         self._entries = EntryLines(self._index, resume_index)
 
     async def _load(self) -> None:
@@ -102,7 +103,7 @@ class ViewKeeper:
             load = await self._loaded
             self.wanted.clear()
             connection = await self._on_thread(self._files.load, Path(load.path), load.log_index)
-            self.connection, self._index = connection, load.log_index
+            self.view, self._index = OpenView(connection), load.log_index
             self._entries = EntryLines(self._index)
         except BaseException as error:
             if isinstance(error, Exception):
@@ -148,7 +149,7 @@ class ViewKeeper:
     async def _apply(self, entries: EntryLines) -> None:
         while True:
             try:
-                await self._on_thread(apply_changes, self.connection, entries, self._files.scratch)
+                await self._change(apply_changes, entries, self._files.scratch)
                 break
             except (duckdb.OutOfMemoryException, MemoryError) as error:  # queries have it, and they end
                 logger.warning("the column view waits for memory: %s", error)
@@ -160,20 +161,31 @@ class ViewKeeper:
     async def _tidy(self) -> None:
         """Take statistics, or collect dead terms while no query runs: readers answer meanwhile."""
         try:
-            if await self._on_thread(take_statistics, self.connection):
+            if await self._change(take_statistics):
                 return
-            if await self._on_thread(is_worth_collecting, self.connection) and not self.running:
+            if await self._change(is_worth_collecting) and not self.running:
                 self.state = "collecting"
-                await self._on_thread(collect_terms, self.connection)
+                await self._change(collect_terms)
         except duckdb.OutOfMemoryException as error:  # the next quiet moment does it
             logger.info("the column view has no memory to be tidied: %s", error)
         finally:
             self.state = "following"
 
     async def _let_go(self) -> None:
-        connection, self.connection = self.connection, None
-        if connection is not None:
-            await self._on_thread(connection.close)
+        view, self.view = self.view, None
+        if view is not None:
+            await self._on_thread(view.connection.close)
+
+    async def _change(self, function: Callable[..., T], *arguments: Any) -> T:
+        """What function makes of the view's connection and the arguments."""
+        view = self.view
+        assert view is not None
+
+        def change() -> T:
+            with view.changing():
+                return function(view.connection, *arguments)
+
+        return await self._on_thread(change)
 
     async def _on_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(function, *arguments))

@@ -1,0 +1,61 @@
+"""`OpenView`: a view that is open, as its queries share it: which state it has, what they looked up in it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from duckdb import DuckDBPyConnection
+
+from graphdb.columns.catalog import Catalog
+from graphdb.columns.term_texts import TermTexts
+
+__all__ = ["OpenView"]
+
+# DuckDB gives a transaction its state when it first looks at a table.
+_LOOK = "FROM meta LIMIT 0"
+_LOG_INDEX = "SELECT value::BIGINT FROM meta WHERE key = 'log_index'"
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What there is to know of one state of the view."""
+
+    version: object
+    log_index: int
+    catalog: Catalog
+
+
+class OpenView:
+    """For queries on any threads, and the one writer, which says when it changes something."""
+
+    def __init__(self, connection: DuckDBPyConnection) -> None:
+        self.connection = connection
+        self.texts = TermTexts(connection)
+        self._version: object | None = object()  # another one after each change, None in the midst of one
+        self._state: _State | None = None
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Around what the writer does."""
+        self._version = None
+        try:
+            yield
+        finally:
+            self._version = object()
+
+    def begin(self, cursor: DuckDBPyConnection) -> tuple[int, Catalog]:
+        """Begin a transaction on a cursor: the log index whose state it sees, and the catalog of that.
+
+        What a query before has read of the same state is not read again.
+        """
+        version, state = self._version, self._state
+        cursor.execute("BEGIN")
+        cursor.execute(_LOOK)
+        is_known = version is not None and version is self._version
+        if is_known and state is not None and state.version is version:
+            return state.log_index, state.catalog.on(cursor)
+        ((log_index,),) = cursor.execute(_LOG_INDEX).fetchall()
+        catalog = Catalog(cursor)
+        if is_known:
+            self._state = _State(version, log_index, catalog)
+        return log_index, catalog
