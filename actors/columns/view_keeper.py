@@ -44,6 +44,7 @@ class ViewKeeper:
         self._files, self._log = files, log
         self._index = 0
         self._entries: EntryLines | None = None
+        self._is_tidy = False  # nothing is to be done before the next change
         self._hurry = asyncio.Event()
         self._failures = 0  # of loading, one after the other
         self._loaded: asyncio.Future[Load] | None = None
@@ -117,7 +118,7 @@ class ViewKeeper:
 
     async def _follow(self) -> None:
         """Raises CorruptionError, LogCompacted and what DuckDB raises; what may pass is tried again."""
-        self.state, self._failures = "following", 0
+        self.state, self._failures, self._is_tidy = "following", 0, False
         with self.applied.changing():
             pass  # who waits for an index that came with the view
         assert self._entries is not None
@@ -155,15 +156,21 @@ class ViewKeeper:
                 logger.warning("the column view waits for memory: %s", error)
                 await asyncio.sleep(_AGAIN_S)
         entries.taken()
+        self._is_tidy = False
         with self.applied.changing():
             self._index = entries.applied_index
 
     async def _tidy(self) -> None:
         """Take statistics, or collect dead terms while no query runs: readers answer meanwhile."""
+        if self._is_tidy:
+            return
+        assert self.view is not None
         try:
             if await self._change(take_statistics):
                 return
-            if await self._change(is_worth_collecting) and not self.running:
+            if not await self._on_thread(is_worth_collecting, self.view.connection):
+                self._is_tidy = True
+            elif not self.running:
                 self.state = "collecting"
                 await self._change(collect_terms)
         except duckdb.OutOfMemoryException as error:  # the next quiet moment does it
