@@ -96,8 +96,11 @@ def _around(piece: BaseGeometry, radius_m: float, geod: Geod) -> BaseGeometry:
         pole = _POLE if is_north else -_POLE
         return shapely.make_valid(shapely.Polygon(_unrolled(vertices, longitude, pole)))
 
-    outer, *holes = map(back, shapely.get_rings(buffered))
-    return _within_one_round(shapely.difference(outer, shapely.union_all(holes)))
+    parts = []
+    for part in shapely.get_parts(buffered):  # by rounding, a sliver may lie apart from the rest
+        outer, *holes = map(back, shapely.get_rings(part))
+        parts.append(shapely.difference(outer, shapely.union_all(holes)))
+    return _within_one_round(shapely.union_all(parts))
 
 
 def _unrolled(ring: Positions, longitude: float, pole: float) -> Positions:

@@ -22,7 +22,6 @@ LINKS = [":p", ":q", ":r"]
 NUMBERS = ["0", "1", "2", "1.5", "-3", "1e0", '"1"^^xsd:byte', '"300"^^xsd:byte', '"many"^^xsd:integer']
 STRINGS = ['"a"', '"ab"', '"a"@en', '"ab"@en', '"a"@de', '"b"@en-us', '""']
 OTHERS = [
-    '"2020-01-01"^^xsd:date',
     '"2020-13-01"^^xsd:date',
     '"x"^^:own',
     '"2020-01-01T00:00:00Z"^^xsd:dateTime',
@@ -75,7 +74,17 @@ def _lists(names: list[str], min_size: int = 0) -> st.SearchStrategy[str]:
 def value_constraints() -> st.SearchStrategy[str]:
     """What any shape may say of each value."""
     kinds = ["IRI", "BlankNode", "Literal", "BlankNodeOrIRI", "BlankNodeOrLiteral", "IRIOrLiteral"]
-    datatypes = ["integer", "string", "date", "boolean", "decimal", "double", "byte", "nonNegativeInteger"]
+    datatypes = [
+        "integer",
+        "string",
+        "date",
+        "dateTime",
+        "boolean",
+        "decimal",
+        "double",
+        "byte",
+        "nonNegativeInteger",
+    ]
     ranges = ["minInclusive", "minExclusive", "maxInclusive", "maxExclusive"]
     return st.one_of(
         st.builds("sh:class {}".format, st.sampled_from(CLASSES)),

@@ -95,6 +95,12 @@ def test_several_parts_become_one() -> None:
     assert metric_buffer(wkt("GEOMETRYCOLLECTION EMPTY"), 10).shape.is_empty
 
 
+def test_a_buffer_around_a_buffer() -> None:
+    points = wkt("MULTIPOINT(0 61, 0 62)")
+    around, twice = metric_buffer(points, 6e6), metric_buffer(metric_buffer(points, 3e6), 3e6)
+    assert measures.metric_area(twice) == pytest.approx(measures.metric_area(around), rel=1e-3)
+
+
 def test_in_the_plane() -> None:
     circle = buffer(wkt("POINT(10 20)"), 2, DEGREE).shape
     assert circle.area == pytest.approx(math.pi * 4, rel=1e-3)

@@ -54,6 +54,11 @@ FAULTS = {
         ":a :p true .",
         1,
     ),
+    "sh:maxInclusive orders dates with numbers": (
+        "sh:targetNode :a ; sh:path :p ; sh:maxInclusive 0 .",
+        ':a :p "2020-01-01"^^xsd:date .',
+        1,
+    ),
     "sh:flags are i and m only": (
         'sh:targetNode :a ; sh:path :p ; sh:pattern "a.b" ; sh:flags "s" .',
         ':a :p "a\\nb" .',
