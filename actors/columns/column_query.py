@@ -1,13 +1,14 @@
 """`ColumnQuery`: one query on a column view, from its text to the bytes of its answer, on a thread."""
 
-import contextlib
 import os
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 import duckdb
+from duckdb import DuckDBPyConnection
 from pyoxigraph import NamedNode
 
 from actors.columns.open_view import OpenView
@@ -37,21 +38,22 @@ class NotTaken(Exception):
 class ColumnQuery:
     """Run it on any thread; interrupt it from any other. It sees one state of the view."""
 
-    def __init__(self, view: OpenView, task: ColumnTask, limits: GateLimits, memory_mb: int) -> None:
-        """memory_mb: what its joins, groups and sorts may have in memory before they spill."""
+    def __init__(self, view: OpenView, task: ColumnTask, limits: GateLimits) -> None:
         self._view = view
-        # a cursor has one result at a time, and terms are looked up while rows are fetched
-        self._cursor, self._lookups = view.connection.cursor(), view.connection.cursor()
         self._task, self._limits = task, limits
-        self._is_interrupted = False
+        self._is_interrupted = self._is_over = False
+        self._has_table = False
+        self._ending = Lock()
+        self._cursors: list[DuckDBPyConnection] = []  # while it runs
         self.log_index = 0
-        self._memory_mb = memory_mb
 
     def interrupt(self) -> None:
         """End it: run() raises QueryTimeout."""
-        self._is_interrupted = True
-        for cursor in (self._cursor, self._lookups):
-            with contextlib.suppress(duckdb.Error):  # it has just ended
+        with self._ending:  # afterwards the cursors are another query's
+            if self._is_over:
+                return
+            self._is_interrupted = True
+            for cursor in self._cursors:
                 cursor.interrupt()
 
     def run(self, begun: Callable[[int], None], sink: Callable[[bytes], None]) -> None:
@@ -74,14 +76,15 @@ class ColumnQuery:
 
         try:
             compiled = self._compiled()
-            texts = self._view.texts.within(self._lookups)
+            # a cursor has one result at a time, and terms are looked up while rows are fetched
+            texts = self._view.texts.within(self._cursors[1])
             answer = answer_of(compiled, self._executed(compiled.sql), texts)
             write_answer(answer, _FORMATS[self._task.format], hand_on)
             begin()
         except Exception as error:
-            raise self._failure(error, has_begun) from error
-        finally:
             self._close()
+            raise self._failure(error, has_begun) from error
+        self._give_back()
 
     def explained(self) -> dict[str, Any]:
         """How the query would be answered: path, construct, estimate, plan."""
@@ -98,7 +101,8 @@ class ColumnQuery:
             self._close()
 
     def _compiled(self) -> CompiledQuery:
-        self._execute(f"SET operator_memory_limit = '{self._memory_mb}MB'")
+        self._check()
+        self._cursors += (self._view.take_cursor(), self._view.take_cursor())
         self.log_index, catalog = self._view.begin(self._cursor)
         query = _read(self._task.text, self._task.base_iri, self._limits)
         dataset = Dataset(_nodes(self._task.default_graphs), _nodes(self._task.named_graphs))
@@ -110,6 +114,10 @@ class ColumnQuery:
             raise NotTaken(compiled.construct)
         return compiled
 
+    @property
+    def _cursor(self) -> DuckDBPyConnection:
+        return self._cursors[0]
+
     def _executed(self, sql: str) -> Callable[[int], Sequence[Sequence[str | int | None]]]:
         """What fetches the rows, as they are found; where one may fail, all of them are found before the
         first is handed on, so that a reader can still answer.
@@ -117,6 +125,7 @@ class ColumnQuery:
         if _MAY_FAIL.search(sql):
             self._execute(f"CREATE TEMP TABLE found AS {sql}")
             sql = "FROM found"
+            self._has_table = True
         self._execute(sql)
         return self._fetched
 
@@ -143,9 +152,22 @@ class ColumnQuery:
             return QueryMemoryExceeded("the query took more memory than columns.memory_limit_mb allows")
         return UnavailableError(f"the column view failed in the midst of the answer: {_first_line(error)}")
 
+    def _give_back(self) -> None:
+        """Leave the cursors to other queries, as they were."""
+        with self._ending:
+            self._is_over = True
+        if self._has_table or self._is_interrupted:
+            self._close()
+            return
+        self._cursor.execute("ROLLBACK")
+        for cursor in self._cursors:
+            self._view.give_back(cursor)
+
     def _close(self) -> None:
-        self._cursor.close()
-        self._lookups.close()
+        with self._ending:
+            self._is_over = True
+        for cursor in self._cursors:
+            cursor.close()
 
 
 def _first_line(error: Exception) -> str:

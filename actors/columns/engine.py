@@ -14,6 +14,8 @@ import sys
 from itertools import count
 from pathlib import Path
 
+import uvloop
+
 from actors.columns.engine_protocol import ALIVE_S, Control, EngineSetup
 from actors.columns.server import ColumnServer
 from actors.columns.view_files import ViewFiles
@@ -100,7 +102,7 @@ def _main() -> None:
     fd, memory_limit_mb = map(int, sys.argv[1:])
     settle(memory_limit_mb + _THREAD_MB * (os.cpu_count() or 1))
     logging.basicConfig(format="%(name)s: %(message)s")
-    asyncio.run(_run(socket.socket(fileno=fd)))
+    uvloop.run(_run(socket.socket(fileno=fd)))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """`OpenView`: a view that is open, as its queries share it: which state it has, what they looked up in it."""
 
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,11 +29,32 @@ class _State:
 class OpenView:
     """For queries on any threads, and the one writer, which says when it changes something."""
 
-    def __init__(self, connection: DuckDBPyConnection) -> None:
+    def __init__(self, connection: DuckDBPyConnection, query_memory_mb: int) -> None:
+        """query_memory_mb: what a query's joins, groups and sorts may have in memory before they spill."""
         self.connection = connection
         self.texts = TermTexts(connection)
         self._version: object | None = object()  # another one after each change, None in the midst of one
         self._state: _State | None = None
+        self._query_memory_mb = query_memory_mb
+        self._idle = deque[DuckDBPyConnection]()
+
+    def take_cursor(self) -> DuckDBPyConnection:
+        """One for a query, which gives it back outside a transaction, or closes it."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            cursor = self.connection.cursor()
+            cursor.execute(f"SET operator_memory_limit = '{self._query_memory_mb}MB'")
+            return cursor
+
+    def give_back(self, cursor: DuckDBPyConnection) -> None:
+        self._idle.append(cursor)
+
+    def close(self) -> None:
+        """No query runs any more."""
+        while self._idle:
+            self._idle.pop().close()
+        self.connection.close()
 
     @contextmanager
     def changing(self) -> Iterator[None]:

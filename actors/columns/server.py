@@ -220,7 +220,7 @@ class _Connection(asyncio.Protocol):
             raise NotTaken(f"the column view is {server.keeper.state}, at {at}, not yet at {task.min_index}")
         view = server.keeper.view
         assert view is not None
-        return ColumnQuery(view, task, server.limits, settings.query_memory_mb)
+        return ColumnQuery(view, task, server.limits)
 
     def _begin(self, log_index: int) -> None:
         """On the query's thread."""

@@ -32,6 +32,7 @@ class ViewFiles:
         self._directory, self._settings = directory, settings
         self._database = directory / "view.duckdb"
         self.scratch = directory / "scratch"
+        self.query_memory_mb = settings.query_memory_mb
         self._spill = settings.spill_dir or directory / "spill"
 
     def open(self) -> tuple[DuckDBPyConnection, int, int]:

@@ -93,7 +93,7 @@ class ViewKeeper:
     async def _open(self) -> None:
         opened = await self._on_thread(self._files.open)
         connection, self._index, resume_index = opened
-        self.view = OpenView(connection)
+        self.view = OpenView(connection, self._files.query_memory_mb)
         self._entries = EntryLines(self._index, resume_index)
 
     async def _load(self) -> None:
@@ -104,7 +104,8 @@ class ViewKeeper:
             load = await self._loaded
             self.wanted.clear()
             connection = await self._on_thread(self._files.load, Path(load.path), load.log_index)
-            self.view, self._index = OpenView(connection), load.log_index
+            self.view = OpenView(connection, self._files.query_memory_mb)
+            self._index = load.log_index
             self._entries = EntryLines(self._index)
         except BaseException as error:
             if isinstance(error, Exception):
@@ -181,7 +182,7 @@ class ViewKeeper:
     async def _let_go(self) -> None:
         view, self.view = self.view, None
         if view is not None:
-            await self._on_thread(view.connection.close)
+            await self._on_thread(view.close)
 
     async def _change(self, function: Callable[..., T], *arguments: Any) -> T:
         """What function makes of the view's connection and the arguments."""

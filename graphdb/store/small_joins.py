@@ -131,6 +131,13 @@ class LittleJoin:
         if group.optional and len(self._parts) > 1:  # planned otherwise than without OPTIONAL
             raise _InDoubt
 
+    @property
+    def looks_at_triples_only(self) -> bool:
+        """Whether only changes of the store change what it comes to: no index that is being made, no library
+        that is being loaded.
+        """
+        return not (self._lookups or self._calls)
+
     @classmethod
     def of_group(
         cls,

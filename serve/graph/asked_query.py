@@ -1,7 +1,6 @@
 """`AskedQuery`: a query as it was asked for, with all that follows from its text and from the request."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter
@@ -25,6 +24,7 @@ from graphdb.store.small_joins import LittleJoin, little_join
 from serve.access.admitted import sight_of
 from serve.access.audit import note_of
 from serve.addresses import request_iri
+from serve.backend import GraphReads
 from serve.graph.consistency import consistency_of
 from serve.graph.query_accounts import Account
 from serve.graph.query_formats import choose_format
@@ -37,14 +37,29 @@ __all__ = ["SHORT_CHARACTERS", "AskedQuery", "QueryReader"]
 SHORT_CHARACTERS = 4_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Understood:
-    """A query text and what follows from it alone."""
+    """A query text and what follows from it alone; and in which state of the store its join was too large."""
 
     query: Query
     is_cheap: bool
     little_join: LittleJoin | None  # of one that is not cheap by its text, but may be by what the store holds
     is_repeatable: bool
+    large_at: tuple[str | None, int] | None = None  # who sees it, and the log index
+
+    def joins_little(self, reads: GraphReads) -> bool:
+        """Whether its join is small in what there is now. That it is not is found once for each state."""
+        join = self.little_join
+        if join is None:
+            return False
+        state = reads.view_key, reads.snapshot_index()
+        if state == self.large_at:
+            return False
+        if reads.joins_little(join):
+            return True
+        if join.looks_at_triples_only:
+            self.large_at = state
+        return False
 
 
 @dataclass(slots=True)
@@ -75,12 +90,11 @@ class AskedQuery:
     def is_repeatable(self) -> bool:
         return self.understood.is_repeatable
 
-    def is_cheap(self, joins_little: Callable[[LittleJoin], bool]) -> bool:
-        """Whether its answer may be made on the event loop; joins_little looks into the store for that."""
+    def is_cheap(self, reads: GraphReads) -> bool:
+        """Whether its answer may be made on the event loop; what is read may tell."""
         if self.dataset or self.format is ResultFormat.CANONICAL_N_TRIPLES:
             return False
-        join = self.understood.little_join
-        return self.understood.is_cheap or (join is not None and joins_little(join))
+        return self.understood.is_cheap or self.understood.joins_little(reads)
 
     def for_reader(self) -> QueryRequest:
         """The request to a reader, with what is left of the time limit."""

@@ -40,7 +40,7 @@ class Explainer:
 
         Raises what `GraphReads.start_query` raises.
         """
-        is_here = asked.is_cheap(reads.joins_little)
+        is_here = asked.is_cheap(reads)
         columns = None if is_here else await reads.explain_columns(asked.for_reader())
         about = {
             "query": _query(asked),

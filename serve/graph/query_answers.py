@@ -63,7 +63,7 @@ class QueryAnswers:
             self._backend.check_query(asked.query)
             index = reads.snapshot_index() if index is None else index
             return WholeAnswer(answer_head(asked.format, index, tag), None)
-        return self._answer_here(asked, reads, index, tag) if asked.is_cheap(reads.joins_little) else None
+        return self._answer_here(asked, reads, index, tag) if asked.is_cheap(reads) else None
 
     def _exact_index_and_tag(self, asked: AskedQuery, reads: GraphReads) -> tuple[int | None, str | None]:
         """Of the present state, for an answer that can be asked for again by its address alone."""

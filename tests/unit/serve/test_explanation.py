@@ -193,6 +193,9 @@ def test_where_it_would_be_evaluated_is_where_it_is(
 ) -> None:
     """The classification, against what then happens to the query itself."""
     backend.entries_at_once = entries
+    for change in ("INSERT", "DELETE"):  # what was too large for fewer entries stays so in one state
+        update = f"{change} DATA {{ <http://x/state> <http://x/of> {entries} }}"
+        assert client.post("/update", data={"update": update}).status_code == 200
     evaluated, reason = expected[entries]
     said = explained(client, query, **fields)["classification"]
     assert (said["evaluated"], said["reasons"][-1]) == (evaluated, reason)

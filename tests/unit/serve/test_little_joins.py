@@ -6,6 +6,8 @@ import httpx
 import pytest
 
 from graphdb.config import Settings
+from graphdb.store.quad_store import QuadStore
+from graphdb.store.small_joins import LittleJoin
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
@@ -92,3 +94,21 @@ def test_construct(client: httpx.Client, backend: MemoryBackend) -> None:
         0,
         ['<urn:b> <urn:called> "B" .', '<urn:c> <urn:called> "C" .'],
     )
+
+
+def test_what_is_too_large_is_looked_at_once_for_each_state(
+    client: httpx.Client, backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query, looked = "SELECT * { :hub :knows ?x . ?x :name ?n }", list[int]()
+    fits = LittleJoin.fits
+
+    def counted(join: LittleJoin, store: QuadStore, entries_max: int) -> bool:
+        looked.append(entries_max)
+        return fits(join, store, entries_max)
+
+    monkeypatch.setattr(LittleJoin, "fits", counted)
+    assert [readers_asked(client, backend, query)[0] for _ in range(3)] == [1, 0, 0], "then it is kept"
+    assert len(looked) == 1
+    assert client.post("/update", data={"update": PREFIX + "DELETE WHERE { :hub ?p ?o }"}).status_code == 200
+    assert [readers_asked(client, backend, query)[0] for _ in range(3)] == [0, 0, 0]
+    assert len(looked) == 4

@@ -20,7 +20,7 @@ def view() -> Iterator[OpenView]:
     with duckdb.connect(":memory:") as connection:
         create(connection)
         connection.execute("INSERT INTO predicates VALUES (1, 'rest', 0, 0, 0, true)")
-        yield OpenView(connection)
+        yield OpenView(connection, query_memory_mb=64)
 
 
 def advance(view: OpenView, index: int) -> None:
@@ -109,3 +109,14 @@ def test_states_are_exact_beside_a_writer(view: OpenView) -> None:
         states = set[tuple[int, ...]]().union(*reading)
     assert {state for state in states if state != (state[0], state[0], state[0], True, True)} == set()
     assert len(states) > 1
+
+
+def test_cursors_are_used_again(view: OpenView) -> None:
+    first, second = view.take_cursor(), view.take_cursor()
+    view.give_back(first)
+    assert view.take_cursor() is first
+    assert first.execute("SELECT current_setting('operator_memory_limit')").fetchone() == ("61.0 MiB",)
+    view.give_back(second)
+    view.close()
+    with pytest.raises(duckdb.ConnectionException):
+        second.execute("SELECT 1")
