@@ -26,8 +26,9 @@ from graphdb.sparql.syntax import Query
 __all__ = ["WHERE", "ColumnQuery", "NotTaken"]
 
 WHERE = f"columns (process {os.getpid()})"
-# what may end a query at any row: a cast of what is no constant, what the compiler could not know beforehand
-_MAY_FAIL = re.compile(r"\berror\(|[)']::")
+# what may end a query at any row: what the compiler could not know beforehand, a cast of what is no constant
+# number, but for one to text
+_MAY_FAIL = re.compile(r"\berror\(|(?:\)|[^0-9]')::(?!VARCHAR)")
 _FORMATS = {fmt.value: fmt for fmt in ResultFormat}
 
 

@@ -60,6 +60,24 @@ def test_what_it_does_not_answer_goes_to_a_reader(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_a_row_that_fails_late_sends_the_whole_query_to_a_reader(tmp_path: Path) -> None:
+    """The columns keep integers of 56 bits beside stored terms; the engine has 64."""
+
+    async def run() -> None:
+        async with open_columns(tmp_path) as node:
+            await node.following()
+            values = " ".join(f":s{number:05} :value {int(number == 999)} ." for number in range(1_000))
+            await node.update(f"{PREFIX} INSERT DATA {{ {values} }}")
+            large = 1 << 60
+            pairs = f"{{ ?s :value ?v . ?t :value ?w BIND(?v * ?w * {large} AS ?x) }}"
+            query = f"SELECT ?x {{ {pairs} UNION {{ ?s :name ?x }} }}"
+            where, answer = await node.query(PREFIX + query)
+            rows = answer.split()
+            assert (where, len(rows), rows.count(str(large).encode())) == ("reader", 1_000_001, 1)
+
+    asyncio.run(run())
+
+
 def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
     async def run() -> None:
         async with open_columns(tmp_path) as node:
