@@ -82,6 +82,9 @@ class ColumnQuery:
             answer = answer_of(compiled, self._executed(compiled.sql), texts)
             write_answer(answer, _FORMATS[self._task.format], hand_on)
             begin()
+        except NotTaken:
+            self._give_back()
+            raise
         except Exception as error:
             self._close()
             raise self._failure(error, has_begun) from error

@@ -26,8 +26,8 @@ class TermTexts:
         self._fetch_on: DuckDBPyConnection | None = None
 
     def within(self, cursor: DuckDBPyConnection) -> "TermTexts":
-        """The same, with look-ups in the transaction that the cursor has open: terms that are collected after
-        its beginning are found. The cursor is for this alone.
+        """The same, with look-ups on this cursor, which is for this alone: interrupting it ends them. In a
+        transaction that it has open, terms are found that are collected after its beginning.
         """
         texts = TermTexts(cursor)
         texts._kept = self._kept
