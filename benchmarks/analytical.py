@@ -39,7 +39,7 @@ from graphdb.columns.applying import take_statistics
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.compiler import NotCompiled, compile_query
 from graphdb.columns.estimate import estimate
-from graphdb.columns.loading import load_lines, settle
+from graphdb.columns.loading import load_store, settle
 from graphdb.columns.results import answer_of
 from graphdb.columns.schema import configure, create
 from graphdb.columns.term_texts import TermTexts
@@ -238,7 +238,7 @@ def _service(directory: Path) -> Iterator[httpx.Client]:
 
 def _loaded(directory: Path) -> tuple[Store, DuckDBPyConnection]:
     shared = Path(os.environ.get("GRAPHDB_SHARED", PROJECT.parent / "shared")) / "data"
-    triples, lines = directory / TRIPLES, directory / "all.nq"
+    triples = directory / TRIPLES
     with triples.open("wb") as together:
         for name, copies in DATA.items():
             source = shared / f"{name}.nt.gz"
@@ -251,12 +251,10 @@ def _loaded(directory: Path) -> tuple[Store, DuckDBPyConnection]:
                 together.write(OWN.sub(rb"\g<0>" + b"x%d" % copy, original) if copy else original)
     store = Store()
     store.bulk_load(path=str(triples), format=RdfFormat.N_TRIPLES)
-    with lines.open("wb") as dump:
-        store.dump(dump, RdfFormat.N_QUADS)
     connection = duckdb.connect(str(directory / "columns.duckdb"))
     configure(connection)
     create(connection)
-    load_lines(connection, lines)
+    load_store(connection, store, directory)
     settle(connection, 1)
     while take_statistics(connection):  # as a view does that is at rest
         pass

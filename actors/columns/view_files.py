@@ -5,8 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import count
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -15,13 +14,12 @@ from duckdb import DuckDBPyConnection
 
 from graphdb.columns import schema
 from graphdb.columns.checking import check
-from graphdb.columns.loading import load_graphs, load_lines, settle
+from graphdb.columns.loading import load_names, load_rows, settle
 from graphdb.config.service import Columns
 from graphdb.errors import CorruptionError, UnavailableError
 
 __all__ = ["ViewFiles"]
 
-_PIECE_BYTES = 32 << 20  # of a dump that are taken in at once
 _ROOT = Path(__file__).resolve().parents[2]  # where `actors` is found, also when it is not installed
 
 
@@ -92,45 +90,26 @@ class ViewFiles:
         return connection
 
     def _take_in(self, connection: DuckDBPyConnection, store: Path) -> None:
-        command = [sys.executable, "-m", "actors.columns.dumping", str(store)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=_ROOT) as dumping:
+        command = [sys.executable, "-m", "actors.columns.dumping", str(store), str(self.scratch)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=_ROOT) as dumping:
+            assert dumping.stdin is not None
             assert dumping.stdout is not None
             try:
-                graphs = list(_until_empty_line(dumping.stdout))
-                load_graphs(connection, graphs, self.scratch)
-                for piece in _ahead(self._pieces(dumping.stdout)):
-                    load_lines(connection, piece)
-                    piece.unlink()
+                graphs, predicates = (list(_until_empty_line(dumping.stdout)) for _ in range(2))
+                load_names(connection, graphs, predicates, self.scratch)
+                for name in _until_empty_line(dumping.stdout):
+                    load_rows(connection, self.scratch / name)
+                    (self.scratch / name).unlink()
+                    with suppress(BrokenPipeError):
+                        os.write(dumping.stdin.fileno(), b"\n")
             except BaseException:
                 dumping.kill()
                 raise
         if dumping.returncode:
             raise UnavailableError(f"the store could not be read (exit code {dumping.returncode})")
 
-    def _pieces(self, dump: IO[bytes]) -> Iterator[Path]:
-        """The lines in files of some size, which whoever takes them deletes."""
-        rest, numbers = b"", count()
-        while piece := dump.read(_PIECE_BYTES):
-            end = piece.rfind(b"\n") + 1
-            path = self.scratch / f"piece-{next(numbers)}.nq"
-            with path.open("wb") as file:
-                file.write(rest)
-                file.write(memoryview(piece)[:end])
-            rest = piece[end:] if end else rest + piece
-            if end:
-                yield path
-        assert not rest, "the last line of a dump ends like all others"
-
-
-def _ahead(pieces: Iterator[Path]) -> Iterator[Path]:
-    """The pieces, each written while the one before is taken in: the dump does not wait for that."""
-    with ThreadPoolExecutor(1, "column-dump") as thread:
-        coming = thread.submit(next, pieces, None)
-        while (piece := coming.result()) is not None:
-            coming = thread.submit(next, pieces, None)
-            yield piece
-
 
 def _until_empty_line(lines: IO[bytes]) -> Iterator[str]:
-    while (line := lines.readline()) not in (b"", b"\n"):
+    """Or to the end, without a last line that is cut off."""
+    while (line := lines.readline()) != b"\n" and line.endswith(b"\n"):
         yield line.decode()[:-1]

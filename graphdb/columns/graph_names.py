@@ -5,27 +5,18 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from graphdb.columns.encoding import DELTA, encode
+from graphdb.columns.encoding import NAMED, encode_names
 
 __all__ = ["add_graphs", "drop_graphs"]
-
-# A graph's name becomes a number like any term: as the subject of a quad that goes nowhere.
-_NOWHERE = (
-    "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://www.w3.org/2000/01/rdf-schema#Resource> ."
-)
 
 
 def add_graphs(connection: DuckDBPyConnection, graphs: Sequence[str], scratch: Path) -> None:
     """Have these graphs, N-Triples terms, exist; those that do already stay as they are."""
     if not graphs:
         return
-    lines = scratch / "graphs.nq"
-    lines.write_text("".join(f"{graph} {_NOWHERE}\n" for graph in graphs))
-    encode(connection, lines)
-    lines.unlink()
-    connection.execute(
-        f"INSERT INTO graphs SELECT DISTINCT s, 0 FROM {DELTA} WHERE s NOT IN (SELECT g FROM graphs)"
-    )
+    encode_names(connection, graphs, scratch)
+    connection.execute(f"INSERT INTO graphs SELECT id, 0 FROM {NAMED} WHERE id NOT IN (SELECT g FROM graphs)")
+    connection.execute(f"DROP TABLE {NAMED}")
 
 
 def drop_graphs(connection: DuckDBPyConnection, graphs: Sequence[str]) -> None:

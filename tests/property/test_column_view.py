@@ -26,7 +26,7 @@ from graphdb.columns.applying import apply_changes, take_statistics
 from graphdb.columns.checking import check
 from graphdb.columns.entry_lines import EntryLines
 from graphdb.columns.garbage import collect_terms, is_worth_collecting
-from graphdb.columns.loading import load_graphs, load_lines, settle
+from graphdb.columns.loading import load_store, settle
 from graphdb.columns.term_ids import (
     DEFAULT_GRAPH,
     INLINE_TAGS,
@@ -101,10 +101,7 @@ class Twin:
         self.view = duckdb.connect()
         self.index = 1
         schema.create(self.view)
-        dump = directory / "dump.nq"
-        dump.write_bytes(self.store.dump(format=RdfFormat.N_QUADS) or b"")
-        load_lines(self.view, dump)
-        load_graphs(self.view, [str(graph) for graph in self.store.named_graphs()], directory)
+        load_store(self.view, self.store, directory)
         settle(self.view, self.index)
         self.entries = EntryLines(self.index)
 
@@ -188,9 +185,9 @@ def test_terms_of_removed_quads_are_collected(tmp_path: Path) -> None:
     twin.change([], places, drops=False)
     twin.apply()
     assert not is_worth_collecting(twin.view, removed_min=len(gone) + 1)
-    # subjects and texts; the last quad, its outer triple term with its subject; what graphs are encoded with
+    # subjects and texts; the last quad, its outer triple term with its subject
     assert is_worth_collecting(twin.view, removed_min=len(gone))
-    assert collect_terms(twin.view) == 19 + 20 + 4 + 2
+    assert collect_terms(twin.view) == 19 + 20 + 4
     _same(twin)
     texts = {str(_parsed(text)) for (text,) in twin.rows("SELECT text FROM terms")}
     named = {term for quad in kept for term in (quad.subject, quad.predicate)} | {inner, inner.subject}

@@ -3,19 +3,20 @@
 from pathlib import Path
 
 import duckdb
+from pyoxigraph import Literal, NamedNode, Quad, Store
 
 from graphdb.columns import schema
 from graphdb.columns.garbage import collect_terms
-from graphdb.columns.loading import load_lines, settle
+from graphdb.columns.loading import load_store, settle
 from graphdb.columns.term_texts import TermTexts
 
 
 def test_terms_that_are_collected_meanwhile_are_found_in_an_older_transaction(tmp_path: Path) -> None:
     connection = duckdb.connect()
     schema.create(connection)
-    lines = tmp_path / "lines.nq"
-    lines.write_text('<a:s> <a:p> "gone" .\n')
-    load_lines(connection, lines)
+    store = Store()
+    store.add(Quad(NamedNode("a:s"), NamedNode("a:p"), Literal("gone")))
+    load_store(connection, store, tmp_path)
     settle(connection, 1)
     ((number,),) = connection.execute("SELECT o FROM rest").fetchall()
     reading = connection.cursor()
