@@ -21,7 +21,7 @@ __all__: list[str] = []
 
 _THREADS = 2  # pyoxigraph lets the other run while it looks terms up
 _FILES = 4  # at a time, with those that are being written
-_FILE_BYTES = 32 << 20
+_FILE_BYTES = 32 << 20  # at most
 
 
 def _main() -> None:

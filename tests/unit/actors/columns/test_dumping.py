@@ -29,9 +29,9 @@ def copy_of_a_store(directory: Path, quads: int = 100) -> Path:
 
 @pytest.mark.parametrize("size", [1, 3, 7, 100])
 def test_files_hold_whole_rows_whatever_they_come_in(tmp_path: Path, size: int) -> None:
-    rows = b"".join(b"row %d\n" % number for number in range(50))
+    rows = b"".join(b"row %d\n" % number for number in range(400))
     whole: list[Path] = []
-    output = RowOutput(RowFiles(tmp_path, 20, 100, whole.append))
+    output = RowOutput(RowFiles(tmp_path, 64, 100, whole.append))
     for start in range(0, len(rows), size):
         assert output.write(rows[start : start + size]) == len(rows[start : start + size])
     output.close()
@@ -39,7 +39,9 @@ def test_files_hold_whole_rows_whatever_they_come_in(tmp_path: Path, size: int) 
     found = [path.read_bytes() for path in whole]
     assert b"".join(found) == rows
     assert all(file.endswith(b"\n") for file in found)
-    assert all(20 - size < len(file) < 20 + size + len(b"row 10\n") for file in found[:-1])
+    assert len(found) > 20
+    for number, file in enumerate(found[:-1]):
+        assert abs(len(file) - min(32 + 2 * number, 64)) < size + len(b"row 100\n")
 
 
 def test_no_more_files_than_there_may_be(tmp_path: Path) -> None:
