@@ -46,6 +46,7 @@ class RaftLogs:
                 "server": {"data_dir": data_dir},
                 "cluster": cluster,
                 "search": {"enabled": node_id in self.with_search},
+                "columns": {"wait_seconds": 20},  # however busy the machine is
             }
         )
 
