@@ -30,8 +30,8 @@ def grouped(
     columns: dict[str, Value] = {}
     for condition in conditions:
         value = expressions.value(condition.expression)
-        if value.lang is not None or not value.tags:
-            raise NotExact("GROUP BY a computed string with a language, or an unbound variable")
+        if value.lang is not None:
+            raise NotExact("GROUP BY a computed string with a language")
         if condition.variable is not None:
             name = condition.variable.name
         elif isinstance(condition.expression, Variable):
@@ -113,18 +113,26 @@ def _sum(block: Block, value: Value, distinct: str, has_keys: bool) -> Value:
         within = f"{total} BETWEEN {-_INTEGER_MAX - 1} AND {_INTEGER_MAX}"
         checked = f"CASE WHEN {within} THEN ({total})::BIGINT ELSE {inexact('sum beyond 64 bits')} END"
         return Value(_poisoned(number, checked), Rep.INTEGER, _INTEGER, nullable)
-    total = f"sum({distinct}{number.sql})"
+    total = _added(number, distinct)
     return number.over(_poisoned(number, _unless_empty(total, has_keys)), nullable)
 
 
 def _average(block: Block, value: Value, distinct: str, has_keys: bool) -> Value:
     number = as_number(block, value)
-    total, count = f"sum({distinct}{number.sql})", f"count({distinct}{number.sql})"
-    if number.rep is Rep.DOUBLE:
-        return number.over(_poisoned(number, _unless_empty(f"{total} / {count}", has_keys)))
+    total, count = _added(number, distinct), f"count({distinct}{number.sql})"
+    if number.rep in (Rep.DOUBLE, Rep.FLOAT):
+        average = f"{total} / {count}::{number.rep.name}"
+        return number.over(_poisoned(number, _unless_empty(average, has_keys)))
     whole = scaled(Value(total, number.rep, number.tags, scale=number.scale), _DECIMAL_PLACES)
     sql = _unless_empty(f"{whole} // ({count})::HUGEINT", has_keys)
     return Value(_poisoned(number, sql), Rep.DECIMAL, _DECIMAL, number.nullable, scale=_DECIMAL_PLACES)
+
+
+def _added(number: Value, distinct: str) -> str:
+    """A sum; that of floats one by one as floats, as the engine does, which DuckDB's own adds as doubles."""
+    if number.rep is Rep.FLOAT:
+        return f"list_reduce(list({distinct}{number.sql}), lambda a, b: a + b, 0::FLOAT)"
+    return f"sum({distinct}{number.sql})"
 
 
 def _unless_empty(sql: str, has_keys: bool) -> str:

@@ -191,7 +191,7 @@ def as_id(value: Value) -> Value:
 
 def compatible(left: Value, right: Value) -> tuple[str | None, Value]:
     """The condition under which two values of a variable are compatible (None: never), and the joined one."""
-    if left.rep is not right.rep or left.rep in (Rep.DECIMAL, Rep.DOUBLE):
+    if left.rep is not right.rep or left.rep in (Rep.DECIMAL, Rep.DOUBLE, Rep.FLOAT):
         left, right = as_id(left), as_id(right)
     condition = f"{left.sql} = {right.sql}"
     common = left.tags & right.tags

@@ -141,7 +141,7 @@ class Expressions:
                 return f"({value.sql} <> '')" if value.lang is None else "NULL::BOOLEAN"
             case Rep.INTEGER | Rep.DECIMAL:
                 return f"({value.sql} <> 0)"
-            case Rep.DOUBLE:
+            case Rep.DOUBLE | Rep.FLOAT:
                 return f"({value.sql} <> 0 AND NOT isnan({value.sql}))"
         if Tag.TYPED in value.tags:
             raise NotExact("the truth of literals of other datatypes")

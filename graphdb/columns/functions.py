@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from pyoxigraph import NamedNode
 
 from graphdb.columns.blocks import Block, kind_is, lexical
-from graphdb.columns.numbers import as_double, as_number, guarded
+from graphdb.columns.numbers import as_double, as_float, as_number, guarded
 from graphdb.columns.term_ids import OFFSET, PAYLOAD_MASK, Tag
 from graphdb.columns.values import (
     BOOLEAN,
@@ -44,7 +44,7 @@ def text_of(block: Block, value: Value) -> Value:
             return Value(f"({value.sql})::VARCHAR", Rep.STRING, _STRING, value.nullable)
         case Rep.BOOLEAN:
             return Value(f"({value.sql})::VARCHAR", Rep.STRING, _STRING, value.nullable)
-        case Rep.DECIMAL | Rep.DOUBLE:
+        case Rep.DECIMAL | Rep.DOUBLE | Rep.FLOAT:
             raise NotExact(f"the text of a computed {value.rep.value}")
     branches = []
     texts = value.tags & {Tag.IRI, Tag.STRING, Tag.LANGUAGE_STRING, Tag.TYPED, *(t for t in Tag if t >= 20)}
@@ -232,7 +232,7 @@ def _rounded(name: str) -> Function:
                 if name == "abs"
                 else number
             )
-        if number.rep is Rep.DOUBLE and name != "round":
+        if number.rep in (Rep.DOUBLE, Rep.FLOAT) and name != "round":
             return number.over(f"{name}({number.sql})")
         if name == "abs":
             return number.over(f"abs({number.sql})")
@@ -289,6 +289,8 @@ def cast_call(block: Block, function: str, arguments: Sequence[Value]) -> Value:
         number = as_number(block, value)
         if name == "double":
             return Value(as_double(number), Rep.DOUBLE, frozenset((Tag.DOUBLE,)), number.nullable)
+        if name == "float":
+            return Value(as_float(number), Rep.FLOAT, frozenset((Tag.FLOAT,)), number.nullable)
         if (name, number.rep) in (("integer", Rep.INTEGER), ("decimal", Rep.DECIMAL)):
             return number
         if (name, number.rep) == ("decimal", Rep.INTEGER):
@@ -298,12 +300,13 @@ def cast_call(block: Block, function: str, arguments: Sequence[Value]) -> Value:
         sql = f"CASE WHEN regexp_full_match({text}, '[+-]?[0-9]{{1,18}}') THEN ({text})::BIGINT "
         sql += f"WHEN regexp_matches({text}, '[0-9]') THEN {inexact('integer of many digits')} END"
         return Value(sql, Rep.INTEGER, _INTEGER)
-    if value.tags <= _STRING and name == "double":
+    if value.tags <= _STRING and name in ("double", "float"):
         text = _string(block, value).sql
         form = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
-        sql = f"CASE WHEN regexp_full_match({text}, '{form}') THEN ({text})::DOUBLE "
-        sql += f"WHEN regexp_matches({text}, '[0-9]|INF|NaN') THEN {inexact('double')} END"
-        return Value(sql, Rep.DOUBLE, frozenset((Tag.DOUBLE,)))
+        sql = f"CASE WHEN regexp_full_match({text}, '{form}') THEN ({text})::{name.upper()} "
+        sql += f"WHEN regexp_matches({text}, '[0-9]|INF|NaN') THEN {inexact(name)} END"
+        rep, tag = (Rep.DOUBLE, Tag.DOUBLE) if name == "double" else (Rep.FLOAT, Tag.FLOAT)
+        return Value(sql, rep, frozenset((tag,)))
     raise NotExact(f"the cast to xsd:{name}")
 
 

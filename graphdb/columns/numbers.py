@@ -1,4 +1,4 @@
-"""Numbers and their order in SQL, as the engine computes: integers of 64 bits, decimals of 128, doubles.
+"""Numbers and their order in SQL, as in the engine: integers of 64 bits, decimals of 128, floats and doubles.
 
 What the engine does with an overflow is "error", which is left to it: the SQL fails there, and so the query
 goes to a reader.
@@ -28,6 +28,7 @@ __all__ = [
     "any_double",
     "arithmetic",
     "as_double",
+    "as_float",
     "as_number",
     "compared_numbers",
     "exact_number",
@@ -44,7 +45,7 @@ _SCALE_MAX: Final = 18
 _SCALES: Final = {Tag.INTEGER: 0, Tag.BIG_INTEGER: 0, Tag.DECIMAL: 6, Tag.BIG_DECIMAL: _SCALE_MAX}
 _MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 _WIDE: Final = Context(prec=60)
-_COMPUTED: Final = {Rep.INTEGER, Rep.DECIMAL, Rep.DOUBLE}
+_COMPUTED: Final = {Rep.INTEGER, Rep.DECIMAL, Rep.DOUBLE, Rep.FLOAT}
 
 
 def guarded(value: Value, tags: frozenset[Tag], sql: str) -> str:
@@ -79,13 +80,23 @@ def as_double(value: Value) -> str:
     match value.rep:
         case Rep.DOUBLE:
             return value.sql
-        case Rep.INTEGER:
+        case Rep.INTEGER | Rep.FLOAT:
             return f"({value.sql})::DOUBLE"
     unscaled = f"({value.sql})::DOUBLE / 1e{value.scale}"
     return (
         f"CASE WHEN abs({value.sql}) < {1 << 53} THEN {unscaled} "
         f"WHEN {value.sql} IS NOT NULL THEN {inexact('decimal of many digits as a double')} END"
     )
+
+
+def as_float(value: Value) -> str:
+    """A number as the engine promotes it to xsd:float, or casts it: decimals by way of xsd:double."""
+    match value.rep:
+        case Rep.FLOAT:
+            return value.sql
+        case Rep.INTEGER:
+            return f"({value.sql})::BIGINT::FLOAT"
+    return f"({as_double(value)})::FLOAT"
 
 
 def scaled(value: Value, scale: int) -> str:
@@ -100,6 +111,9 @@ def arithmetic(operator: str, left: Value, right: Value) -> Value:
     if Rep.DOUBLE in (left.rep, right.rep):
         sql = f"({as_double(left)} {operator} {as_double(right)})"
         return Value(sql, Rep.DOUBLE, frozenset((Tag.DOUBLE,)), nullable)
+    if Rep.FLOAT in (left.rep, right.rep):
+        sql = f"({as_float(left)} {operator} {as_float(right)})"
+        return Value(sql, Rep.FLOAT, frozenset((Tag.FLOAT,)), nullable)
     decimal = frozenset((Tag.DECIMAL,))
     if operator == "/":
         if right.rep is not Rep.INTEGER:
@@ -133,8 +147,17 @@ def compared_numbers(block: Block, operator: str, left: Value, right: Value) -> 
         tests = [has_tag(value, kinds[0]) for value in (left, right) if value.tags != kinds[0]]
         plain = f"{left.sql} {operator} {right.sql}"
         return f"CASE WHEN {' AND '.join(tests)} THEN {plain} END" if tests else f"({plain})"
+    if Rep.FLOAT in (left.rep, right.rep):
+        numbers = [as_number(block, value) for value in (left, right)]
+        convert = as_double if any(number.rep is Rep.DOUBLE for number in numbers) else as_float
+        sides = [convert(number) for number in numbers]
+        compared = _compared_doubles(operator, sides[0], sides[1])
+        if operator == "=" or numbers[0].rep is numbers[1].rep:
+            return compared
+        # NaN of another type is another term, not <= this one
+        return f"CASE WHEN NOT isnan({sides[0]}) THEN {compared} END"
     if not (kinds[0] | kinds[1]) <= _EXACT | DOUBLES:
-        raise NotExact("comparison of xsd:float")
+        raise NotExact("comparison of stored xsd:float")
     exact = [exact_number(block, value) for value in (left, right)]
     doubles = [bool(each & DOUBLES) for each in kinds]
     if not any(doubles):

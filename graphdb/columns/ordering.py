@@ -44,7 +44,7 @@ def sort_value(block: Block, value: Value) -> str:
     match value.rep:
         case Rep.BOOLEAN:
             raise NotExact("an order of truth values")
-        case Rep.DOUBLE:
+        case Rep.DOUBLE | Rep.FLOAT:
             return f"CASE WHEN isnan({value.sql}) THEN {inexact('an order with NaN')} ELSE {value.sql} END"
         case Rep.ID:
             kinds = _kinds(value)

@@ -1,7 +1,7 @@
 """The outermost SELECT: numbers of terms, which `results` makes text of, and computed values as text.
 
 A computed cell is the term in the form of N-Triples, NULL for unbound, or, marked by `MARK`, what Python
-writes as the engine does: D and a decimal times 10^18, E and a double.
+writes as the engine does: D and a decimal times 10^18, E and a double, F and a float.
 """
 
 from collections.abc import Sequence
@@ -52,6 +52,8 @@ def _cell(value: Value) -> str:
             return f"{_MARK} || 'D' || ({scaled})::VARCHAR"
         case Rep.DOUBLE:
             return f"{_MARK} || 'E' || ({value.sql})::VARCHAR"
+        case Rep.FLOAT:
+            return f"{_MARK} || 'F' || ({value.sql})::VARCHAR"
         case Rep.STRING:
             return f"'\"' || {_escaped(value.sql)} || '\"'"
 

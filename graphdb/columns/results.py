@@ -10,6 +10,7 @@ from io import BytesIO
 from itertools import count
 from typing import IO, Any, Final, TypeAlias, cast
 
+import numpy as np
 from pyoxigraph import (
     Literal,
     QueryBoolean,
@@ -98,6 +99,11 @@ def _unmarked(cell: str) -> str:
     kind, text = cell[1], cell[2:]
     if kind == "E":
         return str(Literal(float(text)))
+    if kind == "F":
+        number = np.float32(text)
+        is_finite = np.isfinite(number)
+        digits = np.format_float_positional(number, trim="-") if is_finite else Literal(float(number)).value
+        return f'"{digits}"^^<{_XSD}float>'
     sign, digits = ("-", text[1:]) if text[0] == "-" else ("", text)
     digits = digits.rjust(19, "0")
     fraction = digits[-18:].rstrip("0")

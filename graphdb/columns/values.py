@@ -59,6 +59,7 @@ class Rep(Enum):
     INTEGER = "integer"  # BIGINT or HUGEINT, an xsd:integer
     DECIMAL = "decimal"  # BIGINT or HUGEINT, an xsd:decimal times 10^scale
     DOUBLE = "double"  # DOUBLE, an xsd:double
+    FLOAT = "float"  # FLOAT, an xsd:float
     BOOLEAN = "boolean"  # BOOLEAN
     STRING = "string"  # VARCHAR, a plain string
 

@@ -244,3 +244,46 @@ def test_a_computed_string_has_the_language_of_what_it_is_made_of(string: str) -
     data = ':a :l "ab"@en-GB, "ab", "b"@fr, 5, :a'
     for of in (f"LANG({string})", f'LANGMATCHES(LANG({string}), "en")', f'LANGMATCHES(LANG({string}), "*")'):
         assert check(data, f"SELECT ?l ({of} AS ?x) {{ ?s :l ?l }}") is None
+
+
+FLOATS = {
+    "integer": "1, 2, -3, 0, 16777217, 9007199254740993, 9223372036854775807",
+    "decimal": "1.5, 0.1, -0.3, 16777217.0, 123456.789, 0.000001, 1.000001",
+    "double": "1e0, 0.1e0, 1e10, 1e-10, 1e-40, 1.000000059604644775e0, 'NaN'^^xsd:double, '-0'^^xsd:double",
+    "string": "'1', '6679.49', '+.5', 'x', '1e10', '-7e-3', '16777217', ''",
+    "price": "'12.5'^^:USD, '6679.49'^^:USD, '0.1'^^:USD",
+}
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+@pytest.mark.parametrize(
+    "expression",
+    [
+        *("{}", "{} / 3", "{} * 1.5", "{} + 1e0", "-{}", "ABS({})", "FLOOR({})", "xsd:double({})", "1 / {}"),
+        *("{} < 1.5", "{} = 0.1", "{} >= 1", "{} = 0.1e0", "?v <= {}", "{} <= {}", "!{}", "{} - {} * 0.1"),
+        *("DATATYPE({})", "IF({} > 1, {}, xsd:float(0))", "{} IN (1, 2.5)"),
+    ],
+)
+def test_casts_to_float(kind: str, expression: str) -> None:
+    cast = "xsd:float(STR(?v))" if kind == "price" else "xsd:float(?v)"
+    made = expression.replace("{}", cast)
+    assert check(f":a :p {FLOATS[kind]}", f"SELECT ?v ({made} AS ?x) {{ ?s :p ?v }}") is None
+
+
+@pytest.mark.parametrize(
+    "aggregate", ["SUM(", "AVG(", "MIN(", "MAX(", "COUNT(", "SUM(DISTINCT ", "AVG(DISTINCT "]
+)
+@pytest.mark.parametrize("keys", ["", "GROUP BY ?s"])
+def test_aggregates_of_floats(aggregate: str, keys: str) -> None:
+    """Those whose sums are the same in any order."""
+    text = f"SELECT ({aggregate}xsd:float(?v)) AS ?x) {{ ?s :p ?v }} {keys}"
+    assert check(":a :p 1, 3, 7 . :b :p 1, 10, 16777216 .", text) is None
+
+
+@pytest.mark.parametrize("keys", ["?s ?nothing", "?nothing"])
+def test_groups_by_a_variable_that_is_never_bound(keys: str) -> None:
+    data = ":a :p 1, 2 . :b :p 3 ."
+    assert check(data, f"SELECT {keys} (SUM(?v) AS ?x) {{ ?s :p ?v }} GROUP BY {keys}") is None
+    inner = f"{{ SELECT {keys} (SUM(?v) AS ?x) {{ ?s :p ?v }} GROUP BY {keys} }}"
+    assert check(data, f"SELECT * {{ ?nothing :p ?w {inner} }} ORDER BY ?nothing") is None
+    assert check(data, f"SELECT * {{ {inner} OPTIONAL {{ ?nothing :p ?w }} FILTER(?x > 1) }}") is None
