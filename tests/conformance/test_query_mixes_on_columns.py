@@ -21,7 +21,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, QuerySolutions, RdfFormat, Store
 
 from graphdb.columns.catalog import Catalog
-from graphdb.columns.loading import load_lines, settle
+from graphdb.columns.loading import load_store, settle
 from graphdb.columns.schema import create
 from graphdb.sparql.parser import parse_query
 from graphdb.sparql.results import Answer
@@ -38,15 +38,14 @@ LUBM_ROWS = [4, 0, 6, 34, 719, 7790, 67, 7790, 208, 4, 224, 15, 1, 5916]
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason="no ../shared/data (or $GRAPHDB_SHARED)")
 
 
-def loaded(name: str, inferred: str, lines: Path) -> tuple[Store, Catalog]:
-    """A data set and an update, in a store and in a view; lines is a file to be written on the way."""
+def loaded(name: str, inferred: str, scratch: Path) -> tuple[Store, Catalog]:
+    """A data set and an update, in a store and in a view; scratch is a directory for files on the way."""
     store = Store()
     store.bulk_load(gzip.decompress((DATA / f"{name}.nt.gz").read_bytes()), RdfFormat.N_TRIPLES)
     store.update(inferred)
-    store.dump(str(lines), RdfFormat.N_QUADS)
     connection = duckdb.connect(":memory:", config={"threads": 1})
     create(connection)
-    load_lines(connection, lines)
+    load_store(connection, store, scratch)
     settle(connection, 1)
     return store, Catalog(connection)
 
@@ -54,12 +53,12 @@ def loaded(name: str, inferred: str, lines: Path) -> tuple[Store, Catalog]:
 @pytest.fixture(scope="module")
 def lubm(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Catalog]:
     inferred = (MIXES / "lubm_inferred.ru").read_text()
-    return loaded("lubm1", inferred, tmp_path_factory.mktemp("lubm") / "lines.nq")
+    return loaded("lubm1", inferred, tmp_path_factory.mktemp("lubm"))
 
 
 @pytest.fixture(scope="module")
 def bsbm(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Catalog]:
-    return loaded("bsbm375k", "", tmp_path_factory.mktemp("bsbm") / "lines.nq")
+    return loaded("bsbm375k", "", tmp_path_factory.mktemp("bsbm"))
 
 
 def texts(mix: str) -> dict[str, str]:
