@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -41,7 +42,7 @@ class Service:
         `ip netns exec NAME`.
         """
         self.data_dir = data_dir
-        self.port = port or free_port()
+        self.port, self._host = port or free_port(), host
         self.url = f"http://{host}:{self.port}"
         self.search_port = free_port() if search else None
         self.search_url = f"http://{host}:{self.search_port}"
@@ -92,8 +93,18 @@ class Service:
         return self
 
     def wait_ready(self, timeout_s: float = 120) -> None:
-        """Wait until /health says healthy."""
-        self.wait_until(lambda: self.health().get("status") == "healthy", timeout_s)
+        """Wait until /health says healthy, and something listens on the search port, if it has one."""
+        self.wait_until(
+            lambda: self.health().get("status") == "healthy" and self._search_listens(), timeout_s
+        )
+
+    def _search_listens(self) -> bool:
+        if self._environment["GRAPHDB_SEARCH__ENABLED"] != "true":
+            return True
+        address = self._host, int(self._environment["GRAPHDB_SEARCH__PORT"])
+        with contextlib.suppress(OSError), socket.create_connection(address, 5):
+            return True
+        return False
 
     def wait_until(self, holds: Any, timeout_s: float) -> float:
         """Wait until a condition holds, an unreachable service counting as not; how long it took."""
