@@ -21,6 +21,7 @@ class ColumnAnswer:
 
     def __init__(self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
         self.taken = Taken(0, "")  # once the view has begun
+        self.is_unsuited = False  # whether a reader has to answer as long as the view is as it is
         self._incoming, self._outgoing = incoming, outgoing
 
     async def begin(self) -> str | None:
@@ -28,7 +29,8 @@ class ColumnAnswer:
         frame = await read_frame(self._incoming)
         if frame is None:
             return "the column view went away"
-        if checked(frame, Message.ERROR).code == Message.NOT_TAKEN:
+        if checked(frame, Message.ERROR).code in (Message.NOT_TAKEN, Message.UNSUITED):
+            self.is_unsuited = frame.code == Message.UNSUITED
             return frame.body.decode()
         self.taken = Taken.decode(frame.body)
         return None

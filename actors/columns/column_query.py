@@ -23,7 +23,7 @@ from graphdb.sparql.gate import read_query
 from graphdb.sparql.results import ResultFormat, write_answer
 from graphdb.sparql.syntax import Query
 
-__all__ = ["WHERE", "ColumnQuery", "NotTaken"]
+__all__ = ["WHERE", "ColumnQuery", "NotTaken", "Unsuited"]
 
 WHERE = f"columns (process {os.getpid()})"
 # what may end a query at any row: what the compiler could not know beforehand, a cast of what is no constant
@@ -34,6 +34,10 @@ _FORMATS = {fmt.value: fmt for fmt in ResultFormat}
 
 class NotTaken(Exception):
     """A reader has to answer; the text says why. Nothing of the answer was handed on."""
+
+
+class Unsuited(NotTaken):
+    """And has to as long as the view is as it is."""
 
 
 class ColumnQuery:
@@ -112,10 +116,10 @@ class ColumnQuery:
         dataset = Dataset(_nodes(self._task.default_graphs), _nodes(self._task.named_graphs))
         self._found: Estimate = estimate(query, catalog)
         if self._found.reader_because is not None:
-            raise NotTaken(self._found.reader_because)
+            raise Unsuited(self._found.reader_because)
         compiled = compile_query(query, dataset, catalog)
         if isinstance(compiled, NotCompiled):
-            raise NotTaken(compiled.construct)
+            raise Unsuited(compiled.construct)
         return compiled
 
     @property

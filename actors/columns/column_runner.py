@@ -8,8 +8,13 @@ from actors.columns.protocol import ColumnTask
 from actors.readers.running_queries import QueryRun
 from graphdb.errors import QueryCancelled, QueryTimeout, UnavailableError
 from graphdb.node import QueryRequest
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
 
 __all__ = ["ColumnRunner", "ColumnStream", "column_task", "may_use_columns"]
+
+_UNSUITED_S = 10.0  # the view may take its statistics meanwhile, and decide otherwise
+_UNSUITED_MAX = 1024  # short queries that are remembered
 
 
 def may_use_columns(request: QueryRequest, *, union_default_graph: bool) -> bool:
@@ -35,16 +40,23 @@ def column_task(request: QueryRequest, min_index: int) -> ColumnTask:
 
 
 class ColumnRunner:
-    """Owned by a `QueryRunner`, on its event loop."""
+    """Owned by a `QueryRunner`, on its event loop. What the view leaves to a reader it is not asked again in
+    the same state of the store.
+    """
 
     def __init__(self, columns: ColumnClient) -> None:
         self._columns = columns
+        self._unsuited: dict[tuple[str, str | None, Dataset], tuple[int, float]] = {}
 
     async def start(self, run: QueryRun, request: QueryRequest, min_index: int) -> "ColumnStream | None":
         """The answer, of min_index or later, once it begins; None where a reader has to give it.
 
         Raises QueryTimeout, QueryCancelled.
         """
+        key = request.query.text, request.query.base_iri, request.dataset
+        known_index, until = self._unsuited.get(key, (0, 0.0))
+        if known_index == min_index and run.loop.time() < until:
+            return None
         with ExitStack() as held:
             try:
                 answer = await run.unless_cancelled(
@@ -53,6 +65,8 @@ class ColumnRunner:
                 held.callback(answer.close)
                 run.on_cancel = answer.close
                 if await run.unless_cancelled(answer.begin()) is not None:
+                    if answer.is_unsuited:
+                        self._remember(key, (min_index, run.loop.time() + _UNSUITED_S))
                     return None
             except (QueryTimeout, QueryCancelled):
                 raise
@@ -60,6 +74,12 @@ class ColumnRunner:
                 return None
             run.where = answer.taken.where
             return ColumnStream(run, answer, held.pop_all())
+
+    def _remember(self, key: tuple[str, str | None, Dataset], found: tuple[int, float]) -> None:
+        if len(self._unsuited) >= _UNSUITED_MAX:
+            self._unsuited.clear()
+        if len(key[0]) <= SHORT_TEXT_CHARACTERS:
+            self._unsuited[key] = found
 
     async def explain(self, request: QueryRequest, min_index: int) -> dict[str, Any]:
         """Which way the query would take, and why."""

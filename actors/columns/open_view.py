@@ -36,6 +36,9 @@ class OpenView:
         self._version: object | None = object()  # another one after each change, None in the midst of one
         self._state: _State | None = None
         self._query_memory_mb = query_memory_mb
+        # parsed once
+        (self._begin,) = connection.extract_statements("BEGIN")
+        (self._look,) = connection.extract_statements(_LOOK)
         self._idle = deque[DuckDBPyConnection]()
 
     def take_cursor(self) -> DuckDBPyConnection:
@@ -71,8 +74,8 @@ class OpenView:
         What a query before has read of the same state is not read again.
         """
         version, state = self._version, self._state
-        cursor.execute("BEGIN")
-        cursor.execute(_LOOK)
+        cursor.execute(self._begin)
+        cursor.execute(self._look)
         is_known = version is not None and version is self._version
         if is_known and state is not None and state.version is version:
             return state.log_index, state.catalog.on(cursor)

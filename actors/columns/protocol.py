@@ -6,7 +6,8 @@ one thing:
     client                          ColumnView
     QUERY (a ColumnTask)
                                     TAKEN (a Taken), then DATA, any number of times, then END; or ERROR at
-                                    any time, as the last; or NOT_TAKEN (why): a reader has to answer
+                                    any time, as the last; or NOT_TAKEN (why): a reader has to answer; or
+                                    UNSUITED (why): and has to as long as the view is as it is
     EXPLAIN (a ColumnTask)
                                     DATA (JSON), END
     FEED
@@ -16,8 +17,8 @@ one thing:
     STATUS
                                     STATUS (a ColumnStatus)
 
-DATA of a query is bytes of the answer, NOT_TAKEN is UTF-8; FEED, WANTED and END are empty, the others JSON.
-A client that goes away cancels its query.
+DATA of a query is bytes of the answer, NOT_TAKEN and UNSUITED are UTF-8; FEED, WANTED and END are empty, the
+others JSON. A client that goes away cancels its query.
 """
 
 import json
@@ -43,6 +44,7 @@ class Message(IntEnum):
     ERROR = 9
     NOT_TAKEN = 10
     WANTED = 11
+    UNSUITED = 12
 
 
 class JsonMessage:

@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 
 import duckdb
 
-from actors.columns.column_query import WHERE, ColumnQuery, NotTaken
+from actors.columns.column_query import WHERE, ColumnQuery, NotTaken, Unsuited
 from actors.columns.protocol import ColumnStatus, ColumnTask, Load, Message, Taken
 from actors.columns.view_keeper import ViewKeeper
 from actors.error_codec import encode_error
@@ -140,7 +140,8 @@ class _Connection(asyncio.Protocol):
         try:
             await self._perform(frame)
         except NotTaken as reason:
-            self._send(Message.NOT_TAKEN, str(reason).encode())
+            message = Message.UNSUITED if isinstance(reason, Unsuited) else Message.NOT_TAKEN
+            self._send(message, str(reason).encode())
         except GraphDBError as error:
             self._send(Message.ERROR, encode_error(error))
         except Exception as error:

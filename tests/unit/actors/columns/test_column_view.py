@@ -9,6 +9,8 @@ import duckdb
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, serialize
 
+from actors.columns.client import ColumnAnswer, ColumnClient
+from actors.columns.protocol import ColumnTask
 from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.columns.checking import check
 from graphdb.columns.garbage import REMOVED_MIN
@@ -58,6 +60,30 @@ def test_what_it_does_not_answer_goes_to_a_reader(tmp_path: Path) -> None:
             assert where == "reader"
 
     asyncio.run(run())
+
+
+def test_what_goes_to_a_reader_is_asked_of_it_once_for_each_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[str]()
+    ask = ColumnClient.ask
+
+    async def counted(client: ColumnClient, task: ColumnTask) -> ColumnAnswer:
+        asked.append(task.text)
+        return await ask(client, task)
+
+    async def run() -> None:
+        monkeypatch.setattr(ColumnClient, "ask", counted)
+        async with open_columns(tmp_path, columns={"wait_seconds": 20}) as node:
+            await node.following()
+            for number in range(3):
+                await fill(node, 30 * number)
+                for _ in range(2):
+                    assert (await node.query(PREFIX + "DESCRIBE :s1"))[0] == "reader"
+                    assert (await node.query(COUNTED))[0] == "columns"
+
+    asyncio.run(run())
+    assert asked == [PREFIX + "DESCRIBE :s1", COUNTED, COUNTED] * 3
 
 
 def test_a_row_that_fails_late_sends_the_whole_query_to_a_reader(tmp_path: Path) -> None:

@@ -74,9 +74,10 @@ class Between:
     def __init__(self, cursor: DuckDBPyConnection, statement: str, then: Callable[[], None]) -> None:
         self._cursor, self._statement, self._then = cursor, statement, then
 
-    def execute(self, sql: str, *parameters: Any) -> DuckDBPyConnection:
+    def execute(self, sql: str | duckdb.Statement, *parameters: Any) -> DuckDBPyConnection:
         result = self._cursor.execute(sql, *parameters)
-        if sql.startswith(self._statement):
+        text = sql if isinstance(sql, str) else sql.query
+        if text.startswith(self._statement):
             self._then()
         return result
 
