@@ -12,7 +12,16 @@ from pyoxigraph import RdfFormat, Store
 
 from benchmarks.generator import Request, generate
 from benchmarks.report import Row, interleave
-from benchmarks.service import PROJECT, BenchmarkError, flight_triples, free_port, running_service, work_dir
+from benchmarks.service import (
+    PROJECT,
+    STOP_TIMEOUT_S,
+    BenchmarkError,
+    flight_triples,
+    free_port,
+    running_service,
+    stop,
+    work_dir,
+)
 
 __all__ = ["run"]
 
@@ -66,8 +75,7 @@ def _floor(directory: Path, triples: Path) -> Iterator[int]:
         _wait_for(port)
         yield port
     finally:
-        process.terminate()
-        process.wait()
+        stop(process, STOP_TIMEOUT_S)
 
 
 def _wait_for(port: int) -> None:

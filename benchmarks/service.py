@@ -19,6 +19,7 @@ import httpx
 
 __all__ = [
     "PROJECT",
+    "STOP_TIMEOUT_S",
     "BenchmarkError",
     "RunningService",
     "flight_triples",
