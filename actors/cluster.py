@@ -8,7 +8,10 @@ import functools
 import logging
 import os
 import select
+import socket
+import sys
 import threading
+import time
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
@@ -17,6 +20,10 @@ from ray._common.utils import get_default_ray_temp_dir
 from ray._private import worker as ray_worker
 from ray._private.node import Node
 from ray._private.parameter import RayParams
+from ray._raylet import (  # type: ignore[attr-defined] # a compiled module, whose types are incomplete
+    DASHBOARD_AGENT_LISTEN_PORT_NAME,
+    persist_port,
+)
 
 from actors.log.update_log import UpdateLog
 from actors.processes import MARKER_VARIABLE, end_processes, start_keeper
@@ -57,6 +64,15 @@ _COLUMN_VIEW = "column_view"
 _WORKERS = 6
 _OBJECT_STORE_BYTES = 128 << 20  # results on their way to notebooks pass through it; mapped, filled as used
 _CALL_TIMEOUT_S = 30
+_STARTS = 5  # how often Ray is tried; each may take half a minute and more, by waits in its own code
+_START_PAUSE_S = 1.0
+# Ray's agents, each of which listens on a port
+_AGENT_PORTS = (
+    "metrics_agent_port",
+    "metrics_export_port",
+    "dashboard_agent_listen_port",
+    "runtime_env_agent_port",
+)
 
 
 class OwnRuntime:
@@ -70,39 +86,60 @@ class OwnRuntime:
     def __init__(self, files: ServiceFiles) -> None:
         self._files = files
         self._node: _BareNode | None = None
+        self._reserved: list[socket.socket] = []
         self.address = ""  # of Ray's control store, once started
 
     def start(self) -> None:
-        """Start and connect. On the main thread: Ray's processes die with the *thread* that started them."""
+        """Start and connect. On the main thread: Ray's processes die with the *thread* that started them.
+
+        Ray gives up on a machine that is too busy; then it is started anew, on fresh files. Raises
+        UnavailableError where that does not help.
+        """
         os.environ[MARKER_VARIABLE] = self._files.marker
-        start_keeper(self._files.marker)
         logging.getLogger("ray").setLevel(logging.ERROR)
-        try:
-            self._node = _BareNode(
-                _parameters(self._files), head=True, shutdown_at_exit=False, spawn_reaper=True
-            )
-        except Exception as error:
-            raise UnavailableError(f"Ray did not start: {error}") from error
+        for left in reversed(range(_STARTS)):
+            try:
+                return self._try_to_start()
+            except Exception as error:
+                if not left:
+                    raise UnavailableError(f"Ray did not start: {error}") from error
+                print(f"graphdb: Ray did not start, it is tried again: {error}", file=sys.stderr, flush=True)
+            self._end_everything()
+            time.sleep(_START_PAUSE_S)
+            self._files.make_runtime_dir()
+
+    def _try_to_start(self) -> None:
+        start_keeper(self._files.marker)
+        self._reserved = [_reserved_port() for _ in _AGENT_PORTS]
+        ports = [reserved.getsockname()[1] for reserved in self._reserved]
+        parameters = _parameters(self._files, dict(zip(_AGENT_PORTS, ports, strict=True)))
+        self._node = _BareNode(parameters, head=True, shutdown_at_exit=False, spawn_reaper=True)
         self.address = self._node.gcs_address
         connect(self.address, self._files.name, str(self._files.runtime_dir))
 
     def failure(self) -> str | None:
         """Which of Ray's processes has died, if any has."""
-        if self._node is None:
+        if (node := self._node) is None:
             return None
-        dead = [name for name, _ in self._node.dead_processes()]  # type: ignore[no-untyped-call]
+        dead = [name for name, _ in node.dead_processes()]  # type: ignore[no-untyped-call]
         return f"Ray's {' and '.join(dead)} died" if dead else None
 
     def stop(self) -> None:
         """End every process of the runtime, also those that hang. Call from the main thread."""
         threading.excepthook = _quiet_thread_end
+        self._end_everything()
+        self._files.remove_runtime_dir()
+
+    def _end_everything(self) -> None:
         bounded(ray.shutdown, timeout_s=3)
-        if (node := self._node) is not None:
+        node, self._node = self._node, None
+        if node is not None:
             bounded(lambda: node.kill_all_processes(check_alive=False, allow_graceful=True), timeout_s=3)
         left = end_processes(self._files.marker)
         if left:
             logger.warning("these processes do not end: %s", left)
-        self._files.remove_runtime_dir()
+        for reserved in self._reserved:
+            reserved.close()
 
 
 class SharedRuntime:
@@ -327,9 +364,16 @@ class _BareNode(Node):
     def start_api_server(self, **_: Any) -> None:
         pass
 
+    def start_raylet(self, *arguments: Any, **keywords: Any) -> None:
+        # the raylet is told of the other agents' ports, and waits for this one to stand in a file
+        port = self._ray_params.dashboard_agent_listen_port
+        persist_port(self._session_dir, self._node_id, DASHBOARD_AGENT_LISTEN_PORT_NAME, port)
+        super().start_raylet(*arguments, **keywords)
 
-def _parameters(files: ServiceFiles) -> RayParams:
+
+def _parameters(files: ServiceFiles, agent_ports: dict[str, Any]) -> RayParams:
     return RayParams(
+        **agent_ports,
         node_ip_address="127.0.0.1",
         temp_dir=str(files.runtime_dir),
         num_cpus=_WORKERS,
@@ -338,8 +382,20 @@ def _parameters(files: ServiceFiles) -> RayParams:
         include_dashboard=False,
         include_log_monitor=False,  # type: ignore[arg-type] # Ray's annotation is wrong
         no_monitor=True,
-        dashboard_agent_listen_port=0,  # any free port: several services run side by side
     )
+
+
+def _reserved_port() -> socket.socket:
+    """A port that nobody else is given while this is open, but that Ray's agent can listen on.
+
+    An agent that chooses its port by itself has 15 s to write it into a file, a constant in Ray's code, and
+    it is Python that imports a great deal: on a busy machine the Ray node ends for it. For a port that is
+    known before nobody waits.
+    """
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # so can the agent, as nobody listens here
+    reserved.bind(("127.0.0.1", 0))
+    return reserved
 
 
 def _say_nothing(*_: Any, **__: Any) -> None:

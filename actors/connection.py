@@ -14,6 +14,7 @@ from actors.ray_environment import client_environment
 from actors.service_files import RunFile, ServiceFiles
 from graphdb.errors import GraphDBError, UnavailableError
 from graphdb.model import Confirmation
+from graphdb.public_text import fault_text
 
 __all__ = ["Connection", "open_connection"]
 
@@ -46,7 +47,9 @@ def open_connection(data_dir: str | os.PathLike[str]) -> "Connection":
             cluster.connect(run_file.ray_address, run_file.namespace)
         port = ray_serve.get_app_handle(run_file.app)
     except Exception as error:
-        raise UnavailableError(f"the service at {run_file.url} cannot be reached: {error}") from error
+        raise UnavailableError(
+            f"the service at {run_file.url} cannot be reached: {fault_text(error)}"
+        ) from error
     return Connection(run_file, port)
 
 
@@ -138,7 +141,7 @@ def _own_errors(url: str) -> Iterator[None]:
         yield
     except RayTaskError as error:
         cause = error.cause if isinstance(error.cause, GraphDBError) else None
-        raise (cause or UnavailableError(f"the service at {url} failed: {error.cause}")) from None
+        raise (cause or UnavailableError(f"the service at {url} failed: {fault_text(error.cause)}")) from None
     except GraphDBError as error:
         raise error from None
     except (RayError, RayServeException) as error:

@@ -2,12 +2,16 @@
 
 import inspect
 import json
+import logging
 from typing import Any
 
 from graphdb import errors
 from graphdb.errors import GraphDBError, UnavailableError
+from graphdb.public_text import without_paths
 
 __all__ = ["decode_error", "encode_error"]
+
+logger = logging.getLogger(__name__)
 
 _KINDS: dict[str, type[GraphDBError]] = {
     name: kind for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, GraphDBError)
@@ -17,7 +21,8 @@ _KINDS: dict[str, type[GraphDBError]] = {
 def encode_error(error: BaseException, otherwise: type[UnavailableError] = UnavailableError) -> bytes:
     """The bytes of an error; one that this project does not name becomes an `otherwise`."""
     if _KINDS.get(type(error).__name__) is not type(error):
-        error = otherwise(f"a part of the service failed: {error!r}")
+        logger.error("a part of the service failed", exc_info=error)
+        error = otherwise(f"a part of the service failed: {without_paths(repr(error))}")
     return json.dumps({"kind": type(error).__name__, "arguments": error.args}).encode()
 
 

@@ -8,6 +8,9 @@ from pathlib import Path
 
 __all__ = ["client_environment", "service_environment"]
 
+_PATIENCE_S = 300  # what Ray's processes have to find each other; Ray's own limits are about 30
+_SILENCE_S = 60  # without a word from Ray's node, until its start has failed, or one of several times is up
+
 
 def client_environment(token_file: Path | str) -> dict[str, str]:
     """What both ends of a connection to a service's own runtime need."""
@@ -31,4 +34,10 @@ def service_environment(token_file: Path) -> dict[str, str]:
         "RAY_worker_niceness": "0",
         # workers begin with what Serve's actors import first, while Ray itself is still starting
         "RAY_preload_python_modules": "ray.serve._private.replica",
+        # on a busy machine all takes long; what does not come at all is noticed by `graphdb serve`
+        "RAY_gcs_server_port_wait_time_s": str(_PATIENCE_S),
+        "RAY_raylet_start_wait_time_s": str(_SILENCE_S),  # not longer: a dead one is waited for too
+        "RAY_worker_register_timeout_seconds": str(_PATIENCE_S),
+        "RAY_agent_register_timeout_ms": str(_PATIENCE_S * 1000),
+        "RAY_health_check_timeout_ms": str(_SILENCE_S * 1000),
     }

@@ -47,6 +47,7 @@ class ServiceFiles:
         self.name = f"graphdb-{digest}"
         self.marker = f"{self.name}-{secrets.token_hex(8)}"
         self.runtime_dir = _short_temporary_directory() / f"gdb-{os.getuid()}-{digest}"
+        self._token = secrets.token_hex(32)  # one for all of this process, as Ray's library keeps it
         self._lock: IO[bytes] | None = None
 
     @property
@@ -75,7 +76,7 @@ class ServiceFiles:
             self._lock = None
 
     def make_runtime_dir(self) -> None:
-        """An empty directory for the runtime, for this user alone, with a fresh token in it."""
+        """An empty directory for the runtime, for this user alone, with this start's token in it."""
         self.remove_runtime_dir()
         try:
             self.runtime_dir.mkdir(mode=0o700)
@@ -83,7 +84,7 @@ class ServiceFiles:
         except OSError as error:
             raise UnavailableError(f"cannot use {self.runtime_dir}: {error.strerror}") from error
         with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_hex(32))
+            file.write(self._token)
 
     def remove_runtime_dir(self) -> None:
         """Remove what this or an earlier, killed service on the same data has left; another user's stays."""
@@ -93,11 +94,18 @@ class ServiceFiles:
                 shutil.rmtree(self.runtime_dir, ignore_errors=True)
 
     def write_run_file(self, run_file: RunFile) -> None:
-        """Tell clients where the service is. A reader sees the old file or the new one, whole."""
+        """Tell clients where the service is. A reader sees the old file or the new one, whole.
+
+        Raises UnavailableError where the disk refuses: there is none then.
+        """
         path = self.data_dir / _RUN_FILE
         draft = path.with_suffix(".json.new")
-        draft.write_text(json.dumps(asdict(run_file), indent=2) + "\n")
-        draft.replace(path)
+        try:
+            draft.write_text(json.dumps(asdict(run_file), indent=2) + "\n")
+            draft.replace(path)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise UnavailableError(f"cannot write {path}: {error.strerror}") from error
 
     def read_run_file(self) -> RunFile:
         """Where the running service is. Raises UnavailableError where none runs on this directory."""

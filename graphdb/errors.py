@@ -435,6 +435,24 @@ class IndexNotReached(UnavailableError):
 class StorageFull(UnavailableError):
     """The disk has no room; the write was not stored."""
 
+    @classmethod
+    def for_inserts(cls) -> "StorageFull":
+        """For a write that adds, while only deletions are taken."""
+        return cls(
+            "the disk of the data directory is full, so nothing can be added and nothing of this request was "
+            "stored: delete data, or make room on the disk; writing goes on by itself when there is room",
+            5,
+        )
+
+    @classmethod
+    def for_deletions(cls) -> "StorageFull":
+        """For a deletion that is too large for what the reserve has left."""
+        return cls(
+            "the disk of the data directory is full, and this deletion needs more room than is left; nothing "
+            "of it was stored: delete less at a time, or make room on the disk",
+            5,
+        )
+
 
 class LogUnavailable(UnavailableError):
     """The update log cannot be reached; the write was not sent."""

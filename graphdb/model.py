@@ -33,6 +33,11 @@ class ChangeSet:
         return len(self.removed) + len(self.added)
 
     @property
+    def adds(self) -> bool:
+        """Whether anything is there afterwards that was not before."""
+        return bool(self.added or self.created_graphs)
+
+    @property
     def inverse(self) -> "ChangeSet":
         """What leads back to the state before."""
         return ChangeSet(self.added, self.removed, self.created_graphs, self.dropped_graphs)

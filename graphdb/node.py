@@ -25,7 +25,15 @@ __all__ = [
     "RunningQuery",
     "ShapesDocument",
     "ValidationRequest",
+    "worse_status",
 ]
+
+_STATUSES = ("healthy", "degraded", "starting", "error")  # each says more than those before
+
+
+def worse_status(one: str, other: str) -> str:
+    """The status of what has two parts."""
+    return max(one, other, key=_STATUSES.index)
 
 
 class Consistency(Enum):
@@ -143,7 +151,9 @@ class ClusterMember:
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """What /health reports of the node itself; the interface's health record, field by field."""
+    """What /health reports of the node itself; the interface's health record, field by field, and the reason
+    of a status that is not healthy, where one is known.
+    """
 
     status: str  # healthy, starting, degraded, error
     role: str  # leader, follower, candidate, standalone
@@ -154,6 +164,7 @@ class NodeStatus:
     replication_lag: int | None
     index_loaded: bool
     uptime_seconds: int
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Request bodies: streamed, decompressed, and counted against the limit while they come in."""
 
+import codecs
 from collections.abc import AsyncIterator
 
 from starlette.requests import ClientDisconnect, Request
@@ -9,6 +10,8 @@ from graphdb.errors import BodyTooLarge, InvalidParameter, UnsupportedMediaType
 from serve.negotiation import MediaType, parse_media_type
 
 __all__ = ["body_chunks", "content_type", "read_body", "read_text"]
+
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def content_type(request: Request, accepted: tuple[str, ...]) -> MediaType:
@@ -43,10 +46,17 @@ async def body_chunks(request: Request, bytes_max: int) -> AsyncIterator[bytes]:
 
 
 async def read_body(request: Request, bytes_max: int) -> bytes:
-    """The whole body; for what has to be in memory at once. Raises as body_chunks."""
+    """The whole body without its byte order mark; for what has to be in memory at once, and is in UTF-8.
+
+    Raises as body_chunks, and InvalidParameter for a body in UTF-16.
+    """
     if "content-encoding" in request.headers:
-        return b"".join([chunk async for chunk in body_chunks(request, bytes_max)])
-    return await _read_plain(request, bytes_max)
+        body = b"".join([chunk async for chunk in body_chunks(request, bytes_max)])
+    else:
+        body = await _read_plain(request, bytes_max)
+    if body.startswith(_UTF_16):
+        raise InvalidParameter("body", "is in UTF-16, and has to be in UTF-8")
+    return body.removeprefix(codecs.BOM_UTF8)
 
 
 async def _read_plain(request: Request, bytes_max: int) -> bytes:

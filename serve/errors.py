@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
@@ -30,8 +30,9 @@ from graphdb.errors import (
     UnknownGraph,
     UnsupportedMediaType,
 )
+from graphdb.public_text import public_text
 
-__all__ = ["STATUS", "challenges", "error_response", "failure_response", "status_of"]
+__all__ = ["STATUS", "challenges", "error_response", "failure_response", "status_of", "unread_response"]
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +84,14 @@ def challenges(description: str) -> str:
     )
 
 
+def unread_response(app: Any, status: int, message: str) -> Response:
+    """The answer to what is refused before it is a request: an application that has `malformed(message,
+    status)` says it in its own shape.
+    """
+    malformed: Callable[[str, int], Response] | None = getattr(app, "malformed", None)
+    return error_response(status, message) if malformed is None else malformed(message, status)
+
+
 def failure_response(error: GraphDBError, beside: Mapping[str, str] | None = None) -> Response:
     """The answer to a request that met this error before its own answer had begun, with headers beside."""
     status = status_of(error)
@@ -102,4 +111,4 @@ def failure_response(error: GraphDBError, beside: Mapping[str, str] | None = Non
         return error_response(status, str(error), headers, code="resnapshot", first_index=error.first_index)
     if isinstance(error, ShapesViolated) and error.report is not None:
         return error_response(status, str(error), headers, report=error.report)
-    return error_response(status, str(error), headers)
+    return error_response(status, public_text(error), headers)

@@ -1,6 +1,6 @@
 """The application on port 7001: one ASGI callable over a `Backend`, without Ray and without a socket."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import orjson
@@ -78,10 +78,15 @@ ENDPOINTS = {
 }
 
 
-def build_app(backend: Backend, settings: Settings, access: AccessBackend | None = None) -> ASGIApp:
+def build_app(
+    backend: Backend,
+    settings: Settings,
+    access: AccessBackend | None = None,
+    search_word: Callable[[], str] | None = None,
+) -> ASGIApp:
     """The application. It owns threads and gives them back when the server shuts it down (lifespan).
 
-    access: what the door needs of others, for this application alone.
+    access: what the door needs of others, for this application alone; search_word: see `HealthEndpoint`.
     """
     workers = Workers(WORKER_THREADS, settings.server.query_timeout_seconds)
     slow_queries = SlowQueryLog(settings.server.data_dir / SLOW_QUERIES)
@@ -96,7 +101,7 @@ def build_app(backend: Backend, settings: Settings, access: AccessBackend | None
 
     router = Router(
         guarded(
-            _routes(backend, workers, slow_queries, settings, access or AccessBackend()),
+            _routes(backend, workers, slow_queries, settings, access or AccessBackend(), search_word),
             # What is noted of a request, its guard says too; without authentication everyone may everything.
             enforced=settings.authentication.enabled or settings.audit.enabled,
             has_roles=settings.authorization is not None or not settings.authentication.enabled,
@@ -118,6 +123,7 @@ def _routes(
     slow_queries: SlowQueryLog,
     settings: Settings,
     access: AccessBackend,
+    search_word: Callable[[], str] | None,
 ) -> list[BaseRoute]:
     server, limits = settings.server, settings.security
     cache, tags = ResultCache(settings.readers.result_cache_mb << 20), EntityTags()
@@ -171,7 +177,7 @@ def _routes(
         resource("/cluster/members", post=cluster.add),
         resource("/cluster/members/{node_id}", delete=cluster.remove),
         resource("/cluster/leader", post=cluster.lead),
-        resource("/health", get=HealthEndpoint(backend).get),
+        resource("/health", get=HealthEndpoint(backend, search_word).get),
         resource("/metrics", get=MetricsEndpoint(metrics).get),
         resource("/", get=_list_of(_enabled(settings))),
     ]

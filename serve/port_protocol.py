@@ -1,34 +1,178 @@
-"""`PortProtocol`: HTTP/1.1 as uvicorn speaks it, its own refusals in the shape of every other error."""
+"""`PortProtocol`: HTTP/1.1 as uvicorn speaks it, within limits; refusals have the shape of every error."""
 
-import asyncio
-from typing import cast
+import contextlib
+import fcntl
+import termios
+from array import array
+from typing import Any
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from starlette.responses import Response
+from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
 
-from serve.errors import error_response
+from graphdb.config.service import Server
+from serve.addresses import is_authority
+from serve.errors import unread_response
+from serve.port_watch import NEVER, PortWatch
+from serve.port_websocket import HANDSHAKE_LINE_BYTES_MAX, concerns_handshake
 
 __all__ = ["PortProtocol"]
 
 _FRAMING = (b"content-length", b"transfer-encoding")
+_SPECIAL = frozenset({b"host", b"expect", b"transfer-encoding"})
+_NO_HTTP = "Invalid HTTP request received."
+_LINGER_S = 5.0  # how long a client that still sends may do so, so that it comes to read its answer
+_CLOSING_S = 10.0  # how long one may take to take the end of an answer
+_PIPELINED_MAX = 100  # requests that wait behind one that is being answered
+_READ_AHEAD_MAX = 8  # no more is read while more of them wait
+_FRAMING_BYTES = 65_536  # that the chunks of a body may have beside their content ...
+_FRAMING_FACTOR = 8  # ... and as many times their content; one byte a chunk takes five
+_SPACES_BYTES = 1_024  # of a head that are no part of its fields
+
+
+class _Refused(Exception):
+    """Raised while a head is parsed: what the request is told."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(status, message)
+        self.status, self.message = status, message
+
+
+class _Enough(Exception):
+    """More requests came at once than are kept: those behind are not read."""
 
 
 class _Body:
-    """What a parser calls for the body of a request, and nothing of what comes before it."""
+    """What a parser calls for the body of a request, and nothing of what comes before it or behind it."""
 
     def __init__(self, protocol: "PortProtocol") -> None:
-        self.on_body = protocol.on_body
-        self.on_message_complete = protocol.on_message_complete
+        self._protocol: PortProtocol | None = protocol
+
+    def on_body(self, body: bytes) -> None:
+        if self._protocol is not None:
+            self._protocol.on_body(body)
+
+    def on_message_complete(self) -> None:
+        if self._protocol is not None:
+            self._protocol.on_last_message_complete()
+        self._protocol = None
+
+
+class _Flow(FlowControl):
+    """Does not read on while too many requests wait, and says when it does."""
+
+    def __init__(self, protocol: "PortProtocol", transport: Any) -> None:
+        super().__init__(transport)
+        self._protocol: PortProtocol | None = protocol
+
+    def resume_reading(self) -> None:
+        if not self.read_paused or self._protocol is None:
+            return
+        if len(self._protocol.pipeline) < _READ_AHEAD_MAX:
+            super().resume_reading()
+            self._protocol.note_resumed()
+
+    def let_go(self) -> None:
+        self._protocol = None
+
+
+class _Transport:
+    """What an answer is written to: the connection's transport, but the protocol decides how it closes."""
+
+    def __init__(self, protocol: "PortProtocol", transport: Any) -> None:
+        self._protocol: PortProtocol | None = protocol
+        self.write, self.get_extra_info = transport.write, transport.get_extra_info
+        self._is_closing = transport.is_closing
+
+    def is_closing(self) -> bool:
+        return self._protocol is None or self._protocol.has_ended or self._is_closing()
+
+    def close(self) -> None:
+        if self._protocol is not None:
+            self._protocol.end()
+
+    def let_go(self) -> None:
+        self._protocol = None
 
 
 class PortProtocol(HttpToolsProtocol):
-    """One connection. What is no HTTP, or ends before it is whole, is answered with 400 and closed.
+    """One connection. What is not HTTP, is cut short, too large or too slow, is answered and closed.
+
+    The head of a request is bounded while it comes in, so what is kept of it is bounded too. `PortWatch`
+    measures how long each part of a request and of its answer takes; `look` says what follows.
 
     A request to upgrade (Java's client sends one with each first request) is answered as if it were none,
     unless it begins a WebSocket and the port speaks that.
     """
 
-    _leaves = False
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: Any = None,
+        *,
+        watch: PortWatch | None = None,
+    ) -> None:
+        """watch is the port's; without one the connection has one for itself, with the default limits."""
+        super().__init__(config, server_state, app_state, _loop)
+        self._watch = watch or PortWatch(Server())
+        limits = self._watch.server
+        self._uri_max, self._header_bytes_max = limits.max_uri_bytes, limits.max_header_bytes
+        self._headers_max = limits.max_headers
+        self._unread_max = self._header_bytes_max + _SPACES_BYTES  # and the address
+        self._raw: Any = None  # the connection's transport
+        self.url = b""
+        self.look_at = NEVER  # see `PortWatch`
+        self.has_ended = False  # nothing more is written
+        self._leaves = False  # the next answer is the last
+        self._is_deaf = False  # what still comes is thrown away
+        self._refusal: Response | None = None  # to be written behind the answers that are due
+        # of the requests that came, the one being answered
+        self._answered: RequestResponseCycle | None = None
+        self._in_head = self._in_body = False
+        self._fed = 0  # bytes since the head began, or since the last content of a body
+        self._header_bytes_left = 0
+        self._hosts = 0
+        # bytes of a body: sent; without the framing of chunks; of these, those that there were when the time
+        # began within which more must come
+        self._framed = self._content = self._content_before = 0
+        self._unsent, self._unsent_at = 0, 0.0  # bytes that wait to be sent, and when that was seen
+
+    # The connection
+
+    def connection_made(self, transport: Any) -> None:
+        """It is open; with TLS, after the handshake."""
+        super().connection_made(transport)
+        self._raw = transport
+        self.flow = flow = _Flow(self, transport)
+        self.transport = lent = _Transport(self, transport)  # type: ignore[assignment]
+        self._let_go = (flow.let_go, lent.let_go)
+        self.look_at = self._watch.now + self._watch.head_s
+        if not self._watch.enter(self, self.client[0] if self.client else None):
+            self._turn_away()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is gone, and nobody waits for an answer."""
+        self.has_ended = self._is_deaf = True
+        self._watch.leave(self)
+        self._give_up(self._answered)
+        self.pipeline.clear()
+        super().connection_lost(exc)
+        for let_go in self._let_go:
+            let_go()
+
+    def _turn_away(self) -> None:
+        self._is_deaf = True
+        if not self._watch.refuse(self):
+            self._raw.abort()
+            return
+        answer = self._shaped(503, "too many connections are open (server.max_connections)")
+        answer.headers["Retry-After"] = "1"
+        self._write(answer)
 
     def leave(self) -> None:
         """The next answer that begins shall be the last on this connection, and say so."""
@@ -36,15 +180,41 @@ class PortProtocol(HttpToolsProtocol):
         if self.cycle is not None and not self.cycle.response_started:
             self.cycle.keep_alive = False
 
-    def on_headers_complete(self) -> None:
-        """A request begins; what answers it is a task that runs later."""
-        super().on_headers_complete()
-        if self._leaves and self.cycle is not None:
+    def shutdown(self) -> None:
+        """The port ends: nobody is listened to any more."""
+        if self.has_ended or self._is_idle():
+            self._raw.close()
+        else:
             self.cycle.keep_alive = False
+
+    def end(self) -> None:
+        """Close behind what was written.
+
+        A client that may still be sending is heard for a while: closed at once, the connection would be
+        reset, and the client might lose its answer (RFC 9112, section 9.6).
+        """
+        if self.has_ended:
+            return
+        self.has_ended = True
+        if not (self._is_deaf or self._in_head or self._in_body or self.flow.read_paused):
+            self.look_at = self._watch.now + _CLOSING_S
+            self._raw.close()
+            return
+        self._is_deaf = True
+        self.pipeline.clear()
+        self.flow.resume_reading()
+        self.look_at = self._watch.now + _LINGER_S
+        if self._raw.can_write_eof() and not self._raw.is_closing():
+            self._raw.write_eof()
+
+    # What comes in
 
     def data_received(self, data: bytes) -> None:
         """What the connection has brought."""
-        self._unset_keepalive_if_required()
+        if self._is_deaf:
+            return
+        self._fed += len(data)
+        self._framed += len(data)
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -52,23 +222,192 @@ class PortProtocol(HttpToolsProtocol):
                 self._become_websocket(data[upgrade.args[0] :])
             else:
                 self._read_body_after_upgrade(data[upgrade.args[0] :])
-        except httptools.HttpParserError:
-            self.send_400_response("Invalid HTTP request received.")
+            return
+        except httptools.HttpParserError as error:
+            self._refuse_unparsed(error)
+            return
+        if self._fed > self._unread_max + len(self.url) or (
+            self._in_body and self._framed > _FRAMING_BYTES + _FRAMING_FACTOR * self._content
+        ):
+            self._refuse_unfinished()
 
-    def _should_upgrade(self) -> bool:
-        """Whether this is the beginning of a WebSocket (RFC 6455, 4.1), which has no body."""
-        has_key = any(name == b"sec-websocket-key" for name, _ in self.headers)
-        return has_key and self.parser.get_method() == b"GET" and bool(super()._should_upgrade())
+    def _refuse_unparsed(self, error: httptools.HttpParserError) -> None:
+        """error is the parser's own, or holds what was raised while it called us."""
+        found = error.__context__
+        if isinstance(found, _Enough):
+            self._is_deaf = True
+            self.cycle.keep_alive = False  # of the last that is answered
+        elif isinstance(found, _Refused):
+            self._refuse(found.status, found.message)
+        elif str(error) == "Invalid HTTP version":
+            self._refuse(505, "HTTP/1.1 and HTTP/1.0 are spoken here")
+        else:
+            self._refuse(400, _NO_HTTP)
 
-    def _become_websocket(self, rest: bytes) -> None:
-        self.handle_websocket_upgrade()
-        if rest:
-            cast(asyncio.Protocol, self.transport.get_protocol()).data_received(rest)
+    def _refuse_unfinished(self) -> None:
+        if self._in_body:
+            self._refuse(400, "the body has too much between its chunks, or behind them")
+        else:
+            self._refuse(431, self._too_large())
+
+    def _too_large(self) -> str:
+        return f"the headers are over {self._header_bytes_max} bytes (server.max_header_bytes)"
+
+    # The head
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request."""
+        if len(self.pipeline) >= _PIPELINED_MAX:
+            raise _Enough
+        super().on_message_begin()
+        self._in_head = True
+        self._header_bytes_left, self._hosts = self._header_bytes_max, 0
+        self.look_at = self._watch.now + self._watch.head_s
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the path and query."""
+        self.url += url
+        if len(self.url) > self._uri_max:
+            bound = f"{self._uri_max} bytes (server.max_uri_bytes)"
+            raise _Refused(414, f"the address is over {bound}: send a long query by POST")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header line. One behind the last chunk of a body is thrown away (RFC 9112, section 7.1.2)."""
+        self._header_bytes_left -= len(name) + len(value) + 4
+        if self._header_bytes_left < 0:
+            raise _Refused(431, self._too_large())
+        if self._in_body:
+            return
+        if len(self.headers) >= self._headers_max:
+            raise _Refused(431, f"there are more than {self._headers_max} headers (server.max_headers)")
+        name = name.lower()
+        self.headers.append((name, value))
+        if name in _SPECIAL:
+            self._note(name, value)
+
+    def _note(self, name: bytes, value: bytes) -> None:
+        if name == b"host":
+            self._hosts += 1
+            if not is_authority(value):
+                raise _Refused(400, "Host is not a host with an optional port")
+        elif name == b"expect":
+            self.expect_100_continue = value.lower() == b"100-continue"
+        elif value.lower() != b"chunked":
+            raise _Refused(501, "Transfer-Encoding other than chunked is not read")
+
+    def on_headers_complete(self) -> None:
+        """A request begins; what answers it is a task that runs later."""
+        self._check_head()
+        self._in_head = False
+        self._fed = self._framed = self._content = self._content_before = 0
+        super().on_headers_complete()
+        self._in_body = True
+        self._header_bytes_left = self._header_bytes_max  # behind the body may be some more
+        self.look_at = self._watch.now + self._watch.body_s
+        if self._leaves and self.cycle is not None:
+            self.cycle.keep_alive = False
+
+    def _check_head(self) -> None:
+        """Raises _Refused for what RFC 9112 has refused, and the parser has let through."""
+        version = self.parser.get_http_version()
+        if version == "1.1":
+            if self._hosts != 1:
+                raise _Refused(400, "a request of HTTP/1.1 has one Host header")  # section 3.2
+        elif version != "1.0":
+            raise _Refused(505, "HTTP/1.1 and HTTP/1.0 are spoken here")
+        elif self._hosts > 1:
+            raise _Refused(400, "there is more than one Host header")
+        elif any(name == b"transfer-encoding" for name, _ in self.headers):
+            raise _Refused(400, "HTTP/1.0 has no Transfer-Encoding")  # section 6.1
+        if self.url[:1] != b"/":
+            self._check_target()
+        if b"#" in self.url:
+            raise _Refused(400, "the address has a fragment: in a query # is written %23")  # section 3.2
+
+    def _check_target(self) -> None:
+        """One that is not a path: `*`, or an absolute address; its host replaces Host (section 3.2.2)."""
+        if self.url == b"*" and self.parser.get_method() == b"OPTIONS":
+            return
+        scheme, slashes, rest = self.url.partition(b"://")
+        authority = rest.replace(b"?", b"/").partition(b"/")[0]
+        if scheme.lower() not in (b"http", b"https") or not slashes or not is_authority(authority):
+            raise _Refused(400, "the address is neither a path nor an absolute http address")
+        path = rest[len(authority) :]
+        self.url = path if path.startswith(b"/") else b"/" + path
+        self.headers[:] = [header for header in self.headers if header[0] != b"host"] + [(b"host", authority)]
+
+    # The body
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of it."""
+        self._fed = 0
+        self._content += len(body)
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Called too where an upgrade is asked for, before the body: then there is more to come."""
-        if not self.parser.should_upgrade():
-            super().on_message_complete()
+        if self.parser.should_upgrade():
+            return
+        self._in_body = False
+        self._fed = 0
+        if self.cycle.response_complete:
+            self.look_at = self._watch.now + self._watch.idle_s
+        else:
+            self._await_answer()
+        super().on_message_complete()
+
+    def on_last_message_complete(self) -> None:
+        """The same, and nothing behind it is read."""
+        self.on_message_complete()
+        self._is_deaf = True
+
+    def _await_answer(self) -> None:
+        """Nothing is due from the client but that it takes what it is sent."""
+        self.look_at = self._unsent_at + self._watch.write_s if self.flow.write_paused else NEVER
+
+    def note_resumed(self) -> None:
+        """The client had to wait for us: its time begins now."""
+        self._content_before = self._content
+        if self._in_head or self._in_body:
+            watch = self._watch
+            self.look_at = watch.now + (watch.head_s if self._in_head else watch.body_s)
+
+    # Other protocols
+
+    def _should_upgrade(self) -> bool:
+        """Whether this is the beginning of a WebSocket (RFC 6455, 4.1): one without a body, and not while an
+        earlier request waits for its answer.
+        """
+        if not super()._should_upgrade() or self.parser.get_method() != b"GET" or not self._is_idle():
+            return False
+        names = {name for name, value in self.headers if name not in _FRAMING or value != b"0"}
+        is_whole = self.parser.get_http_version() == "1.1" and names.isdisjoint(_FRAMING)
+        return is_whole and b"sec-websocket-key" in names
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _become_websocket(self, rest: bytes) -> None:
+        if any(
+            len(name) + len(value) > HANDSHAKE_LINE_BYTES_MAX
+            for name, value in self.headers
+            if concerns_handshake(name)
+        ):
+            self._in_body = False
+            self._refuse(431, f"a header of the handshake is over {HANDSHAKE_LINE_BYTES_MAX} bytes")
+            return
+        self.connections.discard(self)
+        for let_go in self._let_go:
+            let_go()
+        made: Any = self.ws_protocol_class
+        protocol = made(config=self.config, server_state=self.server_state, app_state=self.app_state)
+        self._watch.replace(self, protocol)
+        protocol.watch = self._watch
+        protocol.connection_made(self._raw)
+        self._raw.set_protocol(protocol)
+        protocol.begin(self.url, self.headers)
+        if rest:
+            protocol.data_received(rest)
 
     def _read_body_after_upgrade(self, rest: bytes) -> None:
         """The parser takes what follows for another protocol; we speak none, so it is the request's body.
@@ -81,22 +420,128 @@ class PortProtocol(HttpToolsProtocol):
         self.parser = httptools.HttpRequestParser(_Body(self))
         self.data_received(head + rest)
 
-    def send_400_response(self, msg: str) -> None:
-        """Refuse and close; called where the bytes of a request are malformed.
+    # Answers
 
-        An application that has `malformed(message)` says so in its own shape.
-        """
-        malformed = getattr(self.app, "malformed", None)
-        answer = error_response(400, msg) if malformed is None else malformed(msg)
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answered = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def on_response_complete(self) -> None:
+        """An answer is written: the next request's turn, or a time in which none comes."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._start_asgi_task(cycle, app)
+        elif self._refusal is not None:
+            self._write(self._refusal)
+            return
+        elif not (self._in_head or self._in_body):
+            self.look_at = self._watch.now + self._watch.idle_s
+        self.flow.resume_reading()
+
+    def _refuse(self, status: int, message: str) -> None:
+        """Answer and close, behind the answers that are due to requests before this one."""
+        self._is_deaf = True
+        answer = self._shaped(status, message)
+        due = self._answered is not None and not self._answered.response_complete
+        if self._in_body and self.pipeline:
+            self.pipeline.popleft()  # the one that came last
+        elif self._in_body:
+            if self.cycle.response_started:
+                self._give_up(self.cycle)
+                self.end()
+                return
+            self._give_up(self.cycle)  # the application hears that the client has gone, and stores nothing
+            due = False
+        if due:
+            self._refusal = answer
+            self._await_answer()
+        else:
+            self._write(answer)
+
+    def _give_up(self, cycle: RequestResponseCycle | None) -> None:
+        if cycle is not None and not cycle.response_complete:
+            cycle.disconnected = True
+            cycle.message_event.set()
+
+    def _shaped(self, status: int, message: str) -> Response:
+        answer = unread_response(self.app, status, message)
         answer.headers["Connection"] = "close"
-        head = b"".join(b"%s: %s\r\n" % header for header in answer.raw_headers)
-        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head + b"\r\n" + bytes(answer.body))
-        self.transport.close()
+        return answer
+
+    def _write(self, answer: Response) -> None:
+        headers = [*self.server_state.default_headers, *answer.raw_headers]
+        head = b"".join(b"%s: %s\r\n" % header for header in headers)
+        self._raw.write(STATUS_LINE[answer.status_code] + head + b"\r\n" + bytes(answer.body))
+        self.end()
 
     def eof_received(self) -> None:
-        """The client sends no more, but may still listen: tell it if the body was not whole."""
-        cycle = self.cycle
-        if cycle is not None and cycle.more_body and not cycle.response_started:
-            cycle.disconnected = True  # the application hears that the client has gone, and stores nothing
-            cycle.message_event.set()
-            self.send_400_response("the request body is cut short")
+        """The client sends no more, but may still listen: tell it if its request was not whole."""
+        if self._is_deaf:
+            return
+        if self._in_body:
+            self._refuse(400, "the request body is cut short")
+        elif self._in_head:
+            self._refuse(400, "the head of the request is cut short")
+        # The transport closes now, as soon as the client has taken what was written.
+        self.has_ended = self._is_deaf = True
+        self.look_at = self._watch.now + _CLOSING_S
+
+    # What takes too long
+
+    def pause_writing(self) -> None:
+        """More waits to be sent than the client takes."""
+        super().pause_writing()
+        self._unsent, self._unsent_at = self._count_unsent(), self._watch.now
+        self.look_at = min(self.look_at, self._watch.now + self._watch.write_s)
+
+    def look(self) -> None:
+        """See `PortWatch`."""
+        watch = self._watch
+        if self.has_ended:
+            self._raw.abort()
+        elif self.flow.write_paused:
+            self._look_at_unsent()
+        elif self.flow.read_paused:
+            self.look_at = watch.now + watch.body_s  # it is we who let the client wait
+        elif self._in_head:
+            self._refuse(408, "the head of the request took too long (server.head_timeout_seconds)")
+        elif self._in_body:
+            self._look_at_body()
+        elif self._is_idle():
+            self.end()
+        else:
+            self._await_answer()
+
+    def _look_at_unsent(self) -> None:
+        watch, unsent = self._watch, self._count_unsent()
+        if watch.now - self._unsent_at >= watch.write_s:
+            if unsent >= self._unsent:
+                self._raw.abort()
+                return
+            self._unsent, self._unsent_at = unsent, watch.now
+        self.look_at = self._unsent_at + watch.write_s
+
+    def _count_unsent(self) -> int:
+        """Bytes that the client has not acknowledged. The system's own queue holds megabytes, of which
+        only the system knows how fast they go.
+        """
+        queued = array("i", [0])
+        connection = self._raw.get_extra_info("socket")
+        with contextlib.suppress(OSError):  # it is closed
+            fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, queued)
+        return int(self._raw.get_write_buffer_size()) + queued[0]
+
+    def _look_at_body(self) -> None:
+        limits = self._watch.server
+        enough = limits.min_body_bytes_per_second * limits.body_timeout_seconds
+        waits = not self._is_idle() and self.cycle.waiting_for_100_continue
+        if waits or self._content - self._content_before >= enough:
+            self._content_before = self._content
+            self.look_at = self._watch.now + self._watch.body_s
+        elif self._is_idle():  # it was answered before it was whole
+            self.end()
+        else:
+            self._refuse(408, "the body of the request came too slowly (server.body_timeout_seconds)")

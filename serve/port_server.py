@@ -6,7 +6,7 @@ round. It knows nothing of Ray, nor of what the application does.
 
 import asyncio
 import contextlib
-import errno
+import functools
 import http.client
 import logging
 import socket
@@ -14,7 +14,7 @@ import ssl
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -23,22 +23,35 @@ import uvloop
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from graphdb.config.service import Server
 from graphdb.errors import UnavailableError
 from serve.access.private_entrance import PrivateEntrance
 from serve.answers import AnswerBroken
+from serve.errors import unread_response
 from serve.port_protocol import PortProtocol
+from serve.port_watch import PortWatch, private_limits
 from serve.port_websocket import MESSAGE_BYTES_MAX, PortWebSocket
 
-__all__ = ["Hosted", "Listen", "PortServer", "answers", "bind"]
+__all__ = ["BACKLOG", "Hosted", "Listen", "PortServer", "answers", "bind"]
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
-_BIND_PATIENCE_S = 20.0  # a killed predecessor may hold the port for a moment
-_BIND_RETRY_S = 0.1
+BACKLOG = 2048  # connections that wait to be accepted
 _DRAIN_S = 5  # how long requests under way may take once the port is to stop
 _LEAVE_S = 1.0  # how long a kept connection may be silent then, before it is closed
 _LOOK_S = 0.02
+_ACCEPTED_AT_ONCE = 100
+# Of every connection: a client whose machine has gone is found out within two minutes of silence.
+_PROBED = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+if hasattr(socket, "TCP_KEEPIDLE"):
+    _PROBED += [
+        (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
+        (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15),
+        (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
+    ]
+_ACCEPT_AGAIN_S = 1.0
+_TLS_CLOSING_S = 5.0  # how long a client may take to say that it has understood the end
 # Of every answer: no browser takes it for another type than it says, or shows it within a page of others.
 _SAFE = [("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "DENY")]
 
@@ -65,6 +78,7 @@ class Listen:
     port: int
     tls_cert_file: Path | None = None
     tls_key_file: Path | None = None
+    limits: Server = field(default_factory=Server)  # of connections and heads of requests
 
     @property
     def url(self) -> str:
@@ -87,8 +101,26 @@ class Hosted(Protocol):
 
 class _Server(uvicorn.Server):
     """uvicorn's, but for its end: it closes a kept connection at once, and a request that is on its way there
-    is lost. Here the next answer on each says that it is the last.
+    is lost. Here the next answer on each says that it is the last. And with TLS a connection counts from its
+    beginning, not from the end of its handshake.
     """
+
+    def __init__(self, config: uvicorn.Config, watch: PortWatch) -> None:
+        super().__init__(config)
+        self._watch = watch
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen."""
+        if sockets is None or self.config.ssl is None:
+            return await super().startup(sockets)
+        await self.lifespan.startup()
+        if self.lifespan.should_exit:
+            raise RuntimeError("the application did not start")
+        self.servers = [_TlsListener(one, self._protocol, self.config.ssl, self._watch) for one in sockets]  # type: ignore[misc]
+        self.started = True
+
+    def _protocol(self) -> PortProtocol:
+        return PortProtocol(self.config, self.server_state, self.lifespan.state, watch=self._watch)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no new connections, let clients leave those that there are, then as uvicorn does."""
@@ -104,20 +136,113 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+class _TlsListener:
+    """Accepts connections, and shakes hands with as many clients at a time as there may be connections."""
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        protocol: Callable[[], PortProtocol],
+        context: ssl.SSLContext,
+        watch: PortWatch,
+    ) -> None:
+        self._listening, self._protocol, self._context, self._watch = listening, protocol, context, watch
+        self._loop = asyncio.get_running_loop()
+        self._handshakes: set[asyncio.Task[None]] = set()
+        self._again: asyncio.TimerHandle | None = None
+        self._listen()
+
+    def _listen(self) -> None:
+        self._loop.add_reader(self._listening, self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                connection, peer = self._listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:  # no more files may be opened: it will not help to ask again at once
+                logger.warning("connections are not accepted: %r", error)
+                self._loop.remove_reader(self._listening)
+                self._again = self._loop.call_later(_ACCEPT_AGAIN_S, self._listen)
+                return
+            connection.setblocking(False)
+            protocol = self._protocol()
+            if not self._watch.enter(protocol, str(peer[0])):
+                connection.close()  # nothing can be said before the handshake
+                continue
+            task = self._loop.create_task(self._shake_hands(connection, protocol))
+            self._handshakes.add(task)
+            task.add_done_callback(self._handshakes.discard)
+
+    async def _shake_hands(self, connection: socket.socket, protocol: PortProtocol) -> None:
+        try:
+            await self._loop.connect_accepted_socket(
+                lambda: protocol,
+                connection,
+                ssl=self._context,
+                ssl_handshake_timeout=self._watch.server.tls_handshake_timeout_seconds,
+                ssl_shutdown_timeout=_TLS_CLOSING_S,
+            )
+        except BaseException as error:
+            self._watch.leave(protocol)
+            if not isinstance(error, OSError | asyncio.CancelledError):
+                raise
+
+    def close(self) -> None:
+        """Accept no more."""
+        if self._again is not None:
+            self._again.cancel()
+        self._loop.remove_reader(self._listening)
+
+    async def wait_closed(self) -> None:
+        """Until nobody shakes hands any more."""
+        for task in self._handshakes:
+            task.cancel()
+        await asyncio.gather(*self._handshakes, return_exceptions=True)
+
+
+def bind(listen: Listen) -> socket.socket:
+    """A socket at the place, on which nobody listens yet. Raises OSError."""
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        for level, option, value in _PROBED:
+            bound.setsockopt(level, option, value)
+        bound.bind((listen.host, listen.port))
+    except OSError:
+        bound.close()
+        raise
+    bound.setblocking(False)
+    return bound
+
+
+def _listening(listen: Listen) -> socket.socket:
+    bound = bind(listen)
+    bound.listen(BACKLOG)
+    return bound
+
+
 class PortServer:
     """Serves what `host` makes until stopped. `failure` says why it does not, once it cannot."""
 
     def __init__(
-        self, listen: Listen, host: Callable[[], Awaitable[Hosted]], socket_path: str | None = None
+        self,
+        listen: Listen,
+        host: Callable[[], Awaitable[Hosted]],
+        socket_path: str | None = None,
+        get_socket: Callable[[Listen], socket.socket] = _listening,
     ) -> None:
         """Begin. host is called on the port's event loop.
 
         socket_path: where the same application is served to other processes of this node, on a Unix domain
-        socket and without TLS. Its directory says who may connect.
+        socket and without TLS. Its directory says who may connect. get_socket: gives the listening socket.
         """
         self._listen = listen
         self._host = host
         self._socket_path = socket_path
+        self._get_socket = get_socket
         self._loop = uvloop.new_event_loop()
         self._server: uvicorn.Server | None = None
         self._stopping = threading.Event()
@@ -173,11 +298,12 @@ class PortServer:
             self.failure = str(error) or repr(error)
 
     async def _serve(self) -> None:
-        listening = await _bind_patiently(self._listen, self._stopping)
+        listening = self._get_socket(self._listen)
         hosted = await self._host()
         tls = {"ssl_certfile": self._listen.tls_cert_file, "ssl_keyfile": self._listen.tls_key_file}
         websocket = PortWebSocket if hosted.speaks_websocket else "none"
-        self._server = _Server(_configuration(_answering_pings(hosted.app), ws=websocket, **tls))
+        watch = PortWatch(self._listen.limits)
+        self._server = _Server(_configuration(_AnsweringPings(hosted.app), watch, ws=websocket, **tls), watch)
         logging.getLogger("uvicorn.error").addFilter(_ONE_LINE)
         self._server.should_exit = self._stopping.is_set()
         starting = asyncio.ensure_future(self._start(hosted))
@@ -195,7 +321,10 @@ class PortServer:
         if self._socket_path is None:
             yield
             return
-        server = uvicorn.Server(_configuration(PrivateEntrance(app), uds=self._socket_path, lifespan="off"))
+        watch = PortWatch(private_limits(self._listen.limits))
+        server = uvicorn.Server(
+            _configuration(PrivateEntrance(app), watch, uds=self._socket_path, lifespan="off")
+        )
         serving = asyncio.ensure_future(server.serve())
         serving.add_done_callback(self._note_private_end)
         try:
@@ -223,21 +352,6 @@ class PortServer:
             self.ready.set()
 
 
-def bind(listen: Listen) -> socket.socket:
-    """A listening socket. Raises OSError."""
-    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((listen.host, listen.port))
-        listening.listen(2048)
-    except OSError:
-        listening.close()
-        raise
-    listening.setblocking(False)
-    return listening
-
-
 def answers(listen: Listen, timeout_s: float) -> bool:
     """Whether somebody answers there, whatever the answer is."""
     if listen.tls_cert_file is None:
@@ -255,37 +369,31 @@ def answers(listen: Listen, timeout_s: float) -> bool:
     return True
 
 
-def _answering_pings(app: ASGIApp) -> ASGIApp:
+class _AnsweringPings:
     """`OPTIONS *` is a ping of the server itself (RFC 9110, section 9.3.7): no business of the application,
     which would ask who it is from, and note it each time.
     """
 
-    async def answering(scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    def malformed(self, message: str, status: int) -> Response:
+        """See `unread_response`."""
+        return unread_response(self._app, status, message)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "OPTIONS" and scope["raw_path"] == b"*":
             await Response(status_code=204)(scope, receive, send)
         else:
-            await app(scope, receive, send)
-
-    return answering
+            await self._app(scope, receive, send)
 
 
-async def _bind_patiently(listen: Listen, stopping: threading.Event) -> socket.socket:
-    deadline = time.monotonic() + _BIND_PATIENCE_S
-    while True:
-        try:
-            return bind(listen)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE or time.monotonic() > deadline or stopping.is_set():
-                raise
-        await asyncio.sleep(_BIND_RETRY_S)
-
-
-def _configuration(app: ASGIApp, **where: Any) -> uvicorn.Config:
+def _configuration(app: ASGIApp, watch: PortWatch, **where: Any) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         **{"ws": "none"} | where,
         loop="none",  # it runs in ours
-        http=PortProtocol,
+        http=functools.partial(PortProtocol, watch=watch),  # type: ignore[arg-type] # it is only called
         headers=_SAFE,
         ws_max_size=MESSAGE_BYTES_MAX,
         ws_max_queue=1,

@@ -14,6 +14,7 @@ from graphdb.alerts.evaluation import Judgement, outcome_of
 from graphdb.alerts.schedule import Schedule
 from graphdb.errors import GraphDBError, UnavailableError
 from graphdb.node import Consistency
+from graphdb.public_text import public_text
 
 __all__ = ["AlertTimer"]
 
@@ -129,7 +130,7 @@ class AlertTimer:
         try:
             evaluation = await self._queries.evaluate(alert.definition)
         except GraphDBError as error:
-            judged = Judgement(self._clock_ms(), tick_ms, None, str(error))
+            judged = Judgement(self._clock_ms(), tick_ms, None, public_text(error))
         else:
             judged = Judgement.of(alert.definition, evaluation, self._clock_ms(), tick_ms)
         present = self._node.alert_book().find(alert.id)

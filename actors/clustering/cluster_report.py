@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from actors.raft.log_requests import ClusterView, ViewedMember
-from graphdb.node import ClusterMember, ClusterReport, NodeStatus, PeerReport
+from graphdb.node import ClusterMember, ClusterReport, NodeStatus, PeerReport, worse_status
 
 __all__ = ["cluster_report", "node_status"]
 
@@ -13,10 +13,11 @@ def node_status(own: NodeStatus, view: ClusterView | None) -> NodeStatus:
     if view is None:
         return replace(
             own,
-            status=_worse(own.status, "degraded"),
+            status=worse_status(own.status, "degraded"),
             role="follower",
             cluster_members=(),
             replication_lag=None,
+            reason=own.reason or "the node's part in the cluster does not answer",
         )
     lag = max(0, view.committed_index - own.snapshot_index) if view.role != "leader" else None
     return replace(
@@ -26,6 +27,7 @@ def node_status(own: NodeStatus, view: ClusterView | None) -> NodeStatus:
         current_term=view.term,
         cluster_members=tuple(_health_member(member, own.node_id, view) for member in view.members),
         replication_lag=lag,
+        reason=own.reason or _reason(view),
     )
 
 
@@ -59,13 +61,17 @@ def _status_word(own: str, view: ClusterView) -> str:
     if view.failure is not None:
         return "error"
     if view.leader_id is None or not all(member.reachable for member in view.members):
-        return _worse(own, "degraded")
+        return worse_status(own, "degraded")
     return own
 
 
-def _worse(own: str, other: str) -> str:
-    """`starting` and `error` say more than `degraded`."""
-    return other if own == "healthy" else own
+def _reason(view: ClusterView) -> str | None:
+    if view.failure is not None:
+        return "the node's part in the cluster has failed: its log files say why"
+    if view.leader_id is None:
+        return "no leader of the cluster is known"
+    away = [str(member.node_id) for member in view.members if not member.reachable]
+    return f"members that are not reached: {', '.join(away)}" if away else None
 
 
 def _interface_role(role: str) -> str:

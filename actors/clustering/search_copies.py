@@ -22,6 +22,7 @@ from actors.shard.search_state import STARTING, copy_search, saved_search_index
 from graphdb.config import Settings
 from graphdb.errors import CorruptionError, LogUnavailable
 from graphdb.model import EntryKind
+from graphdb.public_text import fault_text
 from graphdb.raft.membership import Members
 from graphdb.raft.messages import SnapshotMark
 from graphdb.search.catalog.late_start import SearchState
@@ -125,7 +126,7 @@ class SearchCopies:
             manifest = Manifest(copy_id, list_files(tree))
         except (OSError, ValueError, CorruptionError, LogUnavailable) as error:
             _remove(tree)
-            raise LogUnavailable(f"the search indexes cannot be copied: {error}") from error
+            raise LogUnavailable(f"the search indexes cannot be copied: {fault_text(error)}") from error
         return OutgoingSnapshot(tree, SnapshotMark(log_index, 0, Members(())), manifest, time.monotonic())
 
     async def _read(self, copy_id: bytes, offset: int) -> CopyPart:
@@ -136,7 +137,7 @@ class SearchCopies:
             data, is_last = await asyncio.to_thread(copy.read, offset, _PART_BYTES, time.monotonic())
         except OSError as error:  # a store that was opened anew has cleared its scratch directory
             self._drop(copy_id)
-            raise LogUnavailable(f"that copy of the search indexes is gone: {error}") from error
+            raise LogUnavailable(f"that copy of the search indexes is gone: {fault_text(error)}") from error
         return CopyPart(copy_id, copy.mark.log_index, is_last, data)
 
     def _drop(self, copy_id: bytes) -> None:

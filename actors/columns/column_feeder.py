@@ -9,12 +9,13 @@ from pathlib import Path
 from actors.columns.client import ColumnClient
 from actors.columns.protocol import Load
 from actors.shard.open_shard import OpenShard
-from graphdb.errors import GraphDBError
+from graphdb.errors import GraphDBError, StorageFull
 
 __all__ = ["ColumnFeeder"]
 
 logger = logging.getLogger(__name__)
 _AGAIN_S = 1.0
+_VIEW_SHARE = 4  # the view, and rows on their way, take less than that part of the store's tables
 
 
 class ColumnFeeder:
@@ -39,6 +40,9 @@ class ColumnFeeder:
 
     async def _feed(self) -> None:
         shard, path = self._opened(), self._directory / "copy"
+        table_bytes, _ = await asyncio.to_thread(shard.directory.engine_files)
+        if not shard.checkpointer.room.admits(table_bytes // _VIEW_SHARE):
+            raise StorageFull("the disk has no room for the column view")
         await asyncio.to_thread(self._clean)
 
         def make(_applied_index: int) -> int:

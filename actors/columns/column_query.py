@@ -15,9 +15,10 @@ from actors.columns.open_view import OpenView
 from actors.columns.protocol import ColumnTask
 from graphdb.columns.compiler import CompiledQuery, NotCompiled, compile_query
 from graphdb.columns.estimate import Estimate, estimate
-from graphdb.columns.results import answer_of
+from graphdb.columns.results import ManyTriples, answer_of
 from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout, UnavailableError
+from graphdb.public_text import without_paths
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.gate import read_query
 from graphdb.sparql.results import ResultFormat, write_answer
@@ -89,6 +90,9 @@ class ColumnQuery:
         except NotTaken:
             self._give_back()
             raise
+        except ManyTriples:
+            self._give_back()
+            raise Unsuited("it makes more triples than the column view collects") from None
         except Exception as error:
             self._close()
             raise self._failure(error, has_begun) from error
@@ -179,7 +183,7 @@ class ColumnQuery:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+    return without_paths((str(error).splitlines() or [type(error).__name__])[0])[:200]
 
 
 def _is_damage(error: Exception) -> bool:

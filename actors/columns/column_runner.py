@@ -8,6 +8,7 @@ from actors.columns.protocol import ColumnTask
 from actors.readers.running_queries import QueryRun
 from graphdb.errors import QueryCancelled, QueryTimeout, UnavailableError
 from graphdb.node import QueryRequest
+from graphdb.public_text import public_text
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
 
@@ -86,7 +87,7 @@ class ColumnRunner:
         try:
             return await self._columns.explain(column_task(request, min_index))
         except UnavailableError as error:
-            return {"path": "reader", "reason": str(error), "plan": None}
+            return {"path": "reader", "reason": public_text(error), "plan": None}
 
 
 class ColumnStream:

@@ -47,6 +47,7 @@ class ColumnView:
         self._path = os.path.join(socket_directory or private_directory(str(data_dir)), "columns.sock")
         self._setup = EngineSetup(
             str(data_dir / "columns"),
+            settings.server.disk_reserve_mb,
             self._path,
             settings.columns.model_dump(mode="json"),
             settings.security.figures(),

@@ -20,6 +20,7 @@ from actors.columns.engine_protocol import ALIVE_S, Control, EngineSetup
 from actors.columns.server import ColumnServer
 from actors.columns.view_files import ViewFiles
 from actors.columns.view_keeper import ViewKeeper
+from actors.disk_room import DiskRoom
 from actors.error_codec import decode_error
 from actors.frames import Frame, encode_frame, read_frame
 from actors.log.client import LogClient
@@ -85,7 +86,9 @@ async def _run(connection: socket.socket) -> None:
     setup = await parent.setup()
     settings = Columns.model_validate(setup.columns)
     log = LogClient(parent.find_log)
-    keeper = ViewKeeper(ViewFiles(Path(setup.directory), settings), log)
+    directory = Path(setup.directory)
+    room = DiskRoom(directory.parent, setup.disk_reserve_mb << 20)
+    keeper = ViewKeeper(ViewFiles(directory, settings), log, room)
     server = ColumnServer(keeper, settings, GateLimits(**setup.limits), setup.socket_path)
     await server.start()
     tasks = [asyncio.create_task(keeper.run()), asyncio.create_task(_keep_saying_alive(parent))]

@@ -34,7 +34,8 @@ class Control(IntEnum):
 class EngineSetup(JsonMessage):
     """What an engine opens, and where it listens."""
 
-    directory: str  # of the view
+    directory: str  # of the view, in that of the data
+    disk_reserve_mb: int
     socket_path: str
     columns: dict[str, Any]  # the section of the settings
     limits: dict[str, int]  # those of the gate

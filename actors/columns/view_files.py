@@ -85,9 +85,14 @@ class ViewFiles:
             },
         )
         # among the options above DuckDB 2.0.0 takes it, and does not keep to it
-        connection.execute(f"SET max_temp_directory_size = '{self._settings.spill_limit_mb}MB'")
+        self.let_spill(connection, True)
         schema.configure(connection)
         return connection
+
+    def let_spill(self, connection: DuckDBPyConnection, is_allowed: bool) -> None:
+        """Whether queries may write what does not fit into memory. Raises duckdb.Error where one has."""
+        limit_mb = self._settings.spill_limit_mb if is_allowed else 0
+        connection.execute(f"SET max_temp_directory_size = '{limit_mb}MB'")
 
     def _take_in(self, connection: DuckDBPyConnection, store: Path) -> None:
         command = [sys.executable, "-m", "actors.columns.dumping", str(store), str(self.scratch)]

@@ -13,6 +13,7 @@ import duckdb
 from actors.columns.open_view import OpenView
 from actors.columns.protocol import Load
 from actors.columns.view_files import ViewFiles
+from actors.disk_room import DiskRoom
 from actors.log.client import LogAccess
 from actors.shard.applied_index import AppliedIndex
 from graphdb.columns.applying import apply_changes, take_statistics
@@ -27,6 +28,7 @@ T = TypeVar("T")
 
 _WATCH_S = 1.0  # a long poll of the log; when it brings nothing, the view is tidied
 _GATHER_S = 0.6  # changes that come meanwhile are applied together, unless a query waits for them
+_FULL_S = 1.0  # between two looks at a full disk
 _AGAIN_S, _AGAIN_S_MAX = 0.5, 60.0  # after a failure that may pass; loading doubles it each time
 _BATCH_QUADS = 100_000  # applied together at most, give or take an entry
 
@@ -34,7 +36,10 @@ _BATCH_QUADS = 100_000  # applied together at most, give or take an entry
 class ViewKeeper:
     """For one event loop: run `run`. The database is written on one thread, read by cursors on others."""
 
-    def __init__(self, files: ViewFiles, log: LogAccess) -> None:
+    def __init__(self, files: ViewFiles, log: LogAccess, room: DiskRoom) -> None:
+        """While the disk is full the view stays where it is, for readers can do without it."""
+        self._room = room
+        self._may_spill = True
         # starting; loading: waits for a copy of the store, or takes it in; following; collecting dead terms
         self.state = "starting"
         self.running = 0  # queries; those that run now look terms up which their state of the view has
@@ -93,18 +98,24 @@ class ViewKeeper:
     async def _open(self) -> None:
         opened = await self._on_thread(self._files.open)
         connection, self._index, resume_index = opened
-        self.view = OpenView(connection, self._files.query_memory_mb)
+        self._take(connection)
         self._entries = EntryLines(self._index, resume_index)
+
+    def _take(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.view = OpenView(connection, self._files.query_memory_mb)
+        self._may_spill = True
 
     async def _load(self) -> None:
         self.state = "loading"
+        while not self._room.admits():  # noqa: ASYNC110 a disk has no event for this
+            await asyncio.sleep(_FULL_S)
         self._loaded = asyncio.get_running_loop().create_future()
         self.wanted.set()
         try:
             load = await self._loaded
             self.wanted.clear()
             connection = await self._on_thread(self._files.load, Path(load.path), load.log_index)
-            self.view = OpenView(connection, self._files.query_memory_mb)
+            self._take(connection)
             self._index = load.log_index
             self._entries = EntryLines(self._index)
         except BaseException as error:
@@ -132,6 +143,9 @@ class ViewKeeper:
                 await asyncio.sleep(_AGAIN_S)
 
     async def _step(self, entries: EntryLines) -> None:
+        if not await self._has_room():
+            await asyncio.sleep(_FULL_S)
+            return
         if await self._log.watch_index(entries.read_index, _WATCH_S) <= entries.read_index:
             await self._tidy()
             return
@@ -148,11 +162,27 @@ class ViewKeeper:
         if entries.read_index > self._index:
             await self._apply(entries)
 
+    async def _has_room(self) -> bool:
+        """Queries that follow spill only while there is."""
+        has_room = self._room.admits()
+        if has_room is not self._may_spill and self.view is not None:
+            try:
+                await self._on_thread(self._files.let_spill, self.view.connection, has_room)
+                self._may_spill = has_room
+            except duckdb.Error as error:  # a query has spilled, and ends
+                logger.info("what queries spill cannot be bounded yet: %s", error)
+        return has_room
+
     async def _apply(self, entries: EntryLines) -> None:
         while True:
             try:
                 await self._change(apply_changes, entries, self._files.scratch)
                 break
+            except (duckdb.IOException, OSError) as error:
+                if self._room.admits():
+                    raise
+                logger.warning("the column view waits for room on the disk: %s", error)
+                await asyncio.sleep(_FULL_S)
             except (duckdb.OutOfMemoryException, MemoryError) as error:  # queries have it, and they end
                 logger.warning("the column view waits for memory: %s", error)
                 await asyncio.sleep(_AGAIN_S)

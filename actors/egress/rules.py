@@ -1,6 +1,7 @@
 """Which hosts this node may call: the rules of `[security]` against URLs and the addresses of names."""
 
 import ipaddress
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -14,6 +15,22 @@ __all__ = ["Address", "Destination", "HostRules"]
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 _Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_NAME = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
+# Resolvers take such a name for an address, in one of its many spellings (WHATWG URL: "ends in a number").
+_ENDS_IN_A_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
+# Names that no public host has. This machine: RFC 6761, and /etc/hosts of Debian and Red Hat.
+_LOOPBACK_NAME = re.compile(r"(?:.*\.)?local(?:host|domain)[46]?|ip6-(?:localhost|loopback)")
+# Others in its network: RFC 6762 (mDNS), RFC 8375, ICANN's name for private use, and the rest of /etc/hosts.
+_PRIVATE_NAME = re.compile(r"(?:.*\.)?(?:local|internal|home\.arpa)|ip6-[a-z]+|broadcasthost")
+_LOOPBACK: tuple[Address, ...] = (ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv6Address("::1"))
+# What `is_global` of Python 3.11 does not know. IANA's special-purpose registries have all but the last.
+_NOT_PUBLIC: tuple[_Network, ...] = (
+    ipaddress.IPv4Network("192.0.0.0/24"),  # protocol assignments; 192.0.0.192 tells secrets in one cloud
+    ipaddress.IPv4Network("192.88.99.0/24"),  # relays of 6to4
+    ipaddress.IPv6Network("3fff::/20"),  # documentation
+    ipaddress.IPv4Network("168.63.129.16/32"),  # the host of a virtual machine, in another cloud
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +54,8 @@ class HostRules:
     It allows no name by itself: anybody can have one that leads there.
 
     Where public hosts need no rule, any name and any public address may be called; a rule that is a name lets
-    it have addresses that are not public.
+    it have addresses that are not public. A name that no public host has, such as localhost.localdomain,
+    needs such a rule, or one for the addresses that it stands for, even while it has no address.
     """
 
     def __init__(self, operation: str, rules: Sequence[str], *, public_allowed: bool = False) -> None:
@@ -81,8 +99,10 @@ class HostRules:
         if not host:
             raise self._refusal(url, "there is no host")
         address = _address(host)
-        if address is None and not (self._public_allowed or host in self._names):
-            raise self._refusal(url, f"no rule is the name {host!r}")
+        if address is None and host not in self._names:
+            reason = self._why_not_public(host) if self._public_allowed else f"no rule is the name {host!r}"
+            if reason is not None:
+                raise self._refusal(url, reason)
         if address is not None and not (
             self._covers(address) or (self._public_allowed and _is_public(address))
         ):
@@ -100,6 +120,21 @@ class HostRules:
                     f"a rule with this address, or a range around it, would allow it",
                 )
         return found
+
+    def _why_not_public(self, name: str) -> str | None:
+        """Why a name without a rule is not called, whatever its addresses are; None where these decide."""
+        if not _NAME.fullmatch(name):
+            return f"{name!r} is no name of a host"
+        if _ENDS_IN_A_NUMBER.fullmatch(name):
+            return f"{name!r} is an address in an unusual spelling; write it as 192.0.2.1 is written"
+        if _LOOPBACK_NAME.fullmatch(name):
+            if not any(map(self._covers, _LOOPBACK)):
+                return f"{name!r} is this machine, which is not public; a rule for 127.0.0.1 would allow it"
+        elif _PRIVATE_NAME.fullmatch(name) and not self._networks:
+            return (
+                f"{name!r} is in a private network, which is not public; a rule with this name would allow it"
+            )
+        return None
 
     def _covers(self, address: Address) -> bool:
         return any(address in network for network in self._networks)
@@ -144,5 +179,7 @@ def _is_public(address: Address) -> bool:
     Those that carry an IPv4 address within (NAT64, 6to4) are not, since they may lead to a private one.
     """
     if isinstance(address, ipaddress.IPv6Address) and (address.sixtofour or address.is_site_local):
+        return False
+    if any(address in network for network in _NOT_PUBLIC):
         return False
     return address.is_global and not (address.is_multicast or address.is_reserved)

@@ -9,6 +9,7 @@ from actors.live.live_copy import LiveCopy, Step
 from actors.live.reevaluated_query import ReevaluatedQuery
 from actors.live.whole_evaluation import FrozenState, WholeEvaluation
 from graphdb.errors import GraphDBError, LogUnavailable
+from graphdb.public_text import fault_text
 
 __all__ = ["Lane"]
 
@@ -77,7 +78,7 @@ class Lane:
             self.end(error)
         except Exception as error:
             logger.exception("following the log for live queries failed")
-            self.end(LogUnavailable(f"following the log failed: {error!r}"))
+            self.end(LogUnavailable(f"following the log failed: {fault_text(error)}"))
 
     async def _go(self, step: Step) -> None:
         async with self.turn:

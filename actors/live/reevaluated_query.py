@@ -11,6 +11,7 @@ from actors.live.whole_evaluation import FrozenState, WholeEvaluation
 from graphdb.errors import GraphDBError, LimitExceeded, LogUnavailable
 from graphdb.live.notifications import Notification
 from graphdb.live.whole import Rows, WholeQuery, differences
+from graphdb.public_text import fault_text
 
 __all__ = ["ReevaluatedQuery"]
 
@@ -86,7 +87,8 @@ class ReevaluatedQuery:
         """So many changes are to be evaluated beside those that wait: too many are the end of it."""
         waiting = len(self._waiting) + count
         if waiting > self._waiting_max:
-            self.end(LimitExceeded("changes that wait for a live query", waiting, self._waiting_max))
+            name = "changes that wait for a live query (live.max_reevaluation_backlog)"
+            self.end(LimitExceeded(name, waiting, self._waiting_max))
 
     async def room(self, waiting_max: int) -> None:
         """Return when no more than so many states wait, or it has ended."""
@@ -119,7 +121,7 @@ class ReevaluatedQuery:
             self.end(error)
         except Exception as error:
             logger.exception("evaluating a live query failed")
-            self.end(LogUnavailable(f"evaluating a live query failed: {error!r}"))
+            self.end(LogUnavailable(f"evaluating a live query failed: {fault_text(error)}"))
 
     async def _evaluate(self, before: Rows | None) -> Rows:
         """The first of those that wait, which stays there as long."""

@@ -121,7 +121,9 @@ class Reevaluation:
                 stream.close()
                 return query
         if len(self._queries) >= self._queries_max:
-            raise Overloaded(f"{len(self._queries)} live queries are evaluated anew already")
+            raise Overloaded(
+                f"{len(self._queries)} live queries are evaluated anew already (live.max_reevaluated_queries)"
+            )
         query = ReevaluatedQuery(
             asked,
             self._evaluation,

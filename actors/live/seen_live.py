@@ -87,13 +87,13 @@ class SeenLive:
     @property
     def subscription_count(self) -> int:
         """Of all sights that have views of their own."""
-        return sum(hub.report(None).subscriptions for hub in self._hubs())
+        return sum(hub.subscription_count for hub in self._hubs())
 
     def check_room(self) -> None:
         """Of all sights together. Raises Overloaded where no further subscription is allowed."""
-        open_now = self.subscription_count + self._whole.report(None).subscriptions
+        open_now = self.subscription_count + self._whole.subscription_count
         if open_now >= self._subscriptions_max:
-            raise Overloaded(f"{open_now} subscriptions are open already")
+            raise Overloaded(f"{open_now} subscriptions are open already (live.max_subscriptions)")
 
     def report(self, whole: LiveReport) -> LiveReport:
         """That of the graph itself, with those of the views."""

@@ -11,6 +11,7 @@ from pyoxigraph import Store
 
 from actors.live.live_copy import CopiedState
 from graphdb.errors import StorageFull
+from graphdb.public_text import fault_text
 from graphdb.store.quad_store import QuadStore
 
 __all__ = ["InTurn", "StateCopier"]
@@ -44,7 +45,7 @@ class StateCopier:
             store = await asyncio.to_thread(Store, path)
         except OSError as error:
             shutil.rmtree(path, ignore_errors=True)
-            raise StorageFull(f"copying the store for live queries: {error}") from error
+            raise StorageFull(f"copying the store for live queries: {fault_text(error)}", 5) from error
         return CopiedState(QuadStore(store), index, str(path))
 
     def _clean(self) -> None:

@@ -65,6 +65,7 @@ class SubscriptionHub:
         self._groups: dict[FollowedQuery, Group] = {}
         self._moving: set[asyncio.Task[None]] = set()
         self._subscriptions: dict[str, Subscription] = {}
+        self._joining: set[str] = set()  # those that are on their way there
         self._next_at = 0.0  # on the loop's clock
         self._closed = False
 
@@ -101,6 +102,11 @@ class SubscriptionHub:
         told = [one for one in (near, self._reevaluation.told_index) if one is not None]
         return min(told, default=None)
 
+    @property
+    def subscription_count(self) -> int:
+        """How many there are, with those that are being opened."""
+        return len(self._subscriptions) + len(self._joining)
+
     def _count(self, told: int) -> None:
         self._notification_count += told
 
@@ -114,16 +120,25 @@ class SubscriptionHub:
         Raises ChangesForgotten, IndexNotReached, Overloaded, UnavailableError; for a query that is evaluated
         anew LimitExceeded, EvaluationFailed.
         """
-        if len(self._subscriptions) >= self._subscriptions_max:
-            raise Overloaded(f"{len(self._subscriptions)} subscriptions are open already")
+        count = self.subscription_count
+        if count >= self._subscriptions_max:
+            raise Overloaded(f"{count} subscriptions are open already (live.max_subscriptions)")
         if self._closed:
             raise LogUnavailable("the node is stopping")
         subscription = Subscription(str(uuid.uuid4()), query, sink)
+        self._joining.add(subscription.id)
+        try:
+            await self._begin(subscription, query, since)
+        finally:
+            self._joining.discard(subscription.id)
+        return subscription.id
+
+    async def _begin(self, subscription: Subscription, query: LiveQuery, since: int | None) -> None:
         # what is confirmed before the call is not told: so the copy has to be where the node is
         stream = await self._follow(since, self._timeout_s)
         if isinstance(query, WholeQuery):
             await self._reevaluate(subscription, stream, replay=since is not None)
-            return subscription.id
+            return
         try:
             await self._join(subscription, query, stream, replay=since is not None)
         except _CannotFollow as reason:
@@ -134,10 +149,13 @@ class SubscriptionHub:
             await self._reevaluate(subscription, again, replay=True)
         finally:
             stream.close()
-        return subscription.id
+
+    def _enter(self, subscription: Subscription) -> None:
+        self._joining.discard(subscription.id)
+        self._subscriptions[subscription.id] = subscription
 
     async def _reevaluate(self, subscription: Subscription, stream: ChangeStream, *, replay: bool) -> None:
-        self._subscriptions[subscription.id] = subscription
+        self._enter(subscription)
         try:
             await self._reevaluation.join(subscription, stream, replay=replay)
         except BaseException:
@@ -211,7 +229,7 @@ class SubscriptionHub:
 
     def _add(self, subscription: Subscription, query: FollowedQuery, from_index: int) -> None:
         self._groups[query].add(subscription, from_index)
-        self._subscriptions[subscription.id] = subscription
+        self._enter(subscription)
 
     async def _replay(self, subscription: Subscription, query: FollowedQuery, stream: ChangeStream) -> None:
         """What has changed since: on a copy of its own that goes back to where the subscriber was, then on

@@ -91,8 +91,10 @@ class ReaderEvaluation:
                         return await self._ask(run, query, frozen)
                 except QueryTimeout:
                     allowed_ms = int(self._timeout_s * 1000)
-                    limit = "milliseconds for one evaluation of a live query"
-                    raise LimitExceeded(limit, allowed_ms + 1, allowed_ms) from None
+                    name = (
+                        "milliseconds for one evaluation of a live query (live.reevaluation_timeout_seconds)"
+                    )
+                    raise LimitExceeded(name, allowed_ms + 1, allowed_ms) from None
                 except QueryMemoryExceeded:
                     raise EvaluationFailed("a live query takes too much memory") from None
                 except QueryCancelled:

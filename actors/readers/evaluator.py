@@ -21,6 +21,7 @@ from actors.process_bounds import limit, settle
 from actors.readers.protocol import FunctionTask, Message, ReaderTask, ValidationTask
 from graphdb.errors import QueryMemoryExceeded, UnavailableError
 from graphdb.geo.evaluate import evaluation_json
+from graphdb.public_text import fault_text
 from graphdb.sparql.results import ResultFormat, write_answer
 from graphdb.store.engine_errors import request_failures
 from graphdb.store.engine_query import engine_query, first_full
@@ -100,7 +101,7 @@ class Evaluator:
             try:
                 self._store = Store.read_only(path)
             except OSError as error:
-                raise UnavailableError(f"the checkpoint cannot be opened: {error}") from error
+                raise UnavailableError(f"the checkpoint cannot be opened: {fault_text(error)}") from error
             self._path = path
         return self._store
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from graphdb.errors import CorruptionError, LogUnavailable, UnavailableError
 from graphdb.log.file_system import RealFileSystem
 from graphdb.model import EntryKind, LogEntry
+from graphdb.public_text import fault_text
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.codec import decode_command
 from graphdb.search.catalog.commands import Command, Outcome, WriteDocuments
@@ -80,7 +81,9 @@ class CatalogView:
             raise
         except Exception as error:
             logger.exception("applying the search entry %d failed", entry.log_index)
-            outcome = Outcome(error=SearchError("exception", f"applying the change failed: {error!r}", 500))
+            outcome = Outcome(
+                error=SearchError("exception", f"applying the change failed: {fault_text(error)}", 500)
+            )
         written: frozenset[str] = frozenset()
         if isinstance(command, WriteDocuments) and outcome.error is None:
             written = frozenset(one.index for one in outcome.value if one.result.error is None)

@@ -11,6 +11,7 @@ from actors.search.recent_entries import RecentEntries
 from graphdb.errors import CorruptionError, LogCompacted
 from graphdb.log.replay import Replayer
 from graphdb.model import ChangeSet, LogEntry
+from graphdb.public_text import public_text
 
 __all__ = ["ChangeReader", "Changes", "ChangesUnknown"]
 
@@ -48,7 +49,7 @@ class ChangeReader:
             while entries := await self._next():
                 await asyncio.to_thread(self._replayer.replay, entries)
         except (LogCompacted, CorruptionError) as error:
-            raise ChangesUnknown(str(error)) from error
+            raise ChangesUnknown(public_text(error)) from error
         quads, self._quads = self._quads, []
         return Changes(self._replayer.resume_index, quads)
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from actors.search.group_commit import GroupCommit
 from actors.search.search_job import ENTRY_BYTES_MAX, ENTRY_WRITES_MAX, SearchJob, write_bytes
 from graphdb.errors import UnavailableError
+from graphdb.public_text import public_text
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.commands import DocumentWrite, WriteDocuments, WriteResult
 from graphdb.search.errors import SearchError
@@ -95,4 +96,4 @@ def _of_one_document(error: SearchError | UnavailableError) -> SearchError:
     """The error as an item of a `_bulk` shows it."""
     if isinstance(error, SearchError):
         return error
-    return SearchError("unavailable_shards_exception", str(error), 503)
+    return SearchError("unavailable_shards_exception", public_text(error), 503)

@@ -67,9 +67,7 @@ class GraphFollower:
         return shown
 
     def _wanted(self) -> Mapping[str, Index]:
-        return {
-            uuid: index for uuid, index in self._catalog.state.by_uuid.items() if "graph" in index.settings
-        }
+        return {uuid: index for uuid, index in self._catalog.state.by_uuid.items() if index.follows_graph}
 
     def _refusal_of(self, index: Index) -> str | None:
         settings, reason = self._refused.get(index.uuid, (None, ""))

@@ -20,6 +20,7 @@ from graphdb.errors import (
     UnavailableError,
 )
 from graphdb.model import EntryKind, LogEntry
+from graphdb.public_text import fault_text
 from graphdb.search.catalog.commands import Command
 from graphdb.search.errors import SearchError
 
@@ -147,7 +148,7 @@ class GroupCommit:
         except GraphDBError as error:
             self._fail(batch, error)
         except Exception as error:  # noqa: BLE001 a mistake of ours; those who wait are told
-            self._fail(batch, LogUnavailable(f"logging failed: {error!r}", 5))
+            self._fail(batch, LogUnavailable(f"logging failed: {fault_text(error)}", 5))
 
     def _fail(self, batch: Sequence[SharedEntry], error: Exception) -> None:
         for shared in batch:

@@ -13,6 +13,7 @@ from actors.search.cursor_writer import CursorWriter, Displaced, Failures, Index
 from actors.search.recent_entries import RecentEntries
 from graphdb.access.visibility import ALLOWED_SID, REIFIES
 from graphdb.errors import GraphDBError
+from graphdb.public_text import public_text
 from graphdb.search.catalog.index import Index
 from graphdb.search.following.differences import differences
 from graphdb.search.following.plans import Plan, batches
@@ -90,7 +91,7 @@ class IndexFollower:
 
     def _note_failure(self, error: Exception, failures: int) -> int:
         self._forget()
-        self.state, self.error = "failing", str(error)[:1000]
+        self.state, self.error = "failing", public_text(error)[:1000]
         index = self._index()
         if not isinstance(error, GraphDBError):
             logger.error("following the graph failed", exc_info=error)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from actors.disk_room import DiskRoom
 from actors.log.client import LogAccess
 from actors.search.catalog_view import Applied, CatalogView
 from actors.search.document_writer import DocumentWriter
@@ -25,7 +26,8 @@ __all__ = ["OpenSearch", "SearchConfig", "now_ms"]
 class SearchConfig:
     """How a node keeps up with the log, and with its clients."""
 
-    room_bytes: int = 64 << 20  # free on the disk; with less, writes are refused and searches go on
+    # free on the disk beside the reserve; with less, what adds is refused; searches and deletions go on
+    room_bytes: int = 64 << 20
     introduce_s: float | None = 5.0  # how often to look whether all know who this node is; None: never
     commit: CommitConfig = field(default_factory=CommitConfig)
     upkeep: UpkeepConfig = field(default_factory=UpkeepConfig)
@@ -39,12 +41,12 @@ def now_ms() -> int:
 class OpenSearch:
     """For one event loop."""
 
-    def __init__(self, view: CatalogView, log: LogAccess, config: SearchConfig) -> None:
+    def __init__(self, view: CatalogView, log: LogAccess, config: SearchConfig, room: DiskRoom) -> None:
         self.view = view
         self._thread = SearchThread()
         self.recent = RecentEntries(view.applied_index)
         self.follower = SearchFollower(log, view, self._thread, self._on_applied, self.recent.take)
-        self.upkeep = Upkeep(view, self._thread, log, config.upkeep)
+        self.upkeep = Upkeep(view, self._thread, log, config.upkeep, room)
         self.commits = GroupCommit(
             log,
             self.follower,

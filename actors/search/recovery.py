@@ -4,6 +4,7 @@ import asyncio
 import logging
 
 from actors.clustering.cluster_follower import ClusterFollower
+from actors.disk_room import DiskRoom
 from actors.log.client import LogAccess
 from actors.raft.raft_log_client import RaftLogClient
 from actors.search.catalog_view import CatalogView
@@ -31,12 +32,13 @@ class SearchRecovery:
         directory: SearchDirectory,
         log: LogAccess,
         config: SearchConfig,
+        room: DiskRoom,
         cluster: ClusterFollower | None,
         joiner: LateJoiner | None = None,
     ) -> None:
         """The last two are of a cluster's node."""
         self._directory, self._log, self._config, self._cluster = directory, log, config, cluster
-        self._joiner = joiner
+        self._joiner, self._room = joiner, room
         self.waits_for: str | None = None  # what keeps the indexes from being opened, in a cluster
 
     async def open(self) -> OpenSearch:
@@ -47,7 +49,7 @@ class SearchRecovery:
         """
         while True:
             view = await self._open_view()
-            opened = OpenSearch(view, self._log, self._config)
+            opened = OpenSearch(view, self._log, self._config, self._room)
             try:
                 await self._log.truncate_before(view.saved_index + 1, SEARCH)
                 await self._catch_up(opened)
@@ -71,6 +73,7 @@ class SearchRecovery:
 
     async def _open_view(self) -> CatalogView:
         """The catalogue as it is on disk, or as a peer has sent it; the log goes on right behind it."""
+        self._room.make_room()
         self._directory.show_starting(False)
         view = await self._open_or_make_anew()
         while True:

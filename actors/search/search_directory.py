@@ -105,10 +105,6 @@ class SearchDirectory:
             shutil.rmtree(self._damaged, ignore_errors=True)
             self.path.rename(self._damaged)
 
-    def free_bytes(self) -> int:
-        """On the disk of the data."""
-        return shutil.disk_usage(self._data_dir).free
-
 
 @contextlib.contextmanager
 def _disk_failures(doing: str) -> Iterator[None]:

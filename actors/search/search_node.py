@@ -10,6 +10,7 @@ from typing import Any
 
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import node_status
+from actors.disk_room import MARGIN_BYTES, DiskRoom
 from actors.log.client import LogAccess
 from actors.raft.desk_worker import DeskWorker
 from actors.raft.log_requests import ClusterView, Desk, ForwardedRequest
@@ -28,12 +29,16 @@ from graphdb.access.principal import INDEXER
 from graphdb.config import Settings
 from graphdb.errors import CorruptionError, LogCompacted, LogUnavailable, UnavailableError
 from graphdb.node import ClusterMember, NodeStatus
+from graphdb.public_text import fault_text, public_text
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.commands import (
     Command,
     CreateIndex,
+    DeleteComponentTemplates,
+    DeleteIndexTemplates,
     DeleteIndices,
     DocumentWrite,
+    IntroduceNode,
     RefreshIndices,
     WriteResult,
 )
@@ -42,12 +47,22 @@ from graphdb.search.catalog.state import CatalogState
 from graphdb.search.contexts import RANDOM_BYTES, SearchContexts, make_context_id
 from graphdb.search.errors import SearchError
 from graphdb.search.following.creation import completed_body
+from graphdb.search.segments.operations import Action, OperationResult
 
 __all__ = ["SearchNode"]
 
 logger = logging.getLogger(__name__)
 
 _SWEEP_S = 10.0
+# on a full disk too: what makes room, and what reading needs
+_TAKEN_WHEN_FULL = (
+    DeleteIndices,
+    DeleteIndexTemplates,
+    DeleteComponentTemplates,
+    RefreshIndices,
+    IntroduceNode,
+)
+_DELETION_BYTES = 2048  # that one takes in the log and in what is flushed, at most about
 _COMMAND_BYTES = 16 << 10  # what a command that writes no documents counts as, among those that wait
 
 
@@ -72,6 +87,7 @@ class SearchNode:
         self._log = log
         self._config = config or SearchConfig()
         self._directory = SearchDirectory(settings.server.data_dir)
+        self._room = DiskRoom.of(settings.server)
         self._started_at = time.monotonic()
         self._open: OpenSearch | None = None
         self._graph_follower: GraphFollower | None = None
@@ -91,7 +107,7 @@ class SearchNode:
         self._worker = (
             DeskWorker(log, Desk.SEARCH, self._answer_other) if isinstance(log, RaftLogClient) else None
         )
-        self._recovery = SearchRecovery(self._directory, log, self._config, self._cluster, joiner)
+        self._recovery = SearchRecovery(self._directory, log, self._config, self._room, self._cluster, joiner)
 
     # from start to close
 
@@ -149,7 +165,7 @@ class SearchNode:
             failure = error
         except Exception as error:
             logger.exception("following the log has ended")
-            failure = CorruptionError(f"following the log failed: {error!r}", "search")
+            failure = CorruptionError(f"following the log failed: {fault_text(error)}", "search")
         self._give_up(failure)
         await opened.commits.close(LogUnavailable(str(failure)))  # nothing more takes effect here
 
@@ -223,23 +239,31 @@ class SearchNode:
             body = await answered(completed_body(command.body, self._settings.security), graph)
             command = replace(command, body=body)
         opened.view.catalog.check(command)
-        if not isinstance(command, DeleteIndices):  # which makes room
+        if isinstance(command, _TAKEN_WHEN_FULL):
+            self._room.make_room(_COMMAND_BYTES)
+        else:
             self._check_room("*")
         return (await opened.commits.submit(command, _COMMAND_BYTES).outcome).get()
 
     async def write(self, writes: Sequence[DocumentWrite], refresh: str = "false") -> list[WriteResult]:
         """Write documents, each wholly or not at all; refresh: false, true, wait_for.
 
-        Raises SearchError, UnavailableError.
+        On a full disk deletions are taken, and each of the others fails by itself.
+        Raises SearchError (where all would fail so), UnavailableError.
         """
         if not writes:
             return []
         opened = self._opened()
-        self._check_room(writes[0].index)
-        at_once = refresh == "true" and len(writes) <= ENTRY_WRITES_MAX
-        results = await opened.documents.write(writes, at_once)
+        deletions = writes
+        if not self._has_room():
+            deletions = [write for write in writes if write.operation.action is Action.DELETE]
+            if not deletions:
+                raise _full(writes[0].index)
+            self._room.make_room(_DELETION_BYTES * len(deletions))
+        at_once = refresh == "true" and len(deletions) <= ENTRY_WRITES_MAX
+        results = await opened.documents.write(deletions, at_once)
         await self._make_findable(opened, results, "false" if at_once else refresh)
-        return results
+        return results if deletions is writes else _with_refused(writes, results)
 
     async def _make_findable(self, opened: OpenSearch, results: Sequence[WriteResult], refresh: str) -> None:
         if refresh == "false":
@@ -316,6 +340,11 @@ class SearchNode:
         )
         return alone if self._cluster is None else node_status(alone, self._cluster.view)
 
+    @property
+    def is_opening(self) -> bool:
+        """Whether the indexes are on their way to being open, and wait for no other node."""
+        return self._open is None and self._failure is None and self._recovery.waits_for is None
+
     def _status_word(self) -> str:
         if self._failure is not None:
             return "error"
@@ -324,23 +353,40 @@ class SearchNode:
         return "healthy" if self._open.view.trouble is None and self._has_room() else "degraded"
 
     def _has_room(self) -> bool:
-        return self._directory.free_bytes() >= self._config.room_bytes
+        return self._room.admits(self._config.room_bytes - MARGIN_BYTES)
 
     def _check_room(self, index: str) -> None:
-        """Raises SearchError as Elasticsearch does at its flood-stage watermark."""
         if not self._has_room():
-            raise SearchError(
-                "cluster_block_exception",
-                f"index [{index}] blocked by: [TOO_MANY_REQUESTS/12/disk usage exceeded flood-stage "
-                "watermark, index has read-only-allow-delete block];",
-                429,
-            )
+            raise _full(index)
 
     def _opened(self) -> OpenSearch:
         if self._failure is not None:
-            reason = f"the search indexes of this node cannot be used: {self._failure}"
+            reason = f"the search indexes of this node cannot be used: {public_text(self._failure)}"
             raise SearchError("no_shard_available_action_exception", reason, 503)
         if self._open is None:
             waits_for = self._recovery.waits_for
             raise LogUnavailable(waits_for or "the search indexes are being opened, or the node is stopping")
         return self._open
+
+
+def _full(index: str) -> SearchError:
+    """As Elasticsearch says it at its flood-stage watermark."""
+    return SearchError(
+        "cluster_block_exception",
+        f"index [{index}] blocked by: [TOO_MANY_REQUESTS/12/disk usage exceeded flood-stage "
+        "watermark, index has read-only-allow-delete block];",
+        429,
+    )
+
+
+def _with_refused(writes: Sequence[DocumentWrite], deleted: Sequence[WriteResult]) -> list[WriteResult]:
+    """The results of all writes, of which only the deletions were taken."""
+    results, done = list[WriteResult](), iter(deleted)
+    for write in writes:
+        operation = write.operation
+        if operation.action is Action.DELETE:
+            results.append(next(done))
+        else:
+            refused = OperationResult(operation.action, operation.doc_id).failed(_full(write.index))
+            results.append(WriteResult(write.index, refused))
+    return results

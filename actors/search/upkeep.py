@@ -5,6 +5,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from actors.disk_room import DiskRoom
 from actors.freed_memory import give_back
 from actors.log.client import LogAccess
 from actors.search.catalog_view import Applied, CatalogView
@@ -34,7 +35,15 @@ class UpkeepConfig:
 class Upkeep:
     """For one event loop. Run `run` while the catalogue is open."""
 
-    def __init__(self, view: CatalogView, thread: SearchThread, log: LogAccess, config: UpkeepConfig) -> None:
+    def __init__(
+        self,
+        view: CatalogView,
+        thread: SearchThread,
+        log: LogAccess,
+        config: UpkeepConfig,
+        room: DiskRoom,
+    ) -> None:
+        self._room = room
         self._view, self._thread, self._log, self._config = view, thread, log, config
         self._schedule = RefreshSchedule(view.catalog.find)
         self._merger = Merger(view.catalog.find, thread, view.graph_files)
@@ -95,6 +104,8 @@ class Upkeep:
         Raises UnavailableError.
         """
         async with self._flushing:
+            # on a full disk from the reserve: what the log holds is of the size of what is written
+            self._room.make_room(2 * self._unsaved_bytes)
             self._unsaved_bytes, self._unsaved_since = 0, None
             planned = await self._thread.write(self._view.plan_flush)
             if planned is not None:

@@ -18,7 +18,6 @@ from graphdb.errors import (
     StorageFull,
     UnavailableError,
 )
-from graphdb.log.codec import entries_bytes
 from graphdb.log.replay import Replayer
 from graphdb.model import Confirmation, LogEntry
 
@@ -41,11 +40,10 @@ class LogAppender:
         queue: WriteQueue,
         *,
         wait_s: float,
-        has_room: Callable[[], bool],
-        on_logged: Callable[[int], None],
+        on_logged: Callable[[Sequence[LogEntry]], None],
         on_trouble: Callable[[GraphDBError], None],
     ) -> None:
-        """wait_s: how long a job waits for a log that fails. has_room and on_logged as for `ShardWriter`;
+        """wait_s: how long a job waits for a log that fails. on_logged as for `ShardWriter`;
         on_trouble is told why the store is behind the log.
         """
         self._log = log
@@ -53,7 +51,6 @@ class LogAppender:
         self._follower = follower
         self._queue = queue
         self._wait_s = wait_s
-        self._has_room = has_room
         self._on_logged = on_logged
         self._on_trouble = on_trouble
 
@@ -67,8 +64,6 @@ class LogAppender:
         """
         before, quad_entries = self._replayer.applied_index, self._replayer.quad_entries
         try:
-            if not self._has_room():
-                raise StorageFull("the disk is almost full", 5)
             for job in decided:
                 job.note_sent(before)
             index = await self._log.append(entries, before + 1)
@@ -83,7 +78,7 @@ class LogAppender:
             return 0
         for job in decided:
             job.maybe_stored = True
-        self._on_logged(entries_bytes(entries))
+        self._on_logged(entries)
         return index
 
     async def confirm_newest(self, jobs: Sequence[WriteJob]) -> bool:

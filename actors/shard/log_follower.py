@@ -1,14 +1,14 @@
 """`LogFollower`: brings a store to where the log is."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from actors.log.client import LogAccess
 from actors.shard.applied_index import AppliedIndex
 from graphdb.errors import CorruptionError, LogUnavailable
-from graphdb.log.codec import entries_bytes
 from graphdb.log.replay import Replayer
+from graphdb.model import LogEntry
 
 __all__ = ["LogFollower"]
 
@@ -24,10 +24,10 @@ class LogFollower:
         *,
         wait_s: float,
         poll_s: float,
-        on_logged: Callable[[int], None],
+        on_logged: Callable[[Sequence[LogEntry]], None],
     ) -> None:
-        """on_thread calls a function on the thread that may use the store; on_logged is told how many bytes
-        of log have been applied.
+        """on_thread calls a function on the thread that may use the store; on_logged is told what has been
+        applied.
         """
         self._log = log
         self._replayer = replayer
@@ -62,7 +62,7 @@ class LogFollower:
                 raise CorruptionError(f"the entry {expected} is missing", "update log")
             with self.applied.changing():
                 await self._on_thread(self._replayer.replay, entries)
-            self._on_logged(entries_bytes(entries))
+            self._on_logged(entries)
             progress(self._replayer.applied_index)
 
     async def follow(self, is_settled: Callable[[], bool], *, pause: bool) -> bool:

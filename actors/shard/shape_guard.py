@@ -16,6 +16,7 @@ from graphdb.config.limits import GateLimits
 from graphdb.config.service import Shacl
 from graphdb.errors import MalformedShapes, ShapesViolated
 from graphdb.model import ChangeSet
+from graphdb.public_text import fault_text
 from graphdb.shacl.answering import data_graph_named
 from graphdb.shacl.change_check import ChangeCheck, Report
 from graphdb.shacl.shapes import Shapes, read_shapes
@@ -106,7 +107,9 @@ class ShapeGuard:
             self._shapes = error.with_traceback(None)
         except Exception as error:
             logger.exception("the shapes of %s cannot be read", self._shapes_graph)
-            self._shapes = MalformedShapes(str(self._shapes_graph), "", f"reading it failed: {error!r}")
+            self._shapes = MalformedShapes(
+                str(self._shapes_graph), "", f"reading it failed: {fault_text(error)}"
+            )
 
     def _shapes_of(self, quads: Iterable[Quad]) -> Shapes:
         return read_shapes((quad.triple for quad in quads), self._limits)

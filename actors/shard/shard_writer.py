@@ -9,6 +9,7 @@ requests are known by their request ids, and answered), and plans the others aga
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from actors.log.client import LogAccess
 from actors.shard.applied_index import AppliedIndex
+from actors.shard.checkpointer import engine_bytes
 from actors.shard.log_appender import LogAppender
 from actors.shard.log_follower import LogFollower
 from actors.shard.write_batch import Batch, EntryPlan, LargeWrite, Plan, Seeing, WriteJob, plan_batch
@@ -30,17 +32,20 @@ from graphdb.errors import (
     LogCompacted,
     LogUnavailable,
     Overloaded,
+    StorageFull,
     UnavailableError,
 )
 from graphdb.log.codec import encode_close
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
 from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
+from graphdb.public_text import fault_text
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["ShardWriter", "WriterConfig"]
+__all__ = ["Admit", "ShardWriter", "WriterConfig"]
 
 T = TypeVar("T")
+Admit: TypeAlias = Callable[[bool, int], Awaitable[None]]
 OnChanges: TypeAlias = Callable[[int, int, int, Callable[[], Sequence[ChangeSet]]], None]
 logger = logging.getLogger(__name__)
 
@@ -76,16 +81,16 @@ class ShardWriter:
         *,
         clock_ms: Callable[[], int],
         fresh_request_id: Callable[[], bytes],
-        has_room: Callable[[], bool] = lambda: True,
-        on_logged: Callable[[int], None] = lambda logged_bytes: None,
+        admit: Admit | None = None,
+        on_logged: Callable[[Sequence[LogEntry]], None] = lambda entries: None,
         guard: WriteGuard | None = None,
         on_changes: OnChanges = lambda before, first_index, timestamp_ms, changes: None,
     ) -> None:
-        """replayer feeds quads; on_logged is told how many bytes of log were written or followed, on_changes
-        what this writer itself has changed: see `ChangeLog.note`.
+        """replayer feeds quads; on_logged is told what was written to the log, or followed, on_changes what
+        this writer itself has changed: see `ChangeLog.note`.
 
-        While has_room says no, writes are refused before they are logged: the log might take them still, and
-        then the store not.
+        admit is asked before a write is logged (`Checkpointer.admit`): whether it adds, its `engine_bytes`.
+        What it refuses with StorageFull the log might take still, and then the store not.
         """
         self._quads = quads
         self._replayer = replayer
@@ -94,6 +99,7 @@ class ShardWriter:
         self._fresh_request_id = fresh_request_id
         self._guard = guard
         self._on_changes = on_changes
+        self._admit = admit
         # one thread, and always the same: pyoxigraph's iterators end the process when used on another than
         # their own
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="writer")
@@ -116,7 +122,6 @@ class ShardWriter:
             self._follower,
             self._queue,
             wait_s=config.log_wait_s,
-            has_room=has_room,
             on_logged=on_logged,
             on_trouble=self._fall_behind,
         )
@@ -234,10 +239,9 @@ class ShardWriter:
     async def _sleep(self) -> None:
         """Until there is work: a request, more in the log, or trouble to try to overcome."""
         self._wake.clear()
-        try:
-            await asyncio.wait_for(self._wake.wait(), self._config.retry_s if self.trouble else None)
-        except TimeoutError:
-            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._config.retry_s if self.trouble else None):
+                await self._wake.wait()
 
     async def _follow(self) -> None:
         try:
@@ -251,7 +255,7 @@ class ShardWriter:
             await self._turn()
         except Exception as error:
             logger.exception("a turn of the writer failed")
-            trouble = LogUnavailable(f"the writer failed: {error!r}", 5)
+            trouble = LogUnavailable(f"the writer failed: {fault_text(error)}", 5)
             self._fall_behind(trouble)
             self._appender.fail(self._under_way, trouble)
 
@@ -305,6 +309,8 @@ class ShardWriter:
                 return False
             batch.succeed(before)
             return True
+        if not await self._is_admitted(batch, entries):
+            return False
         decided = [attempt.job for attempt in batch.logged]
         first_index = await self._appender.append(entries, batch.jobs, decided)
         if not first_index:
@@ -335,6 +341,20 @@ class ShardWriter:
         batch.succeed(first_index - 1)
         return True
 
+    async def _is_admitted(self, batch: Batch, entries: list[LogEntry]) -> bool:
+        """Whether there is room for a batch. If not, those that add are answered so; the others wait anew."""
+        if self._admit is None:
+            return True
+        adding = [attempt.job for attempt in batch.logged if attempt.change.adds]
+        try:
+            await self._admit(bool(adding), sum(sum(engine_bytes(entry.payload)) for entry in entries))
+        except StorageFull as error:
+            refused = adding or batch.jobs
+            self._appender.fail(refused, error)
+            self._queue.put_back(job for job in batch.jobs if job not in refused)
+            return False
+        return True
+
     async def _commit_entry(self, job: WriteJob) -> None:
         """Log an entry of another kind than changes, let it take its effect, answer it."""
         self._under_way = [job]
@@ -347,14 +367,22 @@ class ShardWriter:
             if await self._appender.confirm_newest([job]):  # else the reason may be gone
                 job.fail(refused)
             return
+        if self._admit is not None:
+            try:
+                await self._admit(False, len(payload))
+            except StorageFull as error:
+                return self._appender.fail([job], error)
         if await self._append_and_replay(job, job.plan.kind, payload):
             job.succeed(Confirmation(self.applied_index, 0))
 
     async def _commit_large(self, large: LargeWrite) -> None:
         """Log a large change part by part; the entry that closes it makes it visible, at once."""
-        job, parts, last_part = large.attempt.job, 0, 0
+        job, parts, last_part, size = large.attempt.job, 0, 0, 0
         try:
             while (payload := await self._on_thread(large.next_payload)) is not None:
+                if self._admit is not None:  # all of it: it is applied at once, when it is closed
+                    size += sum(engine_bytes(payload))
+                    await self._admit(large.adds, size)
                 if not await self._append_and_replay(job, EntryKind.PART, payload):
                     self._abandon_parts(job, last_part)
                     return

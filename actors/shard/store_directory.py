@@ -20,6 +20,7 @@ import errno
 import logging
 import os
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,7 +78,7 @@ class StoreDirectory:
         try:
             adopt(path)
         except OSError as error:
-            raise storage_error(error, f"moving a new state into {path}") from error
+            raise storage_error(error, "moving a new state into the data directory") from error
 
     def _check_format(self) -> None:
         place = self.path / "FORMAT"
@@ -168,6 +169,12 @@ class StoreDirectory:
             raise _opening_error(error) from error
         return QuadStore(store, scratch_directory=self.scratch, union_default_graph=union_default_graph)
 
+    def engine_files(self) -> tuple[int, int]:
+        """The size on disk of the engine's tables; that of its own log, with files that it keeps only to use
+        them again.
+        """
+        return _size_on_disk(self.store.glob("*.sst")), _size_on_disk(self.store.glob("*.log"))
+
     def set_store_aside(self) -> None:
         """Make room for a store begun anew; a damaged one is kept for whoever wants to look at it."""
         self.write_applied(0)
@@ -229,6 +236,14 @@ class StoreDirectory:
             raise storage_error(error, "taking over a snapshot") from error
 
 
+def _size_on_disk(files: Iterable[Path]) -> int:
+    found = 0
+    for file in files:
+        with contextlib.suppress(OSError):  # the engine has deleted it meanwhile
+            found += file.stat().st_blocks * 512
+    return found
+
+
 def _link_or_copy(source: str, target: str) -> None:
     """The engine changes no file that it finds when it opens a store, so a link shares what stays."""
     try:
@@ -254,7 +269,7 @@ def _open_engine(path: Path) -> Store:
 def _opening_error(error: Exception) -> Exception:
     reason = str(error)
     if "No space left" in reason:
-        return StorageFull(f"opening the store: {reason}", 5)
+        return StorageFull("opening the store: the disk of the data directory is full", 5)
     if "lock" in reason.lower():
-        return LogUnavailable(f"the store is in use by another process: {reason}", 1)
+        return LogUnavailable("the store is in use by another process", 1)
     return StoreLost(reason)

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from actors.alerts.alert_desk import AlertDesk
 from actors.columns.client import ColumnClient
 from actors.columns.column_feeder import ColumnFeeder
 from actors.columns.column_runner import ColumnRunner, ColumnStream
+from actors.disk_room import MARGIN_BYTES, DiskRoom
 from actors.egress.rules import HostRules
 from actors.live.change_log import ChangeLog, ChangeStream
 from actors.live.hub_making import hub_maker
@@ -73,6 +73,7 @@ from graphdb.node import (
     RunningQuery,
     ValidationRequest,
 )
+from graphdb.public_text import public_text
 from graphdb.sparql import gate
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import Query
@@ -83,6 +84,10 @@ __all__ = ["ShardConfig", "StoreShard"]
 
 logger = logging.getLogger(__name__)
 
+_DISK_FULL = (
+    "the disk of the data directory is full: reads and deletions go on, and what adds is refused until there "
+    "is room"
+)
 _VIEWS, _FED = "views", "columns-feed"  # in the data directory
 _BODIES_AT_ONCE = 64  # larger ones than fit into memory unread
 
@@ -92,9 +97,15 @@ class ShardConfig:
     """How the store keeps up with the log."""
 
     checkpoint_log_bytes: int = 64 << 20  # of log between two checkpoints; about what a restart replays
-    room_bytes: int = 16 << 20  # free on the store's disk; with less, writes are refused and reads go on
+    # free on the store's disk beside the reserve and what the engine has to write; with less, what adds is
+    # refused, and deletions and reads go on
+    room_bytes: int = MARGIN_BYTES
     follow_s: float = 2.0  # how often others' entries are followed, at most
-    look_s: float = 1.0  # how often a store that its disk was too full for is looked after
+    look_s: float = 1.0  # how often the disk's room, and a store that it was too full for, are looked after
+    recycled_bytes: int = (
+        64 << 20
+    )  # of files that the engine keeps to use again: more it gives up, opened anew
+    recycled_s: float = 60.0  # between two times that it is opened anew for that
     writer: WriterConfig = field(default_factory=WriterConfig)
 
 
@@ -102,9 +113,9 @@ class StoreShard:
     """The backend of a standalone node (`serve.backend.Backend`), for one event loop.
 
     Reads may come on any thread once start() has returned; before that everything but status() raises
-    LogUnavailable. A write is in the log, on disk, before it is answered. While the disk is too full for the
-    store to take what the log holds, reads go on from the last whole state (status "degraded"), and writes
-    are refused.
+    LogUnavailable. A write is in the log, on disk, before it is answered. While the disk is full (`DiskRoom`;
+    status "degraded"), deletions are taken, and what adds is refused. While it is too full for the store to
+    take what the log holds, reads go on from the last whole state, and all writes are refused.
     """
 
     view_key = None  # itself, it is seen by whoever sees everything
@@ -133,6 +144,8 @@ class StoreShard:
             None if columns is None else ColumnFeeder(columns, settings.server.data_dir / _FED, self._opened)
         )
         self._config = config or ShardConfig()
+        self.room = DiskRoom.of(settings.server, self._config.room_bytes)
+        self._recycled_at = 0.0
         self._bodies = BodyThreads(_BODIES_AT_ONCE)
         self._changes = ChangeLog(log, self.snapshot_index, self.wait_for_index)
         make_hub = hub_maker(settings, readers, self._queries.running)
@@ -169,6 +182,8 @@ class StoreShard:
         self._failed = False  # it may be tried again
         try:
             self._open = await self._recover(progress)
+        except StorageFull:  # not even the reserve is left: it is tried again until there is room
+            raise
         except BaseException:
             self._failed = True
             raise
@@ -182,13 +197,17 @@ class StoreShard:
     async def _open_again(self) -> None:
         """Whenever the disk was too full for the store: once there is room, close it and recover.
 
-        The engine does not write again by itself after a write that failed. Closing waits for the readers,
-        who hold the engine open; until then, and while recovering, the node is starting.
+        The engine does not write again by itself after a write that failed, or only once much is free.
+        Closing waits for the readers, who hold the engine open; until then, and while recovering, the node is
+        starting.
         """
         while True:
             await asyncio.sleep(self._config.look_s)
+            await asyncio.to_thread(self.room.keep_reserve)
             if self._open is not None:
-                if not self._must_reopen(self._open.writer.trouble):
+                if not (
+                    self._must_reopen(self._open.writer.trouble) or await self._recycles_much(self._open)
+                ):
                     continue
                 opened, self._open = self._open, None
                 await opened.close()
@@ -205,15 +224,34 @@ class StoreShard:
                 raise
 
     def _must_reopen(self, trouble: GraphDBError | None) -> bool:
-        return isinstance(trouble, StorageFull) and self._has_room()
+        if self._open is None or not (isinstance(trouble, StorageFull) or self._open.quads.is_starved):
+            return False
+        # what was not flushed is, when the store is opened
+        return self.room.make_room(self._open.checkpointer.unflushed.needed_bytes)
+
+    async def _recycles_much(self, opened: OpenShard) -> bool:
+        """Whether the disk is full, and the engine keeps large files only to use them again: up to ten of its
+        own log. Opened anew, it has none.
+        """
+        checkpointer = opened.checkpointer
+        if checkpointer.has_room() or checkpointer.unflushed.size_bytes > self._config.recycled_bytes:
+            return False
+        if time.monotonic() < self._recycled_at + self._config.recycled_s:
+            return False
+        if (await asyncio.to_thread(opened.directory.engine_files))[1] < self._config.recycled_bytes:
+            return False
+        self._recycled_at = time.monotonic()
+        return True
 
     def _has_room(self) -> bool:
-        return shutil.disk_usage(self._settings.server.data_dir).free >= self._config.room_bytes
+        return self.room.admits() if self._open is None else self._open.checkpointer.has_room()
 
     async def _recover(self, progress: Callable[[int, int], None]) -> OpenShard:
         directory = await asyncio.to_thread(StoreDirectory, self._settings.server.data_dir)
         log_status, union = await self._log.status(), self._settings.server.union_default_graph
         last_index = log_status.last_index
+        # what opening writes: files of the engine, and what it had in memory; then it may merge
+        self.room.make_room(directory.engine_files()[1])
         quads, applied = await open_store(directory, log_status.first_index, union)
         if applied > last_index:
             raise CorruptionError(
@@ -224,7 +262,7 @@ class StoreShard:
         kept.alerts.on_change = self.alerts.timer.wake
         replayer = Replayer(quads.apply_many, applied, scratch, kept.requests, kept.alerts)
         every_bytes = self._config.checkpoint_log_bytes
-        checkpointer = Checkpointer(directory, quads, kept, replayer, self._log, every_bytes)
+        checkpointer = Checkpointer(directory, quads, kept, replayer, self._log, every_bytes, self.room)
         writer = ShardWriter(
             quads,
             self._log,
@@ -232,7 +270,7 @@ class StoreShard:
             self._config.writer,
             clock_ms=lambda: time.time_ns() // 1_000_000,
             fresh_request_id=lambda: request_ids.fresh(os.urandom(16)),
-            has_room=self._has_room,
+            admit=checkpointer.admit,
             on_logged=checkpointer.count,
             guard=shape_guard(self._settings.shacl, self._write_checks(directory)),
             on_changes=self._changes.note,
@@ -484,8 +522,9 @@ class StoreShard:
     def status(self) -> NodeStatus:
         """See `Backend.status`."""
         cluster = self._settings.cluster
+        word, reason = self._status_word()
         return NodeStatus(
-            status=self._status_word(),
+            status=word,
             role="standalone",
             node_id=cluster.node_id,
             snapshot_index=self._open.writer.applied_index if self._open else 0,
@@ -494,17 +533,21 @@ class StoreShard:
             replication_lag=None,
             index_loaded=self._open is not None,
             uptime_seconds=int(time.monotonic() - self._started_at),
+            reason=reason,
         )
 
-    def _status_word(self) -> str:
+    def _status_word(self) -> tuple[str, str | None]:
+        """With the reason, where there is one to tell."""
         if self._failed:
-            return "error"
+            return "error", "the store cannot be opened: the node's log files say why"
         if self._open is None:
-            return "starting"
+            return "starting", None if self._has_room() else _DISK_FULL
         trouble = self._open.writer.trouble
         if trouble is None:
-            return "healthy" if self._has_room() else "degraded"
-        return "error" if isinstance(trouble, CorruptionError) else "degraded"
+            return ("healthy", None) if self._has_room() else ("degraded", _DISK_FULL)
+        if isinstance(trouble, CorruptionError):
+            return "error", "the store is damaged: the node's log files say how"
+        return "degraded", public_text(trouble)
 
     def _opened(self) -> OpenShard:
         if self._open is None:

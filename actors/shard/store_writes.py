@@ -82,6 +82,8 @@ class StoreWrites:
 
         def stage() -> StagedBody:
             quads = read_quads(source, syntax, base_iri=base_iri)
+            if not is_all:
+                quads = shard.checkpointer.staged(quads)
             directory = shard.directory.scratch
             return StagedBody(quads, graph=graph, whole_dataset=whole_dataset, directory=directory)
 

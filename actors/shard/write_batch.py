@@ -83,6 +83,7 @@ class LargeWrite:
     ) -> None:
         """parts are as planned, not what they really change."""
         self.attempt = attempt
+        self.adds = False  # as far as the parts were taken
         self._payloads = self._encode(planned, parts, part_bytes)
 
     def _encode(self, planned: Planned, parts: Iterator[ChangeSet], part_bytes: int) -> Iterator[bytes]:
@@ -90,7 +91,9 @@ class LargeWrite:
             for part in parts:
                 self.attempt.affected_triples += part.affected_triples
                 told = part.affected_triples
-                yield from encode_change_parts(planned.real_change(part), part_bytes, told)
+                change = planned.real_change(part)
+                self.adds = self.adds or change.adds
+                yield from encode_change_parts(change, part_bytes, told)
         finally:
             del parts  # on this thread, as the engine wants it: an error's traceback would keep them
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from pyoxigraph import Store
 
 from actors.shard.shard_writer import ShardWriter
-from graphdb.errors import StorageFull
+from graphdb.log.file_system import storage_error
 from graphdb.store.quad_store import QuadStore
 
 __all__ = ["ViewDirectory", "delete_after"]
@@ -25,14 +25,14 @@ class ViewDirectory:
     """On the file system of the store. What is in it at the start is of a process before this one."""
 
     def __init__(self, path: Path) -> None:
-        """It is emptied here. Raises StorageFull."""
+        """It is emptied here. Raises StorageFull, LogUnavailable."""
         self.path = path
         self._names = (path / f"view-{number}" for number in itertools.count())
         shutil.rmtree(path, ignore_errors=True)
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StorageFull(f"making a directory for views: {error}") from error
+            raise storage_error(error, "making a directory for views") from error
 
     def new_path(self) -> Path:
         """Of a directory that does not exist yet."""

@@ -163,7 +163,7 @@ class Views:
         while len(self._views) >= self._views_max:
             idle = next((key for key, view in self._views.items() if not view.is_listened_to), None)
             if idle is None:
-                raise Overloaded(f"{len(self._views)} views of the graph are followed already")
+                raise Overloaded(f"{len(self._views)} views of the graph are followed already (server.views)")
             self._let_go(self._views.pop(idle))
 
     def _let_go(self, view: View) -> None:

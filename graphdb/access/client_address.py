@@ -28,7 +28,7 @@ class TrustedProxies:
         Each proxy adds to the end whom it heard, so the header is read from there: what stands before an
         address that is not trusted is that client's own word.
         """
-        if not forwarded or not self._trusts(peer):
+        if not forwarded or not self.trusts(peer):
             return peer
         client = peer
         for heard in reversed([one.strip() for line in forwarded for one in line.split(",")]):
@@ -36,12 +36,13 @@ class TrustedProxies:
             if address is None:
                 return client
             client = address
-            if not self._trusts(client):
+            if not self.trusts(client):
                 return client
         return client
 
-    def _trusts(self, address: str) -> bool:
-        found = parsed_address(address)
+    def trusts(self, address: str) -> bool:
+        """Whether the address is one of them."""
+        found = parsed_address(address) if self._ranges else None
         return found is not None and any(found in network for network in self._ranges)
 
 

@@ -11,14 +11,13 @@ from joserfc.errors import JoseError
 from graphdb.access.claims import LEEWAY_S, check_claims, ends_at, listed, sids_of, subject
 from graphdb.access.permissions import Roles
 from graphdb.access.principal import Principal
-from graphdb.access.signatures import ALGORITHMS, MALFORMED, VerifyingKey, signed_claims
+from graphdb.access.signatures import ALGORITHMS, MALFORMED, VerifyingKey, has_access_type, signed_claims
 from graphdb.config.access import Oidc
 from graphdb.errors import NotAuthenticated
 
 __all__ = ["AccessTokens", "TokenHeader"]
 
 _PROVIDER = "oidc"
-_TYPES = frozenset({"jwt", "at+jwt"})  # RFC 8725, section 3.11: no logout token, no proof of possession
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +44,13 @@ class AccessTokens:
         header: object = found.protected
         if not isinstance(header, dict) or not isinstance(claims, dict):
             raise NotAuthenticated(MALFORMED, is_attempt=True)
-        kid, algorithm, media_type = header.get("kid"), header.get("alg"), header.get("typ", "JWT")
+        kid, algorithm = header.get("kid"), header.get("alg")
         if (
             claims.get("iss") != self._settings.issuer_url
             or not isinstance(kid, str | None)
             or not isinstance(algorithm, str)
             or algorithm not in ALGORITHMS
-            or not isinstance(media_type, str)
-            or media_type.lower().removeprefix("application/") not in _TYPES
+            or not has_access_type(header)
         ):
             raise NotAuthenticated(MALFORMED, is_attempt=True)
         expires_at = claims.get("exp")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from pyoxigraph import DefaultGraph, NamedNode
 
-from graphdb.access.index_sight import WHOLE_INDEXES, IndexSight
+from graphdb.access.index_sight import EVERY_INDEX, EVERY_PLAIN_INDEX, WHOLE_INDEXES, IndexSight
 from graphdb.access.permissions import Permission
 from graphdb.config.access import Acl, AclContext
 from graphdb.model import GraphName
@@ -94,12 +94,17 @@ class Contexts:
     def index_sight_of(
         self, actor: str, roles: Iterable[str], sids: frozenset[str], permission: Permission
     ) -> IndexSight:
-        """The same of the search indexes."""
+        """The same of the search indexes. One that follows the graph is seen by whoever sees all graphs, and
+        where a context names it.
+        """
         if permission is Permission.ADMIN:
             return WHOLE_INDEXES
-        patterns: set[str] = {_NAMED} if self._acl is None else set()
-        if self._acl is not None:
-            patterns.update(*(one.visible_indexes for one in self._fitting(self._acl, actor, roles)))
+        if self._acl is None:
+            return IndexSight(patterns=frozenset({EVERY_INDEX}), sids=sids)
+        fitting = self._fitting(self._acl, actor, roles)
+        patterns = {pattern for context in fitting for pattern in context.visible_indexes}
+        if EVERY_PLAIN_INDEX in patterns and _union(fitting).has_all_graphs:
+            patterns.add(EVERY_INDEX)
         return IndexSight(patterns=frozenset(patterns), sids=sids)
 
     @staticmethod

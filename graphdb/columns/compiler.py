@@ -13,12 +13,12 @@ from graphdb.columns.catalog import Catalog
 from graphdb.columns.expressions import Expressions, literal_of
 from graphdb.columns.graph_scope import Graphs, GraphScope
 from graphdb.columns.groups import Groups, inline_data
-from graphdb.columns.ordering import sort_keys
+from graphdb.columns.ordering import sort_keys, tie_keys
 from graphdb.columns.rendering import rendered
 from graphdb.columns.statistics_answers import counted_from_statistics, counted_per_predicate
 from graphdb.columns.values import DICTIONARY, SQL_LENGTH_MAX, NotExact, Rep, Value
 from graphdb.sparql.dataset import Dataset, own_dataset
-from graphdb.sparql.engine_text import columns_of_star
+from graphdb.sparql.engine_text import columns_of
 from graphdb.sparql.patterns import (
     Aggregate,
     Bind,
@@ -35,7 +35,7 @@ from graphdb.sparql.patterns import (
 )
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, RdfLiteral, TripleTerm, Variable
-from graphdb.sparql.tree_walk import nodes_below
+from graphdb.sparql.tree_walk import has_aggregate, nodes_below
 
 __all__ = ["CompiledQuery", "NotCompiled", "Template", "compile_query"]
 
@@ -92,7 +92,7 @@ def _compiled(query: Query, dataset: Dataset, catalog: Catalog) -> CompiledQuery
             sql = rendered(names, answered, tuple(answered.columns))
             return CompiledQuery("SELECT", tuple(answered.columns), sql, names.unseen())
         solved = _solved(groups, query.select, query.where, query.modifiers, query.values)
-        columns = _columns(query, solved)
+        columns = tuple(columns_of(query))
         sql = rendered(names, solved.block, columns, solved.keys, solved.suffix)
         return CompiledQuery("SELECT", columns, sql, names.unseen())
     if query.modifiers.group_by or _aggregates(*query.modifiers.having, *_ordered_by(query.modifiers)):
@@ -122,13 +122,6 @@ class _Solved:
 
 def _asked(solved: _Solved) -> str:
     return solved.suffix or " LIMIT 1"
-
-
-def _columns(query: Query, solved: _Solved) -> tuple[str, ...]:
-    assert query.select is not None
-    if query.select.projections is not None:
-        return tuple(each.variable.name for each in query.select.projections)
-    return tuple(columns_of_star(query))
 
 
 def _sub_select(groups: Groups, query: SubSelect) -> Block:
@@ -190,7 +183,7 @@ def _solved(
     if select.distinct or select.reduced:
         if any(
             isinstance(node, Variable) and node.name not in shown for node in nodes_below(*conditions)
-        ) or any(isinstance(node, Aggregate) for node in nodes_below(*conditions)):
+        ) or has_aggregate(*conditions):
             raise NotExact("ORDER BY what SELECT DISTINCT does not show")
         block.columns = {name: value for name, value in block.columns.items() if name in shown}
         block = block.wrapped(distinct=True)
@@ -260,12 +253,14 @@ def _end(end: Variable | BlankNodeLabel) -> str:
 
 def _keys(expressions: Expressions, modifiers: SolutionModifiers) -> list[str]:
     keys: list[str] = []
+    ties: list[str] = []
     for condition in modifiers.order_by:
         value = expressions.value(condition.expression)
         if value.lang is not None:
             raise NotExact("an order of computed strings with a language")
         keys += sort_keys(expressions.block, value, condition.descending)
-    return keys
+        ties += tie_keys(value, condition.descending)
+    return keys + ties
 
 
 def _graphs(names: Names, dataset: Dataset) -> Graphs:

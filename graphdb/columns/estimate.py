@@ -1,7 +1,7 @@
 """What a query costs on the column view, from the statistics alone; whether a reader is the better place."""
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyoxigraph import NamedNode
@@ -11,14 +11,19 @@ from graphdb.columns.expressions import literal_of
 from graphdb.sparql.patterns import (
     Comparison,
     Filter,
+    GraphPattern,
     GroupGraphPattern,
+    InlineData,
     NegatedPropertySet,
+    OptionalPattern,
     RepeatedPath,
+    SubSelect,
     TriplesBlock,
+    UnionPattern,
 )
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import Iri, RdfLiteral, Variable
-from graphdb.sparql.tree_walk import nodes_below
+from graphdb.sparql.tree_walk import has_aggregate, nodes_below
 from graphdb.sparql.writing import written_term
 
 __all__ = ["Estimate", "PatternEstimate", "estimate"]
@@ -26,12 +31,16 @@ __all__ = ["Estimate", "PatternEstimate", "estimate"]
 # A listing of one pattern is no work but writing, which the engine does as fast in a reader, and without
 # turning numbers back into terms.
 LISTING_ROWS_MAX = 50_000
+# The columns collect the triples of CONSTRUCT, each once, before the first is sent; a reader sends them as it
+# finds them.
+CONSTRUCTED_MAX = 50_000
 # Each round of a path of any length takes the columns a share of a millisecond, however little there is:
 # among so few quads the engine has ended before.
 PATH_QUADS_MAX = 1_000
 # Planning and starting takes the columns some 5 ms, however little there is. A step of a join takes the
 # engine a third of a microsecond.
 READER_STEPS_MAX = 16_000
+_FILTERED = 0.1  # of the solutions, a filter leaves so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +94,77 @@ def estimate(query: Query, catalog: Catalog) -> Estimate:
         anchored = _anchored_steps(triples, patterns, catalog)
         if anchored is not None and anchored <= READER_STEPS_MAX:
             because = f"it joins what a constant leads to, in about {anchored} steps"
+    if query.form == "CONSTRUCT" and query.where is not None:
+        constructed = _solutions(query, query.where, catalog) * len(query.template or ())
+        if constructed > CONSTRUCTED_MAX:
+            because = f"it makes about {constructed:.0f} triples, which a reader sends as it finds them"
     return Estimate(patterns, because)
+
+
+def _solutions(select: Query | SubSelect, where: GroupGraphPattern, catalog: Catalog) -> float:
+    """How many solutions there are, on average, of what has modifiers."""
+    modifiers, columns = select.modifiers, () if select.select is None else (select.select,)
+    if modifiers.group_by or has_aggregate(*columns):
+        return 1.0  # a group at least: how many more is not told from here
+    found = _rows(where, set(), catalog)
+    return found if modifiers.limit is None else min(found, modifiers.limit + (modifiers.offset or 0))
+
+
+def _rows(where: GroupGraphPattern, bound: set[Any], catalog: Catalog) -> float:
+    """How many solutions a group has on average for each that there is before it, where these variables have
+    a value; what gets one here is added to them.
+    """
+    blocks = [each.triples for each in where.elements if isinstance(each, TriplesBlock)]
+    rows = _joined_rows([triple for triples in blocks for triple in triples], bound, catalog)
+    for element in where.elements:
+        match element:
+            case Filter():
+                rows *= _FILTERED
+            case InlineData(variables=variables, rows=given):
+                rows *= _FILTERED if bound.intersection(variables) else len(given)
+                bound.update(variables)
+            case OptionalPattern(pattern=pattern):
+                rows *= max(1.0, _rows(pattern, bound, catalog))
+            case UnionPattern(branches=branches):
+                ways = [(_rows(each, known := set(bound), catalog), known) for each in branches]
+                rows *= sum(found for found, _ in ways)
+                bound.update(*(known for _, known in ways))
+            case GroupGraphPattern() | GraphPattern(pattern=GroupGraphPattern()):
+                inner = element.pattern if isinstance(element, GraphPattern) else element
+                rows *= _rows(inner, bound, catalog)
+            case SubSelect(where=inner, variables=variables):
+                rows *= _solutions(element, inner, catalog)
+                bound.update(Variable(name, element.span) for name in variables)
+    return rows
+
+
+def _joined_rows(triples: Sequence[Any], bound: set[Any], catalog: Catalog) -> float:
+    """As `_rows`, of triple patterns: each time the one that has the fewest matches is joined, of those that
+    have a variable in common with what there is, where some have.
+    """
+    left = [
+        (each, [*map(_counted, _tables(each.predicate, catalog))], _pattern(each, catalog).rows)
+        for each in triples
+    ]
+    rows = 1.0
+    while left:
+        places = [at for at, each in enumerate(left) if bound & _variables(each[0])] or range(len(left))
+        matches, at = min((_matches(left[at][0], left[at][1], left[at][2], bound), at) for at in places)
+        rows *= matches
+        bound |= _variables(left.pop(at)[0])
+    return rows
+
+
+def _counted(table: PredicateTable) -> PredicateTable:
+    """With as many subjects and objects as quads, where they were never counted: each has one."""
+    known = table.subjects and table.objects
+    return table if known else replace(table, subjects=table.quads, objects=table.quads)
+
+
+def _variables(triple: Any) -> Set[Any]:
+    """Those of a triple pattern; blank nodes are such here."""
+    predicate = {triple.predicate} if isinstance(triple.predicate, Variable) else set()
+    return _ends(triple) | predicate
 
 
 def _joined(where: GroupGraphPattern | None) -> list[Any] | None:
@@ -127,7 +206,7 @@ def _anchored_steps(
     bound = _ends(left.pop(first))
     rows = steps = float(patterns[first].rows)
     while left and steps <= READER_STEPS_MAX:
-        ways = {n: _matches(each, tables[n][0], patterns[n].rows, bound) for n, each in left.items()}
+        ways = {n: _matches(each, tables[n], patterns[n].rows, bound) for n, each in left.items()}
         following = min(ways, key=lambda n: ways[n])
         if not bound & _ends(left[following]):
             return None
@@ -138,13 +217,15 @@ def _anchored_steps(
     return round(steps)
 
 
-def _matches(triple: Any, table: PredicateTable, rows: int, bound: Set[Any]) -> float:
+def _matches(triple: Any, tables: Sequence[PredicateTable], rows: int, bound: Set[Any]) -> float:
     """How many matches a pattern has on average, where some variables have a value."""
     matches = float(rows)
     if triple.subject in bound:
-        matches /= max(1, table.subjects)
+        matches /= max(1, sum(table.subjects for table in tables))
     if triple.object in bound:
-        matches /= max(1, table.objects)
+        matches /= max(1, sum(table.objects for table in tables))
+    if triple.predicate in bound:
+        matches /= max(1, len(tables))
     return matches
 
 

@@ -1,11 +1,14 @@
-"""ORDER BY, MIN and MAX: unbound, blank nodes, IRIs, literals, in this order, as the engine sorts."""
+"""ORDER BY, MIN and MAX in the order of `graphdb.sparql.term_order`, where SQL can sort by it.
+
+That is where all literals are of one kind. Other orders are left to a reader.
+"""
 
 from graphdb.columns.blocks import Block, lexical
 from graphdb.columns.numbers import any_double, exact_number
 from graphdb.columns.term_ids import Tag
 from graphdb.columns.values import DATES, DOUBLES, NUMBERS, NotExact, Rep, Value, has_tag, inexact
 
-__all__ = ["sort_keys", "sort_value"]
+__all__ = ["sort_keys", "sort_value", "tie_keys"]
 
 _TEXTS = (Tag.BLANK_NODE, Tag.IRI)
 _EXACT = frozenset((Tag.INTEGER, Tag.DECIMAL, Tag.BIG_INTEGER, Tag.BIG_DECIMAL))
@@ -18,12 +21,11 @@ _TYPES = tuple(
     )
 )
 _INLINE_EXACT = frozenset((Tag.INTEGER, Tag.DECIMAL))
+_DECIMALS = frozenset((Tag.DECIMAL, Tag.BIG_DECIMAL))
 
 
 def sort_keys(block: Block, value: Value, descending: bool) -> list[str]:
-    """The conditions of an ORDER BY in SQL. Raises NotExact where literals that the engine cannot compare may
-    come together, which it takes for equal.
-    """
+    """What sorts by one condition of ORDER BY. Raises NotExact where literals of several kinds may meet."""
     direction = "DESC NULLS LAST" if descending else "ASC NULLS FIRST"
     if value.rep is not Rep.ID:
         return [f"{sort_value(block, value)} {direction}"]
@@ -37,6 +39,17 @@ def sort_keys(block: Block, value: Value, descending: bool) -> list[str]:
     for kind in kinds:
         keys.append(f"CASE WHEN {has_tag(value, kind)} THEN {_key(block, value, kind)} END {direction}")
     return keys
+
+
+def tie_keys(value: Value, descending: bool) -> list[str]:
+    """What tells terms of equal value apart, once all conditions of an ORDER BY tie."""
+    if value.rep is not Rep.ID:
+        return []
+    later = value.tags & _DECIMALS if value.tags & (_EXACT - _DECIMALS) else frozenset[Tag]()
+    if Tag.BIG_DOUBLE in value.tags:  # a zero among these is the negative one
+        later = value.tags & {Tag.DOUBLE}
+    direction = "DESC" if descending else "ASC"
+    return [f"CASE WHEN {has_tag(value, later)} THEN 1 ELSE 0 END {direction}"] if later else []
 
 
 def sort_value(block: Block, value: Value) -> str:
@@ -82,7 +95,7 @@ def _key(block: Block, value: Value, kind: frozenset[Tag]) -> str:
         number = exact_number(block, value)
         assert number is not None
         return number.sql
-    if kind <= _EXACT | DOUBLES and kind <= NUMBERS:
+    if kind <= DOUBLES:
         double = any_double(block, value)
         return f"CASE WHEN isnan({double}) THEN {inexact('an order with NaN')} ELSE {double} END"
     raise NotExact("an order of literals of several kinds")

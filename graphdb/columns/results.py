@@ -29,27 +29,39 @@ from graphdb.columns.rendering import MARK
 from graphdb.columns.term_texts import TermTexts
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
 
-__all__ = ["Fetch", "answer_of"]
+__all__ = ["CONSTRUCTED_TEXT_MAX", "Fetch", "ManyTriples", "answer_of"]
 
 Row: TypeAlias = Sequence[str | int | None]
 Fetch: TypeAlias = Callable[[int], Sequence[Row]]
 """The next rows, at most so many, fewer only at the end, as `DuckDBPyConnection.fetchmany`."""
 
+CONSTRUCTED_TEXT_MAX: Final = 16 << 20
+"""Characters in N-Triples that CONSTRUCT collects: some 200,000 triples, a second and 150 MB."""
 _BATCH_ROWS: Final = 20_480  # ten of DuckDB's vectors
 _XSD: Final = "http://www.w3.org/2001/XMLSchema#"
+
+
+class ManyTriples(Exception):
+    """CONSTRUCT makes more than are collected here. Nothing of the answer was handed on."""
 
 
 def answer_of(
     query: CompiledQuery, fetch: Fetch, texts: TermTexts
 ) -> QuerySolutions | QueryBoolean | QueryTriples:
-    """The answer whose rows fetch gives. Reading it raises what fetch and looking up in texts raise."""
+    """The answer whose rows fetch gives. Reading it raises what fetch and looking up in texts raise.
+
+    Raises ManyTriples.
+    """
     if query.form == "ASK":
         word = "true" if fetch(1) else "false"
         boolean = parse_query_results(f'{{"head":{{}},"boolean":{word}}}', format=QueryResultsFormat.JSON)
         return cast(QueryBoolean, boolean)
     if query.form == "CONSTRUCT":
-        store = Store()
+        store, collected = Store(), 0
         for lines in _triples(query, fetch, texts):
+            collected += len(lines)
+            if collected > CONSTRUCTED_TEXT_MAX:
+                raise ManyTriples
             store.extend(parse(lines, format=RdfFormat.N_TRIPLES))
         return cast(QueryTriples, store.query("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }"))
     source = cast(IO[bytes], _Table(query, fetch, texts))

@@ -91,7 +91,7 @@ class Ldap(Section):
     bind_password: SecretStr = Field(
         min_length=1, description='Its password; `"${NAME}"` reads the environment variable NAME.'
     )
-    user_search_base: DistinguishedName = Field(description="DN below which users are searched.")
+    user_search_base: DistinguishedName = Field(description="Base DN of the search for users.")
     user_search_filter: str = Field(
         "(uid={0})", pattern=r"\{0\}", description="Filter that finds a user; `{0}` is replaced by the name."
     )
@@ -103,7 +103,7 @@ class Ldap(Section):
     pool_size: int = Field(5, ge=1, description="Connections kept; requests queue when all are busy.")
     follow_referrals: bool = Field(False, description="Whether referrals to other servers are followed.")
     ca_cert_file: Annotated[AbsoluteFile, AfterValidator(_authorities)] | None = Field(
-        None, description="PEM certificates that sign the server's; the system's unless given."
+        None, description="PEM certificates that sign the server's; by default those of the system."
     )
     group_role_mapping: dict[DistinguishedName, Name] = Field({}, description="Group DN to role.")
     group_sid_mapping: dict[DistinguishedName, Sid] = Field({}, description="Group DN to SID.")
@@ -126,16 +126,17 @@ class Oidc(Section):
     )
     http_timeout_secs: int = Field(10, ge=1, description="Seconds that one call to the provider may take.")
     ca_cert_file: AbsoluteFile | None = Field(
-        None, description="PEM certificates that sign the provider's; the system's unless given."
+        None, description="PEM certificates that sign the provider's; by default those of the system."
     )
     role_mapping: dict[str, Name] = Field(
         {},
-        description="The provider's role to ours; further ones give nothing. Empty: all as they are.",
+        description="Maps the provider's roles to roles of the service; other roles are ignored. If empty, "
+        "roles are used unchanged.",
     )
 
 
 class Jwt(Section):
-    """Tokens signed with a key of our own."""
+    """Tokens signed with your own key."""
 
     algorithm: SigningAlgorithm = Field(description="The one signing algorithm accepted.")
     public_key_file: AbsoluteFile = Field(description="PEM public key.")
@@ -198,18 +199,18 @@ class ApiKey(Section):
     key_sha256: str = Field(
         pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the key, in lower-case hexadecimal."
     )
-    roles: tuple[Name, ...] = Field((), description="Roles of whoever holds the key.")
-    sids: tuple[Sid, ...] = Field((), description="SIDs of whoever holds the key.")
+    roles: tuple[Name, ...] = Field((), description="Roles of the key.")
+    sids: tuple[Sid, ...] = Field((), description="SIDs of the key.")
     expires_at: AwareDatetime | None = Field(
-        None, description="When the key ends, with time zone; never unless given."
+        None, description="When the key expires, with time zone; by default never."
     )
 
 
 class Authentication(Section):
-    """Who may come in."""
+    """How clients authenticate."""
 
     enabled: bool = Field(
-        False, description="Whether requests need credentials; off, all supplied ones are ignored."
+        False, description="Whether requests need credentials; if not, credentials are ignored."
     )
     ldap: Ldap | None = Field(None, description="Directory.")
     oidc: Oidc | None = Field(None, description="OpenID Connect provider.")
@@ -230,7 +231,7 @@ class Authentication(Section):
 
 
 class Authorization(Section):
-    """What roles may do."""
+    """Permissions of roles."""
 
     role_permissions: dict[Name, Literal["Admin", "Write", "Read", "None"]] = Field(
         {}, description="Further role names; `admin`, `writer` and `reader` are always known."
@@ -238,24 +239,29 @@ class Authorization(Section):
 
 
 class AclContext(Section):
-    """A set of graphs and of search indexes that may be seen."""
+    """A set of visible graphs and search indexes."""
 
     visible_graphs: tuple[Name, ...] = Field(
         (),
         description="`**` all graphs, `*` the named ones, an IRI, or the start of one followed by `*`.",
     )
-    visible_default_graph: bool = Field(False, description="Whether the default graph is seen.")
+    visible_default_graph: bool = Field(False, description="Whether the default graph is visible.")
     visible_indexes: tuple[Name, ...] = Field(
-        (), description="Search indexes that are seen: names, in which `*` stands for any letters."
+        ("*",),
+        description="Visible search indexes: names, in which `*` matches any characters. `*` alone is "
+        "every index; an index that follows the graph is included only if all graphs are "
+        "visible. `**` always includes these too.",
     )
 
 
 class Acl(Section):
-    """What principals see; once configured, whoever fits no context sees nothing."""
+    """Visibility of data; once configured, users without a context see nothing."""
 
     contexts: dict[Name, AclContext] = Field({}, description="The contexts by name.")
     role_contexts: dict[Name, Name] = Field({}, description="Role to context.")
-    actor_contexts: dict[Name, Name] = Field({}, description="User to context; wins over `role_contexts`.")
+    actor_contexts: dict[Name, Name] = Field(
+        {}, description="User to context; takes precedence over `role_contexts`."
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -8,17 +8,17 @@ __all__ = ["Audit"]
 
 
 class Audit(Section):
-    """A file that says who asked what."""
+    """A log of all requests and who made them."""
 
-    enabled: bool = Field(False, description="Whether requests are noted.")
+    enabled: bool = Field(False, description="Whether requests are logged.")
     file: AbsolutePath | None = Field(
-        None, description="The file; `audit/audit.log` in the data directory unless given."
+        None, description="Path of the log; by default `audit/audit.log` in the data directory."
     )
     max_file_bytes: int = Field(
-        100_000_000, ge=10_000, description="Size at which the file is put aside and a new one begun."
+        100_000_000, ge=10_000, description="Size in bytes at which the file is rotated."
     )
     files: int = Field(10, ge=1, le=1_000, description="Older files kept, as `audit.log.1` and so on.")
     reads: bool = Field(
         True,
-        description="Whether reads that succeed are noted too; writes, refusals and failures always are.",
+        description="Whether successful reads are logged too; writes, refusals and failures always are.",
     )

@@ -21,22 +21,22 @@ class GateLimits(Section):
     max_query_tokens: int = Field(
         2500,
         ge=1,
-        description="Words, signs and terms, those between the braces of VALUES and DATA not counted.",
+        description="Number of tokens, not counting those between the braces of VALUES and DATA.",
     )
     max_nesting: int = Field(
         50,
         ge=1,
-        description="Groups within each other: of OPTIONAL, UNION, EXISTS, sub-selects, plain braces. "
-        "Brackets of any kind nest 200 deep at most, whatever is set here.",
+        description="Nesting of groups: OPTIONAL, UNION, EXISTS, sub-selects and plain braces. Brackets of "
+        "any kind nest at most 200 deep, whatever is set here.",
     )
     max_patterns_per_group: int = Field(
         40,
         ge=1,
-        description="What one group joins: triple patterns, those within plain braces and GRAPH too, each "
-        "step of a path, sub-selects, VALUES; a UNION counts as two.",
+        description="Joined elements of one group: triple patterns (also those within plain braces and "
+        "GRAPH), steps of paths, sub-selects and VALUES; a UNION counts as two.",
     )
     max_patterns: int = Field(100, ge=1, description="Triple patterns of all groups together.")
-    max_optionals: int = Field(32, ge=0, description="OPTIONALs.")
+    max_optionals: int = Field(32, ge=0, description="Number of OPTIONALs.")
     max_unions: int = Field(100, ge=0, description="Branches of all UNIONs.")
     max_binds: int = Field(
         100,
@@ -52,13 +52,13 @@ class GateLimits(Section):
         2000, ge=1, description="Operators and calls of all expressions together."
     )
     max_path_depth: int = Field(
-        10, ge=0, description="Operators within each other in a property path; a sequence counts as one."
+        10, ge=0, description="Nesting of operators in a property path; a sequence counts as one."
     )
     max_path_length: int = Field(
-        100, ge=1, description="Steps of all property paths, those below each `+` counted twice."
+        100, ge=1, description="Steps of all property paths; those below each `+` count twice."
     )
     max_operations: int = Field(
-        200, ge=1, description="Operations of an update but INSERT DATA and DELETE DATA."
+        200, ge=1, description="Operations of an update, except INSERT DATA and DELETE DATA."
     )
 
     def figures(self) -> dict[str, int]:

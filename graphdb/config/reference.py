@@ -19,13 +19,13 @@ __all__ = ["reference"]
 HEAD = """\
 # Configuration
 
-`graphdb serve` starts without any configuration. Each setting is taken from the first of these that gives it:
+`graphdb serve` starts without any configuration. The first of these sources that has a setting is used:
 
 1. the command line: `graphdb serve --port 7101`;
-2. the environment: `GRAPHDB_SECTION__KEY`, so `GRAPHDB_SERVER__PORT=7101`; lists and tables are written as
-   JSON: `GRAPHDB_SERVER__CORS='["https://app.example"]'`;
-3. the file: `--config FILE`, else the one that `GRAPHDB_CONFIG` names, else `graphdb.toml` in the working
-   directory;
+2. the environment: `GRAPHDB_SECTION__KEY`, such as `GRAPHDB_SERVER__PORT=7101`; lists and tables are
+   written as JSON: `GRAPHDB_SERVER__CORS='["https://app.example"]'`;
+3. the file: `--config FILE`, or else the file that `GRAPHDB_CONFIG` names, or else `graphdb.toml` in the
+   working directory;
 4. the default.
 
 The file is TOML:
@@ -40,10 +40,10 @@ query_timeout_seconds = 10
 enabled = false
 ```
 
-A key that is not known, a value that cannot be, and settings that exclude each other stop the start, with one
-line for each that names the key and where it was given.
+The service does not start if a key is unknown, a value is invalid, or settings exclude each other. It prints
+one line for each problem, with the key and its source.
 
-Two values are read from the environment under names of their own: `ES_HYBRID_SCORER` wins over every other
+Two values have their own names in the environment: `ES_HYBRID_SCORER` takes precedence over every other
 source of `search.hybrid_scorer`, and `authentication.ldap.bind_password = "${NAME}"` is replaced by the
 variable `NAME`.
 """

@@ -43,6 +43,12 @@ class Server(Section):
         description="Directory of the log, the store and its checkpoints; one service at a time owns it. "
         "A relative path starts where the command is started.",
     )
+    disk_reserve_mb: int = Field(
+        512,
+        ge=0,
+        description="Megabytes kept allocated in `data_dir`, at most a tenth of its disk, so that deletions, "
+        "reads and the log's own work go on when the disk is full; 0: none.",
+    )
     cors: tuple[str, ...] = Field(
         (), description='Origins that browsers may call from, or `["*"]`; none by default.'
     )
@@ -50,34 +56,82 @@ class Server(Section):
         30, gt=0, description="Seconds after which a query is ended with 503."
     )
     slow_query_seconds: float = Field(
-        5, ge=0, description="A query that takes at least so many seconds is noted in the slow-query log."
+        5, ge=0, description="Queries that take at least this many seconds are logged in the slow-query log."
     )
     max_body_bytes: int = Field(
         104_857_600,
         gt=0,
         description="Largest request body in bytes, counted after decompression; beyond it 413.",
     )
+    max_uri_bytes: int = Field(
+        65_535,
+        ge=1_024,
+        le=65_535,  # the parser of URLs counts with 16 bits
+        description="Longest path and query of a request in bytes, 65,535 at most; beyond it 414. Clients "
+        "send SPARQL queries in it.",
+    )
+    max_header_bytes: int = Field(
+        32_768, ge=1_024, description="Size of all header lines of a request in bytes; beyond it 431."
+    )
+    max_headers: int = Field(100, ge=10, description="Header lines of a request; one more is 431.")
+    max_connections: int = Field(
+        10_000,
+        ge=1,
+        description="Largest number of open connections of each port, and never more than half of the "
+        "files that the process may open; a further one gets 503, and with TLS is closed.",
+    )
+    max_connections_per_address: int = Field(
+        1_000,
+        ge=1,
+        description="Largest number of these from one client address (IPv6: from one /64); connections "
+        "from `trusted_proxies` are not counted by address.",
+    )
+    head_timeout_seconds: float = Field(
+        20,
+        gt=0,
+        description="Seconds from the opening of a connection, or from the first byte of a later request on "
+        "it, to the end of the request's headers; beyond it 408.",
+    )
+    body_timeout_seconds: float = Field(
+        30,
+        gt=0,
+        description="Period in seconds over which a request body must arrive at "
+        "`min_body_bytes_per_second`; else 408.",
+    )
+    min_body_bytes_per_second: int = Field(
+        100, ge=1, description="Slowest rate of a request body, over `body_timeout_seconds`."
+    )
+    idle_timeout_seconds: float = Field(
+        75, gt=0, description="Seconds that a connection is kept open between two requests."
+    )
+    write_timeout_seconds: float = Field(
+        60, gt=0, description="Seconds after which a client that reads nothing of its answer is disconnected."
+    )
+    tls_handshake_timeout_seconds: float = Field(
+        10, gt=0, description="Seconds that the TLS handshake may take."
+    )
     public_probes: bool = Field(
         False,
         description="Whether `/health` and `/metrics` answer without credentials when authentication is on.",
     )
     union_default_graph: bool = Field(
-        False, description="Whether queries see the union of all graphs as their default graph."
+        False, description="Whether the default graph of queries is the union of all graphs."
     )
     views: int = Field(
         16,
         ge=1,
         le=1000,
-        description="How many views of the graph are kept on disk, each for all principals who see the same "
-        "part of it; the one longest unused goes first, and is made anew when it is asked for.",
+        description="How many views of the graph are kept on disk, one for all principals who see the same "
+        "part of it. The least recently used one is removed first, and built again when it is "
+        "needed.",
     )
     trusted_proxies: tuple[AddressRange, ...] = Field(
-        (), description="Addresses or CIDR ranges whose `X-Forwarded-For` header is believed."
+        (), description="Addresses or CIDR ranges whose `X-Forwarded-For` header is trusted."
     )
     allow_unauthenticated_network_access: bool = Field(
         False,
-        description="Whether a host other than loopback may be bound while authentication is off: "
-        "then whoever reaches the port can read and change everything.",
+        description="Whether a host other than loopback may be bound while authentication is off. Then "
+        "every client that reaches the port can read and change everything.",
     )
     tls_cert_file: AbsoluteFile | None = Field(
         None, description="PEM certificate chain for ports 7001 and 9200."
@@ -97,21 +151,20 @@ class Search(Section):
     """Port 9200, the search API."""
 
     enabled: bool = Field(True, description="Whether the search port is opened.")
-    port: Port = Field(9200, description="Port of the search API; other than `server.port`.")
-    cluster_name: str = Field(
-        "graphdb", min_length=1, description="Name that the search API gives for the cluster."
-    )
+    port: Port = Field(9200, description="Port of the search API; must differ from `server.port`.")
+    cluster_name: str = Field("graphdb", min_length=1, description="Name of the cluster in the search API.")
     node_name: str | None = Field(
-        None, min_length=1, description="Name of this node; the host's name unless given."
+        None, min_length=1, description="Name of this node; by default the host name."
     )
     publish_address: str | None = Field(
         None,
-        description="`host:port` at which clients reach this search port, where they do at another one than "
-        "`server.host` and `port`: through a proxy, or from other machines where that is 0.0.0.0.",
+        description="`host:port` at which clients reach this search port, if it differs from `server.host` "
+        "and `port`: behind a proxy, or if the host is 0.0.0.0.",
     )
     hybrid_scorer: Literal["rrf", "linear", "bayesian"] = Field(
         "rrf",
-        description="How text and vector results are merged; the variable `ES_HYBRID_SCORER` wins over it.",
+        description="How text and vector results are merged; the variable `ES_HYBRID_SCORER` takes "
+        "precedence.",
     )
     linear_weights: tuple[
         Annotated[float, Field(ge=0, allow_inf_nan=False)], Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -138,7 +191,7 @@ class Cluster(Section):
     """Replication with other nodes through Raft, on port 7002."""
 
     enabled: bool = Field(
-        False, description="Whether this node replicates with `peers`; else it stands alone."
+        False, description="Whether this node replicates with `peers`; otherwise it is standalone."
     )
     node_id: int = Field(1, ge=1, description="Number of this node, different on every node.")
     address: str = Field("127.0.0.1:7002", description="`host:port` that this node listens on for its peers.")
@@ -184,43 +237,44 @@ class Readers(Section):
         4, ge=1, description="Number of reader processes on this node; each evaluates one query at a time."
     )
     memory_limit_mb: int = Field(
-        2048, ge=64, description="Memory in MB of one reader; a query that takes more is ended with 503."
+        2048, ge=64, description="Memory in MB of one reader; a query that needs more is ended with 503."
     )
     queue_timeout_seconds: float = Field(
         10, ge=0, description="Seconds that a query waits for a free reader before it is refused with 503."
     )
     queue_max: int = Field(1000, ge=0, description="Queries that may wait; one more is refused with 503.")
     result_cache_mb: int = Field(
-        64, ge=0, description="Memory in MB for answers that may be asked for again; 0 turns the cache off."
+        64, ge=0, description="Memory in MB for cached answers; 0 turns the cache off."
     )
 
 
 class Columns(Section):
     """The column view for analytical queries."""
 
-    enabled: bool = Field(True, description="Whether the column view is kept.")
+    enabled: bool = Field(True, description="Whether the column view is maintained.")
     memory_limit_mb: int = Field(
         2048, ge=64, description="Memory in MB that it may use before it spills to disk."
     )
     spill_dir: AbsolutePath | None = Field(
-        None, description="Directory for what does not fit into memory; by default one beside the view."
+        None, description="Directory for data spilled to disk; by default next to the view."
     )
     spill_limit_mb: int = Field(
         16384,
         ge=64,
-        description="MB on disk that may be spilled to; a query that would spill more goes to a reader.",
+        description="Largest amount of spilled data in MB; a query that would spill more goes to a reader.",
     )
     queries_max: int = Field(
         4,
         ge=1,
-        description="Queries that it answers at a time; one more goes to a reader. Each has an equal share "
-        "of the memory, as what follows the updates has, before it spills.",
+        description="Queries that it answers at a time; a further one goes to a reader. Each query, and "
+        "the process that applies updates, may use an equal share of the memory before it "
+        "spills.",
     )
     wait_seconds: float = Field(
         1,
         ge=0,
-        description="Seconds that a query waits for the view to have what its client may have seen; "
-        "then it goes to a reader.",
+        description="Seconds that a query waits until the view has reached the index that its client may "
+        "have read; then it goes to a reader.",
     )
 
     @property
@@ -237,23 +291,23 @@ class Security(GateLimits):
     service_allow: tuple[HostRule, ...] = Field((), description="Hosts that SERVICE in a query may call.")
     load_allow: tuple[HostRule, ...] = Field((), description="Hosts that LOAD in an update may read from.")
     service_timeout_seconds: float = Field(
-        10, gt=0, description="Seconds that one call of SERVICE may take, redirects and all."
+        10, gt=0, description="Seconds that one call of SERVICE may take, including redirects."
     )
     service_max_bytes: int = Field(
-        16_777_216, ge=1, description="Size in bytes of what one call of SERVICE may answer, decompressed."
+        16_777_216, ge=1, description="Largest answer of one call of SERVICE in bytes, after decompression."
     )
     load_timeout_seconds: float = Field(
-        30, gt=0, description="Seconds that LOAD may take for one document, redirects and all."
+        30, gt=0, description="Seconds that LOAD may take for one document, including redirects."
     )
     webhook_allow: tuple[HostRule, ...] = Field(
         (),
-        description="Private and loopback hosts that alerts may call; public ones need no entry. A host name "
-        "allows the addresses that this name has.",
+        description="Private and loopback hosts that alerts may call; public hosts need no entry. A host "
+        "name allows all its addresses.",
     )
 
 
 class Shacl(Section):
-    """SHACL validation on request, and shapes that every write has to satisfy."""
+    """SHACL validation on request, and shapes that every write must satisfy."""
 
     enforce_graph: GraphIri | None = Field(
         None,
@@ -261,8 +315,8 @@ class Shacl(Section):
     )
     enforce_on: DataGraph = Field(
         "default",
-        description="What must satisfy them: the default graph, `union` (all graphs together) or the named "
-        "graph with this IRI.",
+        description="The data that must satisfy them: the default graph, `union` (all graphs together) or "
+        "the named graph with this IRI.",
     )
     max_shapes_bytes: int = Field(
         16_777_216, ge=1, description="Size in bytes of the shapes in one request, decompressed."
@@ -281,14 +335,14 @@ class Live(Section):
     max_queue_bytes: int = Field(
         8_388_608,
         ge=65_536,
-        description="Bytes of notifications that may wait for one WebSocket; one that reads more slowly is "
-        "closed.",
+        description="Bytes of notifications that may wait for one WebSocket; a slower client is "
+        "disconnected.",
     )
     max_reevaluated_queries: int = Field(
         16,
         ge=0,
-        description="Different live queries on this node that are evaluated anew after each change that "
-        "concerns them (aggregates over everything, LIMIT, paths of any length and the like).",
+        description="Distinct live queries on this node that are re-evaluated after each relevant change "
+        "(aggregates over everything, LIMIT, paths of any length and similar).",
     )
     reevaluation_timeout_seconds: float = Field(
         5.0, gt=0, description="Time limit of one such evaluation; a live query that takes longer is ended."
@@ -296,29 +350,29 @@ class Live(Section):
     max_reevaluation_backlog: int = Field(
         250,
         ge=1,
-        description="Changes that may wait for the evaluation of one such query; one that falls further "
-        "behind is ended, and can be resumed.",
+        description="Changes that may wait for the evaluation of one such query; a query with more is "
+        "ended, and can be resumed.",
     )
     keep_changes_mb: int = Field(
         64,
         ge=0,
-        description="Megabytes of the log that are kept at least for those who resume `/changes` or a live "
-        "query; on disk, in the log directory of each node.",
+        description="Megabytes of the log that are kept at least, so that clients can resume `/changes` or "
+        "a live query; in the log directory of each node.",
     )
 
 
 class Alerts(Section):
     """Alerts, and how their webhooks are called."""
 
-    max_alerts: int = Field(1_000, ge=0, description="Alerts that there may be.")
+    max_alerts: int = Field(1_000, ge=0, description="Largest number of alerts.")
     webhook_timeout_seconds: float = Field(
-        10, gt=0, description="Seconds that one call of a webhook may take, redirects and all."
+        10, gt=0, description="Seconds that one call of a webhook may take, including redirects."
     )
     webhook_attempts: int = Field(
-        8, ge=1, le=100, description="Calls that one firing is given until it counts as not delivered."
+        8, ge=1, le=100, description="Calls for one firing before its delivery fails."
     )
     webhook_backoff_seconds: float = Field(
-        1, gt=0, description="Seconds between the first two calls; twice as many after each, 60 at most."
+        1, gt=0, description="Seconds between the first two calls; doubled after each call, at most 60."
     )
 
 
@@ -329,7 +383,7 @@ class Holonic(Section):
         False, description="Whether `/holonic` is served; refused together with `cluster.enabled`."
     )
     default_tenant: str = Field(
-        "default", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Tenant of requests that name none."
+        "default", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Tenant of requests without a tenant."
     )
 
 
@@ -346,11 +400,11 @@ class GraphQL(Section):
         description="Start of the IRIs of new resources.",
     )
     playground: bool = Field(True, description="Whether GET `/graphql` answers with the playground.")
-    introspection: bool = Field(True, description="Whether `__schema` and `__type` are answered.")
+    introspection: bool = Field(True, description="Whether `__schema` and `__type` may be queried.")
     subscriptions: bool = Field(True, description="Whether `/graphql/ws` is served.")
     max_depth: int = Field(15, ge=1, description="Deepest nesting of a query.")
     max_complexity: int = Field(
-        1000, ge=1, description="Highest cost of a query: 1 a field, 10 more a connection."
+        1000, ge=1, description="Highest cost of a query: 1 for each field, and 10 more for each connection."
     )
     default_page_size: int = Field(
         25, ge=1, description="Page size without `first`; at most `max_page_size`."

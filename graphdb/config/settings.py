@@ -39,8 +39,8 @@ class Settings(Section):
     alerts: Alerts = Field(Alerts(), description="Alerts.")
     holonic: Holonic = Field(Holonic(), description="Holonic interface.")
     graphql: GraphQL = Field(GraphQL(), description="GraphQL interface.")
-    authentication: Authentication = Field(Authentication(), description="Who may come in.")
-    authorization: Authorization | None = Field(None, description="What roles may do.")
+    authentication: Authentication = Field(Authentication(), description="How clients authenticate.")
+    authorization: Authorization | None = Field(None, description="Permissions of roles.")
     audit: Audit = Field(Audit(), description="Who asked what.")
     acl: Acl | None = Field(None, description="What principals see.")
 

@@ -1,21 +1,18 @@
-"""Calls of GeoSPARQL's functions in a request: whether there are any, and whether those of constants mean
-something.
-"""
+"""Calls of GeoSPARQL's functions in a request: whether there are any, and such functions at all."""
 
 import sys
 from difflib import get_close_matches
 from typing import Any
 
-from graphdb.errors import BadGeometry, InvalidParameter, UnknownFunction
+from graphdb.errors import InvalidParameter, UnknownFunction
 from graphdb.geo.derived_triples import is_derived
-from graphdb.geo.signatures import AGGREGATES, SIGNATURES, Kind
+from graphdb.geo.signatures import AGGREGATES, SIGNATURES
 from graphdb.geo.vocabulary import GEOF
 from graphdb.sparql.lexer import fault
 from graphdb.sparql.patterns import Aggregate, FunctionCall, TriplesBlock
 from graphdb.sparql.syntax import Query, Update
-from graphdb.sparql.terms import Iri, RdfLiteral
+from graphdb.sparql.terms import Iri
 from graphdb.sparql.tree_walk import nodes_below
-from graphdb.sparql.writing import literal_of
 
 __all__ = ["are_loaded", "calls_functions", "check_calls", "load"]
 
@@ -42,10 +39,11 @@ def calls_functions(root: Any) -> bool:
 
 
 def check_calls(request: Query | Update) -> None:
-    """Refuse a call that could have no value whatever the data are.
+    """Refuse a call that no arguments could give a value.
 
-    Raises UnknownFunction; InvalidParameter for a wrong number of arguments and for a constant that is no
-    unit or reference system; BadGeometry, LimitExceeded for one that is no geometry.
+    Raises UnknownFunction, and InvalidParameter for a wrong number of arguments. What the arguments are, if
+    only constants, is no matter here: one that is no geometry is an error of the expression, as SPARQL has it
+    (section 17.3), which COALESCE may catch.
     """
     operations = (request,) if isinstance(request, Query) else request.operations
     for node in nodes_below(*operations):
@@ -63,29 +61,6 @@ def _check(call: FunctionCall, text: str) -> None:
     if not signature.takes(len(call.arguments)):
         reason = f"takes {signature}, and has {len(call.arguments)} {where}"
         raise InvalidParameter(f"geof:{name}", reason)
-    for kind, argument in zip(signature.parameters, call.arguments, strict=False):
-        if isinstance(argument, RdfLiteral | Iri):
-            _check_constant(name, kind, argument, where)
-
-
-def _check_constant(name: str, kind: Kind, constant: RdfLiteral | Iri, where: str) -> None:
-    # at the top, every process that parses would load the libraries behind these
-    from graphdb.geo.geometry import read_geometry
-    from graphdb.geo.reference_systems import reference_system
-    from graphdb.geo.units import unit
-
-    try:
-        match kind, constant:
-            case Kind.GEOMETRY, RdfLiteral():
-                read_geometry(literal_of(constant))
-            case Kind.UNIT, Iri(value=value):
-                unit(value)
-            case Kind.SYSTEM, Iri(value=value):
-                reference_system(value)
-    except BadGeometry as error:
-        raise BadGeometry(f"geof:{name} {where}: {error}") from None
-    except InvalidParameter as error:
-        raise InvalidParameter(f"geof:{name} {where}", str(error)) from None
 
 
 def _place(text: str, start: int) -> str:

@@ -12,7 +12,6 @@ subproperties be values of `geo:hasGeometry`. That is for patterns whose class o
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import count
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -34,7 +33,6 @@ __all__ = [
     "Rewriting",
     "Slot",
     "is_derived",
-    "names_besides",
 ]
 
 MARK = "urn:graphdb:entailed:"
@@ -70,11 +68,6 @@ def is_derived(triple: TriplePattern) -> bool:
         case TriplePattern(predicate=Iri(value=verb)):
             return verb.startswith(MARK)
     return False
-
-
-def names_besides(text: str) -> str:
-    """The beginning of names that stand nowhere in a text."""
-    return next(start for number in count() if (start := f"geo{number}") not in text)
 
 
 @dataclass(frozen=True, slots=True)

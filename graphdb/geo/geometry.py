@@ -9,7 +9,7 @@ import shapely
 from pyoxigraph import Literal, NamedNode
 from shapely.geometry.base import BaseGeometry
 
-from graphdb.errors import BadGeometry, InvalidParameter
+from graphdb.errors import BadGeometry, InvalidParameter, RequestError
 from graphdb.geo import vocabulary
 from graphdb.geo.geojson import read_geojson, write_geojson
 from graphdb.geo.gml_reading import read_gml
@@ -71,6 +71,8 @@ _CACHE_ENTRIES: Final = 50_000
 _CACHE_CHARACTERS: Final = 16 << 20
 _CHARACTERS_A_VERTEX: Final = 8  # at least: an arc has far more vertices than its text says
 _read: ParseCache[Geometry] = ParseCache(_CACHE_ENTRIES, _CACHE_CHARACTERS)
+# what is wrong with those that are none: a constant among them comes anew with each solution
+_refused: ParseCache[RequestError] = ParseCache(_CACHE_ENTRIES, _CACHE_CHARACTERS)
 
 
 def read_geometry(literal: Literal) -> Geometry:
@@ -81,7 +83,7 @@ def read_geometry(literal: Literal) -> Geometry:
     text, datatype = literal.value, literal.datatype.value
     geometry = _read.get(text, datatype)
     if geometry is None:
-        geometry = _read_anew(text, datatype)
+        geometry = _read_or_refused(text, datatype)
         vertices = int(shapely.get_num_coordinates(geometry.shape))
         _read.put(text, datatype, geometry, _CHARACTERS_A_VERTEX * vertices)
     return geometry
@@ -130,6 +132,17 @@ def from_degrees(shape: BaseGeometry, like: Geometry) -> Geometry:
 
 def _scaled(shape: BaseGeometry, factor: float) -> BaseGeometry:
     return with_positions(shape, lambda positions: positions * factor)
+
+
+def _read_or_refused(text: str, datatype: str) -> Geometry:
+    known = _refused.get(text, datatype)
+    if known is not None:
+        raise type(known)(*known.args)
+    try:
+        return _read_anew(text, datatype)
+    except RequestError as error:
+        _refused.put(text, datatype, type(error)(*error.args))
+        raise
 
 
 def _read_anew(text: str, datatype: str) -> Geometry:

@@ -26,7 +26,6 @@ from graphdb.geo.lookups import (
 )
 from graphdb.geo.vocabulary import GEOF
 from graphdb.sparql.patterns import (
-    Aggregate,
     AlternativePath,
     And,
     Bind,
@@ -47,7 +46,7 @@ from graphdb.sparql.patterns import (
 from graphdb.sparql.scope import variables_of_element
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Span, Variable
-from graphdb.sparql.tree_walk import nodes_below
+from graphdb.sparql.tree_walk import has_aggregate
 
 __all__ = ["lookups_of_group", "nearest_of"]
 
@@ -80,7 +79,7 @@ def nearest_of(query: Query) -> Ordered | None:
         return None
     if modifiers.group_by or modifiers.having or not modifiers.order_by or modifiers.order_by[0].descending:
         return None
-    if any(isinstance(node, Aggregate) for node in nodes_below(select, modifiers)):
+    if has_aggregate(select, modifiers):
         return None
     names = _Names(query.where)
     columns = {

@@ -76,7 +76,14 @@ def reference_system(iri: str) -> ReferenceSystem:
     ("EPSG:4326", http://www.opengis.net/gml/srs/epsg.xml#4326).
     Raises InvalidParameter.
     """
-    crs, is_older = _parsed(iri)
+    found = _parsed(iri)
+    if found is None:
+        raise InvalidParameter(
+            "reference system",
+            f"<{iri[:_NAME_CHARACTERS_MAX]}> is not known;"
+            " it is named like <http://www.opengis.net/def/crs/EPSG/0/4326>",
+        )
+    crs, is_older = found
     if not (crs.is_geographic or crs.is_projected) or len(crs.axis_info) < 2 or crs.get_geod() is None:
         raise InvalidParameter("reference system", f"<{iri}> has no plane and no longitudes and latitudes")
     return ReferenceSystem(iri, crs, not is_older and _is_north_first(crs))
@@ -104,8 +111,9 @@ def transformation(source: ReferenceSystem, target: ReferenceSystem, positions: 
     return moved
 
 
-def _parsed(iri: str) -> tuple[CRS, bool]:
-    """The system, and whether its name is of an older kind."""
+@lru_cache(_SYSTEMS_MAX)  # PROJ takes milliseconds to find out that it does not know a name
+def _parsed(iri: str) -> tuple[CRS, bool] | None:
+    """The system, and whether its name is of an older kind; None where nobody knows it."""
     if len(iri) <= _NAME_CHARACTERS_MAX:
         try:
             if match := _IRI.fullmatch(iri):
@@ -115,11 +123,7 @@ def _parsed(iri: str) -> tuple[CRS, bool]:
                 return CRS.from_authority((match[1] or match[2]).upper(), match[3]), True
         except CRSError:
             pass
-    raise InvalidParameter(
-        "reference system",
-        f"<{iri[:_NAME_CHARACTERS_MAX]}> is not known;"
-        " it is named like <http://www.opengis.net/def/crs/EPSG/0/4326>",
-    )
+    return None
 
 
 def _is_north_first(crs: CRS) -> bool:

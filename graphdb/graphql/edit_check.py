@@ -3,18 +3,19 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from pyoxigraph import NamedNode, Quad
+from pyoxigraph import NamedNode, Quad, Triple
 
 from graphdb.config.limits import GateLimits
-from graphdb.errors import EditRefused, LimitExceeded, MalformedShapes
-from graphdb.graphql.edits import Edits
+from graphdb.errors import EditRefused, LimitExceeded
+from graphdb.graphql.edits import EditKind, Edits
 from graphdb.graphql.failures import VALIDATION_FAILED
 from graphdb.graphql.vocabulary import touches_schema
 from graphdb.model import GraphName
 from graphdb.shacl.change_check import ChangeCheck, Report
 from graphdb.shacl.data_graph import UNION_GRAPH, DataGraphName, graph_of_quads
+from graphdb.shacl.neighbourhood import Neighbourhood, TooMuch
 from graphdb.shacl.scattered_shapes import scattered_shapes
-from graphdb.shacl.shapes import Shapes, read_shapes
+from graphdb.shacl.shapes import MeaninglessShape, Shapes, readable_shapes
 from graphdb.shacl.vocabulary import RDFS_SUBCLASS_OF, Term
 from graphdb.shacl.write_check import is_advice
 from graphdb.sparql.graph_operations import change_of
@@ -27,12 +28,15 @@ __all__ = ["EditCheck", "ValidateApart"]
 ValidateApart: TypeAlias = Callable[[QuadStore, DataGraphName, Shapes, Iterable[Term] | None], Report]
 """Validates these nodes of a graph of the store, or for None all targets, within bounds of its own."""
 
+_LOOKUPS_MAX = 100_000  # for which edits are concerned by shapes that mean nothing: some tenths of a second
+_NO_SHAPES = Shapes((), {})
 _SHOWN = ("focusNode", "resultPath", "value", "sourceShape", "sourceConstraintComponent", "severity")
 
 
 class EditCheck:
     """Keeps the shapes as it read them last. For one thread at a time.
 
+    A shape that means nothing refuses what edits leave as a target of it, and nothing else.
     Each graph is validated by itself, but that a class is a subclass may stand in any graph, as an ontology
     does. The shapes are those of the state before, as far as whoever edits sees them.
     """
@@ -49,6 +53,8 @@ class EditCheck:
         self._limits, self._clock, self._validate_apart = limits, clock, validate_apart
         self._default: DataGraphName = UNION_GRAPH if union_default_graph else None
         self._known: ChangeCheck | None = None
+        self._meaningless: tuple[MeaninglessShape, ...] = ()
+        self._triples: tuple[Triple, ...] = ()  # that both were read from
         self._state: object = None  # of the schema, that `_known` is of; None: of none for long
 
     def check(self, before: Overlay, after: Overlay, edits: Edits) -> None:
@@ -57,13 +63,12 @@ class EditCheck:
         """
         try:
             shapes = self._shapes(before)
-        except (MalformedShapes, LimitExceeded) as error:
-            message = f"Nothing can be written until the shapes are mended: {error}"
+        except LimitExceeded as error:
+            message = f"Nothing can be written until there are fewer shapes: {error}"
             raise EditRefused(({"edit": None, "code": VALIDATION_FAILED, "message": message},)) from None
-        if not shapes.shapes.targeted:
-            return
         problems: list[Mapping[str, Any]] = []
         for graph in dict.fromkeys(one.graph for one in edits.edits):
+            problems += self._not_enforceable(after, edits, graph)
             report = self._report(shapes, before, after, graph or self._default)
             if report is not None:
                 problems += _problems(report, edits, graph)
@@ -78,10 +83,30 @@ class EditCheck:
         if self._known is None or state is None or self._state is not state:
             found = scattered_shapes(before.quads_matching)
             triples = tuple(sorted(found.triples, key=str))
-            if self._known is None or self._known.shapes.triples != triples:
-                self._known = ChangeCheck(read_shapes(triples, self._limits), self._clock)
+            if self._known is None or self._triples != triples:
+                shapes, self._meaningless = readable_shapes(triples, self._limits)
+                self._known, self._triples = ChangeCheck(shapes, self._clock), triples
             self._state = state if found.is_plain else None
         return self._known
+
+    def _not_enforceable(
+        self, after: Overlay, edits: Edits, graph: NamedNode | None
+    ) -> Iterator[Mapping[str, Any]]:
+        """What is edited in a graph, and is a target now of a shape that means nothing."""
+        if not self._meaningless:
+            return
+        numbers = {one.subject: at for at, one in enumerate(edits.edits) if one.graph == graph}
+        left = {subject for subject, at in numbers.items() if edits.edits[at].kind is not EditKind.DELETE}
+        data_graph = graph or self._default
+        around = Neighbourhood(_NO_SHAPES, _WithHierarchy(after), data_graph, lookups_max=_LOOKUPS_MAX)
+        for each in self._meaningless:
+            try:
+                targets = around.targets_among(each.shape, left)
+            except TooMuch:
+                targets = set[Term](left)
+            left -= targets
+            for subject in sorted(targets, key=numbers.__getitem__):  # type: ignore[arg-type]
+                yield _not_enforced(subject, numbers[subject], each)  # type: ignore[arg-type, index]
 
     def _report(
         self, shapes: ChangeCheck, before: Overlay, after: Overlay, graph: DataGraphName
@@ -118,6 +143,16 @@ def _hierarchy(state: Overlay, graph: DataGraphName) -> Iterator[Quad]:
     if name is not None:
         for quad in state.quads_matching(None, RDFS_SUBCLASS_OF, None, None):
             yield Quad(quad.subject, quad.predicate, quad.object, name)
+
+
+def _not_enforced(subject: NamedNode, edit: int, by: MeaninglessShape) -> Mapping[str, Any]:
+    place = by.shape.node.value if isinstance(by.shape.node, NamedNode) else str(by.shape.node)
+    return {
+        "edit": edit,
+        "code": VALIDATION_FAILED,
+        "message": f"{subject.value}: cannot be validated, so it is not stored: {by.error}",
+        "details": {"focusNode": subject.value, "sourceShape": place},
+    }
 
 
 def _problems(report: Report, edits: Edits, graph: NamedNode | None) -> Iterator[Mapping[str, Any]]:

@@ -17,6 +17,7 @@ from graphdb.graphql.model import Field, ObjectType, Reference, Scalar
 from graphdb.graphql.scalars import DATATYPES, NUMBERS, TIMES
 from graphdb.graphql.terms import Value
 from graphdb.shacl.vocabulary import XSD
+from graphdb.timestamps import days_of
 
 __all__ = ["OrderKey", "comparable", "key_expression", "key_value", "orders_of", "valid_expression", "zoned"]
 
@@ -139,21 +140,14 @@ def _number(value: Value) -> Decimal | float | int | None:
 
 
 def _seconds(text: str) -> Decimal | None:
-    """Since the year 0, as the proleptic Gregorian calendar has it; of a time alone, since midnight."""
+    """Since 1970; of a time alone, since midnight."""
     found = _PARTS.fullmatch(text)
     if found is None:
         return None
     year, month, day, hour, minute, second, zone = found.groups()
-    days = _days(int(year), int(month), int(day)) if year else 0
+    days = days_of(int(year), int(month), int(day)) if year else 0
     seconds = Decimal(second or 0) + 60 * (int(minute or 0) + 60 * int(hour or 0)) + 86_400 * days
     if zone != "Z":
         offset = 60 * (60 * int(zone[1:3]) + int(zone[4:6]))
         seconds += offset if zone[0] == "-" else -offset
     return seconds
-
-
-def _days(year: int, month: int, day: int) -> int:
-    """Days since 1 March of the year 0."""
-    if month < 3:
-        year, month = year - 1, month + 12
-    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * (month - 3) + 2) // 5 + day

@@ -11,6 +11,7 @@ from graphdb.sparql.gate import check, read_query
 from graphdb.sparql.patterns import Aggregate, Exists, SelectClause
 from graphdb.sparql.repeatable import is_repeatable
 from graphdb.sparql.syntax import Query
+from graphdb.sparql.tame_expressions import may_compute_durations
 from graphdb.sparql.terms import Variable
 from graphdb.sparql.tree_walk import nodes_below
 
@@ -48,6 +49,8 @@ def _followed_nearby(query: Query, limits: GateLimits) -> SolutionQuery:
         raise NotFlat("LIMIT or OFFSET")
     if any(isinstance(node, Exists) for node in nodes_below(query.select, modifiers)):
         raise NotFlat("EXISTS outside of its pattern")
+    if may_compute_durations(query):  # only a process that can be killed may do that
+        raise NotFlat("durations that are compared or added")
     alternatives = alternatives_of(query.where)
     is_distinct = query.select.distinct or query.select.reduced
     aggregates = [node for node in nodes_below(query) if isinstance(node, Aggregate)]

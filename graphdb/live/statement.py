@@ -26,6 +26,7 @@ from graphdb.live.conditions import (
 )
 from graphdb.live.records import RDF_TYPE
 from graphdb.live.tables import Table, TableQuery
+from graphdb.sparql.gate import BYTE_ORDER_MARK
 
 __all__ = ["SparqlText", "read_statement"]
 
@@ -78,6 +79,7 @@ class SparqlText:
 
 def read_statement(text: str) -> TableQuery | SparqlText:
     """What a statement asks for. Raises QuerySyntaxError."""
+    text = text.removeprefix(BYTE_ORDER_MARK)
     if len(text) > TEXT_CHARACTERS_MAX:
         raise QuerySyntaxError(f"the statement is longer than {TEXT_CHARACTERS_MAX} characters", 1, 1)
     if "{" in _SHADOWED.sub("", text):

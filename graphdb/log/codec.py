@@ -53,6 +53,7 @@ __all__ = [
     "encode_entry",
     "entries_bytes",
     "entry_bytes",
+    "quad_sections",
     "told_affected",
 ]
 
@@ -168,6 +169,13 @@ def change_sections(payload: bytes) -> list[bytes]:
 
 def _unreadable(error: Exception) -> CorruptionError:
     return CorruptionError(f"a change that cannot be read: {error}", "update log entry")
+
+
+def quad_sections(payload: bytes) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Where in the payload of CHANGES or PART the removed quads stand, and the added ones: a line each."""
+    removed, added, _, _ = _SECTIONS.unpack_from(payload)
+    begin, middle = _SECTIONS.size, _SECTIONS.size + removed
+    return (begin, middle), (middle, middle + added)
 
 
 def told_affected(payload: bytes, changes: ChangeSet) -> int:

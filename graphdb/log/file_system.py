@@ -11,6 +11,7 @@ import os
 from typing import Protocol
 
 from graphdb.errors import LogUnavailable, StorageFull, UnavailableError
+from graphdb.public_text import fault_text
 
 __all__ = ["File", "FileSystem", "Lock", "RealFileSystem", "replace_file", "storage_error"]
 
@@ -86,8 +87,8 @@ class FileSystem(Protocol):
 def storage_error(error: OSError, doing: str) -> UnavailableError:
     """The project's error for an operating system error that left nothing stored."""
     if error.errno in _FULL:
-        return StorageFull(f"{doing}: the disk is full", 5)
-    return LogUnavailable(f"{doing}: {error.strerror or error}", 5)
+        return StorageFull(f"{doing}: the disk of the data directory is full", 5)
+    return LogUnavailable(f"{doing}: {fault_text(error)}", 5)
 
 
 def replace_file(file_system: FileSystem, directory: str, name: str, data: bytes) -> None:

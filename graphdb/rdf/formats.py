@@ -63,6 +63,11 @@ class RdfSyntax(Enum):
         """True where a document can say which graph a triple is in."""
         return self.rdf_format.supports_datasets
 
+    @property
+    def takes_base(self) -> bool:
+        """True where a document may have relative IRIs, which a base IRI completes."""
+        return self.rdf_format not in (RdfFormat.N_TRIPLES, RdfFormat.N_QUADS)
+
     @classmethod
     def from_media_type(cls, content_type: str) -> "RdfSyntax":
         """The syntax of a Content-Type; its parameters do not matter, but for a charset other than UTF-8.

@@ -1,5 +1,6 @@
 """RDF documents to quads: pyoxigraph's parsers, with guards before them and one kind of error behind them."""
 
+import codecs
 import re
 from collections.abc import Iterator
 from io import BytesIO
@@ -21,7 +22,7 @@ _CHUNK_BYTES = 65_536
 _OPENINGS_MAX = 2_000
 # The native parser gives up on a longer one with a MemoryError of its own making.
 _TOKEN_BYTES_MAX = 16_777_216
-_BOM = b"\xef\xbb\xbf"
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PLACE = re.compile(r"^Parser error at line .*?columns? [\d and]*: |^Parser error.*?: ", re.DOTALL)
 
 
@@ -73,9 +74,7 @@ class _GuardedSource:
     def __init__(self, source: ByteSource, syntax: RdfSyntax) -> None:
         self._source = source
         self._guards: tuple[Guard, ...] = tuple(guard() for guard in _GUARDS[syntax])
-        self._chunk = source.read(_CHUNK_BYTES)
-        if syntax not in _OWN_BOM:
-            self._chunk = self._chunk.removeprefix(_BOM) or source.read(_CHUNK_BYTES)
+        self._chunk = _beginning(source)
         self._place = 0
         self._see_chunk()
         self.openings = 0  # of triple terms, since the reader last set it to 0
@@ -115,6 +114,16 @@ class _GuardedSource:
             raise RdfSyntaxError(f"more than {_OPENINGS_MAX} nested triples")
 
 
+def _beginning(source: ByteSource) -> bytes:
+    """The first bytes behind the byte order mark, where there is one. Raises RdfSyntaxError for UTF-16."""
+    start = b""
+    while len(start) < len(codecs.BOM_UTF8) and (more := source.read(_CHUNK_BYTES)):
+        start += more
+    if start.startswith(_UTF_16):
+        raise RdfSyntaxError("the document is in UTF-16, and has to be in UTF-8", 1, 1)
+    return start.removeprefix(codecs.BOM_UTF8) or source.read(_CHUNK_BYTES)
+
+
 def _parser(
     source: _GuardedSource, syntax: RdfSyntax, base_iri: str | None, fresh_blank_nodes: bool
 ) -> QuadParser:
@@ -145,7 +154,7 @@ def _named(error: SyntaxError) -> RdfSyntaxError:
     return RdfSyntaxError(reason, error.lineno, error.offset if error.lineno is not None else None)
 
 
-_OWN_BOM = frozenset({RdfSyntax.RDF_XML, RdfSyntax.JSON_LD})  # their parsers know the byte order mark
-_GUARDS: dict[RdfSyntax, tuple[type[Guard], ...]] = {
-    syntax: (Utf8Guard,) for syntax in RdfSyntax if syntax not in _OWN_BOM
-} | {RdfSyntax.RDF_XML: (XmlGuard,), RdfSyntax.JSON_LD: (Utf8Guard, JsonDepthGuard)}
+_GUARDS: dict[RdfSyntax, tuple[type[Guard], ...]] = {syntax: (Utf8Guard,) for syntax in RdfSyntax} | {
+    RdfSyntax.RDF_XML: (XmlGuard,),
+    RdfSyntax.JSON_LD: (Utf8Guard, JsonDepthGuard),
+}

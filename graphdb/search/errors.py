@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphdb.errors import RequestError
+from graphdb.public_text import without_paths
 
 __all__ = [
     "SearchError",
@@ -87,4 +88,4 @@ def version_conflict(index: str, doc_id: str, reason: str) -> SearchError:
 
 def unexpected(error: Exception) -> SearchError:
     """A mistake of ours in one operation: an error of that operation alone."""
-    return SearchError("exception", f"{type(error).__name__}: {error}"[:1000], 500)
+    return SearchError("exception", f"{type(error).__name__}: {without_paths(str(error))}"[:1000], 500)

@@ -17,7 +17,7 @@ class Storage(Enum):
 
     TEXT = "text"  # postings with frequencies and positions, norms
     TERMS = "terms"  # whole values: postings and ordinals (keyword, ip, boolean is INTS)
-    INTS = "ints"  # a column of 64-bit integers (long to byte, date in ms since 1970, boolean as 0 and 1)
+    INTS = "ints"  # a column of 64-bit integers (long to byte, dates in ms since 1970, boolean as 0 and 1)
     FLOATS = "floats"  # a column of doubles
     POINTS = "points"  # a column of (latitude, longitude)
     VECTORS = "vectors"  # one row of a matrix
@@ -36,7 +36,7 @@ class FieldSpec:
     type: str  # as Elasticsearch names it
     storage: Storage
     indexed: bool = True  # may be searched
-    doc_values: bool = True  # may be sorted and aggregated
+    doc_values: bool = True  # may be sorted and aggregated: of a text its tokens, by `fielddata`
     analyzer: str = "standard"
     search_analyzer: str = "standard"
     nested: str | None = None  # path of the innermost `nested` object that it is in
@@ -66,6 +66,9 @@ in, see `ParsedDocument.column`.
 class ParsedDocument:
     """What one document, or one nested object in it, gives the index, by path. Values keep their order.
 
+    exact holds what `ints` has only nearly: date_nanos in nanoseconds since 1970, unsigned_long less 2^63. Of
+    a binary field it tells that there is a value.
+
     uncut are the values of text fields, other ones than those in texts, that are one ASCII text whose tokens
     are its words in lower case (`Analyzer.is_plain`): a segment cuts many of these at once.
     """
@@ -74,6 +77,7 @@ class ParsedDocument:
     uncut: dict[str, str]
     terms: dict[str, list[str]]
     ints: dict[str, list[int]]
+    exact: dict[str, list[int]]
     floats: dict[str, list[float]]
     points: dict[str, list[tuple[float, float]]]
     vectors: dict[str, NDArray[np.float32]]
@@ -91,9 +95,10 @@ class ParsedDocument:
         vectors: dict[str, NDArray[np.float32]] = NO_VALUES,
         ignored: list[str] | None = None,
         children: "list[tuple[str, ParsedDocument]] | None" = None,
+        exact: dict[str, list[int]] = NO_VALUES,
     ) -> None:
         self.texts, self.uncut, self.terms = texts, uncut, terms
-        self.ints, self.floats = ints, floats
+        self.ints, self.exact, self.floats = ints, exact, floats
         self.points, self.vectors = points, vectors
         self.ignored = [] if ignored is None else ignored
         self.children = [] if children is None else children

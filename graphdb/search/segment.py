@@ -11,6 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.search.errors import illegal_argument
+
 __all__ = [
     "Bools",
     "Doubles",
@@ -26,6 +28,9 @@ __all__ = [
     "TermIndex",
     "TextIndex",
     "VectorColumn",
+    "exact_numbers",
+    "unsigned",
+    "unsigned_numbers",
 ]
 
 Bools = NDArray[np.bool_]
@@ -33,6 +38,8 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
+
+_LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 
 
 class TermDictionary(Protocol):
@@ -57,6 +64,10 @@ class TextIndex(Protocol):
     norms: NDArray[np.uint8]  # by document: the length as Lucene's SmallFloat.intToByte4; 0: lacks the field
     doc_count: int  # documents that have the field, deleted ones too, as Lucene counts
     total_terms: int  # tokens in all of them
+
+    @property
+    def ordinals(self) -> "Ordinals":
+        """Its tokens by document, for `fielddata`: made of the postings when first asked for, then kept."""
 
     def postings(self, number: int) -> tuple[Ints, Ints]:
         """Documents, ascending, and how often the term is in each."""
@@ -149,6 +160,9 @@ class Segment(Protocol):
     def text(self, path: str) -> TextIndex | None: ...
     def terms(self, path: str) -> TermIndex | None: ...
     def ints(self, path: str) -> NumberColumn | None: ...
+    def exact(self, path: str) -> NumberColumn | None:
+        """See `ParsedDocument.exact`; `exact_numbers` has them all."""
+
     def floats(self, path: str) -> NumberColumn | None: ...
     def points(self, path: str) -> PointColumn | None: ...
     def vectors(self, path: str) -> VectorColumn | None: ...
@@ -157,6 +171,50 @@ class Segment(Protocol):
 
     def ignored(self, doc: int) -> Sequence[str]:
         """The paths whose values were left out."""
+
+
+def exact_numbers(segment: Segment, path: str, type_name: str) -> NumberColumn | None:
+    """The column of a date_nanos in nanoseconds, of an unsigned_long less 2^63; made of `ints` where a
+    segment has no more, as of a date that is read as date_nanos.
+
+    Errors: illegal_argument_exception for a date that has no nanoseconds in 64 bits.
+    """
+    exact, ints = segment.exact(path), segment.ints(path)
+    if ints is None or (exact is not None and len(exact.values) == len(ints.values)):
+        return exact
+    key = ("exact", path)
+    if key not in segment.derived:
+        values = _nanoseconds(ints.values) if type_name == "date_nanos" else ints.values + _LONG_MIN
+        if exact is not None:
+            # Some documents are from before there were exact numbers.
+            docs = np.arange(segment.size)
+            has_exact = np.diff(docs if exact.starts is None else exact.starts) > 0
+            owners = docs if ints.starts is None else np.repeat(docs, np.diff(ints.starts))
+            values[has_exact[owners]] = exact.values
+        segment.derived[key] = NumberColumn(values, ints.starts)
+    column: NumberColumn = segment.derived[key]
+    return column
+
+
+def unsigned_numbers(segment: Segment, path: str) -> NumberColumn | None:
+    """The column of an unsigned_long as doubles."""
+    exact = exact_numbers(segment, path, "unsigned_long")
+    return None if exact is None else NumberColumn(unsigned(exact.values).astype(np.float64), exact.starts)
+
+
+def unsigned(less: NDArray[Any]) -> NDArray[np.uint64]:
+    """The numbers of which `exact` has 2^63 less."""
+    return less.view(np.uint64) ^ np.uint64(2**63)
+
+
+def _nanoseconds(milliseconds: Longs | Doubles) -> Longs:
+    beyond = np.abs(milliseconds) > _LONG_MAX // 1_000_000
+    if beyond.any():
+        raise illegal_argument(
+            f"date[{milliseconds[beyond][0]}] in milliseconds cannot be converted to nanoseconds: sort with "
+            "[numeric_type] [date]"
+        )
+    return milliseconds.astype(np.int64) * 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Constraint components that a shapes graph declares itself, in SPARQL (SHACL section 6)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pyoxigraph import NamedNode
@@ -11,7 +12,7 @@ from graphdb.shacl.shapes_graph import ShapesGraph
 from graphdb.shacl.vocabulary import SH, Node, Term, sh
 from graphdb.store.stored_form import stored_term
 
-__all__ = ["Component", "read_components"]
+__all__ = ["Component", "component_nodes", "own_parameters"]
 
 _RESERVED = {"this", "shapesGraph", "currentShape", "path", "PATH", "value"}
 
@@ -94,10 +95,17 @@ class Component:
         return Parameter(predicate, name, self._graph.boolean(node, "optional"))
 
 
-def read_components(graph: ShapesGraph, queries: QueryReader) -> list[Component]:
-    """Those of the shapes graph but SHACL's own. Raises MalformedShapes."""
-    return [
-        Component(graph, queries, node)
-        for node in graph.instances(sh("ConstraintComponent"))
-        if isinstance(node, NamedNode) and not node.value.startswith(SH)
-    ]
+def component_nodes(graph: ShapesGraph) -> Iterator[NamedNode]:
+    """The components of the shapes graph but SHACL's own."""
+    for node in graph.instances(sh("ConstraintComponent")):
+        if isinstance(node, NamedNode) and not node.value.startswith(SH):
+            yield node
+
+
+def own_parameters(graph: ShapesGraph, component: Node) -> Iterator[NamedNode]:
+    """What shapes use a component by, as far as it can be told."""
+    for parameter in graph.objects(component, sh("parameter")):
+        if isinstance(parameter, Node):
+            for path in graph.objects(parameter, sh("path")):
+                if isinstance(path, NamedNode):
+                    yield path

@@ -42,7 +42,7 @@ class Finding:
             value=self.value,
             severity=self.shape.severity,
             messages=messages_of(self.shape, self.constraint, bindings, self.messages),
-            source_shape=self.shape.node,
+            source_shape=self.shape.source,
             component=self.constraint.component,
             source_constraint=self.constraint.node if isinstance(self.constraint, SparqlConstraint) else None,
         )

@@ -55,7 +55,7 @@ def messages_of(
     known = {**path, **bindings}
     given = shape.messages or tuple(own)
     if not given:
-        return (Literal(usual_message(constraint)),)
+        return (Literal(usual_message(constraint, shape.originals)),)
     return tuple(_filled(message, known) for message in given)
 
 
@@ -76,8 +76,8 @@ def _plain(term: Term) -> str:
     return term.value if isinstance(term, NamedNode | Literal) else term_text(term)
 
 
-def usual_message(constraint: Constraint) -> str:
-    """What the constraint asks for, as a sentence."""
+def usual_message(constraint: Constraint, originals: Mapping[Node, Node] | None = None) -> str:
+    """What the constraint asks for, as a sentence; originals are those of its shape."""
     match constraint:
         case ClassConstraint():
             return f"must be an instance of {_named(constraint.cls)}"
@@ -109,27 +109,28 @@ def usual_message(constraint: Constraint) -> str:
         case LessThanConstraint():
             return f"must be {constraint.operator} every value of {_named(constraint.predicate)}"
         case _:
-            return _message_about_shapes(constraint)
+            return _message_about_shapes(constraint, originals or {})
 
 
-def _message_about_shapes(constraint: Constraint) -> str:
+def _message_about_shapes(constraint: Constraint, originals: Mapping[Node, Node]) -> str:
+    def named(node: Node) -> str:
+        return _named(originals.get(node, node))
+
     match constraint:
         case NotConstraint():
-            return f"must not conform to {_named(constraint.shape)}"
+            return f"must not conform to {named(constraint.shape)}"
         case AllOf():
-            return f"must conform to all of {_shapes(constraint.shapes)}"
+            return f"must conform to all of {_shapes(constraint.shapes, originals)}"
         case OneOf():
-            return f"must conform to one at least of {_shapes(constraint.shapes)}"
+            return f"must conform to one at least of {_shapes(constraint.shapes, originals)}"
         case ExactlyOneOf():
-            return f"must conform to exactly one of {_shapes(constraint.shapes)}"
+            return f"must conform to exactly one of {_shapes(constraint.shapes, originals)}"
         case NodeConstraint() | PropertyConstraint():
-            return f"must conform to {_named(constraint.shape)}"
+            return f"must conform to {named(constraint.shape)}"
         case QualifiedConstraint(most=None):
-            return (
-                f"must have {_values(constraint.least)} at least that conform to {_named(constraint.shape)}"
-            )
+            return f"must have {_values(constraint.least)} at least that conform to {named(constraint.shape)}"
         case QualifiedConstraint():
-            return f"must have {_values(constraint.most)} at most that conform to {_named(constraint.shape)}"
+            return f"must have {_values(constraint.most)} at most that conform to {named(constraint.shape)}"
         case ClosedConstraint():
             return "must not have other properties than the shape allows"
         case HasValueConstraint():
@@ -148,8 +149,9 @@ def _named(node: Node) -> str:
     return short_name(node) if isinstance(node, NamedNode) else "the shape within"
 
 
-def _shapes(nodes: tuple[Node, ...]) -> str:
+def _shapes(given: tuple[Node, ...], originals: Mapping[Node, Node]) -> str:
     """Their names, or how many, where some have none."""
+    nodes = tuple(originals.get(node, node) for node in given)
     if all(isinstance(node, NamedNode) for node in nodes):
         return _listed(nodes)
     return f"the {len(nodes)} shapes within" if len(nodes) > 1 else "the shape within"

@@ -13,7 +13,6 @@ from pyoxigraph import Literal, NamedNode
 
 from graphdb.errors import EvaluationFailed
 from graphdb.geo.called_functions import calls_functions
-from graphdb.geo.functions import AGGREGATES, FUNCTIONS
 from graphdb.shacl.copied_graphs import SHAPES_GRAPH_NAME, CopiedGraphs
 from graphdb.shacl.data_graph import DataGraph
 from graphdb.shacl.findings import Finding
@@ -26,7 +25,7 @@ from graphdb.shacl.shapes_graph import short_name
 from graphdb.shacl.sources import Source
 from graphdb.shacl.term_texts import term_text
 from graphdb.shacl.vocabulary import XSD, Term
-from graphdb.sparql.engine_text import columns_of_star, engine_edits
+from graphdb.sparql.engine_text import columns_of, engine_edits, sort_whole
 from graphdb.sparql.lexer import tokens
 from graphdb.sparql.patterns import Aggregate, SolutionModifiers
 from graphdb.sparql.syntax import Query
@@ -34,6 +33,7 @@ from graphdb.sparql.tables import load_tables
 from graphdb.sparql.terms import Span
 from graphdb.sparql.text_edits import TextEdits
 from graphdb.sparql.tree_walk import nodes_below
+from graphdb.store.engine_query import engine_functions
 
 __all__ = ["PreboundQueries"]
 
@@ -115,10 +115,9 @@ class PreboundQueries:
         return f"{self._graph.functions.indexing((term,))}(0)"
 
     def _rows(self, parts: _Parts, text: str) -> Iterator[tuple[Term | None, ...]]:
-        if not parts.calls_geometry:
-            return self._asked(parts).select(text)
-        self._graph.functions.include(FUNCTIONS)
-        return self._asked(parts).select(text, custom_aggregate_functions=AGGREGATES)
+        functions, aggregates = engine_functions(parts.calls_geometry)
+        self._graph.functions.include(functions)
+        return self._asked(parts).select(text, custom_aggregate_functions=aggregates)
 
     def _asked(self, parts: _Parts) -> DataGraph:
         if parts.asks_shapes:
@@ -143,7 +142,7 @@ def _parts(shape_query: ShapeQuery) -> _Parts:
     begin = next(token.start for token in found if token.terminal in ("SELECT", "ASK"))
     edits = TextEdits(query.text)
     finish = engine_edits(query, edits)
-    names = _columns(query)
+    names = tuple(columns_of(query))
     return _Parts(
         prologue=query.text[:begin],
         select=finish(_carrying(query, names, carried, edits) if names else _holding(query, carried, edits)),
@@ -164,15 +163,6 @@ def _counts(node: object) -> bool:
     return False
 
 
-def _columns(query: Query) -> tuple[str, ...]:
-    """The names of a SELECT's columns, of which there are some; none of an ASK."""
-    if query.select is None:
-        return ()
-    if query.select.projections is None:
-        return tuple(columns_of_star(query))
-    return tuple(each.variable.name for each in query.select.projections)
-
-
 def _carrying(query: Query, names: tuple[str, ...], carried: list[str], edits: TextEdits) -> str:
     """A SELECT with the carried variables among what it projects and groups by."""
     assert query.select is not None
@@ -180,6 +170,7 @@ def _carrying(query: Query, names: tuple[str, ...], carried: list[str], edits: T
     edits.after(query.select.span.end, more)
     if query.modifiers.group_by:
         edits.after(query.modifiers.group_by[-1].span.end, more)
+    sort_whole(query, edits, [name for name in carried if name not in names])
     return edits.written(Span(query.select.span.start, len(query.text))) + "\n"  # it may end with a comment
 
 
@@ -200,7 +191,7 @@ def _finding(
     """A solution as a violation (SHACL section 5.3.2)."""
     failure = row.get("failure")
     if failure == Literal("true", datatype=NamedNode(XSD + "boolean")):
-        raise EvaluationFailed(f"the SPARQL of {short_name(shape.node)} reports a failure")
+        raise EvaluationFailed(f"the SPARQL of {short_name(shape.source)} reports a failure")
     focus, path, message = row["this"], row.get("path"), row.get("message")
     if isinstance(message, Literal):
         messages = (message,)

@@ -4,7 +4,8 @@ A constraint is what SHACL makes of one value of one parameter (two `sh:class` a
 several parameters that belong together.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
 from pyoxigraph import Literal, NamedNode
@@ -355,7 +356,11 @@ def query_of(constraint: Constraint) -> ShapeQuery | None:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A node shape, or with a path a property shape. path_node is the path in the shapes graph."""
+    """A node shape, or with a path a property shape. path_node is the path in the shapes graph.
+
+    Of a recursive shape there is a copy, which leads around no more (`nesting.py`): written is the shape that
+    it is a copy of, and originals tells this for all copies that constraints refer to.
+    """
 
     node: Node
     path: Path | None
@@ -365,3 +370,10 @@ class Shape:
     severity: NamedNode
     messages: tuple[Literal, ...]
     deactivated: bool
+    written: Node | None = None
+    originals: Mapping[Node, Node] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def source(self) -> Node:
+        """The shape in the shapes graph."""
+        return self.written or self.node

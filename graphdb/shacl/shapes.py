@@ -7,9 +7,10 @@ from functools import cached_property
 from pyoxigraph import Literal, NamedNode, Triple
 
 from graphdb.config.limits import GateLimits
-from graphdb.shacl.component_reading import Component, read_components
+from graphdb.errors import MalformedShapes
+from graphdb.shacl.component_reading import Component, component_nodes, own_parameters
 from graphdb.shacl.expression_reading import read_expressions
-from graphdb.shacl.nesting import check_nesting
+from graphdb.shacl.nesting import leading_to, nested
 from graphdb.shacl.parameter_reading import PARAMETERS, SHAPE_LISTS, SHAPE_VALUES, read_parameters
 from graphdb.shacl.path_reading import read_path
 from graphdb.shacl.paths import Path
@@ -28,7 +29,7 @@ from graphdb.shacl.shape_tree import (
 from graphdb.shacl.shapes_graph import ShapesGraph, short_name
 from graphdb.shacl.vocabulary import RDF_TYPE, Node, sh
 
-__all__ = ["TARGETS", "Shapes", "read_shapes"]
+__all__ = ["TARGETS", "MeaninglessShape", "Shapes", "read_shapes", "readable_shapes"]
 
 _USUAL_LIMITS = GateLimits()
 TARGETS = ("targetNode", "targetClass", "targetSubjectsOf", "targetObjectsOf", "target")
@@ -36,7 +37,8 @@ TARGETS = ("targetNode", "targetClass", "targetSubjectsOf", "targetObjectsOf", "
 
 @dataclass(frozen=True)
 class Shapes:
-    """All shapes of a shapes graph by their nodes; none refers to itself, by whatever way.
+    """All shapes of a shapes graph by their nodes, and copies of those that are recursive (`nesting.py`); so
+    none refers to itself, by whatever way.
 
     triples are those of the shapes graph, as they were given. Pickled, it is its triples, read again.
     """
@@ -63,41 +65,140 @@ class Shapes:
         return read_shapes, (self.triples, self.limits)
 
 
+@dataclass(frozen=True, slots=True)
+class MeaninglessShape:
+    """A shape that cannot be validated against, by its own fault or that of one that it refers to.
+
+    shape has its targets, as far as they can be told, and nothing else.
+    """
+
+    shape: Shape
+    error: MalformedShapes
+
+
 def read_shapes(triples: Iterable[Triple], limits: GateLimits = _USUAL_LIMITS) -> Shapes:
     """The shapes of a shapes graph. limits bound the SPARQL in it.
 
     Raises MalformedShapes for what SHACL's syntax rules forbid (appendix B of the specification), for shapes
-    that lead back to themselves, which the specification leaves undefined, and for what is not offered.
+    whose recursion has no meaning, and for what is not offered.
     """
     given = tuple(triples)
     shapes = _ShapesReader(ShapesGraph(given), limits).shapes()
     return Shapes(given, shapes, limits)
 
 
+def readable_shapes(
+    triples: Iterable[Triple], limits: GateLimits = _USUAL_LIMITS
+) -> tuple[Shapes, tuple[MeaninglessShape, ...]]:
+    """What `read_shapes` makes of the triples without the shapes that it raises for; and those that have
+    targets.
+    """
+    given = tuple(triples)
+    try:
+        return read_shapes(given, limits), ()
+    except MalformedShapes:
+        graph = ShapesGraph(given)
+        errors: dict[Node, MalformedShapes] = {}
+        reader = _ShapesReader(graph, limits, errors)
+        reader.shapes()
+        left_out = errors.keys() | reader.meaningless_components.keys()
+        defining = reader.defining()
+        rest = (each for each in given if each.subject not in left_out or each.predicate not in defining)
+        return read_shapes(rest, limits), tuple(reader.meaningless())
+
+
 class _ShapesReader:
-    def __init__(self, graph: ShapesGraph, limits: GateLimits) -> None:
-        self._graph, self._limits = graph, limits
+    """errors takes what is wrong with a shape, in place of raising it."""
+
+    def __init__(
+        self, graph: ShapesGraph, limits: GateLimits, errors: dict[Node, MalformedShapes] | None = None
+    ) -> None:
+        self._graph, self._limits, self._errors = graph, limits, errors
         self._queries = QueryReader(graph, limits)
-        self._components: list[Component] = read_components(graph, self._queries)
+        self._components: list[Component] = []
+        self.meaningless_components: dict[Node, MalformedShapes] = {}
+        for node in component_nodes(graph):
+            try:
+                self._components.append(Component(graph, self._queries, node))
+            except MalformedShapes as error:
+                if errors is None:
+                    raise
+                self.meaningless_components[node] = error
 
     def shapes(self) -> dict[Node, Shape]:
         """Every shape, each after the shapes that it refers to."""
         found: dict[Node, Shape] = {}
         waiting = list(self._nodes())
         for node in waiting:
-            if node not in found:
+            if node in found:
+                continue
+            try:
                 found[node] = self._shape(node)
                 waiting.extend(self._inner_nodes(node))
-        return check_nesting(found, self._graph.malformed)
+            except MalformedShapes as error:
+                found[node] = self._without_meaning(node)
+                self._note(node, error)
+        self._note_uses_of_components(found)
+        made = nested(found, lambda node, reason: self._note(node, self._graph.malformed(node, "", reason)))
+        if self._errors:
+            for node, origin in leading_to(found, self._errors).items():
+                self._errors.setdefault(node, self._errors[origin])
+        return made
+
+    def meaningless(self) -> Iterator[MeaninglessShape]:
+        """Those with errors that have targets."""
+        for node, error in (self._errors or {}).items():
+            shape = self._without_meaning(node)
+            if shape.targets:
+                yield MeaninglessShape(shape, error)
+
+    def _note(self, node: Node, error: MalformedShapes) -> None:
+        if self._errors is None:
+            raise error
+        self._errors.setdefault(node, error.with_traceback(None))
+
+    def _note_uses_of_components(self, shapes: Iterable[Node]) -> None:
+        for component, error in self.meaningless_components.items():
+            parameters = [*own_parameters(self._graph, component)]
+            for node in shapes:
+                if any(self._graph.objects(node, each) for each in parameters):
+                    self._note(node, error)
+
+    def _without_meaning(self, node: Node) -> Shape:
+        """A shape of which nothing but its targets can be told."""
+        deactivated = Literal(True) in self._graph.objects(node, sh("deactivated"))
+        targets = () if deactivated else tuple(dict.fromkeys(self._plain_targets(node)))
+        return Shape(node, None, None, targets, (), sh("Violation"), (), deactivated)
+
+    def _plain_targets(self, node: Node) -> Iterator[Target]:
+        """The targets that can be told, but for those in SPARQL."""
+        for value in self._graph.objects(node, sh("targetNode")):
+            yield NodeTarget(value)
+        classes = [node] if self._graph.is_class(node) else []
+        for cls in (*classes, *self._graph.objects(node, sh("targetClass"))):
+            if isinstance(cls, NamedNode):
+                yield ClassTarget(cls)
+        for predicate in self._graph.objects(node, sh("targetSubjectsOf")):
+            if isinstance(predicate, NamedNode):
+                yield SubjectsTarget(predicate)
+        for predicate in self._graph.objects(node, sh("targetObjectsOf")):
+            if isinstance(predicate, NamedNode):
+                yield ObjectsTarget(predicate)
+
+    def defining(self) -> frozenset[NamedNode]:
+        """The properties by which something is a shape or a component."""
+        return frozenset({RDF_TYPE, *self._parameters()})
 
     def _nodes(self) -> Iterator[Node]:
         """What is a shape by its type, its targets or its parameters (SHACL section 2.1)."""
         yield from self._graph.instances(sh("NodeShape"))
         yield from self._graph.instances(sh("PropertyShape"))
-        parameters = [sh(name) for name in (*TARGETS, *PARAMETERS)]
+        yield from self._graph.subjects_with(self._parameters())
+
+    def _parameters(self) -> Iterator[NamedNode]:
+        yield from (sh(name) for name in (*TARGETS, *PARAMETERS))
         for component in self._components:
-            parameters += [each.predicate for each in component.parameters if not each.optional]
-        yield from self._graph.subjects_with(parameters)
+            yield from (each.predicate for each in component.parameters if not each.optional)
 
     def _inner_nodes(self, node: Node) -> Iterator[Node]:
         """The shapes that one refers to."""

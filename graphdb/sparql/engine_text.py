@@ -6,6 +6,7 @@ The text has been through our parser, and its tree says where to change it:
   and `[]` and `()` are rid of comments.
 - `SELECT *` of a whole query names its columns in the order of their first appearance.
 - GROUP_CONCAT gives a literal without a language.
+- ORDER BY, MIN and MAX go by the order of terms: see `order_edits`.
 - A path of length zero from or to a constant that the graph does not hold, where it stands by itself.
 - GRAPH with a variable: see `graph_variables`.
 - Topology properties of GeoSPARQL: see `graphdb/geo/derived_triples.py`.
@@ -14,7 +15,7 @@ A text that needs nothing of this is left as it is.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from graphdb.errors import EvaluationFailed
 from graphdb.geo.called_functions import calls_functions
@@ -22,6 +23,7 @@ from graphdb.sparql.construct_where import is_short, lengthen
 from graphdb.sparql.geometry_edits import Derivation, Narrowing, has_derived
 from graphdb.sparql.graph_variables import Place, mend_at, nodes_with_places
 from graphdb.sparql.lexer import Token, tokens
+from graphdb.sparql.order_edits import choose_by_keys, sort_by_keys, sorts_by_keys
 from graphdb.sparql.parse_cache import ParseCache
 from graphdb.sparql.patterns import (
     Aggregate,
@@ -31,6 +33,7 @@ from graphdb.sparql.patterns import (
     OptionalPattern,
     Path,
     RepeatedPath,
+    SubSelect,
     TriplesBlock,
 )
 from graphdb.sparql.service_endpoints import name_endpoints_anew
@@ -40,7 +43,14 @@ from graphdb.sparql.tables import load_tables
 from graphdb.sparql.terms import Iri, PatternTerm, Span, Variable
 from graphdb.sparql.text_edits import TextEdits
 
-__all__ = ["columns_of_star", "engine_edits", "engine_pattern", "engine_text", "engine_text_and_services"]
+__all__ = [
+    "columns_of",
+    "engine_edits",
+    "engine_pattern",
+    "engine_text",
+    "engine_text_and_services",
+    "sort_whole",
+]
 
 # The names of functions that the engine wants a bracket right behind.
 _CLOSED_UP = ("BNODE", "COALESCE", "CONCAT")
@@ -78,8 +88,8 @@ def engine_text_and_services(query: Query, token: str) -> tuple[EngineText, dict
 def engine_edits(query: Query, edits: TextEdits) -> Callable[[str], str]:
     """Put into edits what `engine_text` changes, for somebody who changes more, or wants a part.
 
-    Whatever is written out of them is fit for the engine once the result was called with it. Raises as
-    `engine_text`.
+    The order of the whole query is left to `sort_whole`, which comes after those further changes. Whatever is
+    written out of them is fit for the engine once the result was called with it. Raises as `engine_text`.
     """
     _check_no_service(query)
     narrowing = _edit(query, edits)
@@ -101,6 +111,23 @@ def engine_pattern(
     return edits.written(span), services
 
 
+def sort_whole(query: Query, edits: TextEdits, more: Sequence[str] = ()) -> None:
+    """Have the whole query sort by keys, as the last change; more are columns that were added to it."""
+    shown = columns_of(query)
+    if query.select is None:
+        keys = (key.variable or key.expression for key in query.modifiers.group_by)
+        shown = [key.name for key in keys if isinstance(key, Variable)] or sorted(_variables(query))
+    sort_by_keys(query.text, query, [*shown, *more], {}, edits)
+
+
+def _variables(query: Query) -> set[str]:
+    """Those of a query's solutions."""
+    found = set(query.where.variables) if query.where is not None else set()
+    return found.union(
+        variable.name for variable in (query.values.variables if query.values is not None else ())
+    )
+
+
 def _check_no_service(query: Query) -> None:
     if query.service_hosts:
         raise EvaluationFailed("SERVICE is evaluated by a reader only")
@@ -108,6 +135,7 @@ def _check_no_service(query: Query) -> None:
 
 def _query_text(query: Query, edits: TextEdits) -> EngineText:
     narrowing = _edit(query, edits)
+    sort_whole(query, edits)
     text = edits.written(Span(0, len(query.text)))
     return EngineText((text,)) if narrowing is None else narrowing.slotted(text)
 
@@ -115,12 +143,13 @@ def _query_text(query: Query, edits: TextEdits) -> EngineText:
 def _edit(query: Query, edits: TextEdits) -> Narrowing | None:
     """Make all changes; what has marked places, in a text that calls functions of GeoSPARQL."""
     _spell_as_the_engine_does(query.text, Span(0, len(query.text)), edits)
-    if is_short(query) and query.where is not None and any(map(has_derived, query.where.elements)):
+    changes_pattern = query.where is not None and any(map(has_derived, query.where.elements))
+    if is_short(query) and (changes_pattern or sorts_by_keys(query)):
         lengthen(query, edits)
     narrowing = Narrowing(query, edits) if calls_functions(query) else None
     _mend(query.text, query, edits, narrowing)
     if query.select is not None and query.select.projections is None:
-        names = " ".join(f"?{name}" for name in columns_of_star(query))
+        names = " ".join(f"?{name}" for name in columns_of(query))
         end = query.select.span.end
         if names:
             edits.replace(Span(end - 1, end), f" {names} ")
@@ -148,12 +177,14 @@ def _tokens(text: str, span: Span) -> list[Token]:
     return [Token(each.terminal, each.text, span.start + each.start, span.start + each.end) for each in found]
 
 
-def columns_of_star(query: Query) -> list[str]:
-    """What `SELECT *` shows, in the order of first appearance."""
-    assert query.select is not None
+def columns_of(query: Query) -> list[str]:
+    """What a SELECT shows, in order; a star the variables as they first appear. Another form shows none."""
+    if query.select is None:
+        return []
+    if query.select.projections is not None:
+        return [each.variable.name for each in query.select.projections]
     assert query.where is not None
-    shown = set(query.where.variables)
-    shown.update(variable.name for variable in query.values.variables) if query.values is not None else ()
+    shown = _variables(query)
     after = _tokens(query.text, Span(query.select.span.end, len(query.text)))
     names = dict.fromkeys(token.text[1:] for token in after if token.terminal in ("VAR1", "VAR2"))
     return [name for name in names if name in shown]
@@ -169,6 +200,8 @@ def _mend(
         match node.node:
             case Aggregate(name="GROUP_CONCAT", span=span):
                 edits.around(span, "STR(", ")")
+            case Aggregate():
+                choose_by_keys(text, node.node, edits)
             case GroupGraphPattern():
                 _mend_path(node.node, node.place, edits)
         if derivation is not None:
@@ -176,6 +209,10 @@ def _mend(
         if narrowing is not None:
             narrowing.mark_at(node.node)
         mend_at(node, edits)
+        if isinstance(node.node, SubSelect):
+            shown = [node.place.name(name) for name in sorted(node.node.variables)]
+            own = [node.place.graph] if node.place.graph is not None else []
+            sort_by_keys(text, node.node, list(dict.fromkeys([*own, *shown])), node.place.names, edits)
 
 
 def _mend_path(group: GroupGraphPattern, place: Place, edits: TextEdits) -> None:

@@ -17,10 +17,21 @@ from graphdb.sparql.parse_cache import ParseCache
 from graphdb.sparql.parser import LARGE_BLOCK_CHARS, parse_query, parse_update
 from graphdb.sparql.syntax import Query, Update, Variable
 
-__all__ = ["SHORT_TEXT_CHARACTERS", "GateLimits", "check", "check_services", "read_query", "read_update"]
+__all__ = [
+    "BYTE_ORDER_MARK",
+    "SHORT_TEXT_CHARACTERS",
+    "GateLimits",
+    "check",
+    "check_services",
+    "read_query",
+    "read_update",
+]
+
+BYTE_ORDER_MARK = "\ufeff"
+"""What some editors write before a text in UTF-8. It is no part of the text (Unicode, section 23.8)."""
 
 SHORT_TEXT_CHARACTERS = 4_000
-"""A longer text is for a thread, so that an event loop goes on meanwhile."""
+"""A longer text is for a thread, so that an event loop goes on; what follows from it is not kept."""
 
 _FIGURES = tuple(Complexity.__slots__)
 _figures_of = attrgetter(*_FIGURES)
@@ -40,14 +51,16 @@ _BEFORE_DATA = re.compile(
 
 def read_query(text: str, base_iri: str | None, limits: GateLimits) -> Query:
     """`parse_query` for a text from outside. Raises QuerySyntaxError; LimitExceeded, soon and before parsing
-    on, for a text that is too long. The tree is still to be checked.
+    on, for a text that is too long. The tree is still to be checked. Its text is without a byte order mark.
     """
+    text = text.removeprefix(BYTE_ORDER_MARK)
     _check_bytes(text, len(text), limits)
     return parse_query(text, base_iri, lambda source: _watched(source, limits.max_query_tokens))
 
 
 def read_update(text: str, base_iri: str | None, limits: GateLimits) -> Update:
     """`parse_update`, as `read_query`. A large DATA block does not count: the native parser reads it."""
+    text = text.removeprefix(BYTE_ORDER_MARK)
     _check_bytes(text, _chars_for_the_grammar(text, limits.max_query_bytes), limits)
     return parse_update(text, base_iri, lambda source: _watched(source, limits.max_query_tokens))
 

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from graphdb.geo.derived_triples import Rewriting, Slot, is_derived, names_besides
+from graphdb.geo.derived_triples import Rewriting, Slot, is_derived
 from graphdb.geo.lookups import Lookup, Ordered
 from graphdb.geo.narrowing_filters import lookups_of_group, nearest_of
 from graphdb.sparql.graph_variables import Node, Place
@@ -11,7 +11,7 @@ from graphdb.sparql.scope import variables_of_element
 from graphdb.sparql.slotted_text import NEAR, NEAREST, EngineText, Filling, Slots
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import BlankNodeLabel, Span, Variable
-from graphdb.sparql.text_edits import TextEdits
+from graphdb.sparql.text_edits import TextEdits, names_besides
 
 __all__ = ["Derivation", "Narrowing", "has_derived"]
 
@@ -28,7 +28,7 @@ class Derivation:
     """
 
     def __init__(self, text: str, slot: Slot | None) -> None:
-        self._fresh, self._slot = names_besides(text), slot
+        self._fresh, self._slot = next(names_besides(text, "geo")), slot
         self._blank_nodes: dict[str, str] = {}  # labels, and the variables in their place
 
     def mend_at(self, node: Node, edits: TextEdits) -> None:
@@ -60,7 +60,7 @@ class Narrowing:
 
     def __init__(self, query: Query, edits: TextEdits) -> None:
         self._query, self._edits = query, edits
-        self._slots = Slots(names_besides(query.text))
+        self._slots = Slots(next(names_besides(query.text, "geo")))
         self._lookups: list[Lookup] = []
         self._nearest: Ordered | None = None
         self._call = ""

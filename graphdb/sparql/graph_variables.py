@@ -18,12 +18,10 @@ The two differ, and the text is changed, where
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any, NamedTuple
 
 from graphdb.sparql.lexer import tokens
 from graphdb.sparql.patterns import (
-    Aggregate,
     GraphPattern,
     GroupGraphPattern,
     InlineData,
@@ -36,8 +34,8 @@ from graphdb.sparql.patterns import (
 from graphdb.sparql.scope import variables_of_element
 from graphdb.sparql.tables import load_tables
 from graphdb.sparql.terms import Span, Variable
-from graphdb.sparql.text_edits import TextEdits
-from graphdb.sparql.tree_walk import parts_of
+from graphdb.sparql.text_edits import TextEdits, names_besides
+from graphdb.sparql.tree_walk import has_aggregate, nodes_below, parts_of
 
 __all__ = ["Node", "Place", "mend_at", "nodes_with_places"]
 
@@ -65,7 +63,7 @@ class Node(NamedTuple):
 
 def nodes_with_places(text: str, root: Any, edits: TextEdits) -> list[Node]:
     """Every node of a tree, each before what is below it. Writes the new names into the text."""
-    fresh = (f"graph{number}" for number in count() if f"graph{number}" not in text)
+    fresh = names_besides(text, "graph")
     found, waiting = [], [(root, Place())]
     while waiting:
         node, place = waiting.pop()
@@ -184,7 +182,7 @@ def _mend_sub_select(sub: SubSelect, place: Place, edits: TextEdits) -> None:
 
 def _without_solutions(sub: SubSelect, graph: str, edits: TextEdits) -> str:
     """The row of an aggregate over nothing, for each graph without solutions."""
-    if any(isinstance(node, SubSelect) and _is_whole_group(node) for node in _below(sub.where)):
+    if any(isinstance(node, SubSelect) and _is_whole_group(node) for node in nodes_below(sub.where)):
         return ""
     head = edits.written(sub.select.span)
     tail = edits.written(Span(sub.where.span.end, sub.span.end))
@@ -196,14 +194,4 @@ def _is_whole_group(sub: SubSelect) -> bool:
     """Whether a sub-select makes one row of all its solutions."""
     if sub.modifiers.group_by:
         return False
-    return bool(sub.modifiers.having) or any(
-        isinstance(node, Aggregate) for part in (sub.select, sub.modifiers) for node in _below(part)
-    )
-
-
-def _below(root: Any) -> Iterator[Any]:
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting.extend(parts_of(node))
+    return bool(sub.modifiers.having) or has_aggregate(sub.select, sub.modifiers)

@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
 
+from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
 from graphdb.sparql.patterns import GraphPattern
 from graphdb.sparql.syntax import Iri, Query, Update
 
@@ -16,7 +17,7 @@ _STEPS_MAX = 5_000  # of a longer text the beginning is enough
 # A text with none of these words names no graph, which spares most queries the walk.
 _WORDS = re.compile(r"graph|from|using|with|into|copy|move|add|clear|drop", re.IGNORECASE)
 _KEPT: dict[tuple[str, str | None], tuple[str, ...]] = {}  # a text that comes again is not walked again
-_KEPT_MAX, _KEPT_CHARACTERS = 1_024, 4_000
+_KEPT_MAX = 1_024
 _NAMING = frozenset({"graph", "with_graph", "into"})
 
 
@@ -32,7 +33,7 @@ def named_graphs(syntax: Query | Update) -> list[str]:
     kept = _KEPT.get(key)
     if kept is None:
         kept = tuple(_found(syntax))
-        if len(syntax.text) <= _KEPT_CHARACTERS:
+        if len(syntax.text) <= SHORT_TEXT_CHARACTERS:
             if len(_KEPT) >= _KEPT_MAX:
                 _KEPT.clear()
             _KEPT[key] = kept

@@ -1,10 +1,12 @@
 """Changes to a text by place, made in any order, that are written out for the whole of it or a part."""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import count
 
 from graphdb.sparql.terms import Span
 
-__all__ = ["TextEdits"]
+__all__ = ["TextEdits", "names_besides"]
 
 
 class TextEdits:
@@ -62,3 +64,8 @@ class TextEdits:
         at = bisect_left(self._places, place)
         if self._places[at : at + 1] != [place]:
             self._places.insert(at, place)
+
+
+def names_besides(text: str, start: str) -> Iterator[str]:
+    """Names with this start, and a number, that stand nowhere in a text."""
+    return (name for number in count() if (name := f"{start}{number}") not in text)

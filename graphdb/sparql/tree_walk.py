@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import is_dataclass
 from typing import Any
 
-from graphdb.sparql.patterns import InlineData, ServicePattern, TriplePattern, TriplesBlock
+from graphdb.sparql.patterns import Aggregate, InlineData, ServicePattern, TriplePattern, TriplesBlock
 from graphdb.sparql.syntax import DatasetClause, Prologue
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, TripleTerm, Variable
 
-__all__ = ["nodes_below", "parts_of"]
+__all__ = ["has_aggregate", "nodes_below", "parts_of"]
 
 # What SERVICE holds is another engine's to read. The others have no pattern or expression below them.
 _LEAVES = (
@@ -41,6 +41,11 @@ def nodes_below(*roots: Any) -> Iterator[Any]:
         node = waiting.pop()
         yield node
         waiting.extend(parts_of(node))
+
+
+def has_aggregate(*roots: Any) -> bool:
+    """Whether one of the roots, or a node below them, is an aggregate."""
+    return any(isinstance(node, Aggregate) for node in nodes_below(*roots))
 
 
 def _nodes_in(value: Any) -> Iterator[Any]:

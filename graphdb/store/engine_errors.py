@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from graphdb.errors import CorruptionError, EvaluationFailed, GraphDBError, StorageFull
+from graphdb.public_text import without_paths
 
 __all__ = ["request_failure", "request_failures", "storage_failures"]
 
@@ -32,9 +33,11 @@ def request_failures() -> Iterator[None]:
 def request_failure(error: BaseException) -> GraphDBError | None:
     """The error to raise in place of one of pyoxigraph's; None where the error is not one of them."""
     if _is_panic(error):
-        return EvaluationFailed(f"the engine broke down over this request: {error}")
+        return EvaluationFailed(f"the engine broke down over this request: {without_paths(str(error))}")
     if isinstance(error, OSError):
-        return _disk_failure(str(error)) or EvaluationFailed(f"the engine could not finish: {error}")
+        return _disk_failure(str(error)) or EvaluationFailed(
+            f"the engine could not finish: {without_paths(str(error))}"
+        )
     if isinstance(error, RuntimeError | ValueError | SyntaxError):
         return EvaluationFailed(f"the engine refused the request: {error}")
     return None
@@ -57,7 +60,7 @@ def _is_panic(error: BaseException) -> bool:
 
 def _disk_failure(reason: str) -> GraphDBError | None:
     if any(sign in reason for sign in NO_ROOM):
-        return StorageFull(f"the store has no room: {reason}")
+        return StorageFull("the disk of the data directory is full: the store has no room", 5)
     if "orruption" in reason:
         return CorruptionError(reason, "the quad store")
     return None

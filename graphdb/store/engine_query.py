@@ -1,18 +1,23 @@
 """The one call that asks the engine a query; of the store, it knows pyoxigraph's alone."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, QueryBoolean, QuerySolutions, QueryTriples, Store
 
 from graphdb.geo.functions import AGGREGATES, FUNCTIONS
+from graphdb.sparql.term_order import ENGINE_AGGREGATES, ENGINE_FUNCTIONS
 from graphdb.store.engine_errors import request_failures
 
-__all__ = ["Ask", "EngineAnswer", "engine_query", "first_full"]
+__all__ = ["Ask", "EngineAnswer", "engine_functions", "engine_query", "first_full"]
 
 EngineAnswer: TypeAlias = QuerySolutions | QueryTriples | QueryBoolean
 Ask: TypeAlias = Callable[[str], EngineAnswer]
 """Begins to evaluate a text on some store and dataset."""
+
+_Functions: TypeAlias = tuple[dict[NamedNode, Any], dict[NamedNode, Any]]
+_OWN: _Functions = {**ENGINE_FUNCTIONS}, {**ENGINE_AGGREGATES}
+_WITH_GEOMETRY: _Functions = {**ENGINE_FUNCTIONS, **FUNCTIONS}, {**ENGINE_AGGREGATES, **AGGREGATES}
 
 _Graph: TypeAlias = NamedNode | BlankNode | DefaultGraph  # what the engine takes
 
@@ -34,6 +39,7 @@ def engine_query(
     GeoSPARQL: ours, also where the engine has one of its own, which knows neither reference systems nor GML.
     Raises EvaluationFailed. Taking rows may raise pyoxigraph's own errors: see `request_failures`.
     """
+    functions, aggregates = engine_functions(calls_geometry)
     with request_failures():
         return store.query(
             text,
@@ -41,9 +47,14 @@ def engine_query(
             use_default_graph_as_union=union_default_graph and default_graph is None and named_graphs is None,
             default_graph=_given(default_graph),
             named_graphs=None if named_graphs is None else list(named_graphs),
-            custom_functions=FUNCTIONS if calls_geometry else None,
-            custom_aggregate_functions=AGGREGATES if calls_geometry else None,
+            custom_functions=functions,
+            custom_aggregate_functions=aggregates,
         )
+
+
+def engine_functions(calls_geometry: bool) -> _Functions:
+    """The functions and the aggregates that a text made for the engine may call; not to be changed."""
+    return _WITH_GEOMETRY if calls_geometry else _OWN
 
 
 def first_full(ask: Ask, attempts: Sequence[str], rows: int, text: str) -> EngineAnswer:

@@ -6,8 +6,8 @@ Who opened the store owns it: this class neither opens nor locks, and knows noth
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from pyoxigraph import (
 )
 
 from graphdb.access.annotation_watch import AnnotationWatch
-from graphdb.errors import UnknownGraph
+from graphdb.errors import StorageFull, UnknownGraph
 from graphdb.geo.derived_triples import GEOMETRY_PROPERTIES, SERIALIZATIONS
 from graphdb.geo.lookups import Lookup
 from graphdb.geo.narrowing import Narrowed, NotUsed, candidates, narrowed
@@ -71,6 +71,10 @@ class QuadStore:
         self.spatial_index: SpatialIndex | None = None  # where there is one, it follows all changes
         self.schema_watch = SchemaWatch()
         self.annotation_watch = AnnotationWatch()
+        # entered around what has the engine write all that it holds in memory; may make room on the disk
+        self.flushing: Callable[[], AbstractContextManager[None]] = nullcontext
+        # the disk was too full for the engine once: it may take nothing more until it is opened anew
+        self.is_starved = False
 
     def query(self, query: Query, dataset: Dataset) -> Answer:
         """Start evaluating a query on the present state; rows are computed as they are taken.
@@ -198,7 +202,8 @@ class QuadStore:
         if self.spatial_index is not None:
             self.spatial_index.note(change)
         self.annotation_watch.note(change)
-        apply_changes(self._store, (change,))
+        with self._watching_room():
+            apply_changes(self._store, (change,))
         self.schema_watch.note(change)
 
     def apply_many(self, changes: Iterable[ChangeSet]) -> None:
@@ -212,7 +217,7 @@ class QuadStore:
         if self.spatial_index is not None:
             changes = self.spatial_index.noted(changes)
         changes = self.annotation_watch.noted(changes)
-        with self.schema_watch.watching(changes) as watched:
+        with self.schema_watch.watching(changes) as watched, self._watching_room():
             apply_changes(self._store, watched)
 
     def checkpoint(self, path: Path) -> None:
@@ -221,7 +226,7 @@ class QuadStore:
 
         Raises StorageFull, CorruptionError. The store must be on disk.
         """
-        with storage_failures():
+        with self._watching_room(), self.flushing(), storage_failures():
             self._store.backup(path)
 
     def flush(self) -> None:
@@ -229,8 +234,16 @@ class QuadStore:
 
         Raises StorageFull, CorruptionError.
         """
-        with storage_failures():
+        with self._watching_room(), self.flushing(), storage_failures():
             self._store.flush()
+
+    @contextmanager
+    def _watching_room(self) -> Iterator[None]:
+        try:
+            yield
+        except StorageFull:
+            self.is_starved = True
+            raise
 
     @contextmanager
     def scratch(self) -> Iterator["QuadStore"]:

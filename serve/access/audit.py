@@ -24,7 +24,7 @@ from graphdb.timestamps import iso_timestamp
 from serve.access.backend import AuditLog
 from serve.access.clients import address_of
 from serve.access.private_entrance import is_private
-from serve.errors import error_response
+from serve.errors import unread_response
 
 __all__ = ["Audited", "Note", "note_of"]
 
@@ -108,10 +108,9 @@ class Audited:
         finally:
             exchange.end()
 
-    def malformed(self, message: str) -> Response:
+    def malformed(self, message: str, status: int = 400) -> Response:
         """See `serve.port_protocol.PortProtocol`."""
-        made: Callable[[str], Response] | None = getattr(self._app, "malformed", None)
-        return error_response(400, message) if made is None else made(message)
+        return unread_response(self._app, status, message)
 
     def _closing(self, send: Send) -> Send:
         async def told(message: Message) -> None:

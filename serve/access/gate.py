@@ -20,7 +20,7 @@ from serve.access.doorman import Doorman
 from serve.access.origins import refused_origin
 from serve.access.private_entrance import given_principal, is_private
 from serve.access.sockets import ADMISSION, SocketAdmission, credentials_of_query
-from serve.errors import error_response
+from serve.errors import unread_response
 from serve.routing import refuse_websocket
 
 __all__ = ["AccessGate"]
@@ -99,10 +99,9 @@ class AccessGate:
             answer.headers["Connection"] = "close"
         await answer(scope, receive, send)
 
-    def malformed(self, message: str) -> Response:
+    def malformed(self, message: str, status: int = 400) -> Response:
         """See `serve.port_protocol.PortProtocol`."""
-        made: Callable[[str], Response] | None = getattr(self.app, "malformed", None)
-        return error_response(400, message) if made is None else made(message)
+        return unread_response(self.app, status, message)
 
 
 def _brings_much(scope: Scope) -> bool:

@@ -82,6 +82,7 @@ SEARCH_NEEDS = _table(
     (READ, "GET", "/_nodes/{node_id}/stats/{metric} /_nodes/{node_id}/stats/{metric}/{index_metric}"),
     # Indexes: to read what they are, to make and change them.
     (READ, "GET", "/{index} [/{index}]/_mapping [/{index}]/_mapping/field/{fields} [/{index}]/_settings"),
+    (READ, "GET", "[/{index}]/_mappings /{index}/_setting/{name} /_aliases"),
     (READ, "GET", "[/{index}]/_settings/{name} [/{index}]/_alias [/{index}]/_alias/{name}"),
     (READ, "GET", "[/{index}]/_segments [/{index}]/_stats [/{index}]/_stats/{metric}"),
     (
@@ -91,9 +92,10 @@ SEARCH_NEEDS = _table(
     ),
     (READ, "GET", "/_template /_template/{name}"),
     (ADMIN, "PUT DELETE", "/{index}"),
-    (ADMIN, "PUT POST", "/{index}/_mapping"),
+    (ADMIN, "PUT POST", "/{index}/_mapping /{index}/_mappings"),
     (ADMIN, "PUT", "[/{index}]/_settings /{index}/_block/{block}"),
-    (ADMIN, "PUT POST", "[/{index}]/_alias/{name} /{index}/_aliases/{name}"),
+    (ADMIN, "PUT POST", "[/{index}]/_alias/{name} [/{index}]/_aliases/{name}"),
+    (ADMIN, "PUT", "[/{index}]/_alias /{index}/_aliases"),
     (ADMIN, "DELETE", "/{index}/_alias/{name} /{index}/_aliases/{name}"),
     (ADMIN, "POST", "/_aliases"),
     (ADMIN, "PUT POST DELETE", "/_index_template/{name} /_component_template/{name}"),

@@ -48,7 +48,8 @@ class SocketAdmission:
         """Return once the client has not said in time who it is, or its credentials have ended."""
         if self.principal is None:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._known.wait(), SIGN_IN_S)
+                async with asyncio.timeout(SIGN_IN_S):
+                    await self._known.wait()
         while self.principal is not None:
             expires_at = self.principal.expires_at
             if expires_at is not None and expires_at <= time.time():

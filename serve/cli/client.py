@@ -89,6 +89,11 @@ class Client:
         """Perform a SPARQL update; the answer is the update confirmation."""
         return self._record("POST", "/update", text.encode(), "application/sparql-update")
 
+    @property
+    def data_iri(self) -> str:
+        """Where `merge` sends documents: the base of relative IRIs in those that go to no named graph."""
+        return str(self._http.base_url.join("data").copy_with(userinfo=b""))
+
     def merge(self, body: bytes, media_type: str, graph: str | None) -> dict[str, Any]:
         """Add an RDF document to a graph; None is the default graph, and what graphs the body names."""
         return self._record("POST", "/data", body, media_type, {"graph": graph} if graph else None)

@@ -47,7 +47,7 @@ def _upload_in_pieces(
     if syntax in LINE_SYNTAXES:
         pieces: Iterable[bytes] = _line_pieces(stream)
     else:
-        pieces, syntax = _as_lines(stream, syntax, graph), RdfSyntax.N_QUADS
+        pieces, syntax = _as_lines(stream, syntax, graph or client.data_iri), RdfSyntax.N_QUADS
     with tempfile.TemporaryFile() as aside:
         for piece in pieces:
             _send_splitting(client, _without_blank_nodes(piece, aside), syntax, graph, progress)
@@ -98,9 +98,9 @@ def _line_pieces(stream: "_Joined") -> Iterator[bytes]:
         yield rest
 
 
-def _as_lines(stream: "_Joined", syntax: RdfSyntax, graph: str | None) -> Iterator[bytes]:
-    """The document as N-Quads, in pieces of a few megabytes."""
-    quads = read_quads(stream, syntax, base_iri=graph)
+def _as_lines(stream: "_Joined", syntax: RdfSyntax, base_iri: str) -> Iterator[bytes]:
+    """The document as N-Quads, in pieces of a few megabytes. base_iri: as the service would take it."""
+    quads = read_quads(stream, syntax, base_iri=base_iri)
     while batch := list(islice(quads, BATCH_QUADS)):
         yield serialize(batch, format=RdfFormat.N_QUADS) or b""
 

@@ -18,10 +18,13 @@ from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.config import Settings
 from graphdb.errors import UnavailableError
 from graphdb.model import Confirmation
+from graphdb.node import NodeStatus
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.gate import read_update
 from serve.deployments.listening import graph_listen
 from serve.deployments.port_replica import PortReplica, access_backend, graph_socket, start_patiently
+from serve.deployments.search_note import search_word
+from serve.graph.health import node_health
 from serve.graph_app import build_app
 from serve.notebook_answers import answer, report
 
@@ -33,7 +36,7 @@ class _Node:
 
     speaks_websocket = True
 
-    def __init__(self, settings: Settings, namespace: str) -> None:
+    def __init__(self, settings: Settings, namespace: str, directory: str) -> None:
         from actors import cluster
 
         log_endpoint = functools.partial(cluster.update_log_endpoint, namespace)
@@ -46,10 +49,15 @@ class _Node:
             if settings.cluster.enabled
             else StoreShard(settings, LogClient(log_endpoint), readers, columns=columns)
         )
-        self.app: ASGIApp = build_app(self.store, settings, access_backend(settings))
+        self._search_word = functools.partial(search_word, directory) if settings.search.enabled else None
+        self.app: ASGIApp = build_app(self.store, settings, access_backend(settings), self._search_word)
 
     async def start(self) -> None:
         await start_patiently(self.store.start)
+
+    def status(self) -> NodeStatus:
+        """Of all of this node's ports."""
+        return node_health(self.store.status(), self._search_word)
 
     async def prepare_close(self) -> None:
         """While requests still come: end those that would not end, and leave to this node nothing for which
@@ -66,20 +74,23 @@ class _Node:
 class GraphPort(PortReplica):
     """Owns the node's store, and answers notebooks through its methods."""
 
-    def __init__(self, settings: Settings, namespace: str, search: Any = None) -> None:
-        """search is Serve's handle of the node's `SearchPort`, where it has one."""
+    def __init__(self, settings: Settings, namespace: str, directory: str, search: Any = None) -> None:
+        """directory: what is the running service's own; search: Serve's handle of the node's `SearchPort`,
+        where it has one.
+        """
         self._node: _Node | None = None
         self._search = search
         self._limits = settings.security
         self._query_timeout_s = settings.server.query_timeout_seconds
         super().__init__(
             graph_listen(settings),
-            functools.partial(self._host, settings, namespace),
+            functools.partial(self._host, settings, namespace, directory),
+            directory,
             graph_socket(settings) if settings.search.enabled else None,
         )
 
-    async def _host(self, settings: Settings, namespace: str) -> _Node:
-        self._node = _Node(settings, namespace)
+    async def _host(self, settings: Settings, namespace: str, directory: str) -> _Node:
+        self._node = _Node(settings, namespace, directory)
         return self._node
 
     def _prepare_stop(self) -> Callable[[], Coroutine[Any, Any, None]] | None:
@@ -102,7 +113,7 @@ class GraphPort(PortReplica):
 
     def status(self) -> dict[str, Any]:
         """The node's own part of the health record."""
-        return asdict(self._ready_node().store.status())
+        return asdict(self._ready_node().status())
 
     async def backup(self, directory: str) -> int:
         """Write the present state to a directory that does not exist yet; the log index that it is of."""

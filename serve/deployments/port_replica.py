@@ -1,6 +1,7 @@
 """`PortReplica`: what the Serve replicas that own a port have in common."""
 
 import asyncio
+import functools
 import os
 import sys
 import time
@@ -14,8 +15,9 @@ from actors.access.redis_failures import RedisFailures
 from actors.private_socket import private_directory
 from graphdb.access.permissions import Roles
 from graphdb.config import Settings
-from graphdb.errors import UnavailableError
+from graphdb.errors import StorageFull, UnavailableError
 from serve.access.backend import AccessBackend
+from serve.deployments.listening import take_socket
 from serve.port_server import Hosted, Listen, PortServer
 
 __all__ = ["STOP_S", "PortReplica", "access_backend", "graph_socket", "start_patiently"]
@@ -23,27 +25,33 @@ __all__ = ["STOP_S", "PortReplica", "access_backend", "graph_socket", "start_pat
 T = TypeVar("T")
 STOP_S = 15.0
 PREPARE_S = 5.0  # of that, while the port still serves
-_PATIENCE_S = 60.0  # for what else has to come up
+_PATIENCE_S = 600.0  # for what else has to come up, on a machine that may be busy
 _AGAIN_S = 0.1
 _SWITCH_S = 0.0005  # at most so long a thread that parses or plans keeps the event loop waiting for its turn
 
 
 class PortReplica:
-    """One replica a node: binds a port, owns the state behind it.
+    """One replica a node: serves a port, owns the state behind it.
 
     It is made within a moment whatever the state needs to recover, so that Serve never takes a long recovery
     for a failed start. A killed one is made again by Serve.
     """
 
     def __init__(
-        self, listen: Listen, host: Callable[[], Awaitable[Hosted]], socket_path: str | None = None
+        self,
+        listen: Listen,
+        host: Callable[[], Awaitable[Hosted]],
+        directory: str,
+        socket_path: str | None = None,
     ) -> None:
-        """host makes the state, on the port's event loop; for socket_path see `PortServer`."""
+        """host makes the state, on the port's event loop; directory: where the running service hands out its
+        sockets; for socket_path see `PortServer`.
+        """
         from actors import cluster
 
         cluster.keep_replica_on_loopback()
         sys.setswitchinterval(_SWITCH_S)
-        self._server = PortServer(listen, host, socket_path)
+        self._server = PortServer(listen, host, socket_path, functools.partial(take_socket, directory))
 
     def check_health(self) -> None:
         """Serve replaces this replica when this raises: a port without its thread answers nobody."""
@@ -96,7 +104,8 @@ async def start_patiently(start: Callable[[], Awaitable[None]]) -> None:
     while True:
         try:
             return await start()
-        except UnavailableError:
-            if time.monotonic() > deadline:
+        except UnavailableError as error:
+            # a full disk may stay so for longer; /health says it meanwhile
+            if time.monotonic() > deadline and not isinstance(error, StorageFull):
                 raise
         await asyncio.sleep(_AGAIN_S)

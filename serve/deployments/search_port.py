@@ -14,6 +14,7 @@ from graphdb.config import Settings
 from graphdb.errors import UnavailableError
 from serve.deployments.listening import search_listen
 from serve.deployments.port_replica import PortReplica, access_backend, graph_socket, start_patiently
+from serve.deployments.search_note import SearchNote
 
 __all__ = ["SearchPort"]
 
@@ -25,7 +26,7 @@ class _Node:
 
     speaks_websocket = False
 
-    def __init__(self, settings: Settings, namespace: str) -> None:
+    def __init__(self, settings: Settings, namespace: str, directory: str) -> None:
         from actors import cluster
         from actors.search.search_node import SearchNode
         from actors.search.warm_up import warm_up
@@ -42,9 +43,15 @@ class _Node:
         self.app: ASGIApp = build_search_app(self.search, settings, access_backend(settings))
         self.search.serve_others(PeerRequests(self.app).perform)
         self._warm_up = warm_up
+        self._note = SearchNote(directory, lambda: self.search.is_opening, self._is_well)
+
+    def _is_well(self) -> bool:
+        return self.search.status().status == "healthy"
 
     async def start(self) -> None:
+        await self._note.begin()
         await start_patiently(self.search.start)
+        self._note.tell()
         threading.Thread(target=self._settle, daemon=True).start()
 
     def _settle(self) -> None:
@@ -55,6 +62,7 @@ class _Node:
         gc.set_threshold(_COLLECT_AFTER)
 
     async def close(self) -> None:
+        await self._note.close()
         await self.search.close()
         await self.graph.close()
 
@@ -62,15 +70,17 @@ class _Node:
 class SearchPort(PortReplica):
     """Owns the node's search indexes."""
 
-    def __init__(self, settings: Settings, namespace: str) -> None:
+    def __init__(self, settings: Settings, namespace: str, directory: str) -> None:
+        """directory: what is the running service's own."""
         self._node: _Node | None = None
-        super().__init__(search_listen(settings), functools.partial(self._host, settings, namespace))
+        host = functools.partial(self._host, settings, namespace, directory)
+        super().__init__(search_listen(settings), host, directory)
 
-    async def _host(self, settings: Settings, namespace: str) -> _Node:
+    async def _host(self, settings: Settings, namespace: str, directory: str) -> _Node:
         # not at the top: NumPy and Numba are half a second of the start of each process that loads them
         for module in ("actors.search.search_node", "actors.search.warm_up", "serve.search_app"):
             await asyncio.to_thread(importlib.import_module, module)
-        self._node = _Node(settings, namespace)
+        self._node = _Node(settings, namespace, directory)
         return self._node
 
     def check_health(self) -> None:

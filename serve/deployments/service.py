@@ -3,7 +3,6 @@
 import contextlib
 import importlib
 import logging
-import math
 import os
 import signal
 import sys
@@ -12,6 +11,7 @@ import time
 from types import FrameType
 from typing import Any, NoReturn
 
+from actors.disk_room import DiskRoom
 from actors.offline import enter_cluster, refuse_member
 from actors.processes import end_processes
 from actors.ray_environment import service_environment
@@ -20,16 +20,17 @@ from actors.shard.incoming import adopt
 from graphdb.config import Settings
 from graphdb.errors import UnavailableError
 from serve.deployments.graph_port import GraphPort
-from serve.deployments.listening import check_ports, graph_listen, search_listen
+from serve.deployments.listening import HeldSockets, check_cluster_port, graph_listen, search_listen
 from serve.deployments.port_replica import STOP_S
 from serve.deployments.search_port import SearchPort
 from serve.port_server import Listen, answers
 
 __all__ = ["run_service"]
 
-_READY_S = 600.0  # replaying a long log may take minutes; /health says "starting" meanwhile
-_SILENCE_S = 60.0  # without an answer from a port, or an actor of Serve's, until the service gives up
+_START_SILENCE_S = 600.0  # without an answer from a port that starts, until the service gives up
+_SILENCE_S = 60.0  # without one from a port that has started
 _LOOK_S = 1.0
+_TELL_S = 20.0  # how long a start may wait until it says what for; twice as long until it says so again
 _QUIET = {"log_level": "WARNING", "enable_access_log": False}
 
 
@@ -51,6 +52,7 @@ def _run(settings: Settings) -> None:
     try:
         if left := end_processes(f"{files.name}-"):
             raise UnavailableError(f"processes of an earlier service do not end: {left}")
+        DiskRoom.of(settings.server).make_room()  # for what a start writes
         adopt(files.data_dir)
         if settings.cluster.enabled:
             enter_cluster(files.data_dir, settings.cluster.node_id)
@@ -71,19 +73,22 @@ class _Service:
         if settings.search.enabled:
             self._listens.append(search_listen(settings))
         self._address = os.environ.get("RAY_ADDRESS")
+        self._sockets: HeldSockets | None = None
         self._runtime: Any = None
         self._name = ""  # in the Ray cluster, once connected
         self._log: Any = None
         self._readers: Any = None
         self._columns: Any = None
         self._ports: list[Any] = []  # Serve's handles; the graph's is the last
+        self._waits_for = "Ray"  # while it starts
 
     def run(self) -> None:
         """Start, say so, watch, and stop whatever has started."""
         began = time.monotonic()
         started = threading.Event()
         try:
-            threading.Thread(target=self._guard_start, args=(started,), daemon=True).start()
+            for looking in (self._guard_start, self._tell_waiting):
+                threading.Thread(target=looking, args=(started,), daemon=True).start()
             self._start_runtime()
             self._deploy()
             self._await_ready()
@@ -106,10 +111,22 @@ class _Service:
                 end_processes(self._files.marker)
                 os._exit(1)
 
+    def _tell_waiting(self, started: threading.Event) -> None:
+        """Say what the start waits for: on a busy machine, or with a long log, it is slow."""
+        began, pause_s = time.monotonic(), _TELL_S
+        while not started.wait(pause_s):
+            waited_s = time.monotonic() - began
+            print(
+                f"graphdb: starting for {waited_s:.0f} s, waiting for {self._waits_for}",
+                file=sys.stderr,
+                flush=True,
+            )
+            pause_s = waited_s
+
     def _start_runtime(self) -> None:
         self._files.make_runtime_dir()
         if self._address is None:
-            check_ports(self._settings)
+            self._bind()
             os.environ.update(service_environment(self._files.token_file))
         from actors import cluster
 
@@ -122,7 +139,7 @@ class _Service:
         self._runtime.start()
         self._name = cluster.service_name()
         if self._address is not None:
-            check_ports(self._settings)  # not before what a killed service has left there is gone
+            self._bind()  # not before what a killed service has left there is gone
         for number in (signal.SIGTERM, signal.SIGINT):  # Ray has put its own handler there
             signal.signal(number, _raise_stop)
         self._log = cluster.start_log(self._settings)
@@ -132,6 +149,10 @@ class _Service:
         importing.join()
         self._write_run_file()
 
+    def _bind(self) -> None:
+        check_cluster_port(self._settings)
+        self._sockets = HeldSockets(self._listens)
+
     def _deploy(self) -> None:
         """Have Serve make the ports' replicas; the search's is bound to the graph's and comes with it."""
         from ray import serve as ray_serve
@@ -139,12 +160,17 @@ class _Service:
         from actors import cluster
 
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
+        self._waits_for = "Ray Serve"
         cluster.start_serve(_QUIET)
-        arguments: tuple[Any, ...] = (self._settings, self._name)
+        directory = str(self._files.runtime_dir)
+        assert self._sockets is not None
+        self._sockets.hand_out(directory)
+        arguments: tuple[Any, ...] = (self._settings, self._name, directory)
         searches = self._settings.search.enabled
         if searches:
             arguments = (*arguments, _deployment(SearchPort).bind(*arguments))
         application = _deployment(GraphPort).bind(*arguments)
+        self._waits_for = "the processes of its ports"
         graph = ray_serve.run(application, name=self._name, route_prefix=None)
         if searches:
             self._ports.append(ray_serve.get_deployment_handle(SearchPort.__name__, self._name))
@@ -152,32 +178,40 @@ class _Service:
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
 
     def _await_ready(self) -> None:
-        # without a majority of its cluster a node waits, however long
-        deadline = time.monotonic() + (math.inf if self._settings.cluster.enabled else _READY_S)
-        waited_for = list(self._ports)
-        while time.monotonic() < deadline:
-            ready, failure = waited_for[-1].state.remote().result(timeout_s=_SILENCE_S)
+        """Wait until every port has recovered, however long it takes: /health says "starting" meanwhile.
+
+        Raises UnavailableError where one never will.
+        """
+        waited_for = list(zip(reversed(self._listens), self._ports, strict=True))
+        while waited_for:
+            listen, port = waited_for[-1]
+            self._waits_for = f"{listen.url} to be ready"
+            try:
+                ready, failure = port.state.remote().result(timeout_s=_START_SILENCE_S)
+            except TimeoutError as error:
+                silence = f"{listen.url} has not answered for {_START_SILENCE_S:.0f} s"
+                raise UnavailableError(silence) from error
             if failure is not None:
                 raise UnavailableError(failure)
             if ready:
                 waited_for.pop()
-                if not waited_for:
-                    return
             time.sleep(0.05)
-        raise UnavailableError(f"the service was not ready after {_READY_S:.0f} s")
 
     def _write_run_file(self) -> None:
-        self._files.write_run_file(
-            RunFile(
-                pid=os.getpid(),
-                ray_address=self._runtime.address,
-                own_runtime=self._address is None,
-                namespace=self._name,
-                app=self._name,
-                token_file=str(self._files.token_file),
-                url=self._listens[0].url,
-            )
+        """On a full disk the service goes without: then nobody finds it but over HTTP."""
+        run_file = RunFile(
+            pid=os.getpid(),
+            ray_address=self._runtime.address,
+            own_runtime=self._address is None,
+            namespace=self._name,
+            app=self._name,
+            token_file=str(self._files.token_file),
+            url=self._listens[0].url,
         )
+        try:
+            self._files.write_run_file(run_file)
+        except UnavailableError as error:
+            print(f"graphdb: {error}: graphdb.connect() cannot be used", file=sys.stderr, flush=True)
 
     def _announce(self, seconds: float) -> None:
         urls = ", search at ".join(listen.url for listen in self._listens)
@@ -189,21 +223,20 @@ class _Service:
         Ray and Serve start killed actors again; here is noticed what they cannot mend.
         """
         last_answers = dict.fromkeys(self._listens, time.monotonic())
+        for listen in self._listens:  # one that is made again keeps who asks it waiting
+            threading.Thread(target=_look_at, args=(listen, last_answers), daemon=True).start()
         while True:
             time.sleep(_LOOK_S)
             if failure := self._runtime.failure():
                 raise UnavailableError(f"{failure}; nothing acknowledged is lost, start the service again")
-            for listen in self._listens:
-                self._look_at(listen, last_answers)
-
-    def _look_at(self, listen: Listen, last_answers: dict[Listen, float]) -> None:
-        if answers(listen, timeout_s=5):
-            last_answers[listen] = time.monotonic()
-        elif time.monotonic() - last_answers[listen] > _SILENCE_S:
-            raise UnavailableError(f"{listen.url} has not answered for {_SILENCE_S:.0f} s")
+            for listen, answered_at in last_answers.items():
+                if time.monotonic() - answered_at > _SILENCE_S:
+                    raise UnavailableError(f"{listen.url} has not answered for {_SILENCE_S:.0f} s")
 
     def _stop(self) -> None:
         """In the order of the data's way: the ports, the readers, the log, the runtime."""
+        if self._sockets is not None:
+            self._sockets.close()  # else who connects would wait, once the port's process has closed its own
         if self._runtime is None:
             return
         from actors import cluster
@@ -224,6 +257,13 @@ class _Service:
         """All at once: one that hangs leaves the others their time."""
         for stopping in [port.stop.remote() for port in self._ports]:
             stopping.result(timeout_s=STOP_S)
+
+
+def _look_at(listen: Listen, last_answers: dict[Listen, float]) -> NoReturn:
+    while True:
+        if answers(listen, timeout_s=5):
+            last_answers[listen] = time.monotonic()
+        time.sleep(_LOOK_S)
 
 
 def _deployment(port: type[Any]) -> Any:

@@ -15,7 +15,7 @@ from graphdb.node import Consistency, QueryRequest
 from graphdb.sparql import gate
 from graphdb.sparql.cheap import is_cheap
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import GateLimits, read_query
+from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_query
 from graphdb.sparql.parse_cache import ParseCache
 from graphdb.sparql.repeatable import is_repeatable
 from graphdb.sparql.results import ResultFormat
@@ -31,10 +31,7 @@ from serve.graph.query_formats import choose_format
 from serve.graph.query_parameters import QueryParameters, read_query_parameters
 from serve.graph.result_cache import CacheKey
 
-__all__ = ["SHORT_CHARACTERS", "AskedQuery", "QueryReader"]
-
-# What follows from a longer text, or from longer parameters, is not kept; the text is parsed on a thread.
-SHORT_CHARACTERS = 4_000
+__all__ = ["AskedQuery", "QueryReader"]
 
 
 @dataclass(slots=True)
@@ -135,7 +132,7 @@ class QueryReader:
 
     def parameters(self, *encoded: bytes) -> QueryParameters:
         """What a query string, or a query string and a form, ask for. Raises InvalidParameter."""
-        if sum(map(len, encoded)) <= SHORT_CHARACTERS:
+        if sum(map(len, encoded)) <= SHORT_TEXT_CHARACTERS:
             return self._read_short(*encoded)
         return read_query_parameters(*encoded)
 
@@ -147,7 +144,7 @@ class QueryReader:
         began = perf_counter()
         base_iri = request_iri(request)
         entailment = parameters.entailment
-        if len(text) <= SHORT_CHARACTERS:
+        if len(text) <= SHORT_TEXT_CHARACTERS:
             understood = await self._understand_short(text, base_iri, entailment)
         else:
             async with self._long_text:
@@ -204,7 +201,7 @@ class QueryReader:
     def _understand(self, text: str, base_iri: str) -> _Understood:
         query = read_query(text, base_iri, self._limits)
         gate.check(query, self._limits)  # here too: a 304 never comes to the backend
-        if len(text) > SHORT_CHARACTERS:
+        if len(text) > SHORT_TEXT_CHARACTERS:
             return _Understood(query, False, None, is_repeatable(query))
         cheap = is_cheap(query)
         return _Understood(query, cheap, None if cheap else little_join(query), is_repeatable(query))

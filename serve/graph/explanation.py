@@ -8,15 +8,17 @@ import orjson
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError, QueryTimeout
+from graphdb.public_text import public_text
 from graphdb.sparql.cheap import why_not_cheap
 from graphdb.sparql.complexity import measure
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.engine_text import engine_text_and_services
 from graphdb.sparql.explain import COUNTED_MAX, Scan, scans_of
+from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
 from serve.backend import AnswerStream, GraphReads
-from serve.graph.asked_query import SHORT_CHARACTERS, AskedQuery
+from serve.graph.asked_query import AskedQuery
 from serve.graph.metrics import Outcome
 from serve.graph.query_accounts import outcome_of
 from serve.graph.streamed_answer import past_limit
@@ -120,7 +122,7 @@ class Explanation:
         quads = self._found.get("quads", [None] * len(scans))
         evaluation = {
             "outcome": self.outcome,
-            "error": None if error is None else str(error),
+            "error": None if error is None else public_text(error),
             "rows": self._found.get("rows"),
             "seconds": round(self._seconds, 6),
             "where": self.where,
@@ -178,8 +180,8 @@ def _reasons(asked: AskedQuery, is_here: bool) -> Iterator[str]:
         yield "the request's parameters choose the dataset"
     elif asked.format is ResultFormat.CANONICAL_N_TRIPLES:
         yield "canonical N-Triples are sorted first"
-    elif len(asked.query.text) > SHORT_CHARACTERS:
-        yield f"the text has more than {SHORT_CHARACTERS:,} characters"
+    elif len(asked.query.text) > SHORT_TEXT_CHARACTERS:
+        yield f"the text has more than {SHORT_TEXT_CHARACTERS:,} characters"
     elif understood.little_join is not None:
         yield "it joins much in what the store holds now"
 

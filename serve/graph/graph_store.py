@@ -135,8 +135,7 @@ class GraphStoreEndpoint:
             graph=target.graph,
             whole_dataset=syntax.carries_graphs and not target.is_named,
             replace=replace,
-            # A relative IRI has no meaning in the default graph: the host's name would get into the data.
-            base_iri=target.graph.value if target.graph is not None else None,
+            base_iri=_base_iri(request, syntax, target.graph),
             # The body is not at hand: another one under the same key counts as the same request.
             request_id=read_request_id(request, (syntax.name,)),
         )
@@ -157,6 +156,15 @@ def _quads(reads: GraphReads, target: _Target, syntax: RdfSyntax) -> Iterator[Qu
     if syntax is RdfSyntax.JSON_LD and target.graph is not None:
         return (Quad(*quad.triple) for quad in quads)
     return quads
+
+
+def _base_iri(request: Request, syntax: RdfSyntax, graph: NamedNode | None) -> str | None:
+    """What relative IRIs of a body are resolved against: the graph, else where the body is sent to (RFC 3986,
+    section 5.1.3).
+    """
+    if graph is not None:
+        return graph.value
+    return request_iri(request) if syntax.takes_base else None
 
 
 def _writable_target(request: Request) -> _Target:

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from graphdb.config import Settings
 from graphdb.errors import GraphDBError, LimitExceeded, NotAuthenticated
 from graphdb.live.notifications import Notification
+from graphdb.public_text import public_text
 from serve.access.audit import Note, note_of
 from serve.access.origins import refused_origin
 from serve.access.sockets import SocketAdmission, admission_of
@@ -122,7 +123,7 @@ class _LiveSocket:
         except Refused as refused:
             self._outbox.put_error(refused.request_id, refused.code, str(refused))
         except GraphDBError as error:
-            self._outbox.put_error(request_id, code_of(error), str(error))
+            self._outbox.put_error(request_id, code_of(error), public_text(error))
         except Exception:
             logger.exception("a request on /ws failed")
             self._outbox.put_error(request_id, "internal", "internal error")
@@ -146,9 +147,10 @@ class _LiveSocket:
 
     async def _subscribe(self, request: LiveRequest) -> None:
         query, since = request.live_query(self._limits)
-        most = self._settings.live.max_socket_subscriptions
-        if len(self._open) + self._opening >= most:
-            raise LimitExceeded("live queries on one socket", len(self._open) + 1, most)
+        count, most = len(self._open) + self._opening, self._settings.live.max_socket_subscriptions
+        if count >= most:
+            name = "live queries on one socket (live.max_socket_subscriptions)"
+            raise LimitExceeded(name, count + 1, most)
         self._opening += 1
         try:
             sink = _Sink(self._outbox, self._open, request.id)
@@ -203,4 +205,4 @@ class _Sink:
     def ended(self, subscriptions: Sequence[str], error: GraphDBError) -> None:
         for subscription in subscriptions:
             self._open.discard(subscription)
-            self._outbox.put_error(subscription, code_of(error), str(error))
+            self._outbox.put_error(subscription, code_of(error), public_text(error))

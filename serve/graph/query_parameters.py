@@ -12,7 +12,8 @@ from serve.parameters import Parameters, read_dataset, read_flag
 
 __all__ = ["QueryParameters", "read_min_index", "read_query_parameters", "read_timeout"]
 
-_DECIMAL = re.compile(r"\d+(?:\.\d*)?|\.\d+", re.ASCII)
+_DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(s|ms)?", re.ASCII)
+_PER_SECOND = {None: 1, "s": 1, "ms": 1000}
 _INDEX = re.compile(r"\d{1,18}", re.ASCII)  # a log index is less than 2^63
 
 
@@ -64,13 +65,17 @@ def read_min_index(parameters: Parameters) -> int:
 
 
 def read_timeout(parameters: Parameters) -> float | None:
-    """The client's time limit in seconds. Raises InvalidParameter."""
+    """The client's time limit in seconds; it may say 2.5, 2.5s or 2500ms. Raises InvalidParameter."""
     text = parameters.one("timeout")
     if text is None:
         return None
-    if not _DECIMAL.fullmatch(text) or float(text) == 0:
-        raise InvalidParameter("timeout", f"{text!r} is not a number of seconds over 0, such as 2.5")
-    return float(text)
+    found = _DURATION.fullmatch(text)
+    timeout_s = float(found[1]) / _PER_SECOND[found[2]] if found else 0.0
+    if timeout_s == 0:
+        raise InvalidParameter(
+            "timeout", f"{text[:100]!r} is not a time over 0, in seconds or with a unit: 2.5, 2.5s or 2500ms"
+        )
+    return timeout_s
 
 
 def _read_entailment(parameters: Parameters) -> Entailment:

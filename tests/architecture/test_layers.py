@@ -33,6 +33,23 @@ def imports(path: Path) -> Iterator[str]:
             yield (node.module or "").partition(".")[0]
 
 
+def calls_of_wait_for(path: Path) -> Iterator[int]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "asyncio.wait_for":
+            yield node.lineno
+
+
+def test_nobody_swallows_a_cancellation() -> None:
+    """In Python 3.11 `asyncio.wait_for` does, if what it waits for ends just then; its caller never ends."""
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: asyncio.timeout does not swallow it"
+        for floor in FLOORS
+        for path in (ROOT / floor).rglob("*.py")
+        for line in calls_of_wait_for(path)
+    ]
+    assert not found
+
+
 def crossings() -> set[tuple[str, str]]:
     found = set()
     for floor, forbidden in FLOORS.items():

@@ -17,7 +17,13 @@ pytestmark = pytest.mark.skipif(not all_apis(), reason="the specification is not
 # What the specification has and an operation here refuses: with the reason.
 REFUSED = {"update_by_query version_type": "documents have one kind of version there"}
 # Paths of ours that the specification does not have: Elasticsearch answers them all the same.
-BESIDE = frozenset({"POST /_alias/{}", "PUT /_alias/{}"})
+BESIDE = frozenset(
+    {
+        *("POST /_alias/{}", "PUT /_alias/{}", "POST /_aliases/{}", "PUT /_aliases/{}", "GET /_aliases"),
+        *("PUT /_alias", "PUT /{}/_alias", "PUT /{}/_aliases", "HEAD /{}/_alias", "GET /{}/_setting/{}"),
+        *("GET /_mappings", "GET /{}/_mappings", "POST /{}/_mappings", "PUT /{}/_mappings"),
+    }
+)
 
 
 @cache

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.oidc_provider import provider as provider
 from tests.support.service import Service
 
 

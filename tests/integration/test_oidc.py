@@ -11,7 +11,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from tests.support.device_login import device_login
-from tests.support.oidc_provider import AUDIENCE, CLIENT, OidcProvider, oidc_provider, why_no_provider
+from tests.support.oidc_provider import AUDIENCE, CLIENT, OidcProvider
 from tests.support.service import COMMAND, Service
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
@@ -31,15 +31,6 @@ roles_claim = "realm_access.roles"
 role_mapping = {{graph-writers = "writer", graph-readers = "reader"}}
 jwks_refresh_interval_secs = 1
 """
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[OidcProvider]:
-    reason = why_no_provider()
-    if reason is not None:
-        pytest.skip(reason)
-    with oidc_provider() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.client_threads import ClientThreads
+from tests.support.client_threads import ClientThreads, asked_while_killed
 from tests.support.service import Service
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
@@ -80,6 +80,26 @@ def test_killed_port_is_back_and_nothing_acknowledged_is_lost(running: Service) 
     print(f"port back after {took_s + 0.2:.1f} s")
     assert stream.acknowledged
     assert stream.acknowledged <= stored(running)
+
+
+def test_who_comes_while_the_port_is_made_again_is_answered(running: Service) -> None:
+    outcomes, killed = asked_while_killed(
+        running,
+        f"{running.url}/sparql?query=ASK%20{{}}",
+        "GraphPort",
+        lambda: running.wait_until(lambda: running.health()["status"] == "healthy", BACK_S),
+    )
+    assert outcomes
+    assert set(outcomes) <= {200, 503}, outcomes  # 503 while the store is opened
+    assert running.pids("GraphPort") not in ([], killed)
+
+
+def test_a_stop_refuses_who_comes_and_lets_the_next_start_have_the_port(running: Service) -> None:
+    assert running.stop() == 0
+    with pytest.raises(httpx.ConnectError):
+        running.health()
+    running.start()
+    running.update("INSERT DATA { <urn:n> <urn:r> 2 }")
 
 
 def test_updates_wait_for_a_killed_log_and_reads_go_on(running: Service) -> None:
@@ -161,13 +181,20 @@ def test_full_disk_is_503_and_writes_go_on_when_there_is_room(small_disk: Path) 
     filler = small_disk / "filler"
     try:
         service.start()
-        service.update("INSERT DATA { <urn:n> <urn:p> 0 }")
+        service.update("INSERT DATA { <urn:n> <urn:p> 0 . GRAPH <urn:g> { <urn:a> <urn:b> 1, 2, 3 } }")
+        service.wait_until(lambda: (small_disk / "data" / "reserve").exists(), 20)
         fill(filler)
         answer = write_until_refused(service)
         assert answer.status_code == 503, answer.text
         assert int(answer.headers["Retry-After"]) >= 1
+        assert str(small_disk) not in answer.text
         before = stored(service)
         assert "0" in before
+        health = httpx.get(f"{service.url}/health", timeout=10, trust_env=False).json()
+        assert (health["status"], "full" in health["reason"]) == ("degraded", True)
+        assert counted(service, "GRAPH <urn:g>") == 3, "by a reader, of a copy that is made now"
+        assert service.try_update("DROP GRAPH <urn:g>").status_code == 200
+        assert counted(service, "GRAPH <urn:g>") == 0
         filler.unlink()
         service.wait_until(
             lambda: service.try_update("INSERT DATA { <urn:n> <urn:p> 'after' }").status_code == 200, 30
@@ -178,6 +205,14 @@ def test_full_disk_is_503_and_writes_go_on_when_there_is_room(small_disk: Path) 
         assert stored(service) == before | {"after"}
     finally:
         service.close()
+
+
+def counted(service: Service, where: str) -> int:
+    """How many triples there are, by their number: a query for a reader."""
+    query = f"SELECT (COUNT(*) AS ?n) {{ {where} {{ ?s ?p ?o }} }}"
+    answer = httpx.get(f"{service.url}/sparql", params={"query": query}, timeout=60, trust_env=False)
+    assert answer.status_code == 200, answer.text
+    return int(answer.json()["results"]["bindings"][0]["n"]["value"])
 
 
 def fill(file: Path) -> None:

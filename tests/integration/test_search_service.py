@@ -11,6 +11,7 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from tests.support.bulk_clients import BulkClients, document, search_client, stored
+from tests.support.client_threads import asked_while_killed
 from tests.support.service import COMMAND, Service
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -72,12 +73,40 @@ def test_a_killed_search_port_is_back_with_all_that_was_acknowledged(running: Se
         graph_port = running.pids("GraphPort")
         running.kill("SearchPort")
         time.sleep(0.2)
-        assert running.health()["status"] == "healthy"
+        assert running.health()["status"] == "degraded"
+        running.update("INSERT DATA { <urn:while> <urn:search> 'is away' }")
         took_s = await_search(running)
         time.sleep(1)
     print(f"search port back after {took_s + 0.2:.1f} s")
     assert running.pids("GraphPort") == graph_port
     check(running, "port-killed", clients)
+
+
+def test_health_says_healthy_when_both_ports_take_requests(running: Service) -> None:
+    assert running.stop() == 0
+    running.start(wait=False)
+    running.wait_until(lambda: is_well(running), 120)
+    running.kill("SearchPort")
+    # The kernel takes some milliseconds to end the process, which still says that it is well until then.
+    running.wait_until(lambda: running.health()["status"] != "healthy", BACK_S)
+    running.wait_until(lambda: is_well(running), BACK_S)
+
+
+def is_well(service: Service) -> bool:
+    """Whether the service says so; then searches are answered."""
+    says_so: bool = service.health()["status"] == "healthy"
+    if says_so:
+        assert httpx.get(f"{service.search_url}/_cat/indices", trust_env=False).status_code == 200
+    return says_so
+
+
+def test_who_comes_while_the_search_port_is_made_again_is_answered(running: Service) -> None:
+    outcomes, killed = asked_while_killed(
+        running, f"{running.search_url}/_cat/indices", "SearchPort", lambda: await_search(running)
+    )
+    assert outcomes
+    assert set(outcomes) <= {200, 503}, outcomes  # 503 while the indexes are opened
+    assert running.pids("SearchPort") not in ([], killed)
 
 
 def test_writes_wait_for_a_killed_log(running: Service) -> None:
@@ -142,6 +171,6 @@ def test_without_search_there_is_no_process_for_it(tmp_path: Path) -> None:
     try:
         service.start()
         assert service.pids("SearchPort") == []
-        assert "search" not in service.output
+        assert "search at" not in service.output
     finally:
         service.close()

@@ -1,5 +1,6 @@
 """The service as a whole, from its command line to its end."""
 
+import os
 import signal
 from pathlib import Path
 
@@ -70,3 +71,22 @@ def test_second_service_beside_the_first_stops_cleanly_and_alone(
 
 def test_listens_on_loopback_only(service: Service) -> None:
     assert service.listening_addresses() == {"127.0.0.1"}
+
+
+@pytest.mark.slow
+def test_a_start_does_not_fail_for_rays_slow_processes(tmp_path: Path) -> None:
+    """As on a machine where all cores are busy: Ray's agents need longer than Ray itself would wait."""
+    slow = tmp_path / "slow"
+    slow.mkdir()
+    (slow / "sitecustomize.py").write_text(
+        "import sys, time\n"
+        "if any(part.endswith(('dashboard/agent.py', 'agent/main.py')) for part in sys.orig_argv):\n"
+        "    time.sleep(45)\n"
+    )
+    paths = os.pathsep.join(filter(None, [str(slow), os.environ.get("PYTHONPATH")]))
+    busy = Service(tmp_path / "data", environment={"PYTHONPATH": paths})
+    try:
+        busy.start()
+        busy.update("INSERT DATA { <urn:t:slow> <urn:t:p> 1 }")
+    finally:
+        busy.close()

@@ -102,7 +102,14 @@ def answer(text: str, store: Store, union: bool) -> "Counter[str]":
     """By the engine, over the whole graph, from the text as it was asked."""
     query = read_query("PREFIX x: <http://x/> " + text, None, GateLimits())
     union &= not query.dataset
-    found: Any = store.query(engine_text(query).text, use_default_graph_as_union=union)
+    found: Any = engine_query(
+        store,
+        engine_text(query).text,
+        base_iri=None,
+        default_graph=None,
+        named_graphs=None,
+        union_default_graph=union,
+    )
     names = [variable.value for variable in found.variables]
     shown = [{name: value_of(row[name]) for name in names if row[name] is not None} for row in found]
     return Counter(str(sorted(row.items())) for row in shown)

@@ -1,5 +1,6 @@
 """A real HTTP server on loopback around an application, for as long as a test needs it."""
 
+import functools
 import socket
 import threading
 from collections.abc import Iterator
@@ -9,14 +10,18 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
+from graphdb.config.service import Server
 from serve.port_protocol import PortProtocol
+from serve.port_watch import PortWatch
 from serve.port_websocket import MESSAGE_BYTES_MAX, PortWebSocket
 
 __all__ = ["serving"]
 
 
 @contextmanager
-def serving(app: ASGIApp, certificate: tuple[Path, Path] | None = None) -> Iterator[str]:
+def serving(
+    app: ASGIApp, certificate: tuple[Path, Path] | None = None, limits: Server | None = None
+) -> Iterator[str]:
     """Serve the application on a free port; the value is its base URL, without a slash at the end.
 
     certificate and its key are PEM files: with them it is HTTPS.
@@ -26,7 +31,7 @@ def serving(app: ASGIApp, certificate: tuple[Path, Path] | None = None) -> Itera
         server = uvicorn.Server(
             uvicorn.Config(
                 app,
-                http=PortProtocol,
+                http=functools.partial(PortProtocol, watch=PortWatch(limits or Server())),  # type: ignore[arg-type]
                 ws=PortWebSocket,
                 ws_max_size=MESSAGE_BYTES_MAX,
                 ws_per_message_deflate=False,

@@ -12,10 +12,11 @@ from typing import Any
 from urllib.parse import urljoin
 
 import httpx
+import pytest
 
 from tests.support.npm_packages import npm_directory, why_not_installed
 
-__all__ = ["AUDIENCE", "CLIENT", "OidcProvider", "oidc_provider", "why_no_provider"]
+__all__ = ["AUDIENCE", "CLIENT", "OidcProvider", "oidc_provider", "provider"]
 
 AUDIENCE = "https://graphdb.example"
 CLIENT = "graphdb-cli"  # for the device flow
@@ -25,7 +26,7 @@ _NAME = "oidc-provider"
 _SCRIPT = Path(__file__).with_name("oidc_provider.mjs")
 
 
-def why_no_provider() -> str | None:
+def _why_no_provider() -> str | None:
     """The reason why it cannot run here; None where it can. It is installed at the first call."""
     reason = why_not_installed(_NAME, _PACKAGES)
     return reason or _why_too_old()
@@ -117,7 +118,7 @@ def _attribute(element: str, name: str) -> str:
 
 @contextmanager
 def oidc_provider(port: int = 0, access_token_s: int = 600) -> Iterator[OidcProvider]:
-    """Ask `why_no_provider` before."""
+    """Where it can run: see `provider`."""
     script = shutil.copy(_SCRIPT, npm_directory(_NAME))  # beside what it imports
     options = json.dumps({"port": port, "audience": AUDIENCE, "accessTokenSeconds": access_token_s})
     with subprocess.Popen(
@@ -131,3 +132,13 @@ def oidc_provider(port: int = 0, access_token_s: int = 600) -> Iterator[OidcProv
             yield OidcProvider(process)
         finally:
             process.kill()
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[OidcProvider]:
+    """One for all tests of a module, which are skipped where it cannot run. A conftest.py imports it."""
+    reason = _why_no_provider()
+    if reason is not None:
+        pytest.skip(reason)
+    with oidc_provider() as running:
+        yield running

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from actors.search.search_node import SearchNode
 from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.errors import LogUnavailable, NotLeader
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.clustered_shards import Nodes
@@ -48,8 +49,15 @@ class SearchCluster:
     async def _caught_up(self, node_id: int) -> None:
         newest = max(log.applied_index for log in self.quads.logs.logs.values())
         async with asyncio.timeout(10):
-            while self.quads.shards[node_id].snapshot_index() < newest:  # noqa: ASYNC110
+            while self._snapshot_index(node_id) < newest:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
+
+    def _snapshot_index(self, node_id: int) -> int:
+        """What a node's quads have reached; 0 while they are opened anew from a snapshot of a peer."""
+        try:
+            return self.quads.shards[node_id].snapshot_index()
+        except LogUnavailable:
+            return 0
 
     async def opened(self, node_id: int) -> SearchNode:
         """The node's search, once its indexes are open."""
@@ -58,9 +66,17 @@ class SearchCluster:
         return self.searches[node_id]
 
     async def insert(self, number: int) -> None:
-        """A quad, by any node."""
+        """A quad, by any node. A client tries again while there is no leader, as the error says."""
         update = parse_update(f"INSERT DATA {{ <urn:s> <urn:p> {number} }}")
-        await next(iter(self.quads.shards.values())).writes(WHOLE_SIGHT).update(update, Dataset())
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    node = next(iter(self.quads.shards.values()))
+                    await node.writes(WHOLE_SIGHT).update(update, Dataset())
+                except NotLeader:
+                    await asyncio.sleep(0.1)
+                else:
+                    return
 
     def documents(self, node_id: int) -> list[int]:
         """Which of the documents 0 to 19 a node has; none while its indexes are not open."""

@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -49,7 +48,10 @@ class Service:
         self.ready_s = 0.0  # how long the last start took
         self._options = ("--host", host, "--port", str(self.port), *options)
         self._within = within
-        searching = {"GRAPHDB_SEARCH__ENABLED": str(search).lower()}
+        searching = {
+            "GRAPHDB_SEARCH__ENABLED": str(search).lower(),
+            "GRAPHDB_SERVER__DISK_RESERVE_MB": "16",  # the directories of tests stay for a while
+        }
         if self.search_port is not None:
             searching["GRAPHDB_SEARCH__PORT"] = str(self.search_port)
         self._environment: dict[str, str] = searching | dict(environment or {})
@@ -77,7 +79,7 @@ class Service:
         self._environment["GRAPHDB_SEARCH__ENABLED"] = str(enabled).lower()
 
     def start(self, wait: bool = True) -> "Service":
-        """Run the command, wait until the service is healthy."""
+        """Run the command, wait until the service is healthy and has said so."""
         began = time.monotonic()
         with self._output_file.open("wb") as output:
             self._process = subprocess.Popen(
@@ -89,22 +91,13 @@ class Service:
             )
         if wait:
             self.wait_ready()
+            self.wait_until(lambda: "graphdb serves" in self.output, timeout_s=60)
             self.ready_s = time.monotonic() - began
         return self
 
     def wait_ready(self, timeout_s: float = 120) -> None:
-        """Wait until /health says healthy, and something listens on the search port, if it has one."""
-        self.wait_until(
-            lambda: self.health().get("status") == "healthy" and self._search_listens(), timeout_s
-        )
-
-    def _search_listens(self) -> bool:
-        if self._environment["GRAPHDB_SEARCH__ENABLED"] != "true":
-            return True
-        address = self._host, int(self._environment["GRAPHDB_SEARCH__PORT"])
-        with contextlib.suppress(OSError), socket.create_connection(address, 5):
-            return True
-        return False
+        """Wait until /health says healthy."""
+        self.wait_until(lambda: self.health().get("status") == "healthy", timeout_s)
 
     def wait_until(self, holds: Any, timeout_s: float) -> float:
         """Wait until a condition holds, an unreachable service counting as not; how long it took."""

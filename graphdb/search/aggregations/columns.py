@@ -1,7 +1,7 @@
 """The values of fields over all the segments of a searcher, for documents by their number in the whole."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -9,13 +9,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.search.aggregations.global_terms import GlobalTerms
+from graphdb.search.aggregations.global_terms import GlobalTerms, OneTerm
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.segment import Bools, Doubles, Leaf, Longs, NumberColumn, Segment
+from graphdb.search.query import Searcher
+from graphdb.search.segment import (
+    Bools,
+    Doubles,
+    Leaf,
+    Longs,
+    NumberColumn,
+    Segment,
+    TermDictionary,
+    TermIndex,
+    TextIndex,
+    exact_numbers,
+    unsigned,
+    unsigned_numbers,
+)
 
 __all__ = ["Columns", "Numbers", "Points", "Values", "spread"]
 
-Numbers = NDArray[Any]  # int64 or float64, and float32 for scores
+Numbers = NDArray[Any]  # int64, uint64 or float64, and float32 for scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +67,10 @@ class Columns:
     and what relates nested documents, so keep one as long as its searcher.
     """
 
-    def __init__(self, leaves: Sequence[Leaf]) -> None:
+    def __init__(self, leaves: Sequence[Leaf], indexes: Sequence[Searcher] = ()) -> None:
+        """indexes: of each leaf the searcher of its index, which knows the index's name and fields."""
         self.leaves = leaves
+        self._indexes = indexes
         self.size = sum(leaf.segment.size for leaf in leaves)
         self._bases = np.array([leaf.base for leaf in leaves], dtype=np.int64)
         self._terms: dict[str, GlobalTerms] = {}
@@ -78,13 +94,32 @@ class Columns:
         return leaf, doc - leaf.base
 
     def numbers(self, spec: FieldSpec, docs: Longs) -> Values:
-        """The values of a field of INTS or FLOATS."""
-        kind = np.int64 if spec.storage is Storage.INTS else np.float64
+        """The values of a field of INTS or FLOATS: dates, also date_nanos, in milliseconds."""
+        if spec.type == "unsigned_long":
+            shifted = self.exact(spec, docs)
+            return Values(shifted.rows, unsigned(shifted.data))
+        if spec.storage is Storage.INTS:
+            return self._numbers(spec, lambda segment, path: segment.ints(path), np.int64, docs)
+        return self._numbers(spec, _doubles, np.float64, docs)
+
+    def exact(self, spec: FieldSpec, docs: Longs) -> Values:
+        """As numbers, but a date_nanos in nanoseconds, and an unsigned_long less 2^63 in 64 signed bits."""
+        if spec.type not in ("date_nanos", "unsigned_long"):
+            return self.numbers(spec, docs)
+        kind = spec.type
+        return self._numbers(spec, lambda segment, path: exact_numbers(segment, path, kind), np.int64, docs)
+
+    def _numbers(
+        self,
+        spec: FieldSpec,
+        column_of: Callable[[Segment, str], NumberColumn | None],
+        kind: type[np.generic],
+        docs: Longs,
+    ) -> Values:
         rows, data = [np.empty(0, np.int64)], [np.empty(0, kind)]
         for segment, number, part in self.parts(docs):
-            column = segment.ints(spec.path) if kind is np.int64 else segment.floats(spec.path)
-            if column is None and kind is np.float64:
-                column = segment.ints(spec.path)  # several indexes, whole numbers in one of them
+            path = self._path(spec, number)
+            column = None if path is None else column_of(segment, path)
             if column is not None:
                 own_rows, own_data = _gather(column, docs[part] - self.leaves[number].base)
                 rows.append(own_rows + part.start)
@@ -92,23 +127,32 @@ class Columns:
         return Values(_joined(rows), _joined(data))
 
     def ordinals(self, spec: FieldSpec, docs: Longs) -> Values:
-        """The terms of a field of TERMS, by their numbers in `dictionary(spec)`."""
+        """The terms of a field of TERMS, or the tokens of a text, by their numbers in `dictionary(spec)`."""
         dictionary = self.dictionary(spec)
         rows, data = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for segment, number, part in self.parts(docs):
-            index = segment.terms(spec.path)
+            if spec.type == "_index":
+                rows.append(np.arange(part.start, part.stop))
+                data.append(dictionary.of_leaf(number, np.zeros(part.stop - part.start, np.int32)))
+                continue
+            path = self._path(spec, number)
+            index = None if path is None else _term_index(segment, path, spec)
             if index is not None:
                 starts = index.ordinals.starts
                 own_rows, positions = spread(starts, docs[part] - self.leaves[number].base)
+                terms = index.ordinals.terms[positions]
+                if (kept := _frequent(index, spec)) is not None:
+                    own_rows, terms = own_rows[kept[terms]], terms[kept[terms]]
                 rows.append(own_rows + part.start)
-                data.append(dictionary.of_leaf(number, index.ordinals.terms[positions]))
+                data.append(dictionary.of_leaf(number, terms))
         return Values(_joined(rows), _joined(data))
 
     def points(self, spec: FieldSpec, docs: Longs) -> Points:
         """The values of a field of POINTS."""
         rows, latitudes, longitudes = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
         for segment, number, part in self.parts(docs):
-            column = segment.points(spec.path)
+            path = self._path(spec, number)
+            column = None if path is None else segment.points(path)
             if column is not None:
                 own_rows, positions = spread(column.starts, docs[part] - self.leaves[number].base)
                 rows.append(own_rows + part.start)
@@ -119,10 +163,24 @@ class Columns:
     def dictionary(self, spec: FieldSpec) -> GlobalTerms:
         """All the terms of a field, in the order of their code points."""
         if spec.path not in self._terms:
-            indexes = [leaf.segment.terms(spec.path) for leaf in self.leaves]
-            dictionaries = [None if index is None else index.dictionary for index in indexes]
-            self._terms[spec.path] = GlobalTerms(dictionaries)
+            self._terms[spec.path] = GlobalTerms([*self._dictionaries(spec)])
         return self._terms[spec.path]
+
+    def _dictionaries(self, spec: FieldSpec) -> Iterator[TermDictionary | None]:
+        for number, leaf in enumerate(self.leaves):
+            if spec.type == "_index":
+                yield OneTerm(self._indexes[number].index_name)
+                continue
+            path = self._path(spec, number)
+            index = None if path is None else _term_index(leaf.segment, path, spec)
+            yield None if index is None else index.dictionary
+
+    def _path(self, spec: FieldSpec, number: int) -> str | None:
+        """The path of a field in a leaf: in its index the name may be an alias of another field."""
+        if not self._indexes:
+            return spec.path
+        own = self._indexes[number].mapping.field(spec.path)
+        return None if own is None else own.path
 
     def having(self, path: str) -> Bools:
         """Which of all documents have a value for a path."""
@@ -174,6 +232,33 @@ class Columns:
             else:
                 masks.append(np.zeros(leaf.segment.size, np.bool_))
         return np.concatenate(masks)
+
+
+def _term_index(segment: Segment, path: str, spec: FieldSpec) -> TermIndex | TextIndex | None:
+    return segment.text(path) if spec.type == "text" else segment.terms(path)
+
+
+def _frequent(index: TermIndex | TextIndex, spec: FieldSpec) -> Bools | None:
+    """Which tokens of a segment `fielddata_frequency_filter` keeps; None: all.
+
+    Each segment counts for itself, as in Lucene. A bound up to 1 is a part of the documents with the field.
+    """
+    bounds = spec.options.get("fielddata_frequency_filter") or {}
+    if not bounds or index.doc_count < int(bounds.get("min_segment_size", 0)):
+        return None
+    least, most = (
+        bound if bound > 1 else int(index.doc_count * bound)
+        for bound in (float(bounds.get("min", 0)), float(bounds.get("max", 2**31 - 1)))
+    )
+    counts = np.bincount(index.ordinals.terms, minlength=len(index.dictionary))
+    return np.asarray((counts >= int(least)) & (counts <= int(most)))
+
+
+def _doubles(segment: Segment, path: str) -> NumberColumn | None:
+    """Of several indexes one may have whole numbers in the field."""
+    if segment.exact(path) is not None:
+        return unsigned_numbers(segment, path)
+    return segment.floats(path) or segment.ints(path)
 
 
 def _gather(column: NumberColumn, docs: Longs) -> tuple[Longs, Numbers]:

@@ -141,7 +141,7 @@ class CompositeSource:
                 return str(value) if spec is None else term_of(spec, value)
             if isinstance(value, bool) or spec.type == "boolean":
                 return int(value in (True, "true"))
-            return float(value)
+            return value if isinstance(value, int) else float(value)
         except (ValueError, TypeError) as error:
             raise illegal_argument(f"[after.{self.name}] [{value}] is no key of the source") from error
 

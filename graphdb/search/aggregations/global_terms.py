@@ -1,14 +1,37 @@
 """One order for the terms of a field over all segments, as Elasticsearch's global ordinals."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.segment import Longs, TermDictionary
 
-__all__ = ["GlobalTerms"]
+__all__ = ["GlobalTerms", "OneTerm"]
+
+
+@dataclass(frozen=True, slots=True)
+class OneTerm:
+    """A `TermDictionary` of one term."""
+
+    only: str
+
+    def __len__(self) -> int:
+        return 1
+
+    def find(self, term: str) -> int:
+        return 0 if term == self.only else -1
+
+    def lower_bound(self, term: str) -> int:
+        return int(self.only < term)
+
+    def term(self, number: int) -> str:
+        return self.only
+
+    def terms(self, start: int, stop: int) -> Iterator[str]:
+        return iter([self.only][start:stop])
 
 
 class GlobalTerms:

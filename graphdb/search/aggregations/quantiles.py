@@ -2,8 +2,12 @@
 
 Exact, with linear interpolation between neighbours, as Elasticsearch's digests answer as long as they hold
 all values; for many values theirs are approximate. A rank counts half of the values that are equal.
+
+With `hdr` as a DoubleHistogram of HdrHistogram 2.1.9 answers: a value is the end of the bucket it falls in.
+The buckets between two powers of 2 are equally wide, at least 10^digits of them.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +19,7 @@ from graphdb.search.aggregations.options import Options, required
 from graphdb.search.aggregations.rows import Rows
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.sources import NUMERIC, Source
-from graphdb.search.errors import illegal_request
+from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.segment import Doubles, Longs
 
 __all__ = ["MedianDeviation", "Quantiles", "Sorted", "parse_median_deviation", "parse_percentiles"]
@@ -36,7 +40,7 @@ class Sorted:
         order = np.lexsort((values, owners))
         return Sorted(values[order], np.searchsorted(owners[order], np.arange(count + 1)))
 
-    def percentile(self, percent: float) -> Doubles:
+    def percentile(self, percent: float, /) -> Doubles:
         """By bucket; NaN where there are no values."""
         counts = np.diff(self.starts)
         filled = counts > 0
@@ -49,12 +53,70 @@ class Sorted:
         found[filled] = below + (place - low) * (above - below)
         return found
 
-    def rank(self, value: float) -> Doubles:
+    def rank(self, value: float, /) -> Doubles:
         """The percentage of values below, with half of those that are equal; NaN where there are none."""
         weights = (self.values < value) + (self.values == value) * 0.5
         sums = np.concatenate([[0.0], np.cumsum(weights)])
         with np.errstate(invalid="ignore"):
             return 100.0 * np.diff(sums[self.starts]) / np.diff(self.starts)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucketed:
+    """The same as HdrHistogram has them: slices of a power of 2 for values, which are none below 0."""
+
+    sorted: Sorted
+    slices: int
+
+    @staticmethod
+    def of(values: Sorted, digits: int) -> "Bucketed":
+        """Errors: array_index_out_of_bounds_exception for values below 0."""
+        if (values.values < 0).any():
+            raise _negative("Negative values cannot be recorded")
+        return Bucketed(values, 1 << max(math.ceil(math.log2(2 * 10**digits)) - 1, 0))
+
+    def percentile(self, percent: float, /) -> Doubles:
+        """By bucket of the aggregation; NaN where there are no values."""
+        counts = np.diff(self.sorted.starts)
+        filled = np.flatnonzero(counts)
+        found = np.full(len(counts), np.nan)
+        place = np.maximum((percent / 100.0 * counts[filled] + 0.5).astype(np.int64), 1) - 1
+        units = self._units()[filled]
+        low, width = self._slice(self.sorted.values[self.sorted.starts[:-1][filled] + place], units)
+        found[filled] = low if percent == 0 else low + width - units
+        return found
+
+    def rank(self, value: float, /) -> Doubles:
+        """The percentage of values that are not beyond the slice of one; NaN where there are none."""
+        if value < 0:
+            raise _negative("Histogram recorded value cannot be negative.")
+        counts, units = np.diff(self.sorted.starts), self._units()
+        low, width = self._slice(np.full(len(counts), float(value)), units)
+        below = self.sorted.values < np.repeat(low + width, counts)
+        sums = np.concatenate([[0], np.cumsum(below)])
+        with np.errstate(invalid="ignore"):
+            return 100.0 * np.diff(sums[self.sorted.starts]) / counts
+
+    def _units(self) -> Doubles:
+        """By bucket: what the histogram counts values in, by the least value above 0."""
+        starts, values = self.sorted.starts, self.sorted.values
+        counts = np.diff(starts)
+        zeros = np.diff(np.concatenate([[0], np.cumsum(values == 0)])[starts])
+        least = np.ones(len(counts))
+        some = zeros < counts
+        least[some] = values[(starts[:-1] + zeros)[some]]
+        return np.asarray(np.ldexp(1.0, np.frexp(least)[1] - 1) / self.slices)
+
+    def _slice(self, values: Doubles, units: Doubles) -> tuple[Doubles, Doubles]:
+        """(low, width) of the slice that each value falls in; no slice is narrower than a unit."""
+        exponents = np.frexp(np.where(values > 0, values, 1.0))[1] - 1
+        widths = np.where(values > 0, np.ldexp(1.0, exponents) / self.slices, units)
+        widths = np.maximum(widths, units)
+        return np.floor(values / widths) * widths, widths
+
+
+def _negative(reason: str) -> SearchError:
+    return SearchError("array_index_out_of_bounds_exception", reason, 400)
 
 
 @dataclass(frozen=True)
@@ -65,17 +127,20 @@ class Quantiles(Aggregation):
     points: tuple[float, ...]
     ranks: bool
     keyed: bool
+    digits: int | None = None  # of `hdr`
     leaf_only: ClassVar[bool] = True
 
     @property
     def typed(self) -> str:
-        return "tdigest_percentile_ranks" if self.ranks else "tdigest_percentiles"
+        method = "tdigest" if self.digits is None else "hdr"
+        return f"{method}_percentile_ranks" if self.ranks else f"{method}_percentiles"
 
-    def _sorted(self, scope: Scope, rows: Rows) -> Sorted:
+    def _sorted(self, scope: Scope, rows: Rows) -> Sorted | Bucketed:
         places, data = self.source.numbers(scope, rows.docs)
-        return Sorted.of(data.astype(np.float64), rows.owners[places], rows.count)
+        values = Sorted.of(data.astype(np.float64), rows.owners[places], rows.count)
+        return values if self.digits is None else Bucketed.of(values, self.digits)
 
-    def _column(self, values: Sorted, point: float) -> Doubles:
+    def _column(self, values: Sorted | Bucketed, point: float) -> Doubles:
         return values.rank(point) if self.ranks else values.percentile(point)
 
     def measure(self, scope: Scope, rows: Rows, path: Any, metric: str) -> Doubles:
@@ -120,14 +185,16 @@ def parse_percentiles(definition: Definition) -> Aggregation:
     if not ranks and not all(0 <= point <= 100 for point in points):
         raise illegal_request(f"percent must be in [0,100], got [{points}]: [{definition.name}]")
     keyed = options.flag("keyed", True)
-    _check_digests(options)
+    digits = _hdr_digits(options)
     source = Source.parse(definition, NUMERIC)
     options.done()
-    return Quantiles(definition.common, source, points, ranks, keyed)
+    return Quantiles(definition.common, source, points, ranks, keyed, digits)
 
 
-def _check_digests(options: Options) -> None:
-    """The answer is exact, whatever they ask for; but what they say must make sense."""
+def _hdr_digits(options: Options) -> int | None:
+    """None: not with `hdr`. With `tdigest` the answer is exact, but what it says must make sense."""
+    if "tdigest" in options and "hdr" in options:
+        raise illegal_request("Only one percentiles method should be declared.")
     if "tdigest" in options:
         compression = Options("tdigest", options.take("tdigest", {})).number("compression", 100.0)
         if compression is not None and not compression >= 0:
@@ -136,6 +203,8 @@ def _check_digests(options: Options) -> None:
         digits = Options("hdr", options.take("hdr", {})).integer("number_of_significant_value_digits", 3)
         if not 0 <= digits <= 5:
             raise illegal_request("[numberOfSignificantValueDigits] must be between 0 and 5")
+        return digits
+    return None
 
 
 @dataclass(frozen=True)

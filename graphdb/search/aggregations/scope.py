@@ -22,7 +22,11 @@ TopHits = Callable[[Mapping[str, Any], Rows, "Scope"], Sequence[dict[str, Any]]]
 
 def columns_of(searcher: Searcher) -> Columns:
     """The columns of a searcher; made once, as their merged dictionaries are dear."""
-    return searcher.keep("columns", lambda: Columns(searcher.leaves))
+    return searcher.keep("columns", lambda: Columns(searcher.leaves, _indexes(searcher)))
+
+
+def _indexes(searcher: Searcher) -> list[Searcher]:
+    return [searcher.part(leaf)[2] for leaf in searcher.leaves]
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Where an aggregation's values come from: a field, what stands for absent values, and how they are shown."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,11 +60,19 @@ class Source:
             )
         shown = spec if spec is not None or value_type is None else _unmapped(path, value_type)
         if missing is not None and shown is not None:
-            missing = term_of(shown, missing)
+            # Aggregations know dates to the millisecond, as Elasticsearch's do.
+            known = replace(shown, type="date") if shown.type == "date_nanos" else shown
+            given, missing = missing, term_of(known, missing, definition.context.now_ms)
+            if missing in (np.inf, -np.inf) and shown.storage is Storage.INTS:
+                raise illegal_argument(f"[missing] [{str(given)[:100]}] is out of range for [{shown.type}]")
         return Source(spec, Display.of(shown, shape, zone), missing)
 
     def numbers(self, scope: Scope, docs: Longs) -> tuple[Longs, Numbers]:
-        """(rows, values): the numbers of these documents, those of `missing` among them."""
+        """(rows, values): the numbers of these documents, those of `missing` among them, to compute with."""
+        rows, data = self._numbers(scope, docs)
+        return rows, data.astype(np.float64) if data.dtype == np.uint64 else data
+
+    def _numbers(self, scope: Scope, docs: Longs) -> tuple[Longs, Numbers]:
         if self.spec is None:
             return self._absent(np.empty(0, np.int64), np.empty(0), docs)
         values = scope.columns.numbers(self.spec, docs)
@@ -79,7 +87,7 @@ class Source:
         if self.textual:
             rows, data, _ = self.keyed(scope, docs)
             return rows, data
-        return self.numbers(scope, docs)
+        return self._numbers(scope, docs)
 
     def keyed(self, scope: Scope, docs: Longs, whole: bool = False) -> tuple[Longs, Longs, Vocabulary]:
         """(rows, numbers of values, what the numbers mean): the numbers ascend as the values do.
@@ -87,8 +95,8 @@ class Source:
         whole: what they mean covers the values of all documents, not just of these.
         """
         if not self.textual:
-            rows, data = self.numbers(scope, docs)
-            every = self.numbers(scope, np.flatnonzero(scope.live()))[1] if whole else data
+            rows, data = self._numbers(scope, docs)
+            every = self._numbers(scope, np.flatnonzero(scope.live()))[1] if whole else data
             numbers = NumberVocabulary.of(np.concatenate([every, data]) if whole else data)
             return rows, numbers.find(data), numbers
         if self.spec is None:
@@ -113,7 +121,7 @@ class Source:
 
     def _absent(self, rows: Longs, data: Numbers, docs: Longs) -> tuple[Longs, Numbers]:
         try:
-            value = None if self.missing is None else float(self.missing)
+            value = self.missing if isinstance(self.missing, int | None) else float(self.missing)
         except ValueError as error:
             raise SearchError("number_format_exception", f'For input string: "{self.missing}"') from error
         return self._placed(rows, data, docs, value)
@@ -125,9 +133,10 @@ class Source:
         lacking = np.setdiff1d(np.arange(len(docs)), rows)
         if not len(lacking):
             return rows, data
-        if data.dtype == np.int64 and value == int(value):
-            value = int(value)
-        rows, data = np.concatenate([rows, lacking]), np.append(data, np.full(len(lacking), value))
+        kind = np.dtype(np.float64)
+        if data.dtype.kind in "iu" and _is_of(data.dtype, value):
+            value, kind = int(value), data.dtype
+        rows, data = np.concatenate([rows, lacking]), np.append(data, np.full(len(lacking), value, kind))
         order = np.argsort(rows, kind="stable")
         return rows[order], data[order]
 
@@ -142,6 +151,8 @@ def aggregatable(context: QueryContext, path: str) -> FieldSpec | None:
     spec = context.mapping.field(path)
     if spec is None or spec.type in ("object", "nested"):
         return None
+    if spec.storage is Storage.TEXT and spec.doc_values:
+        return replace(spec, storage=Storage.TERMS)  # `fielddata`: its tokens
     if spec.storage is Storage.TEXT:
         raise illegal_argument(
             f"Fielddata is disabled on [{path}] in [{context.index_name}]. Text fields are not optimised for "
@@ -150,6 +161,8 @@ def aggregatable(context: QueryContext, path: str) -> FieldSpec | None:
             f"fielddata=true on [{path}] in order to load field data by uninverting the inverted index. "
             "Note that this can use significant memory."
         )
+    if path == "_routing":
+        raise illegal_argument("Fielddata is not supported on field [_routing] of type [_routing]")
     if not spec.doc_values or spec.storage is Storage.NONE:
         raise illegal_argument(
             f"Can't load fielddata on [{path}] because fielddata is unsupported on fields of type "
@@ -172,3 +185,9 @@ def json_number(number: float) -> float | str:
     if number != number:
         return "NaN"
     return number if abs(number) != np.inf else ("Infinity" if number > 0 else "-Infinity")
+
+
+def _is_of(dtype: "np.dtype[Any]", value: float) -> bool:
+    """Whether a type of whole numbers has a value."""
+    bounds = np.iinfo(dtype)
+    return bounds.min <= value <= bounds.max and value == int(value)

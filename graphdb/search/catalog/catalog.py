@@ -71,6 +71,11 @@ class Catalog:
         """Component templates by name, as they are shown."""
         return self._state.components
 
+    @property
+    def cluster_settings(self) -> Mapping[str, Mapping[str, str]]:
+        """By `persistent` and `transient`, then by dotted name: what was set."""
+        return self._state.cluster_settings
+
     def resolve(
         self, expression: str | Iterable[str], options: ResolveOptions = DEFAULT_OPTIONS, now_ms: int = 0
     ) -> list[Resolved]:
@@ -129,7 +134,7 @@ class Catalog:
 
         def target(write: DocumentWrite) -> tuple[Index, AliasOptions]:
             index, options = self._target(write, log_index, timestamp_ms)
-            if "graph" in index.settings and index is not following:
+            if index.follows_graph and index is not following:
                 raise illegal_argument(f"index [{index.name}] follows the graph: change the graph instead")
             return index, options
 

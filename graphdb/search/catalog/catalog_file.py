@@ -47,6 +47,7 @@ class CatalogFile:
     components: Mapping[str, Any] = field(default_factory=dict)
     cluster_uuid: str | None = None
     nodes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    cluster_settings: Mapping[str, Any] = field(default_factory=dict)
 
     def encode(self) -> bytes:
         return encode_checked(_MARK, asdict(self))

@@ -6,6 +6,7 @@ from functools import singledispatch
 from typing import Any
 
 from graphdb.search.catalog.aliases import with_alias_actions
+from graphdb.search.catalog.cluster_settings import with_cluster_settings
 from graphdb.search.catalog.commands import (
     Command,
     CreateIndex,
@@ -13,6 +14,7 @@ from graphdb.search.catalog.commands import (
     DeleteIndexTemplates,
     DeleteIndices,
     IntroduceNode,
+    PutClusterSettings,
     PutComponentTemplate,
     PutIndexTemplate,
     PutMapping,
@@ -133,6 +135,11 @@ def _(command: RefreshIndices, state: CatalogState) -> Change:
 def _(command: IntroduceNode, state: CatalogState) -> Change:
     nodes = {**state.nodes, command.node_id: KnownNode(command.name, command.address)}
     return Change(replace(state, nodes=nodes, cluster_uuid=state.cluster_uuid or command.cluster_uuid))
+
+
+@_planned.register
+def _(command: PutClusterSettings, state: CatalogState) -> Change:
+    return Change(with_cluster_settings(state, command))
 
 
 @_planned.register

@@ -23,6 +23,7 @@ __all__ = [
     "DocumentWrite",
     "IntroduceNode",
     "Outcome",
+    "PutClusterSettings",
     "PutComponentTemplate",
     "PutIndexTemplate",
     "PutMapping",
@@ -65,6 +66,14 @@ class PutSettings:
     uuids: tuple[str, ...]
     settings: Mapping[str, Any]
     preserve: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PutClusterSettings:
+    """Settings of the whole cluster by their dotted names; null resets one. All of them, or none."""
+
+    persistent: Mapping[str, Any] = field(default_factory=dict)
+    transient: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +210,7 @@ Command: TypeAlias = (
     | DeleteIndices
     | PutMapping
     | PutSettings
+    | PutClusterSettings
     | PutIndexTemplate
     | PutComponentTemplate
     | DeleteIndexTemplates

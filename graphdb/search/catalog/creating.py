@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from graphdb.search.catalog.aliases import check_aliases, read_aliases
+from graphdb.search.catalog.cluster_settings import check_auto_create
 from graphdb.search.catalog.index import Index
 from graphdb.search.catalog.names import check_index_name
 from graphdb.search.catalog.settings import analyzers_of, limits_of
@@ -75,11 +76,13 @@ def _check_name(state: CatalogState, name: str) -> None:
 
 
 def _template(state: CatalogState, new: NewIndex) -> Contents:
+    """What a template says of automatic creation counts before what the cluster says."""
     name = template_for(state, new.name)
-    if name is None:
-        return Contents()
-    template = state.templates[name]
-    if new.automatic and template.get("allow_auto_create") in (False, "false"):
+    template = {} if name is None else state.templates[name]
+    allowed = template.get("allow_auto_create")
+    if new.automatic and allowed in (None, ""):
+        check_auto_create(state, new.name)
+    if new.automatic and allowed in (False, "false"):
         raise SearchError(
             "index_not_found_exception",
             f"no such index [{new.name}] and composable template [{template['index_patterns']}] forbids "
@@ -87,4 +90,4 @@ def _template(state: CatalogState, new: NewIndex) -> Contents:
             404,
             {"index_uuid": "_na_", "index": new.name},
         )
-    return contents(state, template)
+    return contents(state, template) if template else Contents()

@@ -80,6 +80,7 @@ class CatalogFiles:
             content.components,
             content.cluster_uuid,
             {int(number): KnownNode(*row) for number, row in content.nodes.items()},
+            content.cluster_settings,
         )
         return Catalog(state), content.log_index
 
@@ -101,7 +102,14 @@ class CatalogFiles:
         rows = [_row(index, state, plans.get(index.uuid)) for index in state.by_uuid.values()]
         nodes = {str(number): (node.name, node.address) for number, node in state.nodes.items()}
         content = CatalogFile(
-            log_index, self._opening, rows, state.templates, state.components, state.cluster_uuid, nodes
+            log_index,
+            self._opening,
+            rows,
+            state.templates,
+            state.components,
+            state.cluster_uuid,
+            nodes,
+            state.cluster_settings,
         )
         return CatalogSave(content, [(index, plans[index.uuid]) for index in unsaved])
 

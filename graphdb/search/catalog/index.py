@@ -5,7 +5,7 @@ from typing import Any
 
 from graphdb.search.analysis import Analyzers
 from graphdb.search.catalog.patterns import has_patterns
-from graphdb.search.catalog.settings import number_setting, shown_settings, words_setting
+from graphdb.search.catalog.settings import flag_setting, number_setting, shown_settings, words_setting
 from graphdb.search.mapping import Mapping
 from graphdb.search.query import QueryContext, Searcher
 from graphdb.search.segment import Leaf
@@ -41,6 +41,11 @@ class Index:
     def mapping(self) -> Mapping:
         return self.shard.mapping
 
+    @property
+    def follows_graph(self) -> bool:
+        """Whether its documents are made of the graph."""
+        return "graph" in self.settings
+
     def number(self, setting: str) -> int:
         """The value of an integer setting, by its name under `index`, or its default."""
         return number_setting(self.settings, setting)
@@ -58,9 +63,14 @@ class Index:
         known = self._searcher
         if known is not None and known[0] is leaves and known[1] is mapping:
             return known[2]
-        searcher = Searcher(leaves, mapping, self.analyzers)
+        searcher = Searcher(leaves, mapping, self.analyzers, index_name=self.name)
         self._searcher = (leaves, mapping, searcher)
         return searcher
+
+    def _names(self) -> tuple[tuple[str, bool], ...]:
+        """What the field `_index` is called by: the index and its aliases, and whether each is hidden."""
+        aliases = ((name, bool(options.get("is_hidden"))) for name, options in self.aliases.items())
+        return ((self.name, flag_setting(self.settings, "hidden")), *aliases)
 
     def context(self, now_ms: int) -> QueryContext:
         """For the queries of one request."""
@@ -73,4 +83,5 @@ class Index:
             max_regex_length=self.number("max_regex_length"),
             max_analyzed_offset=self.number("highlight.max_analyzed_offset"),
             default_fields=words_setting(self.settings, "query.default_field"),
+            index_names=self._names(),
         )

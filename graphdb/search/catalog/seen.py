@@ -96,7 +96,7 @@ class SeenCatalog:
         by_uuid = {
             uuid: self._index(index, before.get(uuid))
             for uuid, index in state.by_uuid.items()
-            if self._sight.sees_index(index.name)
+            if self._sight.sees_index(index.name, index.follows_graph)
         }
         aliases = {uuid: aliases for uuid, aliases in state.aliases.items() if uuid in by_uuid}
         return replace(state, by_uuid=by_uuid, aliases=aliases)

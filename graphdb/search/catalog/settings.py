@@ -22,6 +22,7 @@ __all__ = [
     "duration_ms",
     "flag_setting",
     "limits_of",
+    "nested",
     "nested_settings",
     "number_setting",
     "read_settings",
@@ -276,7 +277,7 @@ def shown_settings(
 
 def nested_settings(settings: Settings) -> dict[str, Any]:
     """As a template's are shown: nested under `index`, without those that every index has."""
-    return _nested(dict(sorted(_flat(settings).items())))
+    return nested(dict(sorted(_flat(settings).items())))
 
 
 def _flat(values: Settings) -> dict[str, Any]:
@@ -301,11 +302,13 @@ def _form(values: Mapping[str, Any], pattern: str, flat: bool) -> dict[str, Any]
         for name, value in sorted(values.items())
         if any(wildcard_match(part, name) for part in patterns)
     }
-    return chosen if flat else _nested(chosen)
+    return chosen if flat else nested(chosen)
 
 
-def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A name that goes on below a value (`a` and `a.b`) stays dotted, as in Elasticsearch."""
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by dotted names as objects. A name that goes on below a value (`a` and `a.b`) stays dotted, as
+    in Elasticsearch.
+    """
     root: dict[str, Any] = {}
     for name, value in values.items():
         at, parts = root, name.split(".")

@@ -26,6 +26,7 @@ class CatalogState:
     """aliases: by index uuid and alias. templates and components: by name, each in the form that is shown.
 
     cluster_uuid: None before the first node has introduced itself. nodes: by node id, those that ever have.
+    cluster_settings: by `persistent` and `transient`, then by dotted name; what was set.
     """
 
     by_uuid: Mapping[str, Index] = field(default_factory=dict)
@@ -34,6 +35,7 @@ class CatalogState:
     components: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     cluster_uuid: str | None = None
     nodes: Mapping[int, KnownNode] = field(default_factory=dict)
+    cluster_settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     by_name: Mapping[str, Index] = field(init=False)
     by_alias: Mapping[str, Mapping[str, AliasOptions]] = field(init=False)  # by alias and uuid
 

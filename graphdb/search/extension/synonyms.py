@@ -1,11 +1,13 @@
 """`sparql_expand`: what the graph says a term is also called, as further alternatives in the query."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from graphdb.search.errors import illegal_request
+from graphdb.search.extension.template import Template
 
-__all__ = ["SYNONYMS_MAX", "Synonyms", "expanded", "synonyms_of", "terms_sought"]
+__all__ = ["SYNONYMS_MAX", "SynonymColumns", "Synonyms", "expanded", "synonyms_of", "terms_sought"]
 
 TERMS_MAX = 64  # that a request asks the graph about
 SYNONYMS_MAX = 100  # of one term
@@ -63,6 +65,54 @@ def expanded(body: Mapping[str, Any], field: str, synonyms: Synonyms) -> Mapping
         return {"bool": {"should": [{"match": clause}, *further], "minimum_should_match": 1}}
 
     return _with_queries(body, lambda query: _rewritten(query, field, widened, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class SynonymColumns:
+    """What the columns of a synonym query mean: words hold synonyms; term, where there is one, holds what
+    they are synonyms of. Without it they are synonyms of what was asked.
+    """
+
+    words: tuple[str, ...]
+    term: str | None = None
+
+    @staticmethod
+    def of(template: Template) -> "SynonymColumns":
+        """Errors: illegal_argument_exception for columns that say no synonyms."""
+        names = template.columns
+        if "synonym" in names and (template.slots or "term" in names):
+            return SynonymColumns(("synonym",), None if template.slots else "term")
+        if names and (template.slots or len(names) == 1):
+            return SynonymColumns(names)
+        listed = ", ".join(f"?{name}" for name in names[:10]) or "none"
+        raise illegal_request(
+            "[sparql_expand] the columns of [synonym_query] must be one with synonyms of what is asked, or "
+            '?term and ?synonym, or any with synonyms of "{term}" where the query has this placeholder; '
+            f"found [{listed}]"
+        )
+
+    def pairs(self, rows: Iterable[tuple[Sequence[str], Mapping[str, Any]]]) -> Iterator[tuple[str, str]]:
+        """(term, synonym) of rows as in SPARQL's results JSON, each with the terms that it was asked for.
+
+        Only literals are words. Errors: illegal_argument_exception where rows have values, and none is one.
+        """
+        has_values = has_words = False
+        for asked, row in rows:
+            has_values = has_values or bool(row)
+            terms = asked if self.term is None else _literals(row, (self.term,))
+            for word in _literals(row, self.words):
+                has_words = has_words or bool(terms)
+                yield from ((term, word) for term in terms)
+        if has_values and not has_words:
+            columns = ", ".join(f"?{name}" for name in (*filter(None, (self.term,)), *self.words))
+            raise illegal_request(
+                f"[sparql_expand] [{columns}] of [synonym_query] must be literals: IRIs and blank nodes are "
+                "no words, select their labels"
+            )
+
+
+def _literals(row: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    return [str(row[name]["value"]) for name in names if name in row and row[name]["type"] == "literal"]
 
 
 def synonyms_of(terms: Iterable[str], pairs: Iterable[tuple[str, str]]) -> Synonyms:

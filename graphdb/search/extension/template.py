@@ -15,7 +15,7 @@ from graphdb.config.limits import GateLimits
 from graphdb.errors import RequestError
 from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.extension.request import QueryOption
-from graphdb.sparql.gate import check, read_query
+from graphdb.sparql.gate import BYTE_ORDER_MARK, check, read_query
 from graphdb.sparql.iris import why_invalid
 from graphdb.sparql.lexer import STRINGS, tokens
 from graphdb.sparql.syntax import Query
@@ -79,6 +79,17 @@ class Template:
             f"FROM {'NAMED ' if clause.named else ''}<{clause.graph.value}>\n"
             for clause in self.query.dataset
         )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The variables that a SELECT answers with."""
+        query = self.query
+        assert query.select is not None
+        assert query.where is not None
+        if query.select.projections is not None:
+            return tuple(projection.variable.name for projection in query.select.projections)
+        further = () if query.values is None else (variable.name for variable in query.values.variables)
+        return tuple(sorted({*query.where.variables, *further}))
 
     @property
     def wants_iri(self) -> bool:
@@ -157,18 +168,19 @@ def _refused(option: QueryOption, reason: str) -> SearchError:
 
 def _marked(option: QueryOption) -> tuple[str, dict[Span, bool]]:
     """The text with terms in the place of placeholders, and where these are: whether each is an IRI."""
+    given = option.text.removeprefix(BYTE_ORDER_MARK)
     brace = re.escape(_brace(option))
     place = re.compile(rf"<{brace}>|\"\"\"{brace}\"\"\"|'''{brace}'''|\"{brace}\"|'{brace}'")
-    mark = next(f"urn:placeholder:{n}" for n in count() if f"urn:placeholder:{n}" not in option.text)
+    mark = next(f"urn:placeholder:{n}" for n in count() if f"urn:placeholder:{n}" not in given)
     pieces, spans, start, length = [], {}, 0, 0
-    for found in place.finditer(option.text):
-        before, is_iri = option.text[start : found.start()], found.group().startswith("<")
+    for found in place.finditer(given):
+        before, is_iri = given[start : found.start()], found.group().startswith("<")
         token = f"<{mark}>" if is_iri else f'"{mark}"'
         begin = length + len(before)
         spans[Span(begin, begin + len(token))] = is_iri
         pieces += [before, token]
         length, start = begin + len(token), found.end()
-    rest = option.text[start:]
+    rest = given[start:]
     if _brace(option) in "".join(pieces) + rest:
         raise _misplaced(option)
     return "".join([*pieces, rest]), spans

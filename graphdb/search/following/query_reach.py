@@ -15,7 +15,6 @@ from graphdb.sparql.patterns import (
     InlineData,
     OptionalPattern,
     RepeatedPath,
-    ServicePattern,
     SubSelect,
     TriplePattern,
     TriplesBlock,
@@ -66,8 +65,6 @@ def _nodes(root: Any) -> Iterator[Any]:
 def _predicates(query: Query) -> frozenset[str] | None:
     predicates: set[str] = set()
     for node in _nodes(query):
-        if isinstance(node, ServicePattern):
-            return None
         if isinstance(node, TriplesBlock):
             for triple in node.triples:
                 found = _of_path(triple.predicate)

@@ -14,6 +14,7 @@ from graphdb.search.following.query_reach import reach_of
 from graphdb.search.following.shape import Documents, Selection
 from graphdb.search.following.values import Value, document_id, merged, value_of
 from graphdb.sparql.gate import check, read_query
+from graphdb.sparql.repeatable import is_repeatable
 from graphdb.sparql.syntax import Query
 
 __all__ = ["QueryShape", "documents_of"]
@@ -27,9 +28,11 @@ class QueryShape:
     """
 
     def __init__(self, text: str, limits: GateLimits) -> None:
-        """Raises SearchError for what is no SELECT, or not one that the gate lets pass."""
+        """Raises SearchError for what is no SELECT, not one that the gate lets pass, or not one whose answer
+        depends on the graph alone.
+        """
         query = _read(text, limits)
-        self._text = text
+        self._text = query.text
         self._id = _id_name(query)
         self._reach = reach_of(query, self._id)
 
@@ -91,6 +94,16 @@ def _read(text: str, limits: GateLimits) -> Query:
         raise SearchError("sparql_exception", f"[index.graph.shape.query] {error}") from error
     if query.form != "SELECT":
         raise illegal_argument(f"[index.graph.shape.query] must be a SELECT, found [{query.form}]")
+    if query.service_hosts:
+        raise illegal_argument(
+            "[index.graph.shape.query] has SERVICE, which an index cannot follow: no change of the graph "
+            "tells that another service answers differently"
+        )
+    if not is_repeatable(query):
+        raise illegal_argument(
+            "[index.graph.shape.query] calls a function of the clock, of chance or of new blank nodes, "
+            "which an index cannot follow: its documents would be others each time they are compared"
+        )
     return query
 
 

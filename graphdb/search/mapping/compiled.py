@@ -7,6 +7,7 @@ from typing import Protocol
 from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.definition import Definition, unparsable
+from graphdb.search.mapping.instants import MS_NANOS
 from graphdb.search.mapping.limits import MappingLimits
 from graphdb.search.mapping.nodes import AliasNode, FieldNode, Node, ObjectNode
 from graphdb.search.mapping.readers import reader_of
@@ -137,6 +138,7 @@ class _Build:
         spec = self._spec(definition, path, nested)
         self.specs[path] = spec
         node = FieldNode(spec, _column(spec), reader_of(spec.type, path, spec.options))
+        node.split = _SPLITS.get(spec.type) if node.column is not None else None
         node.ignore_above = spec.options.get("ignore_above")
         node.copy_to = tuple(definition.get("copy_to", ()))
         _check_null_value(node)
@@ -164,12 +166,15 @@ class _Build:
             options["normalize"] = self._normalizer(options["normalizer"], path)
         analyzer, search_analyzer = self._analyzer_names(definition, kind.storage)
         is_text = kind.storage is Storage.TEXT
+        indexed = options.get("index", True) and kind.storage is not Storage.NONE
         return FieldSpec(
             path,
             kind.name,
             kind.storage,
-            options.get("index", True) and kind.storage is not Storage.NONE,
-            not is_text and options.get("doc_values", kind.storage is not Storage.NONE),
+            indexed,
+            indexed and options.get("fielddata", False)
+            if is_text
+            else options.get("doc_values", kind.storage is not Storage.NONE),
             analyzer,
             search_analyzer,
             nested,
@@ -214,11 +219,17 @@ def _check_null_value(node: FieldNode) -> None:
         ) from None
 
 
+_SPLITS: dict[str, Callable[[int], tuple[int, int]]] = {
+    "date_nanos": lambda nanos: (nanos // MS_NANOS, nanos),
+    "unsigned_long": lambda number: (min(number, 2**63 - 1), number - 2**63),
+}
 _OBJECT_SPEC = FieldSpec("", "object", Storage.NONE)
 
 
 def _column(spec: FieldSpec) -> str | None:
     """Where values go that can be searched or sorted by."""
+    if spec.type == "binary":
+        return "exact" if spec.doc_values or spec.options["store"] else None
     if spec.storage is Storage.NONE:
         return None
     if spec.storage is Storage.VECTORS or spec.indexed or spec.doc_values:

@@ -7,13 +7,12 @@ from functools import cached_property
 from graphdb.search.errors import SearchError
 from graphdb.search.mapping.instants import (
     DAY_MS,
+    MS_NANOS,
     YEAR_MAX,
-    date_of,
-    days_of,
-    month_length,
     to_utc,
     zone_of,
 )
+from graphdb.timestamps import date_of, days_of, month_length
 
 __all__ = ["DateFields", "Resolved", "resolve"]
 
@@ -28,7 +27,7 @@ _RANGES = {
 
 
 def resolve(fields: DateFields, round_up: bool, zone: tzinfo) -> int | None:
-    """Milliseconds since 1970; None where the fields are no date (February 30).
+    """Nanoseconds since 1970; None where the fields are no date (February 30).
 
     What is missing is the beginning of 1970; with round_up a missing time of the day is its end (months and
     days stay 1: Elasticsearch's "missing date components" of a range).
@@ -40,11 +39,12 @@ def resolve(fields: DateFields, round_up: bool, zone: tzinfo) -> int | None:
     days = _days(numbers)
     if days is None:
         return None
-    local_ms = days * DAY_MS + _time_ms(numbers, round_up)
+    local_ms, beyond = divmod(days * DAY_MS * MS_NANOS + _time_nanos(numbers, round_up), MS_NANOS)
     try:
-        return to_utc(local_ms, zone if zone_name is None else zone_of(str(zone_name)))
+        ms = to_utc(local_ms, zone if zone_name is None else zone_of(str(zone_name)))
     except SearchError:
         return None
+    return ms * MS_NANOS + beyond
 
 
 def _days(numbers: dict[str, int]) -> int | None:
@@ -77,9 +77,9 @@ def _weekday(days: int) -> int:
     return (days + 3) % 7 + 1
 
 
-def _time_ms(numbers: dict[str, int], round_up: bool) -> int:
+def _time_nanos(numbers: dict[str, int], round_up: bool) -> int:
     if "A" in numbers:
-        return numbers["A"]
+        return numbers["A"] * MS_NANOS + (MS_NANOS - 1 if round_up else 0)
     missing: Callable[[int], int] = (lambda last: last) if round_up else (lambda _: 0)
     half = 12 * numbers.get("half", 0)
     if "h" in numbers:
@@ -90,18 +90,19 @@ def _time_ms(numbers: dict[str, int], round_up: bool) -> int:
         hour = numbers["k"] % 24 if "k" in numbers else numbers.get("H", missing(23))
     minute = numbers.get("m", missing(59))
     second = numbers.get("s", missing(59))
-    millis = numbers["nanos"] // 1_000_000 if "nanos" in numbers else missing(999)
-    return ((hour * 60 + minute) * 60 + second) * 1000 + millis
+    nanos = numbers["nanos"] if "nanos" in numbers else missing(999_999_999)
+    return ((hour * 60 + minute) * 60 + second) * 1000 * MS_NANOS + nanos
 
 
 class Resolved:
-    """The fields of an instant, as clocks show them."""
+    """The fields of an instant, as clocks show them. beyond: nanoseconds after the millisecond."""
 
-    def __init__(self, local_ms: int, offset_s: int, zone: tzinfo) -> None:
+    def __init__(self, local_ms: int, offset_s: int, zone: tzinfo, beyond: int = 0) -> None:
         self.local_ms, self.offset_s, self.zone = local_ms, offset_s, zone
         self.days, of_day = divmod(local_ms, DAY_MS)
         self.year, self.month, self.day = date_of(self.days)
-        seconds, self.millis = divmod(of_day, 1000)
+        seconds, millis = divmod(of_day, 1000)
+        self.nanos = millis * MS_NANOS + beyond  # of the second
         minutes, self.second = divmod(seconds, 60)
         self.hour, self.minute = divmod(minutes, 60)
 

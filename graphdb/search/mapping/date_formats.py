@@ -8,11 +8,13 @@ from typing import Protocol
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.date_fields import DateFields, resolve
 from graphdb.search.mapping.date_pattern import DatePattern
-from graphdb.search.mapping.instants import DAY_MS, YEAR_MAX, days_of, month_length
+from graphdb.search.mapping.instants import MS_NANOS, YEAR_MAX
+from graphdb.timestamps import days_of, month_length
 
-__all__ = ["DEFAULT_FORMAT", "DateFormat", "date_format"]
+__all__ = ["DEFAULT_FORMAT", "DEFAULT_NANOS_FORMAT", "DateFormat", "date_format"]
 
 DEFAULT_FORMAT = "strict_date_optional_time||epoch_millis"
+DEFAULT_NANOS_FORMAT = "strict_date_optional_time_nanos||epoch_millis"
 ALTERNATIVES_MAX = 20
 
 _TIME, _ZONE = "HH:mm:ss", "XXX"
@@ -66,24 +68,29 @@ _EPOCH = re.compile(r"(-?)(\d{1,18})(?:\.(\d{1,9}))?", re.ASCII)
 
 
 class _Alternative(Protocol):
+    """Instants are nanoseconds since 1970."""
+
     def parse(self, text: str, round_up: bool, zone: tzinfo) -> int | None: ...
-    def write(self, ms: int, zone: tzinfo = UTC) -> str: ...
+    def write(self, nanos: int, zone: tzinfo = UTC) -> str: ...
 
 
 class _OptionalTime:
     """`strict_date_optional_time`, `date_optional_time` and `iso8601`: the shape of nearly all dates, and so
-    with a fast path of its own.
+    with a fast path of its own. with_nanos: it writes up to nine digits of a second, else three.
     """
 
-    def __init__(self, lenient: bool) -> None:
+    def __init__(self, lenient: bool, with_nanos: bool) -> None:
         year, two = (r"[+-]?\d{1,9}", r"\d{1,2}") if lenient else (r"\d{4}|[+-]\d{5,9}|-\d{4}", r"\d\d")
         self._regex = re.compile(
             rf"({year})(?:-({two})(?:-({two})(?:T(?:({two})(?::({two})(?::({two})(?:[.,](\d{{1,9}}))?)?)?)?"
             rf"(Z|[+-]\d\d(?::?\d\d(?::?\d\d)?)?|[A-Z][A-Za-z_]+(?:/[A-Za-z_+\-0-9]+)*)?)?)?)?",
             re.ASCII,
         )
-        # The format of nanoseconds writes three digits too where the others are zeros.
-        self._print = DatePattern("uuuu-MM-dd'T'HH:mm:ss.SSSXXX")
+        self._with_nanos = with_nanos
+        self._print = {
+            digits: DatePattern(f"uuuu-MM-dd'T'HH:mm:ss.{'S' * digits}XXX")
+            for digits in (range(3, 10) if with_nanos else [3])
+        }
 
     def parse(self, text: str, round_up: bool, zone: tzinfo) -> int | None:
         match = self._regex.fullmatch(text)
@@ -97,11 +104,13 @@ class _OptionalTime:
             return None
         if abs(y) > YEAR_MAX:
             return None
-        millis = (999 if round_up else 0) if fraction is None else int(fraction[:3].ljust(3, "0"))
-        return days_of(y, m, d) * DAY_MS + (h * 3600 + n * 60 + s) * 1000 + millis
+        nanos = (999_999_999 if round_up else 0) if fraction is None else int(fraction.ljust(9, "0"))
+        return (days_of(y, m, d) * 86_400 + h * 3600 + n * 60 + s) * 1_000_000_000 + nanos
 
-    def write(self, ms: int, zone: tzinfo = UTC) -> str:
-        return self._print.write(ms, zone)
+    def write(self, nanos: int, zone: tzinfo = UTC) -> str:
+        """Three digits where the others are zeros."""
+        beyond = f"{nanos % MS_NANOS:06}".rstrip("0") if self._with_nanos else ""
+        return self._print[3 + len(beyond)].write(nanos, zone)
 
 
 def _present(match: re.Match[str]) -> DateFields:
@@ -116,7 +125,7 @@ def _present(match: re.Match[str]) -> DateFields:
 
 
 class _Epoch:
-    """`epoch_millis` and `epoch_second`; unit in milliseconds."""
+    """`epoch_millis` and `epoch_second`; unit in nanoseconds."""
 
     def __init__(self, unit: int) -> None:
         self._unit = unit
@@ -129,14 +138,14 @@ class _Epoch:
         part = int(fraction.ljust(9, "0")) * self._unit // 10**9 if fraction else 0
         if round_up and not fraction:
             part = self._unit - 1
-        ms = int(whole) * self._unit
-        ms = -ms - part if sign and fraction else (-ms if sign else ms) + part
-        return ms if abs(ms) < 2**63 else None
+        nanos = int(whole) * self._unit
+        nanos = -nanos - part if sign and fraction else (-nanos if sign else nanos) + part
+        return nanos if abs(nanos // MS_NANOS) < 2**63 else None
 
-    def write(self, ms: int, zone: tzinfo = UTC) -> str:
-        whole, part = divmod(abs(ms), self._unit)
-        sign = "-" if ms < 0 else ""
-        return f"{sign}{whole}" + (f".{part:03}".rstrip("0") if part else "")
+    def write(self, nanos: int, zone: tzinfo = UTC) -> str:
+        whole, part = divmod(abs(nanos), self._unit)
+        sign, digits = "-" if nanos < 0 else "", len(str(self._unit)) - 1
+        return f"{sign}{whole}" + (f".{part:0{digits}}".rstrip("0") if part else "")
 
 
 class DateFormat:
@@ -154,10 +163,14 @@ class DateFormat:
 
     def parse(self, text: str, round_up: bool = False, zone: tzinfo = UTC) -> int:
         """Milliseconds since 1970. round_up: a time of the day that is not given is its end."""
+        return self.parse_nanos(text, round_up, zone) // MS_NANOS
+
+    def parse_nanos(self, text: str, round_up: bool = False, zone: tzinfo = UTC) -> int:
+        """Nanoseconds since 1970, else as `parse`."""
         for alternative in self._alternatives:
-            ms = alternative.parse(text, round_up, zone)
-            if ms is not None:
-                return ms
+            nanos = alternative.parse(text, round_up, zone)
+            if nanos is not None:
+                return nanos
         many = len(self._alternatives) > 1
         why = (
             "Failed to parse with all enclosed parsers"
@@ -171,7 +184,8 @@ class DateFormat:
 
     def means(self, text: str, ms: int, zone: tzinfo = UTC) -> bool:
         """Whether text is read as this very instant."""
-        return any(alternative.parse(text, False, zone) == ms for alternative in self._alternatives)
+        found = (alternative.parse(text, False, zone) for alternative in self._alternatives)
+        return any(nanos is not None and nanos // MS_NANOS == ms for nanos in found)
 
     def reads(self, text: str) -> bool:
         """Whether text is a date in this format."""
@@ -179,7 +193,11 @@ class DateFormat:
 
     def write(self, ms: int, zone: tzinfo = UTC) -> str:
         """The text of an instant, as clocks in zone show it."""
-        return self._alternatives[0].write(ms, zone)
+        return self.write_nanos(ms * MS_NANOS, zone)
+
+    def write_nanos(self, nanos: int, zone: tzinfo = UTC) -> str:
+        """The same of nanoseconds since 1970."""
+        return self._alternatives[0].write(nanos, zone)
 
 
 @lru_cache(maxsize=512)
@@ -196,9 +214,9 @@ def _alternative(name: str) -> _Alternative:
         "iso8601",
         "strict_date_optional_time_nanos",
     ):
-        return _OptionalTime(lenient=name == "date_optional_time")
+        return _OptionalTime(name == "date_optional_time", name.endswith("_nanos"))
     if name in ("epoch_millis", "epoch_second"):
-        return _Epoch(1 if name == "epoch_millis" else 1000)
+        return _Epoch(MS_NANOS if name == "epoch_millis" else 1000 * MS_NANOS)
     plain = name.removeprefix("strict_")
     if plain in _NAMED:
         return DatePattern(_NAMED[plain], lenient=plain == name, flexible=True)

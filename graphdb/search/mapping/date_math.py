@@ -7,15 +7,14 @@ from graphdb.search.errors import SearchError
 from graphdb.search.mapping.date_formats import DateFormat
 from graphdb.search.mapping.instants import (
     DAY_MS,
+    MS_NANOS,
     YEAR_MAX,
-    date_of,
-    days_of,
-    month_length,
     to_local,
     to_utc,
 )
+from graphdb.timestamps import date_of, days_of, month_length
 
-__all__ = ["date_math"]
+__all__ = ["date_math", "date_math_nanos"]
 
 TEXT_LENGTH_MAX = 200
 _AMOUNT_DIGITS_MAX = 9
@@ -29,21 +28,31 @@ def date_math(text: str, format: DateFormat, now_ms: int, round_up: bool = False
     With round_up rounding gives the last millisecond of the unit, and so does a plain date whose time of the
     day is not given. Errors: parse_exception.
     """
+    return date_math_nanos(text, format, now_ms, round_up, zone) // MS_NANOS
+
+
+def date_math_nanos(
+    text: str, format: DateFormat, now_ms: int, round_up: bool = False, zone: tzinfo = UTC
+) -> int:
+    """The same in nanoseconds: with round_up the last one of the unit."""
     if len(text) > TEXT_LENGTH_MAX:
         raise _parse_error(f"date math expression is longer than [{TEXT_LENGTH_MAX}] characters")
     if text.startswith("now"):
-        return _walk(text[3:], now_ms, round_up, zone)
+        return _walk(text[3:], now_ms * MS_NANOS, round_up, zone)
     date, separator, steps = text.partition("||")
     try:
-        ms = format.parse(date, round_up and not separator, zone)
+        nanos = format.parse_nanos(date, round_up and not separator, zone)
     except SearchError as error:
         raise SearchError("parse_exception", f"{error.reason}: [{error.reason}]", cause=error) from None
-    return _walk(steps, ms, round_up, zone)
+    return _walk(steps, nanos, round_up, zone)
 
 
-def _walk(steps: str, ms: int, round_up: bool, zone: tzinfo) -> int:
-    """Take the steps one after another."""
+def _walk(steps: str, nanos: int, round_up: bool, zone: tzinfo) -> int:
+    """Take the steps one after another. None is shorter than a second, so what is beyond a millisecond only
+    goes where an instant is rounded.
+    """
     at = 0
+    ms, beyond = divmod(nanos, MS_NANOS)
     while at < len(steps):
         step = _STEP.match(steps, at)
         if step is None or len(step[2] or "") > _AMOUNT_DIGITS_MAX:
@@ -51,10 +60,11 @@ def _walk(steps: str, ms: int, round_up: bool, zone: tzinfo) -> int:
         at = step.end()
         if step[4]:
             ms = _round(ms, step[5], round_up, zone, steps)
+            beyond = MS_NANOS - 1 if round_up else 0
         else:
             amount = int(step[2] or 1)
             ms = _add(ms, amount if step[1] == "+" else -amount, step[3], zone, steps)
-    return ms
+    return ms * MS_NANOS + beyond
 
 
 def _malformed(steps: str, at: int) -> SearchError:

@@ -11,7 +11,7 @@ from datetime import UTC, tzinfo
 
 from graphdb.search.errors import illegal_argument
 from graphdb.search.mapping.date_fields import DateFields, Resolved, resolve
-from graphdb.search.mapping.instants import to_local
+from graphdb.search.mapping.instants import MS_NANOS, to_local
 
 __all__ = ["DatePattern"]
 
@@ -64,7 +64,7 @@ class DatePattern:
         self._regex = re.compile(self._expression(pattern), re.ASCII | re.IGNORECASE)
 
     def parse(self, text: str, round_up: bool, zone: tzinfo) -> int | None:
-        """Milliseconds since 1970; zone is for text that names none. None where text does not fit."""
+        """Nanoseconds since 1970; zone is for text that names none. None where text does not fit."""
         match = self._regex.fullmatch(text) if len(text) <= TEXT_LENGTH_MAX else None
         if match is None:
             return None
@@ -74,10 +74,11 @@ class DatePattern:
                 _read(letter, value, fields)
         return resolve(fields, round_up, zone)
 
-    def write(self, ms: int, zone: tzinfo = UTC) -> str:
+    def write(self, nanos: int, zone: tzinfo = UTC) -> str:
         """The text of an instant, as clocks in zone show it."""
+        ms, beyond = divmod(nanos, MS_NANOS)
         local = to_local(ms, zone)
-        at = Resolved(local, (local - ms) // 1000, zone)
+        at = Resolved(local, (local - ms) // 1000, zone, beyond)
         return "".join(piece.text if not piece.letter else _write(piece, at) for piece in self._pieces)
 
     def _expression(self, pattern: str) -> str:
@@ -214,7 +215,7 @@ def _write(piece: Piece, at: Resolved) -> str:
         name = _DAYS[at.week_date[2] - 1]
         return name if count == 4 else name[:3]
     if letter == "S":
-        return f"{at.millis:03}".ljust(9, "0")[: max(count, 1)]
+        return f"{at.nanos:09}"[: max(count, 1)]
     if letter in "XxZzVOv":
         return _write_zone(letter, count, at)
     return _write_number(letter, count, at)
@@ -234,7 +235,7 @@ def _write_number(letter: str, count: int, at: Resolved) -> str:
     numbers = {
         "M": at.month, "L": at.month, "d": at.day, "D": at.day_of_year, "H": at.hour, "m": at.minute,
         "s": at.second, "h": (at.hour + 11) % 12 + 1, "K": at.hour % 12, "k": (at.hour + 23) % 24 + 1,
-        "A": at.local_ms % 86_400_000, "n": at.millis * 1_000_000, "Q": (at.month + 2) // 3,
+        "A": at.local_ms % 86_400_000, "n": at.nanos, "Q": (at.month + 2) // 3,
         "q": (at.month + 2) // 3, "w": at.week_date[1], "e": at.week_date[2], "c": at.week_date[2],
     }  # fmt: skip
     return str(numbers[letter]).rjust(count, "0")

@@ -137,7 +137,7 @@ class _Reading:
             first = tokens.positions[0] if tokens.positions else 0
             shifted = [position - first for position in tokens.positions]
             _append(out, node, TextTokens(list(tokens.terms), shifted, tokens.length))
-        for column in ("terms", "ints", "floats", "points"):
+        for column in ("terms", "ints", "exact", "floats", "points"):
             for path, values in getattr(child, column).items():
                 out.column(column).setdefault(path, []).extend(values)
 
@@ -187,7 +187,11 @@ class _Reading:
         stored = node.read(value)
         if stored is None or node.column is None:
             return
-        if node.tokens is None:
+        if node.split is not None:
+            near, exact = node.split(stored)
+            out.column("ints").setdefault(path, []).append(near)
+            out.column("exact").setdefault(path, []).append(exact)
+        elif node.tokens is None:
             out.column(node.column).setdefault(path, []).append(stored)
         elif node.is_plain and stored.isascii() and path not in out.texts and path not in out.uncut:
             out.column("uncut")[path] = stored

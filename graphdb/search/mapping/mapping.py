@@ -11,8 +11,10 @@ from graphdb.search.mapping.definition import Definition, normalised, unparsable
 from graphdb.search.mapping.document import read_document
 from graphdb.search.mapping.dynamic import dynamic_update
 from graphdb.search.mapping.limits import MappingLimits
+from graphdb.search.mapping.lookup import METADATA
 from graphdb.search.mapping.merge import merged_definitions
 from graphdb.search.mapping.types import OBJECT_TYPES
+from graphdb.search.mapping.vectors import shown_vector
 from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.protection import ALLOW_SIDS
 
@@ -53,9 +55,11 @@ class Mapping:
         return Mapping(self._definition, self._analyzers, limits)
 
     def field(self, path: str) -> FieldSpec | None:
-        """A field or an object; of an alias what it stands for; a flattened field's key is a field, too."""
+        """A field or an object; of an alias what it stands for; a flattened field's key is a field, too, and
+        so are those that every index has.
+        """
         specs = self._compiled.specs
-        spec = specs.get(self._compiled.aliases.get(path, path))
+        spec = specs.get(self._compiled.aliases.get(path, path)) or METADATA.get(path)
         return spec if spec is not None or "." not in path else self._flattened_key(path)
 
     def match(self, pattern: str) -> list[FieldSpec]:
@@ -190,7 +194,7 @@ def _shown_properties(properties: Definition) -> dict[str, Any]:
 def _shown_node(node: Definition) -> dict[str, Any]:
     """An object with members does not say that it is one."""
     if node["type"] not in OBJECT_TYPES:
-        shown = dict(node)
+        shown = shown_vector(node) if node["type"] == "dense_vector" else dict(node)
         if "fields" in node:
             shown["fields"] = _shown_properties(node["fields"])
         return shown

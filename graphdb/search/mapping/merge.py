@@ -9,6 +9,7 @@ from typing import Any
 from graphdb.search.errors import illegal_argument
 from graphdb.search.mapping.definition import Definition
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, Parameter
+from graphdb.search.mapping.vectors import shown_vector
 
 __all__ = ["merged_definitions"]
 
@@ -68,14 +69,17 @@ def _object(existing: Definition, update: Definition, path: str) -> Definition:
 
 
 def _field(existing: Definition, update: Definition, path: str) -> Definition:
+    # A vector's field may say its defaults, as it is shown.
+    said = shown_vector if existing["type"] == "dense_vector" else dict[str, Any]
+    before, after = said(existing), said(update)
     conflicts = [
         f"Cannot update parameter [{name}] from [{_shown(name, old)}] to [{_shown(name, new)}]"
         for name, parameter in FIELD_TYPES[existing["type"]].parameters.items()
         if not _may_become(
             name,
             parameter,
-            old := existing.get(name, parameter.default),
-            new := update.get(name, parameter.default),
+            old := before.get(name, parameter.default),
+            new := after.get(name, parameter.default),
         )
     ]
     if conflicts:

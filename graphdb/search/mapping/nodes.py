@@ -22,6 +22,7 @@ class FieldNode:
     spec: FieldSpec
     column: str | None
     read: Read
+    split: Callable[[int], tuple[int, int]] | None = None  # a value as (ints, exact), see `ParsedDocument`
     tokens: Tokens | None = None  # of text
     is_plain: bool = False  # see `Analyzer`
     gap: int = 0  # positions between two values of text

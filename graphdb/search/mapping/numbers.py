@@ -15,9 +15,9 @@ INTEGER_RANGES = {
     "short": (-(2**15), 2**15 - 1),
     "integer": (-(2**31), 2**31 - 1),
     "long": (-(2**63), 2**63 - 1),
-    "unsigned_long": (0, 2**63 - 1),
+    "unsigned_long": (0, 2**64 - 1),
 }
-"""The smallest and largest value by type; unsigned_long ends where a column of signed 64 bits does."""
+"""The smallest and largest value by type."""
 
 FLOAT_TYPES = ("double", "float", "half_float", "scaled_float")
 

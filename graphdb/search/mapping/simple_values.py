@@ -28,7 +28,7 @@ def take_of(node: FieldNode) -> Take | None:
 
 
 def _has_simple_values(node: FieldNode) -> bool:
-    if node.column is None or node.spec.type in _WALKED:
+    if node.column is None or node.split is not None or node.spec.type in _WALKED:
         return False
     return node.is_plain or node.tokens is None
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from graphdb.search.errors import illegal_argument
 from graphdb.search.fields import Storage
-from graphdb.search.mapping.date_formats import DEFAULT_FORMAT, date_format
+from graphdb.search.mapping.date_formats import DEFAULT_FORMAT, DEFAULT_NANOS_FORMAT, date_format
 from graphdb.search.mapping.vectors import DIMS_MAX, SIMILARITIES, VECTOR_INDEX_TYPES
 
 __all__ = ["FIELD_TYPES", "OBJECT_TYPES", "FieldType", "Parameter", "boolean"]
@@ -117,6 +117,22 @@ def _index_options(value: Any) -> dict[str, Any]:
     return value | {name: _integer(*limits[name])(value[name]) for name in limits if name in value}
 
 
+def _frequency_filter(value: Any) -> dict[str, Any]:
+    """Bounds on the documents of a segment that a token is in; up to 1 they are parts of them."""
+    if not isinstance(value, dict):
+        raise illegal_argument("[fielddata_frequency_filter] must be an object")
+    for name, bound in value.items():
+        if name not in ("min", "max", "min_segment_size"):
+            raise illegal_argument(f"[fielddata_frequency_filter] has unsupported parameters: [{name[:50]}]")
+        try:
+            number = float(str(bound)[:20])
+        except ValueError:
+            raise illegal_argument(f'For input string: "{str(bound)[:100]}"') from None
+        if not 0 <= number <= INT_MAX:
+            raise illegal_argument(f"[{name}] must be in the range [0, {INT_MAX}] but was [{bound}]")
+    return value
+
+
 _FLAG, _UPDATABLE_FLAG = Parameter(False, boolean), Parameter(False, boolean, True)
 _INDEXED = {"index": Parameter(True, boolean), "store": _FLAG}
 _COLUMN = _INDEXED | {"doc_values": Parameter(True, boolean)}
@@ -139,7 +155,7 @@ _TEXT = _INDEXED | _ANALYZERS | _ORDINALS | {
     "norms": Parameter(True, boolean, True),
     "index_options": Parameter("positions", _TEXT_OPTIONS),
     "fielddata": _UPDATABLE_FLAG,
-    "fielddata_frequency_filter": Parameter(None, _anything, True),
+    "fielddata_frequency_filter": Parameter(None, _frequency_filter, True),
     "index_phrases": _FLAG,
     "index_prefixes": Parameter(None, _anything),
     "position_increment_gap": Parameter(None, _integer(0)),
@@ -163,6 +179,7 @@ _DATE = _COLUMN | _NULL | _MALFORMED | {
     "format": Parameter(DEFAULT_FORMAT, _format),
     "locale": Parameter("en", _text, True),
 }  # fmt: skip
+_DATE_NANOS = _DATE | {"format": Parameter(DEFAULT_NANOS_FORMAT, _format)}
 _VECTOR = {
     "dims": Parameter(None, _dims),
     "element_type": Parameter("float", _one_of("float", "byte")),
@@ -191,7 +208,7 @@ def _table() -> dict[str, FieldType]:
         FieldType("scaled_float", Storage.FLOATS, scaled, ("scaling_factor",)),
         FieldType("boolean", Storage.INTS, _COLUMN | _NULL | _MALFORMED),
         FieldType("date", Storage.INTS, _DATE),
-        FieldType("date_nanos", Storage.INTS, _DATE),
+        FieldType("date_nanos", Storage.INTS, _DATE_NANOS),
         FieldType("ip", Storage.TERMS, _COLUMN | _NULL | _MALFORMED),
         FieldType(
             "geo_point",

@@ -10,12 +10,12 @@ from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.addresses import address_of, address_term, network_terms
 from graphdb.search.mapping.date_formats import date_format
-from graphdb.search.mapping.date_math import date_math
+from graphdb.search.mapping.date_math import date_math, date_math_nanos
 from graphdb.search.mapping.instants import zone_of
 from graphdb.search.mapping.numbers import parse_number, rounder
-from graphdb.search.mapping.readers import text_of
+from graphdb.search.mapping.readers import checked_nanos, text_of
 
-__all__ = ["interval_of", "range_of", "shown", "term_of"]
+__all__ = ["interval_of", "range_of", "shown", "term_of", "whole_range"]
 
 Stored = str | int | float
 
@@ -27,7 +27,8 @@ def term_of(spec: FieldSpec, value: Any, now_ms: int = 0) -> Stored:
     """The stored value that a term in a query asks for.
 
     A number that a field of integers cannot hold (a fraction, or beyond its range) stays a double that none
-    of its values equals. A date stands for its first millisecond, see interval_of for all of them.
+    of its values equals. A date stands for its first millisecond (date_nanos: nanosecond), see interval_of
+    for all of them.
     Errors: illegal_argument_exception, number_format_exception, parse_exception.
     """
     if spec.type in _DATES:
@@ -62,22 +63,30 @@ def range_of(
     format: str | None = None,
     now_ms: int = 0,
 ) -> Stored:
-    """A bound of a range as a stored value. round_up is for `gt` and `lte`: of a date that is not exact the
-    end is meant, of a fraction between two integers the one below (else the one above).
+    """A bound of a range as a stored value; of an unsigned_long perhaps one that there cannot be. round_up is
+    for `gt` and `lte`: of a date that is not exact the end is meant, of a fraction between two integers the
+    one below (else the one above).
 
     Errors as of term_of.
     """
     if spec.type in _DATES:
         pattern = date_format(format or spec.options["format"])
         zone = UTC if time_zone is None else zone_of(time_zone)
+        if spec.type == "date_nanos":
+            return checked_nanos(date_math_nanos(text_of(bound), pattern, now_ms, round_up, zone))
         return date_math(text_of(bound), pattern, now_ms, round_up, zone)
     if spec.storage is Storage.INTS and spec.type != "boolean":
         number = _parsed(bound)
         if math.isinf(number):
-            return _LONG_MAX if number > 0 else _LONG_MIN
+            number = 2**65 if number > 0 else -(2**65)
         whole = math.floor(number) if round_up else math.ceil(number)
-        return min(max(whole, _LONG_MIN), _LONG_MAX)
+        return whole if spec.type == "unsigned_long" else min(max(whole, _LONG_MIN), _LONG_MAX)
     return term_of(spec, bound)
+
+
+def whole_range(spec: FieldSpec) -> tuple[int, int]:
+    """The least and the greatest value that a column of whole numbers holds."""
+    return (0, 2**64 - 1) if spec.type == "unsigned_long" else (_LONG_MIN, _LONG_MAX)
 
 
 def shown(spec: FieldSpec, stored: Any, format: str | None = None, time_zone: str | None = None) -> Any:
@@ -87,7 +96,8 @@ def shown(spec: FieldSpec, stored: Any, format: str | None = None, time_zone: st
     """
     if spec.type in _DATES:
         zone = UTC if time_zone is None else zone_of(time_zone)
-        return date_format(format or spec.options["format"]).write(int(stored), zone)
+        pattern = date_format(format or spec.options["format"])
+        return (pattern.write_nanos if spec.type == "date_nanos" else pattern.write)(int(stored), zone)
     if spec.type == "boolean":
         return bool(stored)
     if spec.type == "ip":
@@ -125,7 +135,8 @@ def _number_term(spec: FieldSpec, value: Any) -> int | float:
     number = _parsed(value)
     if spec.storage is Storage.FLOATS:
         return rounder(spec.type, spec.options.get("scaling_factor") or 1.0)(_double(number))
-    if math.isinf(number) or not _LONG_MIN <= number <= _LONG_MAX:
+    least, most = whole_range(spec)
+    if math.isinf(number) or not least <= number <= most:
         return math.inf if number > 0 else -math.inf
     return int(number) if number == int(number) else number
 

@@ -1,5 +1,6 @@
 """Dense vectors: what may stand in a document."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ from numpy.typing import NDArray
 
 from graphdb.search.errors import illegal_argument
 
-__all__ = ["DIMS_MAX", "SIMILARITIES", "VECTOR_INDEX_TYPES", "from_hex", "vector_of"]
+__all__ = ["DIMS_MAX", "SIMILARITIES", "VECTOR_INDEX_TYPES", "from_hex", "shown_vector", "vector_of"]
 
 DIMS_MAX = 4096
 SIMILARITIES = ("cosine", "dot_product", "l2_norm", "max_inner_product")
@@ -44,6 +45,35 @@ def vector_of(
     if similarity is not None:
         _check_length(vector, similarity, element_type)
     return vector
+
+
+def shown_vector(field: Mapping[str, Any]) -> dict[str, Any]:
+    """A field's definition as mappings show it: with the defaults that Elasticsearch 8.19 always shows.
+
+    It says whether it is indexed; of one that is, its similarity, and how where that is known: vectors of
+    floats as `int8_hnsw` (`bbq_hnsw` from 384 dimensions on is the default of 9.1).
+    """
+    shown = {**field, "index": field.get("index", True)}
+    options = field.get("index_options")
+    if shown["index"]:
+        shown.setdefault("similarity", "cosine")
+        if options is None and field.get("element_type", "float") == "float":
+            options = {"type": "int8_hnsw"}
+    if options is not None:
+        shown["index_options"] = _shown_options(options)
+    return shown
+
+
+def _shown_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    defaults: dict[str, Any] = {}
+    kind = str(options["type"])
+    if kind.endswith("hnsw"):
+        defaults = {"m": 16, "ef_construction": 100}
+    if kind.startswith("int4"):
+        defaults["confidence_interval"] = 0.0
+    elif kind.startswith("bbq"):
+        defaults["rescore_vector"] = {"oversample": 3.0}
+    return {"type": kind, **defaults, **options}
 
 
 def from_hex(text: str) -> list[int]:

@@ -32,6 +32,9 @@ class QueryContext:
     size: int = 10  # how many hits the request wants
     depth: int = 0
     nested_path: str | None = None  # the nested objects that are being matched, None: documents
+    index_names: tuple[
+        tuple[str, bool], ...
+    ] = ()  # names and aliases of the index, and whether each is hidden
     parts: "tuple[QueryContext, ...]" = ()  # of each index, where several are searched
 
     def deeper(self) -> "QueryContext":

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from graphdb.search.query.geo import distances_m, meters
 from graphdb.search.query.kernels import any_within
 from graphdb.search.query.number_queries import column_of
 from graphdb.search.query.score_functions import ScoreFunction
-from graphdb.search.segment import Bools, Doubles, Leaf
+from graphdb.search.segment import Bools, Doubles, Leaf, unsigned_numbers
 
 __all__ = ["Decay", "parse_decay"]
 
@@ -37,6 +37,7 @@ class Decay:
     scale: float
     offset: float
     decay: float
+    is_unsigned: bool = False  # an unsigned_long
 
     def values(self, leaf: Leaf, wanted: Bools) -> Doubles:
         away = np.maximum(0.0, self._distances(leaf) - self.offset)
@@ -58,6 +59,8 @@ class Decay:
                 return np.full(leaf.segment.size, np.inf)
             return any_within(distances_m(points.latitudes, points.longitudes, *self.origin), points.starts)
         column = column_of(leaf, self.path)
+        if self.is_unsigned:
+            column = unsigned_numbers(leaf.segment, self.path)
         if column is None:
             return np.full(leaf.segment.size, np.inf)
         away = np.abs(column.values - self.origin).astype(np.float64)
@@ -101,7 +104,7 @@ def parse_decay(kind: str, body: Mapping[str, Any], context: QueryContext) -> Sc
         raise illegal_request("scale must be > 0.0.")
     if margin < 0:
         raise illegal_request("offset must be > 0.0")
-    return Decay(kind, path, center, width, margin, decay)
+    return Decay(kind, spec.path, center, width, margin, decay, spec.type == "unsigned_long")
 
 
 def _measures(
@@ -114,7 +117,8 @@ def _measures(
         return point_of(origin, spec.path), meters(scale), meters(offset)
     if spec.type.startswith("date"):
         now = context.now_ms
-        center = now if origin is None else range_of(spec, origin, False, None, None, now)
+        milliseconds = replace(spec, type="date")
+        center = now if origin is None else range_of(milliseconds, origin, False, None, None, now)
         return float(center), _duration_ms(scale), _duration_ms(offset) if offset else 0.0
     if spec.storage not in (Storage.INTS, Storage.FLOATS):
         raise malformed(

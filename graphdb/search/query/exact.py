@@ -7,16 +7,20 @@ from typing import Any
 from graphdb.search.errors import SearchError
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.addresses import address_term, network_terms
-from graphdb.search.mapping.values import range_of, term_of
+from graphdb.search.mapping.values import range_of, term_of, whole_range
+from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.query.bool_query import BoolQuery
 from graphdb.search.query.compound import ConstantScoreQuery
 from graphdb.search.query.context import QueryContext
 from graphdb.search.query.dictionary_queries import TermRangeQuery, WildcardQuery
-from graphdb.search.query.number_queries import IdsQuery, NumberRangeQuery, NumbersQuery
+from graphdb.search.query.number_queries import ExistsQuery, IdsQuery, NumberRangeQuery, NumbersQuery
 from graphdb.search.query.term_queries import BooleanQuery, KeywordQuery, TermQuery, TermsQuery
 from graphdb.search.query.tree import MatchAllQuery, MatchNoneQuery, Query
 
-__all__ = ["any_of", "exact", "metadata_query", "unmapped"]
+__all__ = ["any_of", "exact", "exists_query", "index_query", "metadata_query", "number_range", "unmapped"]
+
+_EXACT = {"date_nanos": ("date_nanos", 0), "unsigned_long": ("unsigned_long", 2**63)}  # see `exact_numbers`
+_EVERYWHERE = frozenset({"_id", "_index", "_seq_no", "_version"})
 
 
 def unmapped(path: str) -> MatchNoneQuery:
@@ -31,13 +35,47 @@ def metadata_query(path: str, values: Sequence[Any], context: QueryContext) -> Q
     if path in ("_ignored", "_routing"):
         return TermsQuery(path=path, terms=tuple(sorted({str(value) for value in values})))
     if path == "_index":
-        found = context.index_name in {str(value) for value in values}
-        return MatchAllQuery() if found else MatchNoneQuery(reason="The index doesn't match")
+        return _constant(any(_names_index(str(value), context) for value in values))
+    if path == "_version":
+        raise context.failed("VersionField field [_version] is not searchable")
     return None
+
+
+def index_query(pattern: str, context: QueryContext, any_character: bool = False) -> Query:
+    """All documents where a pattern with `*` (and `?`, if any_character) names the index or an alias of it.
+
+    Source: Elasticsearch's ConstantFieldType and SearchIndexNameMatcher.
+    """
+    return _constant(_names_index(pattern, context, any_character))
+
+
+def _constant(found: bool) -> Query:
+    return MatchAllQuery() if found else MatchNoneQuery(reason="The index doesn't match")
+
+
+def _names_index(pattern: str, context: QueryContext, any_character: bool = False) -> bool:
+    """A pattern means hidden names only where both begin with a dot."""
+    names = context.index_names or ((context.index_name, False),)
+    pattern = "*" if pattern == "_all" else pattern
+    if "*" not in pattern and not (any_character and "?" in pattern):
+        return any(pattern == name for name, _ in names)
+    shown = [name for name, hidden in names if not hidden or pattern[0] == name[0] == "."]
+    if any_character:
+        return any(map(WildcardQuery.of("_index", pattern).accepts, shown))
+    return any(wildcard_match(pattern, name) for name in shown)
+
+
+def exists_query(paths: Sequence[str]) -> Query:
+    """Documents that have a value for any of the paths; some fields all documents have."""
+    if not _EVERYWHERE.isdisjoint(paths):
+        return MatchAllQuery()
+    return ExistsQuery(paths=tuple(paths))
 
 
 def exact(path: str, value: Any, context: QueryContext, case_insensitive: bool = False) -> Query:
     """The query for one value, which is not analyzed; fails where it cannot be one of the field's."""
+    if path == "_index" and case_insensitive:
+        return index_query(str(value).lower(), context)
     found, spec = metadata_query(path, [value], context), context.mapping.field(path)
     if found is not None:
         return found
@@ -54,7 +92,13 @@ def exact(path: str, value: Any, context: QueryContext, case_insensitive: bool =
         return BooleanQuery(path=path, value=bool(number))
     if not _representable(spec, number):
         return MatchNoneQuery(reason=f"Value [{value}] is out of range or has a decimal part")
-    return NumberRangeQuery(path=path, low=number, high=number)
+    return number_range(spec, number, number)
+
+
+def number_range(spec: FieldSpec, low: Any, high: Any) -> NumberRangeQuery:
+    """The numbers of a field in [low, high], as the field has them."""
+    type_name, shift = _EXACT.get(spec.type, ("", 0))
+    return NumberRangeQuery(path=spec.path, low=low - shift, high=high - shift, exact=type_name)
 
 
 def _term(spec: FieldSpec, value: Any, context: QueryContext, case_insensitive: bool) -> Query:
@@ -84,7 +128,10 @@ def any_of(path: str, values: Sequence[Any], context: QueryContext) -> Query:
     if spec.storage in (Storage.INTS, Storage.FLOATS) and not spec.type.startswith("date"):
         numbers = [_converted(spec, value, context) for value in values]
         kept = {number for number in numbers if _representable(spec, number)}
-        return NumbersQuery(path=path, values=tuple(sorted(kept)))
+        type_name, shift = _EXACT.get(spec.type, ("", 0))
+        return NumbersQuery(
+            path=path, values=tuple(sorted(number - shift for number in kept)), exact=type_name
+        )
     each = tuple(exact(path, value, context) for value in values)
     return ConstantScoreQuery(query=BoolQuery(should=each)) if each else MatchNoneQuery()
 
@@ -115,7 +162,8 @@ def _converted(spec: FieldSpec, value: Any, context: QueryContext) -> Any:
 def _representable(spec: FieldSpec, number: Any) -> bool:
     if isinstance(number, str) or not math.isfinite(number):
         return False
-    return spec.storage is not Storage.INTS or (number == int(number) and -(2**63) <= number < 2**63)
+    least, most = whole_range(spec)
+    return spec.storage is not Storage.INTS or (number == int(number) and least <= number <= most)
 
 
 def _moment(spec: FieldSpec, value: Any, context: QueryContext) -> Query:
@@ -124,4 +172,4 @@ def _moment(spec: FieldSpec, value: Any, context: QueryContext) -> Query:
         low, high = (int(range_of(spec, value, up, now_ms=context.now_ms)) for up in (False, True))
     except SearchError as error:
         raise context.failed(error.reason, error) from None
-    return NumberRangeQuery(path=spec.path, low=low, high=high)
+    return number_range(spec, low, high)

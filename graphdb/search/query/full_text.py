@@ -10,7 +10,7 @@ from graphdb.search.query.bool_query import BoolQuery
 from graphdb.search.query.clause import Clause, field_clause, malformed
 from graphdb.search.query.context import QueryContext
 from graphdb.search.query.dictionary_queries import PrefixQuery
-from graphdb.search.query.exact import exact, unmapped
+from graphdb.search.query.exact import exact, index_query, unmapped
 from graphdb.search.query.fuzzy import FuzzyQuery, edits_of
 from graphdb.search.query.minimum import minimum_should_match
 from graphdb.search.query.parsers import ClauseParser, Parse
@@ -55,7 +55,7 @@ def match_field(path: str, value: Any, options: MatchOptions, context: QueryCont
     """The query for a value on one field, analyzed if the field is of text."""
     spec = context.mapping.field(path)
     if spec is None:
-        return exact(path, value, context) if path in ("_id", "_index") else unmapped(path)
+        return unmapped(path)
     path = spec.path
     if spec.storage is not Storage.TEXT:
         return _match_exact(spec, value, options, context)
@@ -77,6 +77,8 @@ def _nothing_left(options: MatchOptions) -> Query:
 
 def _match_exact(spec: FieldSpec, value: Any, options: MatchOptions, context: QueryContext) -> Query:
     try:
+        if spec.type == "_index" and options.kind.endswith("prefix"):
+            return index_query(f"{value}*", context)
         if spec.storage is Storage.TERMS and spec.type != "ip" and options.kind.endswith("prefix"):
             return PrefixQuery(path=spec.path, prefix=str(value))
         if spec.type == "keyword" and options.fuzziness is not None:

@@ -1,6 +1,7 @@
 """The clauses that stand for many terms: `prefix`, `wildcard`, `regexp`, `fuzzy`."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from graphdb.search.errors import illegal_argument, illegal_request
@@ -9,19 +10,28 @@ from graphdb.search.mapping.values import term_of
 from graphdb.search.query.clause import Clause, field_clause
 from graphdb.search.query.context import QueryContext
 from graphdb.search.query.dictionary_queries import PrefixQuery, RegexpQuery, WildcardQuery
-from graphdb.search.query.exact import unmapped
+from graphdb.search.query.exact import exists_query, index_query, unmapped
 from graphdb.search.query.fuzzy import FuzzyQuery, edits_of
-from graphdb.search.query.number_queries import ExistsQuery
 from graphdb.search.query.parsers import ClauseParser, Parse
 from graphdb.search.query.regexp import Regexp
 from graphdb.search.query.term_queries import KeywordQuery, TermQuery
 from graphdb.search.query.tree import Query, boosted
 
-__all__ = ["PARSERS", "prefix_on", "regexp_on", "wildcard_on"]
+__all__ = ["PARSERS", "normalized_pattern", "prefix_on", "regexp_on", "wildcard_on"]
+
+
+_KEPT = re.compile(r"(\\.|[*?]+)", re.DOTALL)  # of a pattern: what is not text
+
+
+def normalized_pattern(pattern: str, normalize: Callable[[str], str]) -> str:
+    """A pattern whose texts are as a field keeps them; wildcards, and what a backslash takes, stay."""
+    parts = enumerate(_KEPT.split(pattern))
+    return "".join(part if place % 2 else normalize(part) if part else "" for place, part in parts)
 
 
 def _texts_only(spec: FieldSpec, kind: str, context: QueryContext) -> None:
-    if spec.storage not in (Storage.TEXT, Storage.TERMS) or spec.type == "ip":
+    is_text = spec.storage in (Storage.TEXT, Storage.TERMS) and spec.type not in ("ip", "_index")
+    if not is_text:
         raise context.failed(
             f"Can only use {kind} queries on keyword, text and wildcard fields - not on [{spec.path}] "
             f"which is of type [{spec.type}]"
@@ -38,6 +48,9 @@ def prefix_on(path: str, value: str, context: QueryContext, case_insensitive: bo
     spec = context.mapping.field(path)
     if spec is None:
         return unmapped(path)
+    if path == "_index":
+        value = value.lower() if case_insensitive else value
+        return index_query(value + "*", context)
     _texts_only(spec, "prefix", context)
     path = spec.path
     value = _normalized(spec, value)
@@ -51,11 +64,16 @@ def wildcard_on(path: str, value: str, context: QueryContext, case_insensitive: 
     spec = context.mapping.field(path)
     if spec is None:
         return unmapped(path)
+    if path == "_index":
+        value = value.lower() if case_insensitive else value
+        return index_query(value, context, any_character=True)
     _texts_only(spec, "wildcard", context)
     path = spec.path
     if value and not value.strip("*"):
-        return ExistsQuery(paths=(path,))
-    return WildcardQuery.of(path, _normalized(spec, value), case_insensitive)
+        return exists_query((path,))
+    if spec.storage is not Storage.TEXT:
+        value = normalized_pattern(value, lambda text: _normalized(spec, text))
+    return WildcardQuery.of(path, value, case_insensitive)
 
 
 def regexp_on(
@@ -72,6 +90,7 @@ def regexp_on(
     if spec is None:
         return unmapped(path)
     _texts_only(spec, "regexp", context)
+    value = _normalized(spec, value)
     Regexp(value, case_insensitive, all_syntax)
     return RegexpQuery(
         path=spec.path, pattern=value, case_insensitive=case_insensitive, all_syntax=all_syntax
@@ -129,7 +148,7 @@ def _fuzzy(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Quer
     if spec is None:
         return boosted(unmapped(path), clause.boost, clause.name)
     _texts_only(spec, "fuzzy", context)
-    path = spec.path
+    path, value = spec.path, _normalized(spec, value)
     query: Query
     edits = edits_of(fuzziness, value)
     if edits:

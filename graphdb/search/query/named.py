@@ -26,12 +26,18 @@ def matched_queries(query: Query, leaf: Leaf, searcher: Searcher, docs: Longs) -
 
 
 def nested_with_inner_hits(query: Query) -> dict[str, NestedQuery]:
-    """The nested queries whose objects a request wants to see, by the name of their inner hits."""
+    """The nested queries whose objects a request wants to see, by the name of their inner hits. Those within
+    one of them are not among them: what they find is shown with its objects.
+    """
     found: dict[str, NestedQuery] = {}
-    for node in walk(query):
-        if isinstance(node, NestedQuery) and node.inner_hits is not None:
-            name = node.inner_hits.name
-            if name in found:
-                raise illegal_request(f"[inner_hits] already contains an entry for key [{name}]")
-            found[name] = node
+    waiting = [query]
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, NestedQuery) or node.inner_hits is None:
+            waiting += reversed(node.children())
+            continue
+        name = node.inner_hits.name
+        if name in found:
+            raise illegal_request(f"[inner_hits] already contains an entry for key [{name}]")
+        found[name] = node
     return found

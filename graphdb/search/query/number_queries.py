@@ -7,13 +7,15 @@ import numpy as np
 from graphdb.search.query import kernels
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import Matches, Query
-from graphdb.search.segment import Bools, Leaf, NumberColumn
+from graphdb.search.segment import Bools, Leaf, NumberColumn, exact_numbers
 
 __all__ = ["ExistsQuery", "IdsQuery", "NumberRangeQuery", "NumbersQuery", "column_of", "values_between"]
 
 
-def column_of(leaf: Leaf, path: str) -> NumberColumn | None:
-    """The numbers of a field, whole or not."""
+def column_of(leaf: Leaf, path: str, exact: str = "") -> NumberColumn | None:
+    """The numbers of a field, whole or not. exact: the type of a field whose `exact_numbers` are meant."""
+    if exact:
+        return exact_numbers(leaf.segment, path, exact)
     return leaf.segment.ints(path) or leaf.segment.floats(path)
 
 
@@ -33,12 +35,13 @@ class NumberRangeQuery(Query):
     path: str
     low: float  # int where the field has whole numbers
     high: float
+    exact: str = ""  # see column_of
 
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
         return Matches(self.mask(leaf, searcher), None, boost * self.boost)
 
     def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
-        column = column_of(leaf, self.path)
+        column = column_of(leaf, self.path, self.exact)
         if column is None or self.low > self.high:
             return np.zeros(leaf.segment.size, dtype=np.bool_)
         return values_between(column, self.low, self.high)
@@ -53,9 +56,10 @@ class NumbersQuery(Query):
 
     path: str
     values: tuple[float, ...]
+    exact: str = ""  # see column_of
 
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
-        mask, column = np.zeros(leaf.segment.size, dtype=np.bool_), column_of(leaf, self.path)
+        mask, column = np.zeros(leaf.segment.size, dtype=np.bool_), column_of(leaf, self.path, self.exact)
         if column is not None and len(column.values):
             wanted = np.array(sorted(set(self.values)), dtype=column.values.dtype)
             found = np.isin(column.values, wanted)

@@ -1,6 +1,5 @@
 """`query_string`: a text with operators becomes a query; see query_syntax.py for what may stand in it."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,19 +10,17 @@ from graphdb.search.query.bool_query import BoolQuery
 from graphdb.search.query.clause import Clause, malformed
 from graphdb.search.query.compound import DisMaxQuery
 from graphdb.search.query.context import QueryContext
+from graphdb.search.query.exact import exists_query
 from graphdb.search.query.full_text import MatchOptions
 from graphdb.search.query.minimum import minimum_should_match
 from graphdb.search.query.multi_match import Boosts, expand_fields, multi_match
-from graphdb.search.query.multi_terms import prefix_on, regexp_on, wildcard_on
-from graphdb.search.query.number_queries import ExistsQuery
+from graphdb.search.query.multi_terms import normalized_pattern, prefix_on, regexp_on, wildcard_on
 from graphdb.search.query.parsers import ClauseParser, Parse
 from graphdb.search.query.query_syntax import Group, Leafs, Span, Text, parse_query_string, unescaped
 from graphdb.search.query.ranges import Bounds, range_on
 from graphdb.search.query.tree import MatchAllQuery, MatchNoneQuery, Query, boosted
 
 __all__ = ["PARSERS", "Settings", "read_fields", "text_query"]
-
-PARTS = re.compile(r"([*?])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,13 @@ def _on_fields(field: str | None, settings: Settings, make: Any) -> Query | None
 
 
 def _span(path: str, node: Span, settings: Settings) -> Query:
-    bounds = Bounds(node.low, node.with_low, node.high, node.with_high)
+    low, high = node.low, node.high
+    spec = settings.context.mapping.field(path)
+    if spec is not None and spec.storage is Storage.TEXT:  # a `range` clause takes its bounds as they are
+        name = settings.options.analyzer or spec.search_analyzer
+        normalize = settings.context.analyzers.analyzer(name).normalize
+        low, high = (None if bound is None else normalize(bound) for bound in (low, high))
+    bounds = Bounds(low, node.with_low, high, node.with_high)
     return range_on(path, bounds, settings.context, settings.time_zone)
 
 
@@ -98,7 +101,8 @@ def text_query(node: Text, settings: Settings) -> Query | None:
     if node.kind == "all":
         return MatchAllQuery()
     if node.field == "_exists_":
-        return ExistsQuery(paths=(node.text,))
+        spec = settings.context.mapping.field(node.text)
+        return exists_query((node.text if spec is None else spec.path,))
     if node.kind == "pattern":
         return _pattern(node, settings)
     if node.kind == "regexp":
@@ -127,13 +131,12 @@ def _pattern(node: Text, settings: Settings) -> Query | None:
         spec = context.mapping.field(path)
         text = node.text
         if spec is not None and spec.storage is Storage.TEXT:
-            normalize = context.analyzers.analyzer(spec.search_analyzer).normalize
-            text = "".join(part if part in ("*", "?") else normalize(part) for part in PARTS.split(text))
+            text = normalized_pattern(text, context.analyzers.analyzer(spec.search_analyzer).normalize)
         stem = text[:-1]
         if text.endswith("*") and stem and not set(stem) & set("*?\\"):
             return prefix_on(path, unescaped(stem), context)
         if spec is not None and node.text == "*":
-            return ExistsQuery(paths=(spec.path,))
+            return exists_query((spec.path,))
         return wildcard_on(path, text, context)
 
     return _on_fields(node.field, settings, on)
@@ -145,6 +148,11 @@ def read_fields(clause: Clause, context: QueryContext) -> tuple[Boosts, bool]:
     single = clause.string("default_field") if clause.kind == "query_string" else None
     if given is not None and not (isinstance(given, list) and all(isinstance(one, str) for one in given)):
         raise malformed(f"[{clause.kind}] query does not support [fields]")
+    if given and single is not None:
+        raise context.failed(
+            "Validation Failed: 1: [query_string] cannot use [fields] parameter in conjunction with "
+            "[default_field];"
+        )
     fields = given or ([single] if single else context.default_fields)
     return expand_fields(fields, context)
 

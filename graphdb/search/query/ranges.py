@@ -7,18 +7,15 @@ from typing import Any
 from graphdb.search.errors import SearchError
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.addresses import address_term, network_terms
-from graphdb.search.mapping.values import range_of
+from graphdb.search.mapping.values import range_of, term_of, whole_range
 from graphdb.search.query.clause import Clause, field_clause, malformed
 from graphdb.search.query.context import QueryContext
 from graphdb.search.query.dictionary_queries import TermRangeQuery
-from graphdb.search.query.exact import unmapped
-from graphdb.search.query.number_queries import NumberRangeQuery
+from graphdb.search.query.exact import number_range, unmapped
 from graphdb.search.query.parsers import ClauseParser, Parse
 from graphdb.search.query.tree import MatchNoneQuery, Query, boosted
 
 __all__ = ["PARSERS", "Bounds", "range_on"]
-
-LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 
 
 class Bounds:
@@ -43,14 +40,21 @@ def range_on(
         return unmapped(path)
     if spec.type == "ip":
         return _addresses(spec, bounds)
-    if spec.storage in (Storage.TEXT, Storage.TERMS):
-        low, high = (None if bound is None else str(bound) for bound in (bounds.low, bounds.high))
+    if spec.storage in (Storage.TEXT, Storage.TERMS) and spec.type != "_index":
+        low, high = (_term(spec, bound) for bound in (bounds.low, bounds.high))
         return TermRangeQuery(
             path=spec.path, low=low, high=high, with_low=bounds.with_low, with_high=bounds.with_high
         )
-    if spec.storage in (Storage.INTS, Storage.FLOATS):
+    if spec.storage in (Storage.INTS, Storage.FLOATS) and spec.type != "_version":
         return _numbers(spec, bounds, context, time_zone, format)
     raise context.failed(f"Field [{path}] of type [{spec.type}] does not support range queries")
+
+
+def _term(spec: FieldSpec, bound: Any) -> str | None:
+    """A bound as a keyword's normalizer writes it; a text's is one of its terms already."""
+    if bound is None:
+        return None
+    return str(term_of(spec, bound)) if spec.storage is Storage.TERMS else str(bound)
 
 
 def _addresses(spec: FieldSpec, bounds: Bounds) -> Query:
@@ -71,8 +75,9 @@ def _numbers(
 ) -> Query:
     """A bound of a date rounds up where what it names is to be left behind (`gt`) or to be in (`lte`)."""
     whole = spec.storage is Storage.INTS
-    low: Any = LONG_MIN if whole else -math.inf
-    high: Any = LONG_MAX if whole else math.inf
+    least, most = whole_range(spec)
+    low: Any = least if whole else -math.inf
+    high: Any = most if whole else math.inf
     if bounds.low is not None:
         low = range_of(spec, bounds.low, not bounds.with_low, time_zone, format, context.now_ms)
         if not bounds.with_low:
@@ -81,9 +86,11 @@ def _numbers(
         high = range_of(spec, bounds.high, bounds.with_high, time_zone, format, context.now_ms)
         if not bounds.with_high:
             high = high - 1 if whole else math.nextafter(high, -math.inf)
-    if low > high or (whole and (low > LONG_MAX or high < LONG_MIN)):
+    if low > high or (whole and (low > most or high < least)):
         return MatchNoneQuery(reason="empty range")
-    return NumberRangeQuery(path=spec.path, low=low, high=high)
+    if whole:
+        low, high = max(low, least), min(high, most)
+    return number_range(spec, low, high)
 
 
 BOUNDS = {"gt": ("low", False), "gte": ("low", True), "lt": ("high", False), "lte": ("high", True)}

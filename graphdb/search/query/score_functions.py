@@ -11,7 +11,7 @@ from graphdb.search.fields import Storage
 from graphdb.search.query.clause import Clause, malformed
 from graphdb.search.query.context import QueryContext
 from graphdb.search.query.number_queries import column_of
-from graphdb.search.segment import Bools, Doubles, Leaf
+from graphdb.search.segment import Bools, Doubles, Leaf, unsigned_numbers
 
 __all__ = [
     "FieldValueFactor",
@@ -42,9 +42,9 @@ class Weight:
         return "constant score 1.0 - no function provided"
 
 
-def first_values(leaf: Leaf, path: str) -> Doubles:
+def first_values(leaf: Leaf, path: str, is_unsigned: bool = False) -> Doubles:
     """The least number of each document; nan where it has none."""
-    column = column_of(leaf, path)
+    column = unsigned_numbers(leaf.segment, path) if is_unsigned else column_of(leaf, path)
     values = np.full(leaf.segment.size, np.nan)
     if column is None:
         return values
@@ -77,9 +77,10 @@ class FieldValueFactor:
     factor: float
     modifier: str
     missing: float | None
+    is_unsigned: bool = False  # an unsigned_long
 
     def values(self, leaf: Leaf, wanted: Bools) -> Doubles:
-        numbers = first_values(leaf, self.path)
+        numbers = first_values(leaf, self.path, self.is_unsigned)
         lacking = np.isnan(numbers)
         if self.missing is not None:
             numbers = np.where(lacking, self.missing, numbers)
@@ -141,7 +142,9 @@ def parse_field_value_factor(clause: Clause, context: QueryContext) -> ScoreFunc
         )
     if spec is not None and spec.storage not in (Storage.INTS, Storage.FLOATS):
         raise illegal_argument(f"Field [{path}] of type [{spec.type}] is not a numeric field")
-    return FieldValueFactor(path, factor, modifier, missing)
+    if spec is None:
+        return FieldValueFactor(path, factor, modifier, missing)
+    return FieldValueFactor(spec.path, factor, modifier, missing, spec.type == "unsigned_long")
 
 
 def parse_random_score(clause: Clause, context: QueryContext) -> ScoreFunction:

@@ -32,11 +32,13 @@ class Searcher:
         mapping: Mapping,
         analyzers: Analyzers,
         memory: dict[tuple[str, str], TermCodes] | None = None,
+        index_name: str = "",
     ) -> None:
         self.leaves = tuple(leaves)
         self.mapping = mapping
         self.analyzers = analyzers
         self.memory = {} if memory is None else memory
+        self.index_name = index_name
         self._kept: dict[Hashable, Any] = {}
 
     @property

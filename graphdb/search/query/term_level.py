@@ -7,14 +7,12 @@ from graphdb.search.errors import illegal_request
 from graphdb.search.query.clause import Clause, field_clause, malformed
 from graphdb.search.query.compound import ConstantScoreQuery
 from graphdb.search.query.context import QueryContext
-from graphdb.search.query.exact import any_of, exact
-from graphdb.search.query.number_queries import ExistsQuery, IdsQuery
+from graphdb.search.query.exact import any_of, exact, exists_query
+from graphdb.search.query.number_queries import IdsQuery
 from graphdb.search.query.parsers import ClauseParser, Parse
 from graphdb.search.query.tree import MatchAllQuery, MatchNoneQuery, Query, boosted
 
 __all__ = ["PARSERS"]
-
-EVERYWHERE = {"_id", "_index", "_seq_no", "_version"}
 
 
 def _term(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
@@ -81,12 +79,14 @@ def _exists(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Que
         raise malformed("[exists] must be provided with a [field]")
     if pattern == "_source":
         raise context.failed("The _source field is not searchable")
-    if pattern in EVERYWHERE:
-        return MatchAllQuery(boost=clause.boost, name=clause.name)
-    paths: tuple[str, ...] = (pattern,)
+    spec = context.mapping.field(pattern)
+    paths: tuple[str, ...] = (pattern if spec is None else spec.path,)
     if "*" in pattern:
         paths = tuple(spec.path for spec in context.mapping.match(pattern))
-    return ConstantScoreQuery(query=ExistsQuery(paths=paths), boost=clause.boost, name=clause.name)
+    query = exists_query(paths)
+    if isinstance(query, MatchAllQuery):
+        return boosted(query, clause.boost, clause.name)
+    return ConstantScoreQuery(query=query, boost=clause.boost, name=clause.name)
 
 
 def _ids(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:

@@ -11,7 +11,7 @@ from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.mapping.lookup import FieldLookup
+from graphdb.search.mapping.lookup import METADATA, FieldLookup
 from graphdb.search.mapping.readers import Read, reader_of
 from graphdb.search.mapping.values import shown
 from graphdb.search.mapping.wildcards import flat
@@ -87,7 +87,9 @@ def source_fields(
     groups: set[str] = set()
     for pattern in patterns:
         for spec in context.mapping.match(pattern.name):
-            if spec.type in ("object", "nested"):
+            if spec.type == "_index":
+                found[spec.path] = [context.index_name]
+            if spec.type in ("object", "nested") or spec.path in METADATA:
                 continue
             group = _group_below(context.mapping, spec, inside)
             if group is not None:
@@ -210,9 +212,6 @@ def docvalue_fields(patterns: tuple[FieldPattern, ...], scope: Scope, doc: int) 
     found: dict[str, list[Any]] = {}
     docs = np.array([doc], np.int64)
     for pattern in patterns:
-        if pattern.name == "_seq_no":
-            leaf, local = scope.columns.locate(doc)
-            found["_seq_no"] = [int(leaf.segment.seq_nos[local])]
         for spec in scope.context.mapping.match(pattern.name):
             if spec.storage is Storage.VECTORS:
                 if vector := _vector(scope, spec, doc):
@@ -223,11 +222,12 @@ def docvalue_fields(patterns: tuple[FieldPattern, ...], scope: Scope, doc: int) 
 
 
 def _stored(scope: Scope, spec: FieldSpec, docs: "np.typing.NDArray[np.int64]") -> list[Any]:
-    if spec.storage is Storage.TERMS:
+    if spec.storage in (Storage.TERMS, Storage.TEXT):
         dictionary = scope.columns.dictionary(spec)
         return [dictionary.term(number) for number in scope.columns.ordinals(spec, docs).data.tolist()]
     if spec.storage in (Storage.INTS, Storage.FLOATS):
-        return list(scope.columns.numbers(spec, docs).data.tolist())
+        read = scope.columns.exact if spec.type == "date_nanos" else scope.columns.numbers
+        return list(read(spec, docs).data.tolist())
     if spec.storage is Storage.POINTS:
         points = scope.columns.points(spec, docs)
         return list(zip(points.latitudes.tolist(), points.longitudes.tolist(), strict=True))

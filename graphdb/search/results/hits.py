@@ -11,6 +11,7 @@ from graphdb.search.query import Query, Searcher, explain, named_queries
 from graphdb.search.query.highlight import Highlighter
 from graphdb.search.results.fetching import Fetching
 from graphdb.search.results.field_values import docvalue_fields, malformed_values, source_fields, values_at
+from graphdb.search.results.matching import Rescored
 from graphdb.search.results.selection import Hit
 from graphdb.search.results.sort_keys import short_float
 from graphdb.search.results.source_filter import keeps_source
@@ -33,13 +34,15 @@ class Fetcher:
     """Shows hits of one search. query is what highlights, explains and names matches; None: nothing does.
 
     raw_source: a `_source` that is shown whole is an orjson.Fragment of what is stored, never parsed.
-    named_scores: `matched_queries` says what each named query has given.
+    named_scores: `matched_queries` says what each named query has given. rescored: what has changed the
+    scores after the query.
     """
 
     scope: Scope
     query: Query | None
     raw_source: bool = False
     named_scores: bool = False
+    rescored: tuple[Rescored, ...] = ()
     _parts: "dict[int, Fetcher]" = field(default_factory=dict)
     _named: list[tuple[str, Query]] | None = field(default=None)
     _highlighters: dict[int, tuple[Fetching, Highlighter]] = field(default_factory=dict)
@@ -49,7 +52,14 @@ class Fetcher:
         leaf, doc = self.scope.columns.locate(hit.doc)
         number, own, searcher = self.scope.searcher.part(leaf)
         if searcher is not self.scope.searcher:
-            return self._part(number, searcher).shown(replace(hit, doc=own.base + doc), fetching)
+            fetcher = self._part(number, searcher)
+            moved = own.base + doc
+            done = zip(self.rescored, fetcher.rescored, strict=True)
+            fetcher.rescored = tuple(
+                replace(inner, docs=frozenset({moved} if hit.doc in whole.docs else ()))
+                for whole, inner in done
+            )
+            return fetcher.shown(replace(hit, doc=moved), fetching)
         segment = leaf.segment
         out: dict[str, Any] = {"_index": self.scope.context.index_name}
         if not fetching.hidden:
@@ -74,6 +84,11 @@ class Fetcher:
             out["matched_queries"] = names if self.named_scores else list(names)
         if fetching.explain and self.query is not None:
             _, out["_explanation"] = explain(self.query, leaf, doc, self.scope.searcher)
+            for one in self.rescored:
+                was_in, query = hit.doc in one.docs, one.rescore.query
+                out["_explanation"] = one.explain(
+                    out["_explanation"], was_in, query, leaf, doc, self.scope.searcher
+                )
         return out
 
     def _part(self, number: int, searcher: Searcher) -> "Fetcher":
@@ -81,7 +96,11 @@ class Fetcher:
         if number not in self._parts:
             scope = Scope(searcher, columns_of(searcher), self.scope.context.parts[number])
             query = None if self.query is None else self.query.part(number)
-            self._parts[number] = Fetcher(scope, query, self.raw_source, self.named_scores)
+            inner = tuple(
+                replace(one, rescore=replace(one.rescore, query=one.rescore.query.part(number)))
+                for one in self.rescored
+            )
+            self._parts[number] = Fetcher(scope, query, self.raw_source, self.named_scores, inner)
         return self._parts[number]
 
     def _contents(

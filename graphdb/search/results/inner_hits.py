@@ -1,7 +1,7 @@
 """Hits below hits: those of nested objects, of collapsed groups, and of `top_hits`."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,10 @@ from graphdb.search.segment import Floats, Longs
 __all__ = ["NestedHits", "page", "top_hits"]
 
 
-def page(scope: Scope, fetcher: Fetcher, found: Found, inner: InnerHits) -> dict[str, Any]:
-    """`hits` of some documents, sorted and cut as inner says."""
+def page(
+    scope: Scope, fetcher: Fetcher, found: Found, inner: InnerHits, below: "NestedHits | None" = None
+) -> dict[str, Any]:
+    """`hits` of some documents, sorted and cut as inner says. below: their own `inner_hits`."""
     sorting = Sorting(scope, found, inner.sort)
     scored = not inner.sort or any(isinstance(key, ByScore) for key in inner.sort)
     groups = None if inner.collapse is None else Groups(scope, inner.collapse, found.docs)
@@ -34,7 +36,11 @@ def page(scope: Scope, fetcher: Fetcher, found: Found, inner: InnerHits) -> dict
         rows = sorting.first(end)[inner.start :]
     else:
         rows = groups.leaders(sorting, sorting.first(len(found.docs)))[inner.start : end]
-    hits = [fetcher.shown(hit, inner.fetching) for hit in sorting.hits(rows, scored)]
+    chosen = sorting.hits(rows, scored)
+    hits = [fetcher.shown(hit, inner.fetching) for hit in chosen]
+    for one, shown in zip(chosen, hits, strict=True):
+        if below is not None and (found_below := below.of(one.doc)):
+            shown["inner_hits"] = found_below
     if groups is not None:
         for row, hit in zip(rows.tolist(), hits, strict=True):
             hit.setdefault("fields", {})[inner.collapse] = [groups.value(row)]
@@ -45,32 +51,36 @@ def page(scope: Scope, fetcher: Fetcher, found: Found, inner: InnerHits) -> dict
 
 
 class NestedHits:
-    """The `inner_hits` of a query's nested clauses. Owned by one search."""
+    """The `inner_hits` of a query's nested clauses, and of the clauses within those. Owned by one search."""
 
-    def __init__(self, scope: Scope, query: Query) -> None:
+    def __init__(self, scope: Scope, query: Query, path: str | None = None) -> None:
+        """path: of the nested objects that the query is of, None: documents."""
         self._scope = scope
         self._query, self._parts = query, dict[int, NestedHits]()
-        self._clauses: list[tuple[InnerHits, NestedQuery, Found]] = []
+        self._clauses: list[_Clause] = []
         if isinstance(query, PerIndexQuery):
             return
         for name, node in nested_with_inner_hits(query).items():
             assert node.inner_hits is not None
             inner = parse_inner_hits(dict(node.inner_hits.members), scope.context.within(node.path), name)
-            self._clauses.append((inner, node, _objects(scope, node)))
+            objects = _objects(scope, node)
+            owners = scope.columns.ancestors(objects.docs, path)
+            below = NestedHits(scope, node.query, node.path)
+            self._clauses.append(_Clause(inner, node, objects, owners, below))
 
     def of(self, doc: int) -> dict[str, Any]:
-        """By name, for one document of the top level."""
+        """By name, for one document of the top level, or one of the nested objects at the path."""
         if isinstance(self._query, PerIndexQuery):
             return self._in_its_index(self._query, doc)
         if not self._clauses:
             return {}
         out = {}
-        roots = self._scope.columns.roots
-        for inner, node, objects in self._clauses:
-            low, high = np.searchsorted(roots[objects.docs], [doc, doc + 1])
-            fetcher = Fetcher(self._scope, node.query)
-            found = objects.kept(np.arange(low, high))
-            out[inner.name] = {"hits": page(self._scope, fetcher, found, inner)}
+        for clause in self._clauses:
+            # Blocks stand before what they are in, so the owners ascend.
+            low, high = np.searchsorted(clause.owners, [doc, doc + 1])
+            fetcher = Fetcher(self._scope, clause.node.query)
+            found = clause.objects.kept(np.arange(low, high))
+            out[clause.inner.name] = {"hits": page(self._scope, fetcher, found, clause.inner, clause.below)}
         return out
 
     def _in_its_index(self, query: PerIndexQuery, doc: int) -> dict[str, Any]:
@@ -80,6 +90,19 @@ class NestedHits:
             scope = Scope(searcher, columns_of(searcher), self._scope.context.parts[number])
             self._parts[number] = NestedHits(scope, query.queries[number])
         return self._parts[number].of(own.base + local)
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    """objects: all nested ones that it finds; owners: the document, or object of the clause around, that each
+    is in.
+    """
+
+    inner: InnerHits
+    node: NestedQuery
+    objects: Found
+    owners: Longs
+    below: NestedHits
 
 
 def _objects(scope: Scope, node: NestedQuery) -> Found:

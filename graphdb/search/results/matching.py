@@ -1,17 +1,52 @@
 """The documents that a search has found, with their scores: query, minimum score, filters, rescoring."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from graphdb.search.aggregations.scope import Scope
 from graphdb.search.deadline import checkpoint
-from graphdb.search.query import Matches, Query
+from graphdb.search.query import Matches, Query, Searcher, explain
+from graphdb.search.query.explanation import Explanation, explained
 from graphdb.search.results.request import Rescore
 from graphdb.search.results.selection import Found, first_of
-from graphdb.search.segment import Floats
+from graphdb.search.segment import Floats, Leaf
 
-__all__ = ["collected", "matches_of", "rescored"]
+__all__ = ["Rescored", "collected", "matches_of", "rescored"]
+
+
+_SHOWN_MODES = {"total": "sum", "multiply": "product"}  # others are shown by their own names
+
+
+@dataclass(frozen=True, slots=True)
+class Rescored:
+    """A rescore that was done, and the documents (global numbers) that were in its window."""
+
+    rescore: Rescore
+    docs: frozenset[int]
+
+    def explain(
+        self, first: Explanation, was_in: bool, query: Query, leaf: Leaf, doc: int, searcher: Searcher
+    ) -> Explanation:
+        """The explanation of the score before, with what this has made of it; doc is of the leaf.
+
+        Source: Elasticsearch's QueryRescorer.
+        """
+        own = self.rescore
+        primary = _weighed(first, own.query_weight, "primaryWeight")
+        matched, second = explain(query, leaf, doc, searcher) if was_in else (False, None)
+        if second is None or not matched:
+            return primary
+        secondary = _weighed(second, own.rescore_weight, "secondaryWeight")
+        one, two = (np.array([part["value"]], np.float32) for part in (primary, secondary))
+        value = float(_modes(one, two)[own.mode][0])
+        return explained(value, f"{_SHOWN_MODES.get(own.mode, own.mode)} of:", [primary, secondary])
+
+
+def _weighed(explanation: Explanation, weight: float, name: str) -> Explanation:
+    value = float(np.float32(explanation["value"]) * np.float32(weight))
+    return explained(value, "product of:", [explanation, explained(weight, name)])
 
 
 def matches_of(scope: Scope, query: Query) -> list[Matches]:
@@ -37,12 +72,16 @@ def collected(scope: Scope, matches: Sequence[Matches], min_score: float | None)
     return Found(np.concatenate(docs), np.concatenate(scores))
 
 
-def rescored(scope: Scope, found: Found, rescores: Sequence[Rescore], wanted: int) -> Found:
-    """The first of the documents with new scores; those beyond each window keep theirs, and come after it.
+def rescored(
+    scope: Scope, found: Found, rescores: Sequence[Rescore], wanted: int
+) -> tuple[Found, tuple[Rescored, ...]]:
+    """(documents, what was done): the first of the documents with new scores; those beyond each window keep
+    theirs, and come after it.
 
     Of all others only as many are kept as a page may want.
     """
     assert found.scores is not None
+    done: list[Rescored] = []
     for rescore in rescores:
         order = first_of([-found.scores], max(rescore.window, wanted))
         window = order[: rescore.window]
@@ -52,8 +91,9 @@ def rescored(scope: Scope, found: Found, rescores: Sequence[Rescore], wanted: in
         hit = scope.matching(rescore.query)[found.docs[window]]
         scores = found.scores.copy()
         scores[window] = _mixed(found.scores[window], second[found.docs[window]], hit, rescore)
+        done.append(Rescored(rescore, frozenset(found.docs[window].tolist())))
         found = _in_order(Found(found.docs, scores), window, order)
-    return found
+    return found, tuple(done)
 
 
 def _in_order(
@@ -72,11 +112,14 @@ def _in_order(
 def _mixed(first: Floats, second: Floats, hit: "np.typing.NDArray[np.bool_]", rescore: Rescore) -> Floats:
     """What the second query does not match keeps its first score, weighed."""
     one, two = first * np.float32(rescore.query_weight), second * np.float32(rescore.rescore_weight)
-    mixes = {
+    return np.where(hit, _modes(one, two)[rescore.mode], one)
+
+
+def _modes(one: Floats, two: Floats) -> dict[str, Floats]:
+    return {
         "total": one + two,
         "multiply": one * two,
         "avg": (one + two) / np.float32(2),
         "max": np.maximum(one, two),
         "min": np.minimum(one, two),
     }
-    return np.where(hit, mixes[rescore.mode], one)

@@ -24,7 +24,8 @@ def combined(values: Values, mode: str) -> tuple[Longs, Numbers]:
     if mode == "sum":
         return rows, np.add.reduceat(data, starts)
     if mode == "avg":
-        return rows, _like(np.add.reduceat(data.astype(np.float64), starts) / counts, data)
+        means = _like(np.add.reduceat(data.astype(np.float64), starts) / counts, data)
+        return rows, np.where(counts == 1, data[starts], means)
     low, high = data[starts + (counts - 1) // 2], data[starts + counts // 2]
     return rows, np.where(low == high, low, _like((low.astype(np.float64) + high) / 2, data))
 

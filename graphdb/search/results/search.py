@@ -14,7 +14,7 @@ from graphdb.search.query import Matches, QueryContext, Searcher, collect
 from graphdb.search.results.collapsing import Groups
 from graphdb.search.results.hits import Fetcher
 from graphdb.search.results.inner_hits import NestedHits, page, top_hits
-from graphdb.search.results.matching import collected, matches_of, rescored
+from graphdb.search.results.matching import Rescored, collected, matches_of, rescored
 from graphdb.search.results.request import RESULT_WINDOW, SearchRequest, parse_request
 from graphdb.search.results.selection import Found, Hit, Sorting
 from graphdb.search.results.sort_keys import ByScore, short_float
@@ -126,13 +126,14 @@ def _hits(request: SearchRequest, scope: Scope, found: Found, options: SearchOpt
     if isinstance(request.query, FusedQuery) and not request.sort:
         found = found.kept(request.query.ranked(scope.searcher)[found.docs])
     scored = not request.sort or request.track_scores or any(isinstance(key, ByScore) for key in request.sort)
-    best = None
+    best: float | None = None
+    done: tuple[Rescored, ...] = ()
     if request.rescore and request.size:
-        found = rescored(scope, found, request.rescore, request.start + request.size)
+        found, done = rescored(scope, found, request.rescore, request.start + request.size)
     if scored and request.size and len(found.docs) and found.scores is not None:
         best = short_float(found.scores.max())
     out["max_score"] = best
-    out["hits"] = _page(request, scope, found, scored, options) if request.size else []
+    out["hits"] = _page(request, scope, found, scored, options, done) if request.size else []
     return out
 
 
@@ -145,7 +146,12 @@ def _total(count: int, tracked: int | None) -> dict[str, Any]:
 
 
 def _page(
-    request: SearchRequest, scope: Scope, found: Found, scored: bool, options: SearchOptions
+    request: SearchRequest,
+    scope: Scope,
+    found: Found,
+    scored: bool,
+    options: SearchOptions,
+    done: tuple[Rescored, ...],
 ) -> list[dict[str, Any]]:
     sorting = Sorting(scope, found, request.sort)
     among = None if request.after is None else np.flatnonzero(sorting.after(request.after))
@@ -157,7 +163,7 @@ def _page(
         groups = Groups(scope, request.collapse.path, found.docs)
         rows = groups.leaders(sorting, sorting.first(len(found.docs), among))
     rows = rows[request.start : count]
-    fetcher = Fetcher(scope, request.query, options.raw_source, options.named_scores)
+    fetcher = Fetcher(scope, request.query, options.raw_source, options.named_scores, done)
     nested = NestedHits(scope, request.query)
     shown = []
     for row, hit in zip(rows.tolist(), sorting.hits(rows, scored), strict=True):

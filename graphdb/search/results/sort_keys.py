@@ -131,7 +131,7 @@ class ByField(SortKey):
     pattern: DateFormat | None = None
 
     def column(self, scope: Scope, docs: Longs, scores: Floats | None) -> SortColumn:
-        read = scope.columns.ordinals if self.spec.storage is Storage.TERMS else scope.columns.numbers
+        read = scope.columns.ordinals if self.spec.storage is Storage.TERMS else scope.columns.exact
         values = self._values(scope, docs, lambda these: read(self.spec, these))
         rows, data = combined(values, self.mode)
         if self.spec.storage is Storage.TERMS:
@@ -149,7 +149,8 @@ class ByField(SortKey):
     def _numbers(self, rows: Longs, data: Numbers, size: int) -> SortColumn:
         whole = self.spec.storage is Storage.INTS
         ends = (_LEAST, _GREATEST) if whole else (-np.inf, np.inf)
-        absent = ends[self._last] if self.missing in ("_first", "_last") else self.missing
+        given = self.missing not in ("_first", "_last")
+        absent = self.missing - self._shift if given else ends[self._last]
         values = np.full(size, absent, np.int64 if whole else np.float64)
         values[rows] = data
         order = values if not self.descending else (-1 - values if whole else -values)
@@ -157,10 +158,18 @@ class ByField(SortKey):
 
     def _shown(self, value: float) -> Any:
         if self.pattern is not None:
-            return None if value in (_LEAST, _GREATEST) else self.pattern.write(int(value))
+            if value in (_LEAST, _GREATEST):
+                return None
+            write = self.pattern.write_nanos if self.spec.type == "date_nanos" else self.pattern.write
+            return write(int(value))
         if self.spec.type in ("float", "half_float") and abs(value) != np.inf:
             return short_float(value)
-        return value if isinstance(value, int) else json_number(value)
+        return value + self._shift if isinstance(value, int) else json_number(value)
+
+    @property
+    def _shift(self) -> int:
+        """How much less a column of signed 64 bits has than the field."""
+        return 2**63 if self.spec.type == "unsigned_long" else 0
 
     def _place(self, value: Any) -> float:
         whole = self.spec.storage is Storage.INTS
@@ -173,11 +182,11 @@ class ByField(SortKey):
         elif (
             self.spec.type in ("date", "date_nanos")
             and isinstance(value, str)
-            and not value.lstrip("-").isdigit()
+            and (self.pattern is not None or not value.lstrip("-").isdigit())
         ):
             number = self._date(value)
         else:
-            number = _number(value, self.path)
+            number = _number(value, self.path) - self._shift
         if self.spec.type == "float":
             number = float(np.float32(number))
         if self.descending:
@@ -187,7 +196,7 @@ class ByField(SortKey):
     def _date(self, value: str) -> int:
         """In the format of the key, else in the field's own."""
         pattern = self.pattern or date_format(self.spec.options["format"])
-        return pattern.parse(value)
+        return pattern.parse_nanos(value) if self.spec.type == "date_nanos" else pattern.parse(value)
 
     def _terms(self, columns: Columns, rows: Longs, data: Numbers, size: int) -> SortColumn:
         """Places are twice the numbers of terms, so that others have room between them."""

@@ -1,14 +1,15 @@
 """From the JSON under `sort` to sort keys."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.sources import aggregatable
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.mapping.date_formats import date_format
-from graphdb.search.mapping.values import term_of
+from graphdb.search.mapping.date_formats import DEFAULT_FORMAT, date_format
+from graphdb.search.mapping.values import term_of, whole_range
 from graphdb.search.query import QueryContext, parse_query
 from graphdb.search.results.geo_sort import parse_geo_distance
 from graphdb.search.results.modes import MODES
@@ -75,9 +76,9 @@ def _field(path: str, options: Options, descending: bool, context: QueryContext)
         raise illegal_request(f"Unknown SortMode [{mode}]")
     unmapped, shape = options.text("unmapped_type"), options.text("format")
     missing, nesting = options.take("missing", "_last"), _nesting(options.take("nested"), context)
-    options.ignore("numeric_type")
+    numeric = options.text("numeric_type")
     options.done()
-    spec = aggregatable(context, path) or _unmapped(path, unmapped, context)
+    spec = _as_type(numeric, aggregatable(context, path) or _unmapped(path, unmapped, context))
     if spec.storage not in (Storage.TERMS, Storage.INTS, Storage.FLOATS):
         raise illegal_argument(
             f"can't sort on [{spec.type}] field [{path}] without using specific sorting feature"
@@ -85,9 +86,22 @@ def _field(path: str, options: Options, descending: bool, context: QueryContext)
     if spec.storage is Storage.TERMS and mode not in ("min", "max"):
         raise illegal_argument("we only support min and max sort modes on string fields")
     if missing not in ("_first", "_last"):
-        missing = term_of(spec, missing)
+        missing = term_of(spec, missing, context.now_ms)
+    if spec.storage is Storage.INTS and isinstance(missing, int | float):
+        least, most = whole_range(spec)
+        missing = int(min(max(missing, least), most))
     dates = spec.type in ("date", "date_nanos") and shape is not None
     return ByField(path, spec, descending, mode, missing, nesting, date_format(str(shape)) if dates else None)
+
+
+def _as_type(numeric: str | None, spec: FieldSpec) -> FieldSpec:
+    """`numeric_type`: which of its types a date counts as; other numbers are what they are."""
+    if numeric is not None and numeric not in ("long", "double", "date", "date_nanos"):
+        raise illegal_request(
+            f"invalid value for [numeric_type], must be [long, double, date, date_nanos], got {numeric[:100]}"
+        )
+    dates = ("date", "date_nanos")
+    return replace(spec, type=numeric) if numeric in dates and spec.type in dates else spec
 
 
 def _unmapped(path: str, kind: str | None, context: QueryContext) -> FieldSpec:
@@ -99,7 +113,8 @@ def _unmapped(path: str, kind: str | None, context: QueryContext) -> FieldSpec:
             400,
             {"index": context.index_name},
         )
-    return FieldSpec(path, kind, _STORAGES.get(kind, Storage.INTS))
+    options = {"format": DEFAULT_FORMAT} if kind in ("date", "date_nanos") else {}
+    return FieldSpec(path, kind, _STORAGES.get(kind, Storage.INTS), options=options)
 
 
 def _nesting(body: Any, context: QueryContext) -> Nesting | None:

@@ -1,6 +1,7 @@
 """`ArraySegment`: a segment over arrays, wherever they lie."""
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from graphdb.search.segment import (
     TermDictionary,
     VectorColumn,
 )
+from graphdb.search.segments.inversion import transpose
 from graphdb.search.segments.sections import IGNORED, ROUTING, Hashes, Key, Sections, hash_id, strings
 from graphdb.search.segments.strings import SortedStrings, decode, encode
 
@@ -42,6 +44,10 @@ class ArrayText:
     def postings(self, number: int) -> tuple[Ints, Ints]:
         start, stop = self._starts[number : number + 2].tolist()
         return self._docs[start:stop], self._freqs[start:stop]
+
+    @cached_property
+    def ordinals(self) -> Ordinals:
+        return Ordinals(*transpose(self._starts, self._docs, len(self.norms)))
 
     def all_postings(self) -> tuple[Longs, Ints, Ints]:
         """(starts, docs, freqs): the postings of term t are docs[starts[t]:starts[t + 1]]."""
@@ -180,7 +186,12 @@ class ArraySegment:
         return self._open("terms", path, lambda: ArrayTerms(self.sections, path))
 
     def ints(self, path: str) -> NumberColumn | None:
+        if path in ("_seq_no", "_version"):
+            return NumberColumn(self.seq_nos if path == "_seq_no" else self.versions, None)
         return self._numbers("ints", path)
+
+    def exact(self, path: str) -> NumberColumn | None:
+        return self._numbers("exact", path)
 
     def floats(self, path: str) -> NumberColumn | None:
         return self._numbers("floats", path)

@@ -63,6 +63,7 @@ class SegmentBuilder:
         self._parents: dict[int, int] = {}  # of nested documents
         self._nested_path: dict[int, int] = {}
         self._nested_paths: dict[str, int] = {}
+        self._exact = _ByPath(partial(NumberBuilder, "exact"))
         self._floats = _ByPath(partial(NumberBuilder, "floats"))
         self._ints = _ByPath(partial(NumberBuilder, "ints"))
         self._points = _ByPath(PointBuilder)
@@ -122,7 +123,8 @@ class SegmentBuilder:
 
     def _storages(self) -> "Iterator[Mapping[str, FieldBuilder]]":
         """All fields, in the order of the names of their storages."""
-        yield from (self._floats, self._ints, self._points, self._terms, self._texts, self._vectors)
+        numbers = (self._exact, self._floats, self._ints)
+        yield from (*numbers, self._points, self._terms, self._texts, self._vectors)
 
     def _add(self, parsed: ParsedDocument) -> int:
         """Give a document its number, behind those in it; returns that number."""
@@ -144,6 +146,7 @@ class SegmentBuilder:
             (self._texts, parsed.texts),
             (self._terms, parsed.terms),
             (self._ints, parsed.ints),
+            (self._exact, parsed.exact),
             (self._floats, parsed.floats),
             (self._points, parsed.points),
             (self._vectors, parsed.vectors),

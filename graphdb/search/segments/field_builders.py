@@ -159,7 +159,7 @@ class NumberBuilder:
 
     def __init__(self, storage: str) -> None:
         self._storage = storage
-        self._values: array[int] | array[float] = array("q" if storage == "ints" else "d")
+        self._values: array[int] | array[float] = array("d" if storage == "floats" else "q")
         self._docs = array("i")
 
     def add(self, doc: int, values: Sequence[float]) -> None:
@@ -169,7 +169,7 @@ class NumberBuilder:
     def sections(self, path: str, size: int) -> dict[Key, NDArray[Any]]:
         if not self._values:
             return {}
-        kind = np.int64 if self._storage == "ints" else np.float64
+        kind = np.float64 if self._storage == "floats" else np.int64
         values = {(self._storage, path, "values"): np.array(self._values, kind)}
         return values | number_starts(self._storage, path, starts_of(_ints(self._docs), size))
 

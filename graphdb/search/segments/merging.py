@@ -216,6 +216,7 @@ _MERGES = {
     "text": _merge_text,
     "terms": _merge_terms,
     "ints": _merge_numbers,
+    "exact": _merge_numbers,
     "floats": _merge_numbers,
     "points": _merge_points,
     "vectors": _merge_vectors,

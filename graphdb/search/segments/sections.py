@@ -8,7 +8,7 @@ seq_nos, versions                        by document
 parents, nested_path, nested_paths       where there are nested documents
 text:   dictionary, starts docs freqs, position_starts positions, norms, empty
 terms:  dictionary, starts docs, ordinal_starts ordinals
-ints, floats: values, starts             starts only where not every document has exactly one value
+ints, floats, exact: values, starts             starts only where not every document has exactly one value
 points: latitudes longitudes starts
 vectors: docs rows
 """

@@ -53,6 +53,10 @@ class _SeenText:
         self.doc_count = int(np.count_nonzero((whole.norms > 0) & live))
         self.total_terms = int(_total(docs, freqs, live))
 
+    @cached_property
+    def ordinals(self) -> Ordinals:
+        return _seen_ordinals(self._whole.ordinals, self._numbers, self._live)
+
     def postings(self, number: int) -> tuple[Ints, Ints]:
         docs, freqs = self._whole.postings(int(self._numbers[number]))
         live = self._live[docs]
@@ -68,6 +72,13 @@ class _SeenText:
         return _starts_of(counts[live]), positions[np.repeat(live, counts)]
 
 
+def _seen_ordinals(whole: Ordinals, numbers: Longs, live: Bools) -> Ordinals:
+    """Of the live documents; numbers are those of their terms in the whole dictionary."""
+    counts = np.diff(whole.starts)
+    terms = numbers.searchsorted(whole.terms[np.repeat(live, counts)])
+    return Ordinals(_starts_of(counts * live), terms.astype(np.int32))
+
+
 class _SeenTerms:
     """`TermIndex` of the live documents."""
 
@@ -80,10 +91,7 @@ class _SeenTerms:
 
     @cached_property
     def ordinals(self) -> Ordinals:
-        whole = self._whole.ordinals
-        counts = np.diff(whole.starts)
-        terms = self._numbers.searchsorted(whole.terms[np.repeat(self._live, counts)])
-        return Ordinals(_starts_of(counts * self._live), terms.astype(np.int32))
+        return _seen_ordinals(self._whole.ordinals, self._numbers, self._live)
 
     def postings(self, number: int) -> Ints:
         docs = self._whole.postings(int(self._numbers[number]))

@@ -15,6 +15,7 @@ from graphdb.errors import ChangesForgotten, GraphDBError, LimitExceeded, Reques
 from graphdb.graphql.failures import COMPLEXITY_EXCEEDED, SPARQL_ERROR, VALIDATION_FAILED, Refused, failure
 from graphdb.graphql.planning import Operation
 from graphdb.live.notifications import Notification
+from graphdb.public_text import public_text
 from serve.access.admitted import PRINCIPAL
 from serve.access.audit import note_of
 from serve.access.sockets import SocketAdmission
@@ -110,7 +111,8 @@ class OperationSocket:
 
     async def _expect(self) -> None:
         try:
-            await asyncio.wait_for(self._initialised.wait(), _INITIALISATION_S)
+            async with asyncio.timeout(_INITIALISATION_S):
+                await self._initialised.wait()
         except TimeoutError:
             self._outbox.put_close(Close.INITIALISATION_TIMEOUT, "Connection initialisation timeout")
         await asyncio.Event().wait()
@@ -152,7 +154,7 @@ class OperationSocket:
         try:
             index = self._backend.snapshot_index()
         except UnavailableError as error:
-            raise SocketClosed(Close.TRY_AGAIN_LATER, str(error)) from None
+            raise SocketClosed(Close.TRY_AGAIN_LATER, public_text(error)) from None
         self._initialised.set()
         self._outbox.put(orjson.dumps({"type": "connection_ack", "payload": {"index": index}}))
 
@@ -162,7 +164,7 @@ class OperationSocket:
         try:
             await self._admission.sign_in(members)
         except UnavailableError as error:
-            raise SocketClosed(Close.TRY_AGAIN_LATER, str(error)) from None
+            raise SocketClosed(Close.TRY_AGAIN_LATER, public_text(error)) from None
         except GraphDBError as error:
             raise SocketClosed(Close.FORBIDDEN, f"Forbidden: {error}") from None
 
@@ -177,7 +179,8 @@ class OperationSocket:
         most = self._settings.live.max_socket_subscriptions
         try:
             if len(self._running) >= most:
-                raise LimitExceeded("operations on one socket", len(self._running) + 1, most)
+                name = "operations on one socket (live.max_socket_subscriptions)"
+                raise LimitExceeded(name, len(self._running) + 1, most)
             asked = read_members(message.payload or {}, self._desk.text_bytes_max)
             since = (asked.extensions or {}).get("since")
             since = self._since if since is None else read_index(since)
@@ -268,7 +271,7 @@ class OperationSocket:
         """It cannot go on. Where nothing can, the connection ends: then clients begin again by themselves."""
         one.subscription = None
         if isinstance(error, UnavailableError):
-            self._outbox.put_close(Close.TRY_AGAIN_LATER, str(error))
+            self._outbox.put_close(Close.TRY_AGAIN_LATER, public_text(error))
         else:
             self._fail(one, [_failure(error)])
 
@@ -308,7 +311,7 @@ def _failure(error: GraphDBError) -> GraphQLError:
         code = COMPLEXITY_EXCEEDED
     elif isinstance(error, RequestError) and not isinstance(error, ChangesForgotten):
         code = VALIDATION_FAILED
-    return failure(code, str(error), details={"reason": code_of(error)})
+    return failure(code, public_text(error), details={"reason": code_of(error)})
 
 
 async def _nothing_more() -> Message:

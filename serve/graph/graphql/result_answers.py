@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from graphdb.errors import GraphDBError, LimitExceeded, UnavailableError
 from graphdb.graphql.failures import SPARQL_ERROR, VALIDATION_FAILED, failure, too_large
+from graphdb.public_text import public_text
 from serve.errors import status_of
 from serve.json_bodies import JSON_TYPE
 from serve.negotiation import MediaType, Offer, choose
@@ -63,7 +64,7 @@ def not_shown(
     media: ResultMedia, error: GraphDBError, stored: ExecutionResult, snapshot_index: int
 ) -> Response:
     """The answer to a mutation that was stored, where what it selects cannot be read."""
-    message = f"The change is stored, but what it selects cannot be read: {error}"
+    message = f"The change is stored, but what it selects cannot be read: {public_text(error)}"
     made = ExecutionResult(None, [failure(SPARQL_ERROR, message)], stored.extensions)
     return result(media, made, snapshot_index)
 
@@ -95,10 +96,10 @@ def failed(media: ResultMedia, error: GraphDBError) -> Response:
     """The answer to an operation whose SPARQL query has failed."""
     if isinstance(error, UnavailableError):
         headers = {"Retry-After": str(error.retry_after_s)}
-        return refused(media, [failure(SPARQL_ERROR, str(error))], status_of(error), headers)
+        return refused(media, [failure(SPARQL_ERROR, public_text(error))], status_of(error), headers)
     if isinstance(error, LimitExceeded):
         return refused(media, [too_large(error)])
-    return refused(media, [failure(SPARQL_ERROR, str(error))])
+    return refused(media, [failure(SPARQL_ERROR, public_text(error))])
 
 
 def _response(

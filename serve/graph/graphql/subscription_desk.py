@@ -12,6 +12,7 @@ from graphdb.graphql.limits import Limits
 from graphdb.graphql.planning import read_operation
 from graphdb.graphql.schema import Schema
 from graphdb.graphql.subscriptions import ChangedQuery, read_subscription
+from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
 from serve.backend import Backend
 from serve.graph.graphql.asked_operation import AskedOperation
 from serve.graph.graphql.endpoint import GraphQLEndpoint
@@ -19,8 +20,6 @@ from serve.graph.graphql.schema_keeper import SchemaKeepers
 from serve.graph.live_outbox import SocketCounts
 
 __all__ = ["SubscriptionDesk"]
-
-_SHORT_CHARACTERS = 4_000  # of a subscription that is not read anew for the next who asks the same
 
 
 class SubscriptionDesk:
@@ -49,7 +48,7 @@ class SubscriptionDesk:
         except orjson.JSONEncodeError:
             raise Refused([failure(COMPLEXITY_EXCEEDED, "The variables are nested too deeply.")]) from None
         arguments = (schema, asked.text, asked.operation_name, variables)
-        is_short = len(asked.text) + len(variables) <= _SHORT_CHARACTERS
+        is_short = len(asked.text) + len(variables) <= SHORT_TEXT_CHARACTERS
         return await asyncio.to_thread(self._read_short if is_short else self._read, *arguments)
 
     def keep(self, task: asyncio.Task[Any]) -> None:

@@ -41,11 +41,14 @@ _NAMES = frozenset({"index", "indices", "alias", "aliases"})
 
 def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
     one = ["/{index}/_alias/{name}", "/{index}/_aliases/{name}"]
-    named, unnamed = ["/_alias/{name}", "/{index}/_alias/{name}"], ["/_alias", "/{index}/_alias"]
+    anywhere = ["/_alias/{name}", "/_aliases/{name}"]
+    of_body = ["/_alias", "/{index}/_alias", "/{index}/_aliases"]
+    named = ["/_alias/{name}", "/{index}/_alias/{name}", "/{index}/_alias"]
     return [
-        *endpoint("PUT POST", [*one, "/_alias/{name}"], _put, _CHANGE, Body.JSON),
+        *endpoint("PUT POST", [*one, *anywhere], _put, _CHANGE, Body.JSON),
+        *endpoint("PUT", of_body, _put, _CHANGE, Body.JSON),
         *endpoint("DELETE", one, _delete, _CHANGE),
-        *endpoint("GET", unnamed, _get, _GET),
+        *endpoint("GET", ["/_alias", "/_aliases"], _get, _GET),
         *endpoint("GET HEAD", named, _get, _GET),
         *endpoint("POST", "/_aliases", _update, _CHANGE, Body.JSON),
     ]
@@ -57,7 +60,10 @@ async def _put(exchange: Exchange) -> dict[str, Any]:
     names = exchange.get("index") or body.get("index")
     if not names:
         raise _invalid("indices is missing")
-    entry = {"indices": names, "alias": exchange["name"], **options}
+    alias = exchange.get("name") or body.get("alias")
+    if not alias:
+        raise _invalid("alias is missing")
+    entry = {"indices": names, "alias": alias, **options}
     return await _perform(exchange, [{"add": entry}])
 
 

@@ -2,9 +2,13 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from graphdb.config import Settings
+from graphdb.search.catalog.cluster_settings import AUTO_CREATE
+from graphdb.search.catalog.commands import PutClusterSettings
+from graphdb.search.catalog.settings import nested
 from graphdb.search.errors import illegal_argument, parsing
 from serve.search.administration.cluster_health import health_json
 from serve.search.administration.host_load import disk_use, host_load
@@ -58,26 +62,35 @@ class _Cluster:
         return {"tasks": []}
 
     async def settings(self, exchange: Exchange) -> dict[str, Any]:
-        """None can be set here: the service has a file for that."""
-        shown: dict[str, Any] = {"persistent": {}, "transient": {}}
+        """What was set; by the defaults what was not."""
+        there = exchange.node.catalog.cluster_settings
+        shown = {kind: _shown(exchange, there.get(kind, {})) for kind in ("persistent", "transient")}
         if exchange.parameters.boolean("include_defaults", False):
-            shown["defaults"] = {"cluster": {"name": self._identity.cluster_name}}
+            defaults = {"cluster.name": self._identity.cluster_name, AUTO_CREATE: "true"}
+            given = {name for values in there.values() for name in values}
+            unset = {name: value for name, value in defaults.items() if name not in given}
+            shown["defaults"] = _shown(exchange, unset)
         return shown
 
     async def put_settings(self, exchange: Exchange) -> dict[str, Any]:
-        """Resetting what was never set is fine; anything else is not known."""
+        """The answer has what was set, without what was reset. Resetting what was never set is fine."""
         body = await exchange.json() or {}
         unknown = sorted(body.keys() - {"persistent", "transient"})
         if unknown:
             raise illegal_argument(f"[cluster_update_settings_request] unknown field [{unknown[0]}]")
-        for kind in ("transient", "persistent"):
+        given: dict[str, dict[str, Any]] = {}
+        for kind in ("persistent", "transient"):
             values = body.get(kind) or {}
             if not isinstance(values, dict):
                 raise parsing(f"[{kind}] must be an object")
-            for name, value in _flat(values).items():
-                if value is not None:
-                    raise illegal_argument(f"{kind} setting [{name}], not recognized")
-        return {"acknowledged": True, "persistent": {}, "transient": {}}
+            given[kind] = _flat(values)
+        await exchange.node.perform(PutClusterSettings(given["persistent"], given["transient"]))
+        after = exchange.node.catalog.cluster_settings
+        made = {
+            kind: {name: value for name, value in after.get(kind, {}).items() if name in values}
+            for kind, values in given.items()
+        }
+        return {"acknowledged": True, **{kind: _shown(exchange, values) for kind, values in made.items()}}
 
     async def state(self, exchange: Exchange) -> dict[str, Any]:
         """Who is there and which indexes; not the tables by which Elasticsearch places shards."""
@@ -150,6 +163,12 @@ class _Cluster:
                 "fs": {"total_in_bytes": disk.total, "free_in_bytes": disk.free},
             },
         }
+
+
+def _shown(exchange: Exchange, values: Mapping[str, str]) -> dict[str, Any]:
+    """In objects, or with `flat_settings` by dotted names."""
+    flat = exchange.parameters.boolean("flat_settings", False)
+    return dict(values) if flat else nested(values)
 
 
 def _flat(tree: dict[str, Any]) -> dict[str, Any]:

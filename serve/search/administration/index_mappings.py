@@ -15,14 +15,15 @@ __all__ = ["routes"]
 
 
 def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
-    places = ["/_mapping", "/{index}/_mapping"]
+    # The plural is what older clients say; Elasticsearch takes both.
+    places = ["/_mapping", "/_mappings", "/{index}/_mapping", "/{index}/_mappings"]
     fields = ["/_mapping/field/{fields}", "/{index}/_mapping/field/{fields}"]
     return [
         *endpoint("GET", places, _get, CHOICE + " local master_timeout"),
         *endpoint("GET", fields, _get_fields, CHOICE + " include_defaults local"),
         *endpoint(
             "PUT POST",
-            "/{index}/_mapping",
+            ["/{index}/_mapping", "/{index}/_mappings"],
             _put,
             CHOICE + " master_timeout timeout write_index_only",
             Body.JSON,

@@ -20,6 +20,7 @@ _PUT = CHOICE + " flat_settings master_timeout preserve_existing reopen timeout"
 
 def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
     get = ["/_settings", "/_settings/{name}", "/{index}/_settings", "/{index}/_settings/{name}"]
+    get.append("/{index}/_setting/{name}")  # as Elasticsearch's own table has it
     return [
         *endpoint("GET", get, _get, _GET),
         *endpoint("PUT", ["/_settings", "/{index}/_settings"], _put, _PUT, Body.JSON),

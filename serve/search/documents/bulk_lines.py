@@ -1,5 +1,6 @@
 """The lines of a bulk request: pieces of bytes become lines, and lines become operations."""
 
+import codecs
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -92,6 +93,8 @@ class BulkLines:
         for line in lines:
             self._number += 1
             begun = self._waiting
+            if self._number == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)
             if begun is not None:
                 begun.document, self._waiting = line.strip(), None
                 yield begun

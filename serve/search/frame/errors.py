@@ -22,6 +22,7 @@ from graphdb.errors import (
     UnavailableError,
     UnsupportedMediaType,
 )
+from graphdb.public_text import public_text
 from graphdb.search.errors import SearchError
 from serve.errors import challenges
 from serve.search.frame.answer import Answer
@@ -59,7 +60,7 @@ def search_error(error: Exception) -> SearchError:
     if isinstance(error, SearchError):
         return error
     found = next((_KINDS[kind] for kind in type(error).__mro__ if kind in _KINDS), None)
-    return internal(error) if found is None else SearchError(found[0], str(error), found[1])
+    return internal(error) if found is None else SearchError(found[0], public_text(error), found[1])
 
 
 def internal(error: Exception) -> SearchError:

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from graphdb.access.permissions import Permission
 from graphdb.config import Settings
 from graphdb.errors import Forbidden, GraphDBError
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import SearchError, illegal_argument
 from serve.access.admitted import principal_of
 from serve.access.audit import note_of
 from serve.access.needs import SEARCH_NEEDS, Needs, needed
@@ -38,6 +38,13 @@ log = logging.getLogger(__name__)
 _READ = {
     Body.JSON: frozenset({"application/json"}),
     Body.LINES: frozenset({"application/json", "application/x-ndjson"}),
+}
+# What is refused before it is a request, by its status, in Elasticsearch's words.
+_UNREAD = {
+    408: "timeout_exception",
+    414: "too_long_http_line_exception",
+    431: "too_long_http_header_exception",
+    503: "es_rejected_execution_exception",
 }
 
 
@@ -122,9 +129,9 @@ class SearchRouter:
         except ClientDisconnect:
             log.debug("a client went away before its request was complete")
 
-    def malformed(self, message: str) -> Response:
-        """The answer to what is no HTTP request, for whoever reads those."""
-        answer = failure(illegal_argument(message))
+    def malformed(self, message: str, status: int = 400) -> Response:
+        """The answer to what is no HTTP request, or is refused before it is one, for whoever reads those."""
+        answer = failure(SearchError(_UNREAD.get(status, "illegal_argument_exception"), message, status))
         return _plain(answer.value, answer.status)
 
     def refusal(self, error: GraphDBError) -> Response:

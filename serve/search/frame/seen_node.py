@@ -91,7 +91,9 @@ class SeenNode:
     def _is_hidden(self, catalog: Catalog, name: str) -> bool:
         """Whether what a document would go to, or would make, is none of the indexes that are seen."""
         whole = self._node.catalog.state
-        if name in whole.by_name or name not in whole.by_alias:
+        if name in whole.by_name:
+            return name not in catalog.state.by_name
+        if name not in whole.by_alias:
             return not self._sight.sees_index(name)
         # Where an alias writes to must be seen, so all of its indexes are: which one it is may change.
         return whole.by_alias[name].keys() - catalog.state.by_uuid.keys() != set()

@@ -16,7 +16,7 @@ from graphdb.search.errors import illegal_argument
 from graphdb.search.extension.boosting import boosted
 from graphdb.search.extension.narrowing import candidates_body, filtered, ids_of, is_ranked
 from graphdb.search.extension.request import ExtensionRequest, parse_extension
-from graphdb.search.extension.synonyms import expanded, terms_sought
+from graphdb.search.extension.synonyms import SynonymColumns, expanded, terms_sought
 from graphdb.search.extension.template import Template
 from graphdb.search.multi import Prepared, Searchers, Target, prepare
 from graphdb.search.results.selection import Found
@@ -135,10 +135,11 @@ class ExtensionStage:
         assert self._request.expand is not None
         field = self._request.expand.field
         template = await self._asker.template(self._request.expand.query, "SELECT", required=False)
+        columns = SynonymColumns.of(template)
         terms = terms_sought(body, field)
         if not terms:
             return body
-        return expanded(body, field, await self._asker.synonyms(template, terms))
+        return expanded(body, field, await self._asker.synonyms(template, columns, terms))
 
 
 def _candidates(body: Mapping[str, Any], targets: Sequence[Target]) -> list[str]:

@@ -1,7 +1,7 @@
 """`GraphAsker`: what a search asks the graph about its candidates and hits, in as few queries as can be."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -12,8 +12,9 @@ from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.extension.documents import document, triples_queries
 from graphdb.search.extension.questions import Question, Questions
 from graphdb.search.extension.request import QueryOption
-from graphdb.search.extension.synonyms import SYNONYMS_MAX, Synonyms, synonyms_of
+from graphdb.search.extension.synonyms import SYNONYMS_MAX, SynonymColumns, Synonyms, synonyms_of
 from graphdb.search.extension.template import Template, read_template
+from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
 from serve.search.backend import GraphAccess
 
 __all__ = ["GraphAsker"]
@@ -25,7 +26,6 @@ CANDIDATES_MAX = 100_000  # of a filter that is asked about many candidates at a
 COPIES_MAX = 5_000  # of one that has a part of its own for each candidate in the query
 EVERYTHING_FROM = 4_096  # candidates: then everything that the graph says yes to may be less work
 EVERYTHING_MAX = 100_000
-_PARSED_AT_ONCE = 4_000  # characters
 
 
 class GraphAsker:
@@ -40,7 +40,7 @@ class GraphAsker:
 
     async def template(self, option: QueryOption, form: str, required: bool = True) -> Template:
         """The text of an option, parsed."""
-        if len(option.text) <= _PARSED_AT_ONCE:
+        if len(option.text) <= SHORT_TEXT_CHARACTERS:
             return read_template(option, form, self._limits, required)
         return await asyncio.to_thread(read_template, option, form, self._limits, required)
 
@@ -72,17 +72,17 @@ class GraphAsker:
                 raise _too_many(template, len(ids), most)
             return {ids[number] async for number, _ in self._rows(template, ids, len(ids))}
 
-    async def synonyms(self, template: Template, terms: Sequence[str]) -> Synonyms:
-        """Of each term: what the query answers for it, or without a placeholder its pairs of both."""
-        pairs: list[tuple[str, str]] = []
+    async def synonyms(self, template: Template, columns: SynonymColumns, terms: Sequence[str]) -> Synonyms:
+        """Of each term: what the query answers for it, or for all of them where it has no placeholder."""
+        rows: list[tuple[Sequence[str], dict[str, Any]]]
         async with self._limited(template.option.member):
             if template.slots:
-                async for number, binding in self._rows(template, terms, SYNONYMS_MAX * len(terms)):
-                    pairs += [(terms[number], text) for text in _texts(binding, template)]
+                found = self._rows(template, terms, SYNONYMS_MAX * len(terms))
+                rows = [((terms[number],), binding) async for number, binding in found]
             else:
                 answer = await self._graph.select(template.text)
-                pairs = [pair for binding in answer["results"]["bindings"] if (pair := _pair(binding))]
-        return synonyms_of(terms, pairs)
+                rows = [(terms, binding) for binding in answer["results"]["bindings"]]
+        return await asyncio.to_thread(synonyms_of, terms, columns.pairs(rows))
 
     async def document(self, ids: Sequence[str], syntax: RdfSyntax) -> str:
         """The triples whose subjects these are."""
@@ -131,19 +131,6 @@ class GraphAsker:
 
 def _next(questions: Iterator[Question]) -> Question | None:
     return next(questions, None)
-
-
-def _texts(binding: dict[str, Any], template: Template) -> Iterable[str]:
-    """The column `synonym`, else all of them; IRIs are no words."""
-    chosen = [binding["synonym"]] if "synonym" in binding else list(binding.values())
-    return [term["value"] for term in chosen if term["type"] == "literal"]
-
-
-def _pair(binding: dict[str, Any]) -> tuple[str, str] | None:
-    """The columns `term` and `synonym`."""
-    if "term" not in binding or "synonym" not in binding:
-        return None
-    return str(binding["term"]["value"]), str(binding["synonym"]["value"])
 
 
 def _too_many(template: Template, count: int, most: int) -> SearchError:

@@ -14,6 +14,7 @@ import orjson
 
 from graphdb.access.principal import NODE, Principal
 from graphdb.errors import UnavailableError
+from graphdb.public_text import fault_text
 from graphdb.search.errors import SearchError
 from serve.access.private_entrance import PRINCIPAL_HEADER
 
@@ -73,7 +74,7 @@ class LocalGraph:
                 async for piece in answer.aiter_bytes():
                     yield piece
         except httpx.HTTPError as error:
-            raise UnavailableError(f"the graph does not answer: {error!r}", 1) from error
+            raise UnavailableError(f"the graph does not answer: {fault_text(error)}", 1) from error
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -84,7 +85,7 @@ class LocalGraph:
         try:
             answer = await self._http.post("/sparql", content=query, headers=headers, params=parameters)
         except httpx.HTTPError as error:
-            raise UnavailableError(f"the graph does not answer: {error!r}", 1) from error
+            raise UnavailableError(f"the graph does not answer: {fault_text(error)}", 1) from error
         if answer.is_success:
             return answer.content
         raise _failure(answer)

@@ -7,6 +7,7 @@ from typing import Any
 
 from graphdb.access.principal import Principal
 from graphdb.errors import UnavailableError
+from graphdb.public_text import public_text
 from graphdb.search.contexts import node_of_context
 from graphdb.search.errors import SearchError, illegal_argument
 from serve.search.frame.errors import error_json
@@ -52,7 +53,7 @@ async def ask_owner(
         where = "" if owner.http_address is None else f" at [{owner.http_address}]"
         reason = f"No search context found for id [{context_id[:100]}]: it is of node [{owner.name}]{where}, "
         missing = SearchError(
-            "search_context_missing_exception", f"{reason}which does not answer: {error}", 404
+            "search_context_missing_exception", f"{reason}which does not answer: {public_text(error)}", 404
         )
         raise missing_context(missing) from error
     return answer

@@ -11,7 +11,6 @@ from graphdb.sparql.patterns import (
     Aggregate,
     FunctionCall,
     NegatedPropertySet,
-    OrderCondition,
     SelectClause,
     SolutionModifiers,
 )
@@ -103,7 +102,6 @@ DIFFERENCES: dict[str, Callable[[Any], bool]] = {
         and request.form != "SELECT"
         and bool(request.modifiers.group_by or request.modifiers.having)
     ),
-    "an aggregate in ORDER BY": _holds(OrderCondition, _has_aggregate),
     "an aggregate in HAVING": _holds(
         SolutionModifiers, lambda modifiers: any(map(_has_aggregate, modifiers.having))
     ),

@@ -8,7 +8,9 @@ from tests.support.fuzzing.requests import Request
 
 __all__ = ["STATUSES", "check_request"]
 
-STATUSES = frozenset({200, 204, 304, 400, 403, 404, 405, 406, 409, 410, 413, 415, 422, 426, 503})
+STATUSES = frozenset(
+    {200, 204, 304, 400, 403, 404, 405, 406, 408, 409, 410, 413, 414, 415, 422, 426, 431, 501, 503, 505}
+)
 MALFORMED_HEAD_S = 0.2  # how long the server may think about bytes that are no request
 
 

@@ -127,6 +127,13 @@ def test_types_of_access_tokens(media_type: str) -> None:
     assert principal(signed(header={"typ": media_type})).name == "ada"
 
 
+def test_a_logout_token_without_a_type() -> None:
+    events: dict[str, object] = {"http://schemas.openid.net/event/backchannel-logout": {}}
+    with pytest.raises(NotAuthenticated, match="no access token") as raised:
+        principal(signed(events=events))
+    assert not raised.value.is_attempt
+
+
 PUBLIC = RSA.as_pem(private=False)
 HS_WITH_PUBLIC_KEY = f"{part({'alg': 'HS256', 'kid': 'rsa'})}.{part(CLAIMS)}"
 HS_WITH_PUBLIC_KEY += "." + part(hmac.new(PUBLIC, HS_WITH_PUBLIC_KEY.encode(), sha256).digest())
@@ -148,6 +155,9 @@ HS_WITH_PUBLIC_KEY += "." + part(hmac.new(PUBLIC, HS_WITH_PUBLIC_KEY.encode(), s
         signed(OTHER, header={"jku": "https://evil.example/jwks"}),
         signed(header={"typ": "logout+jwt"}),
         signed(header={"typ": "dpop+jwt"}),
+        signed(header={"typ": "application/logout+jwt"}),
+        signed(header={"typ": ""}),
+        signed(header={"typ": "application/application/jwt"}),
         signed(iss="https://evil.example"),
         signed(iss=ISSUER + "/"),
         signed(iss=[ISSUER]),

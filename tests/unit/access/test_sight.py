@@ -89,3 +89,49 @@ def test_a_sight_goes_through_json(one: Sight) -> None:
 def test_what_is_no_sight_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"no sight|Expecting"):
         Sight.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("roles", "plain", "of_the_graph"),
+    [
+        (("clerk",), True, False),
+        (("teller",), True, False),
+        (("archivist",), True, False),
+        (("auditor",), True, True),
+        (("archivist", "teller"), True, True),  # together they see all graphs
+        (("stranger",), False, False),
+        ((), False, False),
+    ],
+)
+def test_a_context_that_names_no_indexes_shows_all_that_say_nothing_of_hidden_graphs(
+    roles: tuple[str, ...], plain: bool, of_the_graph: bool
+) -> None:
+    found = Contexts(ACL).index_sight_of("eve", roles, frozenset(), Permission.READ)
+    assert (found.sees_index("books"), found.sees_index("books", follows_graph=True)) == (plain, of_the_graph)
+
+
+@pytest.mark.parametrize(
+    ("given", "plain", "of_the_graph"),
+    [
+        (["*"], ["books", "maps"], []),
+        (["**"], ["books", "maps"], ["books", "maps"]),
+        (["b*"], ["books"], ["books"]),
+        (["maps", "*"], ["books", "maps"], ["maps"]),
+        ([], [], []),
+    ],
+)
+def test_an_index_of_hidden_graphs_has_to_be_named(
+    given: list[str], plain: list[str], of_the_graph: list[str]
+) -> None:
+    context = {"visible_graphs": ["urn:one"], "visible_indexes": given}
+    acl = Acl.model_validate({"contexts": {"some": context}, "role_contexts": {"clerk": "some"}})
+    found = Contexts(acl).index_sight_of("eve", ["clerk"], frozenset(), Permission.READ)
+    names = ("books", "maps")
+    assert [name for name in names if found.sees_index(name)] == plain
+    assert [name for name in names if found.sees_index(name, follows_graph=True)] == of_the_graph
+
+
+def test_without_contexts_every_index_is_seen() -> None:
+    found = Contexts(None).index_sight_of("eve", ["reader"], frozenset(), Permission.READ)
+    assert found.sees_index("books")
+    assert found.sees_index("books", follows_graph=True)

@@ -74,6 +74,55 @@ def test_a_token_signed_by_hand_is_one(tokens: SignedTokens) -> None:
     assert tokens.principal(signed_by_hand({"alg": "RS256", "kid": "x", "own": 1}), NOW).name == "ada"
 
 
+ACCESS_TYPES = [
+    "JWT",
+    "jwt",
+    "Jwt",
+    "at+jwt",
+    "AT+JWT",
+    "application/jwt",
+    "application/at+jwt",
+    "Application/AT+Jwt",
+]
+OTHER_TYPES: list[object] = [
+    "logout+jwt",
+    "LOGOUT+JWT",
+    "application/logout+jwt",
+    "dpop+jwt",
+    "secevent+jwt",
+    "id+jwt",
+    "JOSE",
+    "at+jwt ",
+    "text/jwt",
+    "application/application/jwt",
+    "application/",
+    "",
+    None,
+    7,
+    ["JWT"],
+]
+
+
+@pytest.mark.parametrize("media_type", ACCESS_TYPES)
+def test_types_of_access_tokens(tokens: SignedTokens, media_type: str) -> None:
+    assert tokens.principal(signed_by_hand({"alg": "RS256", "typ": media_type}), NOW).name == "ada"
+
+
+@pytest.mark.parametrize("media_type", OTHER_TYPES)
+def test_a_token_of_another_type_is_no_access_token(tokens: SignedTokens, media_type: object) -> None:
+    with pytest.raises(NotAuthenticated, match=r"of another kind|malformed"):
+        tokens.principal(signed_by_hand({"alg": "RS256", "typ": media_type}), NOW)
+
+
+def test_a_logout_token_without_a_type(tokens: SignedTokens) -> None:
+    """OpenID Connect Back-Channel Logout 1.0, section 2.4: `typ` is only recommended."""
+    events: dict[str, object] = {"http://schemas.openid.net/event/backchannel-logout": {}}
+    with pytest.raises(NotAuthenticated, match="no access token") as raised:
+        tokens.principal(signed(events=events), NOW)
+    assert not raised.value.is_attempt
+    assert tokens.principal(signed(events=["a claim of one's own"]), NOW).name == "ada"
+
+
 def test_roles_and_sids_need_not_be_there(tokens: SignedTokens) -> None:
     found = tokens.principal(signed(roles=..., sids=..., aud=["x", "graphdb"]), NOW)
     assert (found.roles, found.sids, found.permission) == (frozenset(), frozenset(), Permission.NONE)

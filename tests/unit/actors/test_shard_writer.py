@@ -8,7 +8,7 @@ import pytest
 from pyoxigraph import NamedNode, Quad, Store
 
 from actors.log.protocol import LogStatus
-from actors.shard.shard_writer import ShardWriter, WriterConfig
+from actors.shard.shard_writer import Admit, ShardWriter, WriterConfig
 from graphdb.errors import (
     ConfigError,
     GraphDBError,
@@ -112,7 +112,7 @@ def raising(error: Exception) -> Callable[[list[LogEntry]], None]:
 
 @asynccontextmanager
 async def writing(
-    log: ToldLog, requests: RecentRequests | None = None, has_room: Callable[[], bool] = lambda: True
+    log: ToldLog, requests: RecentRequests | None = None, admit: Admit | None = None
 ) -> AsyncIterator[tuple[ShardWriter, Replayer]]:
     ids = iter(range(1, 1000))
     store = QuadStore(Store())
@@ -124,7 +124,7 @@ async def writing(
         CONFIG,
         clock_ms=lambda: 0,
         fresh_request_id=lambda: next(ids).to_bytes(16, "big"),
-        has_room=has_room,
+        admit=admit,
     )
     writer.start()
     try:
@@ -325,22 +325,66 @@ def test_what_is_heard_while_the_log_is_read_is_not_missed() -> None:
     asyncio.run(go())
 
 
-def test_a_change_that_did_not_fit_leaves_no_parts_behind() -> None:
-    room = [True]
+class _Disk:
+    """Admits writes as a full disk does."""
 
+    def __init__(self) -> None:
+        self.is_full = False
+        self.asked: list[tuple[bool, int]] = []
+
+    async def admit(self, adds: bool, needed_bytes: int) -> None:
+        self.asked.append((adds, needed_bytes))
+        if self.is_full and adds:
+            raise StorageFull.for_inserts()
+
+
+def test_a_change_that_did_not_fit_leaves_no_parts_behind() -> None:
     async def go() -> None:
-        log = ToldLog()
+        log, disk = ToldLog(), _Disk()
 
         def fill(entries: list[LogEntry]) -> None:
-            room[0] = False
+            disk.is_full = True
 
         log.on_append = [lambda entries: None, fill]
-        async with writing(log, has_room=lambda: room[0]) as (writer, replayer):
+        async with writing(log, admit=disk.admit) as (writer, replayer):
             with pytest.raises(StorageFull):
                 await writer.write(adding("a", 9))
             assert replayer.resume_index == writer.applied_index == 2
-            room[0] = True
+            sizes = [size for _, size in disk.asked]
+            assert sizes == sorted(set(sizes)), "each part is asked for with those before it"
+            disk.is_full = False
             assert (await writer.write(adding("a", 9))).affected_triples == 10
+
+    asyncio.run(go())
+
+
+def removing(name: str) -> Callable[[Overlay], Iterator[ChangeSet]]:
+    def plan(state: Overlay) -> Iterator[ChangeSet]:
+        yield ChangeSet(removed=(quad(name),) if state.contains(quad(name)) else ())
+
+    return plan
+
+
+def test_on_a_full_disk_what_only_removes_is_written_whatever_waits_beside_it() -> None:
+    async def go() -> None:
+        log, disk = ToldLog(), _Disk()
+        async with writing(log, admit=disk.admit) as (writer, _):
+            for name in ("a", "b"):
+                await writer.write(adding(name))
+            disk.is_full = True
+            added, removed, as_before = await asyncio.gather(
+                writer.write(adding("c")),
+                writer.write(removing("a")),
+                writer.write(adding("b")),
+                return_exceptions=True,
+            )
+            assert isinstance(added, StorageFull)
+            assert isinstance(removed, Confirmation)
+            assert removed.affected_triples == 1
+            assert isinstance(as_before, Confirmation), "nothing is added"
+            assert [entry.log_index for entry in log.entries] == [1, 2, 3]
+            disk.is_full = False
+            assert (await writer.write(adding("c"))).affected_triples == 1
 
     asyncio.run(go())
 

@@ -264,7 +264,7 @@ def test_a_disk_that_is_almost_full_refuses_writes_until_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = [0]
-    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=free[0]))
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(total=1 << 40, free=free[0]))
 
     async def go(shard: StoreShard) -> None:
         for request in (update(shard, "INSERT DATA { <urn:s> <urn:p> 1 }"), put(shard, b"", graph="urn:g")):

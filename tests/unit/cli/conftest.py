@@ -12,6 +12,7 @@ from serve.cli.main import main
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
+from tests.support.oidc_provider import provider as provider
 
 
 @dataclass(frozen=True)

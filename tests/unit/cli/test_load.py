@@ -137,6 +137,23 @@ def test_blank_nodes_survive_splitting(
     assert len(subjects) == 1
 
 
+@pytest.mark.parametrize("request_bytes", [upload.REQUEST_BYTES, 500])
+def test_relative_iris_are_the_same_however_a_document_is_sent(
+    graphdb: Run,
+    endpoint: str,
+    backend: MemoryBackend,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request_bytes: int,
+) -> None:
+    monkeypatch.setattr(upload, "REQUEST_BYTES", request_bytes)
+    path = tmp_path / "data.ttl"
+    path.write_text("".join(f"<#s{n}> <p> <> .\n" for n in range(200)))
+    assert graphdb("load", path).exit_code == 0
+    quads = {str(quad) for quad in backend.dataset_quads()}
+    assert quads == {f"<{endpoint}/data#s{n}> <{endpoint}/p> <{endpoint}/data>" for n in range(200)}
+
+
 def test_too_many_blank_nodes_to_split(graphdb: Run, small_endpoint: str, tmp_path: Path) -> None:
     path = tmp_path / "data.nt"
     path.write_text("\n".join(f"_:x{n} <urn:p> <urn:o> ." for n in range(200)))

@@ -24,19 +24,10 @@ from serve.graph_app import build_app
 from tests.support.device_login import device_login
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
-from tests.support.oidc_provider import AUDIENCE, CLIENT, OidcProvider, oidc_provider, why_no_provider
+from tests.support.oidc_provider import AUDIENCE, CLIENT, OidcProvider
 from tests.support.service import COMMAND
 from tests.unit.cli.conftest import Run
 from tests.unit.serve.access.accounts import KEYS, settings_of
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[OidcProvider]:
-    reason = why_no_provider()
-    if reason is not None:
-        pytest.skip(reason)
-    with oidc_provider() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

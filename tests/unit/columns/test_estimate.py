@@ -1,8 +1,11 @@
 """Which queries the estimate sends to a reader."""
 
+from dataclasses import replace
+
 import pytest
 
-from graphdb.columns.estimate import PATH_QUADS_MAX, READER_STEPS_MAX, estimate
+from graphdb.columns.catalog import Catalog
+from graphdb.columns.estimate import CONSTRUCTED_MAX, PATH_QUADS_MAX, READER_STEPS_MAX, estimate
 from graphdb.sparql.parser import parse_query
 from tests.unit.columns.test_statistics_answers import tables
 
@@ -103,3 +106,63 @@ def test_what_a_constant_leads_to_in_many_steps_is_for_the_columns() -> None:
     back = "?r2 <http://e/to> ?b ; <http://e/from> ?d . ?r3 <http://e/from> ?d ; <http://e/to> ?e }"
     text = FROM_A_NAME.removesuffix("}") + " . " + back
     assert estimate(parse_query(text), tables(routes(500))).reader_because is None
+
+
+@pytest.fixture(scope="module")
+def dense() -> Catalog:
+    """Each of 20 nodes leads to each; two are of a kind."""
+    edges = [f"<http://e/{a}> <http://e/p> <http://e/{b}> ." for a in range(20) for b in range(20)]
+    kinds = [f"<http://e/{a}> <http://e/kind> <http://e/k> ." for a in (0, 10)]
+    return tables(f"INSERT DATA {{ {' '.join(edges + kinds)} }}")
+
+
+STEPS = "?a <http://e/p> ?b . ?b <http://e/p> ?c . ?c <http://e/p> ?d"
+
+
+@pytest.mark.parametrize(
+    ("text", "triples"),
+    [
+        (f"CONSTRUCT {{ ?a ?c ?d }} WHERE {{ {STEPS} }}", 20**4),
+        (f"CONSTRUCT {{ ?a ?c ?d . ?d ?c ?a }} WHERE {{ {STEPS} }}", 2 * 20**4),
+        (f"CONSTRUCT {{ ?a ?c ?d }} WHERE {{ {STEPS} }} ORDER BY ?a", 20**4),
+        (f"CONSTRUCT {{ ?a ?c ?d }} WHERE {{ {STEPS} }} LIMIT {CONSTRUCTED_MAX + 1}", CONSTRUCTED_MAX + 1),
+        (f"CONSTRUCT {{ ?a ?c ?d }} WHERE {{ {{ {STEPS} }} UNION {{ {STEPS} }} }}", 2 * 20**4),
+        (f"CONSTRUCT {{ ?a ?c ?d }} WHERE {{ ?x <http://e/kind> ?k OPTIONAL {{ {STEPS} }} }}", 2 * 20**4),
+        (f"CONSTRUCT {{ ?a ?c ?d }} WHERE {{ {{ SELECT * {{ {STEPS} }} }} BIND(1 AS ?one) }}", 20**4),
+        (
+            f"CONSTRUCT {{ ?a ?q ?d }} WHERE {{ {STEPS} . ?d ?q ?e FILTER(?a != ?e) }}",
+            round(0.1 * 20**4 * 20.1),
+        ),
+        ("CONSTRUCT { ?a ?f ?i } WHERE { ?a ?e ?f . ?g ?h ?i }", 402**2),
+    ],
+)
+def test_a_construct_of_many_triples_goes_to_a_reader(dense: Catalog, text: str, triples: int) -> None:
+    found = estimate(parse_query(text), dense)
+    assert found.reader_because is not None
+    assert found.reader_because.endswith(" triples, which a reader sends as it finds them")
+    told = int(found.reader_because.split()[3])
+    assert told == pytest.approx(triples, rel=0.1)
+
+
+def test_predicates_that_were_never_counted_have_one_value_each() -> None:
+    text = "CONSTRUCT { ?a ?c ?d } WHERE { ?a <http://e/p> ?b . ?a <http://e/p> ?c . ?c <http://e/p> ?d }"
+    catalog = tables(chain(300))
+    assert estimate(parse_query(text), catalog).reader_because is None
+    for number, table in catalog.predicates.items():
+        catalog.predicates[number] = replace(table, subjects=0, objects=0, is_stale=True)
+    assert estimate(parse_query(text), catalog).reader_because is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT ?a ?c ?d {{ {STEPS} }}",
+        f"CONSTRUCT {{ ?a ?c ?d }} WHERE {{ {STEPS} }} LIMIT 100",
+        f"CONSTRUCT {{ ?a ?c ?d }} WHERE {{ {STEPS} FILTER(?a != ?c) }}",  # some are left out
+        f"CONSTRUCT {{ ?a ?p ?n }} WHERE {{ {{ SELECT ?a (COUNT(*) AS ?n) {{ {STEPS} }} GROUP BY ?a }} }}",
+        f"CONSTRUCT {{ ?a ?c ?d }} WHERE {{ {{ SELECT * {{ {STEPS} }} LIMIT 10 }} }}",
+        "CONSTRUCT { ?a ?p ?b } WHERE { ?a <http://e/p> ?b . ?b <http://e/p> ?c . ?c <http://e/kind> ?k }",
+    ],
+)
+def test_one_of_few_triples_is_for_the_columns(dense: Catalog, text: str) -> None:
+    assert estimate(parse_query(text), dense).reader_because is None

@@ -65,6 +65,12 @@ def test_which_file(tmp_path: Path, option: bool, variable: bool, port: int) -> 
     assert settings.server.port == port
 
 
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b"\xef\xbb\xbfserver.port = 1001\n")
+    assert load_settings(path, environ={}).server.port == 1001
+
+
 def test_hybrid_scorer_variable_wins_over_everything(tmp_path: Path) -> None:
     write(tmp_path, '[search]\nhybrid_scorer = "linear"\n')
     environ = {"ES_HYBRID_SCORER": "bayesian", "GRAPHDB_SEARCH__HYBRID_SCORER": "rrf"}

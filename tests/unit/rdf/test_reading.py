@@ -175,10 +175,36 @@ def test_relative_iris_are_resolved_against_the_base() -> None:
     assert str(quad) == "<http://e/d/a> <http://e/d/b> <http://e/d/f#c>"
 
 
-@pytest.mark.parametrize("syntax", [NT, TURTLE, TRIG, RdfSyntax.N_QUADS])
-def test_a_byte_order_mark_is_passed_over(syntax: RdfSyntax) -> None:
-    assert len(read(b'\xef\xbb\xbf<http://e/a> <http://e/b> "1" .', syntax)) == 1
-    assert read(b"\xef\xbb\xbf", syntax) == []
+class Pieces(io.BytesIO):
+    """A document of which each read gives so many bytes."""
+
+    def __init__(self, document: bytes, piece_bytes: int) -> None:
+        super().__init__(document)
+        self._piece_bytes = piece_bytes
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(self._piece_bytes)
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 2, 3, 1000])
+@pytest.mark.parametrize("syntax", RdfSyntax)
+def test_a_byte_order_mark_is_passed_over(syntax: RdfSyntax, piece_bytes: int) -> None:
+    document = {XML: RDF_XML, JSON: b'{"@type": "http://e/C"}'}.get(
+        syntax, b'<http://e/a> <http://e/b> "1" .'
+    )
+    source = Pieces(b"\xef\xbb\xbf" + document, piece_bytes)
+    assert len(list(read_quads(source, syntax))) == len(read(document, syntax))
+    if syntax not in (XML, JSON):
+        assert list(read_quads(Pieces(b"\xef\xbb\xbf", piece_bytes), syntax)) == []
+
+
+@pytest.mark.parametrize("order", ["le", "be"])
+@pytest.mark.parametrize("syntax", RdfSyntax)
+def test_utf_16_is_refused_by_name(syntax: RdfSyntax, order: str) -> None:
+    document = f"\ufeff{RDF_XML.decode()}".encode(f"utf-16-{order}")
+    for piece_bytes in (1, 1000):
+        with pytest.raises(RdfSyntaxError, match="UTF-16"):
+            list(read_quads(Pieces(document, piece_bytes), syntax))
 
 
 def test_blank_nodes_are_fresh_in_each_document_and_the_same_within_it() -> None:

@@ -9,6 +9,7 @@ from graphdb.config import Settings
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
+from tests.support.oidc_provider import provider as provider
 
 SETTINGS = Settings.model_validate({"server": {"max_body_bytes": 1_000_000, "cors": ["http://app.example"]}})
 

@@ -45,10 +45,30 @@ def read(pieces: list[bytes], limit: int = 10_000_000, **headers: str) -> bytes:
 @given(data=st.binary(max_size=3000), repeats=st.integers(1, 100), cut=st.integers(1, 997))
 @settings(max_examples=15, deadline=None)
 def test_any_cut_gives_the_same_bytes(encoding: str, data: bytes, repeats: int, cut: int) -> None:
-    document = data * repeats
+    document = b"." + data * repeats  # what does not begin with a byte order mark
     sent = COMPRESS[encoding](document)
     pieces = [sent[start : start + cut] for start in range(0, len(sent), cut)]
     assert read(pieces, content_encoding=encoding) == document
+
+
+@pytest.mark.parametrize("encoding", COMPRESS)
+@pytest.mark.parametrize("cut", [1, 2, 1000])
+def test_a_byte_order_mark_is_passed_over(encoding: str, cut: int) -> None:
+    for document in (b"", b"{}", b"{\xef\xbb\xbf}", b"\xef\xbb"):
+        sent = COMPRESS[encoding](b"\xef\xbb\xbf" + document)
+        pieces = [sent[start : start + cut] for start in range(0, len(sent), cut)]
+        assert read(pieces, content_encoding=encoding) == document
+    headers = {"content-encoding": encoding}
+    sent = COMPRESS[encoding]("\ufeffé".encode())
+    assert asyncio.run(read_text(request([sent], headers), 100)) == "é"
+
+
+@pytest.mark.parametrize("encoding", COMPRESS)
+@pytest.mark.parametrize("order", ["le", "be"])
+def test_utf_16_is_refused_by_name(encoding: str, order: str) -> None:
+    sent = COMPRESS[encoding](("\ufeff" + "ASK {}").encode(f"utf-16-{order}"))
+    with pytest.raises(InvalidParameter, match="UTF-16"):
+        read([sent], content_encoding=encoding)
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "zstd"])

@@ -116,7 +116,7 @@ def test_time_limits_and_clients_that_leave() -> None:
     settings = Settings.model_validate({"server": {"query_timeout_seconds": 20}})
     body = {"function": "isEmpty", "args": [""]}
     with serving(build_app(backend, settings)) as url, httpx.Client(base_url=url, trust_env=False) as http:
-        answer = http.post(f"{EVALUATE}?timeout=0.2", json=body)
+        answer = http.post(f"{EVALUATE}?timeout=200ms", json=body)
         assert (answer.status_code, error_of(answer)) == (503, "the evaluation took longer than 0.2 s")
         assert answer.headers["retry-after"]
         with pytest.raises(httpx.ReadTimeout):

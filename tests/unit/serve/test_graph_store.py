@@ -263,10 +263,66 @@ def test_relative_iris_resolve_against_the_graph(client: httpx.Client) -> None:
     assert dump(client) == [expected]
 
 
-def test_relative_iris_mean_nothing_in_the_default_graph(client: httpx.Client) -> None:
-    answer = client.put("/data", content="<s> <p> <o> .", headers={"Content-Type": "text/turtle"})
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+RELATIVE = {
+    "text/turtle": "<> <#p> <other> .",
+    "application/trig": "<> <#p> <other> .",
+    "application/rdf+xml": f'<rdf:RDF xmlns:rdf="{RDF}"><rdf:Description rdf:about=""><p xmlns="BASE#" '
+    'rdf:resource="other"/></rdf:Description></rdf:RDF>',
+    "application/ld+json": '{"@context": {"p": {"@id": "BASE#p", "@type": "@id"}}, "@id": "", "p": "other"}',
+}
+
+
+@pytest.mark.parametrize("method", ["PUT", "POST"])
+@pytest.mark.parametrize("address", ["/data", "/data?default", "/data?"])
+@pytest.mark.parametrize("media_type", RELATIVE)
+def test_relative_iris_resolve_against_the_address(
+    client: httpx.Client, media_type: str, address: str, method: str
+) -> None:
+    base = f"{client.base_url}/data"
+    body = RELATIVE[media_type].replace("BASE", base)
+    answer = client.request(method, address, content=body, headers={"Content-Type": media_type})
+    assert answer.status_code == 200, answer.text
+    assert dump(client) == [f"<{base}> <{base}#p> <{client.base_url}/other> ."]
+
+
+@pytest.mark.parametrize(
+    ("host", "base"),
+    [
+        ("graph.example", "http://graph.example/data"),  # as a proxy passes it on
+        ("graph.example:8443", "http://graph.example:8443/data"),
+        ("[2001:db8::1]:7001", "http://[2001:db8::1]:7001/data"),
+        ("[::1]", "http://[::1]/data"),
+    ],
+)
+def test_the_address_is_that_of_the_host_header(client: httpx.Client, host: str, base: str) -> None:
+    headers = {"Content-Type": "text/turtle", "Host": host}
+    assert client.put("/data", content="<#s> <#p> <#o> .", headers=headers).status_code == 200
+    assert dump(client) == [f"<{base}#s> <{base}#p> <{base}#o> ."]
+
+
+@pytest.mark.parametrize("media_type", ["application/trig", "application/ld+json"])
+def test_relative_graph_names_resolve_against_the_address(client: httpx.Client, media_type: str) -> None:
+    body = {
+        "application/trig": f"<#g> {{ {ONE} }}",
+        "application/ld+json": '{"@id": "#g", "@graph": [{"@id": "http://x/s", "http://x/p": "one"}]}',
+    }
+    put(client, "/data", body[media_type], media_type)
+    assert dump(client) == [in_graph(ONE, f"{client.base_url}/data#g")]
+
+
+def test_a_base_in_the_body_wins(client: httpx.Client) -> None:
+    put(client, "/data", "@base <http://x/> . <s> <p> 'one' .", "text/turtle")
+    assert dump(client) == [ONE.rstrip()]
+
+
+@pytest.mark.parametrize("media_type", [NT, "application/n-quads"])
+def test_lines_have_no_relative_iris(client: httpx.Client, media_type: str) -> None:
+    answer = client.put("/data", content="<s> <p> <o> .", headers={"Content-Type": media_type})
     assert answer.status_code == 400
-    assert dump(client) == []
+    answer = client.put("/data", content=ONE, headers={"Content-Type": media_type})
+    assert answer.status_code == 200
+    assert dump(client) == [ONE.rstrip()]
 
 
 def test_blank_nodes_of_two_bodies_differ(client: httpx.Client) -> None:

@@ -67,6 +67,29 @@ def test_health_status(client: httpx.Client, backend: MemoryBackend, word: str, 
     assert ("retry-after" in answer.headers) == (status == 503)
 
 
+@pytest.mark.parametrize(
+    ("graph", "search", "node"),
+    [
+        ("healthy", "healthy", "healthy"),
+        ("healthy", "starting", "starting"),
+        ("healthy", "degraded", "degraded"),
+        ("degraded", "healthy", "degraded"),
+        ("degraded", "starting", "starting"),
+        ("starting", "healthy", "starting"),
+        ("starting", "degraded", "starting"),
+        ("error", "starting", "error"),
+    ],
+)
+def test_health_is_of_both_ports(graph: str, search: str, node: str) -> None:
+    backend = MemoryBackend()
+    backend.status_word = graph
+    app = build_app(backend, Settings(), search_word=lambda: search)
+    with serving(app) as url, httpx.Client(base_url=url, trust_env=False) as client:
+        answer = client.get("/health")
+    assert answer.json()["status"] == node
+    assert answer.status_code == (200 if node in ("healthy", "degraded") else 503)
+
+
 def samples(client: httpx.Client) -> dict[str, float]:
     answer = client.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain")

@@ -1,5 +1,6 @@
 """`/ws` over a real socket: live queries, what they are told, and what bad messages are answered with."""
 
+import asyncio
 import json
 import socket
 import time
@@ -12,6 +13,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from graphdb.config import Settings
 from graphdb.errors import LimitExceeded
+from graphdb.live.matcher import LiveQuery
+from serve.backend import LiveSink
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.live_socket import LiveClient, live_client
@@ -331,6 +334,27 @@ def read_to_the_end(connection: socket.socket) -> None:
     while connection.recv(65_536):
         pass
     raise EOFError
+
+
+class Hesitant(MemoryBackend):
+    """Opens no live query."""
+
+    async def subscribe(self, query: LiveQuery, since: int | None, sink: LiveSink) -> str:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def test_the_limit_of_a_socket_counts_what_it_says() -> None:
+    """Those that are being opened count, so the message counts them too."""
+    settings = Settings.model_validate({"live": {"max_socket_subscriptions": 20}})
+    with serving(build_app(Hesitant(), settings)) as url, live_client(url) as live:
+        for number in range(20):
+            live.connection.send(
+                json.dumps({"id": f"q{number}", "method": "query", "params": ["LIVE SELECT * FROM A"]})
+            )
+        error = live.ask("query", "LIVE SELECT * FROM A")["error"]
+    name = "live queries on one socket (live.max_socket_subscriptions)"
+    assert error == {"code": "limit", "message": f"{name} is 21, at most 20 is allowed"}
 
 
 def test_limits() -> None:

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from benchmarks.service import free_port
 from graphdb.errors import ConfigError, NotLeader, UnavailableError
-from serve.port_server import Listen, PortServer, answers
+from serve.port_server import Listen, PortServer, answers, bind
 
 
 async def slow(scope: Scope, receive: Receive, send: Send) -> None:
@@ -170,3 +170,15 @@ def test_preparing_and_stopping_share_their_time(port: PortServer, connection: H
     asyncio.run(port.prepare_and_stop(hang, 0.5, 1.5))
     assert 1.3 < time.monotonic() - began < 2.5
     assert port.is_alive
+
+
+def test_connections_to_machines_that_have_gone_are_found_out(listen: Listen) -> None:
+    """An answer without an end may have nothing to send for a long time."""
+    with closing(bind(listen)) as listening:
+        listening.listen()
+        assert listening.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        with closing(socket.create_connection((listen.host, listen.port))):
+            listening.setblocking(True)
+            accepted, _ = listening.accept()
+            with closing(accepted):
+                assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)

@@ -19,6 +19,7 @@ from graphdb.errors import (
     QueryMemoryExceeded,
     QueryTimeout,
 )
+from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
 from serve.backend import AnswerStream, QueryRequest
 from serve.graph import asked_query
 from serve.graph_app import build_app
@@ -74,7 +75,44 @@ def wait_until(true: Callable[[], bool]) -> None:
 # The parameter
 
 
-@pytest.mark.parametrize("value", ["0", "0.0", "-1", "abc", "inf", "nan", "1e3", "", " 1", "1_0", "\u0661"])
+NO_NUMBERS = [
+    "",
+    "0",
+    "0.0",
+    "0s",
+    "0ms",
+    "-1",
+    "-1s",
+    "+1s",
+    "abc",
+    "inf",
+    "nan",
+    "infs",
+    "NaNms",
+    "1e3",
+    "1e3ms",
+]
+NO_UNITS = [
+    "s",
+    "ms",
+    ".s",
+    "1S",
+    "1MS",
+    "1m",
+    "1min",
+    "1h",
+    "1sec",
+    "1ss",
+    "1sms",
+    "1_0",
+    " 1",
+    "1 s",
+    "1s ",
+    "1s\n",
+]
+
+
+@pytest.mark.parametrize("value", [*NO_NUMBERS, *NO_UNITS, "\u0661", "0." + "0" * 400 + "1s"])
 @pytest.mark.parametrize("query", [CHEAP, NOT_CHEAP])
 def test_a_timeout_that_is_none(client: httpx.Client, query: str, value: str) -> None:
     answers = [
@@ -93,7 +131,21 @@ def test_two_timeouts(client: httpx.Client) -> None:
 
 @pytest.mark.parametrize(
     ("given", "counted"),
-    [(None, 1.0), ("0.5", 0.5), (".25", 0.25), ("1.", 1.0), ("1000", 1.0), ("9" * 400, 1.0)],
+    [
+        (None, 1.0),
+        ("0.5", 0.5),
+        (".25", 0.25),
+        ("1.", 1.0),
+        ("1000", 1.0),
+        ("9" * 400, 1.0),
+        ("0.5s", 0.5),
+        (".25s", 0.25),
+        ("120s", 1.0),
+        ("500ms", 0.5),
+        ("250.5ms", 0.2505),
+        ("1500ms", 1.0),
+        ("9" * 400 + "ms", 1.0),
+    ],
 )
 def test_the_lower_limit_counts(
     client: httpx.Client, backend: ScriptedBackend, given: str | None, counted: float
@@ -391,7 +443,7 @@ def test_long_texts_are_parsed_one_at_a_time(client: httpx.Client, monkeypatch: 
 
     monkeypatch.setattr(asked_query, "read_query", read)
     with ThreadPoolExecutor(4) as clients:
-        texts = (f"{CHEAP} # {'x' * asked_query.SHORT_CHARACTERS} {number}" for number in range(4))
+        texts = (f"{CHEAP} # {'x' * SHORT_TEXT_CHARACTERS} {number}" for number in range(4))
         answers = clients.map(lambda text: ask(client, text), texts)
     assert [error_of(answer) for answer in answers] == ["read"] * 4
     assert most == 1

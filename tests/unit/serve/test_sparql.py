@@ -49,6 +49,18 @@ def values(answer: httpx.Response) -> list[str]:
         pytest.param(
             {"method": "GET", "params": {"query": ROWS, "unknown": "1"}}, id="unknown parameters are let be"
         ),
+        pytest.param({"method": "GET", "params": {"query": f"\ufeff{ROWS}"}}, id="GET, byte order mark"),
+        pytest.param(
+            {"method": "POST", "data": {"query": f"\ufeff{ROWS}"}}, id="POST of a form, byte order mark"
+        ),
+        pytest.param(
+            {"method": "POST", "content": f"\ufeff{ROWS}".encode(), "headers": {"Content-Type": QUERY}},
+            id="POST of the query, byte order mark",
+        ),
+        pytest.param(
+            {"method": "GET", "params": {"query": f"\ufeff{ROWS} #{'.' * 5_000}"}},
+            id="GET of a long text, byte order mark",
+        ),
     ],
 )
 def test_ways_to_ask(client: httpx.Client, request_: dict[str, Any]) -> None:

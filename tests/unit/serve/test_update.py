@@ -17,6 +17,11 @@ INSERT = 'INSERT DATA { <http://x/s> <http://x/p> "a" }'
     [
         pytest.param({"content": INSERT, "headers": {"Content-Type": UPDATE}}, id="the update as body"),
         pytest.param({"data": {"update": INSERT}}, id="form"),
+        pytest.param(
+            {"content": f"\ufeff{INSERT}".encode(), "headers": {"Content-Type": UPDATE}},
+            id="the update as body, byte order mark",
+        ),
+        pytest.param({"data": {"update": f"\ufeff{INSERT}"}}, id="form, byte order mark"),
     ],
 )
 def test_ways_to_send(client: httpx.Client, request_: dict[str, Any]) -> None:

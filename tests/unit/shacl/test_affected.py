@@ -51,6 +51,13 @@ def test_along_a_path_and_through_shapes() -> None:
     assert touched(data(GRAPH), shape, added=":d :z :y .") == set()
 
 
+def test_recursive_shapes_are_followed_once_around() -> None:
+    shape = ":S sh:targetClass :A ; sh:property [ sh:path :p ; sh:node :S ; sh:maxCount 1 ], [ sh:path :n ] ."
+    store = data(":a :p :b . :b :p :c . :c :p :d .")
+    assert touched(store, shape, added=":c :p :e .") == {"a", "b", "c"} - {"a"}
+    assert touched(store, shape, added=":c :n 1 .") == set()
+
+
 def test_closed_shapes() -> None:
     assert touched(data(GRAPH), ":S sh:targetClass :A ; sh:closed true .", added=":a :z 1 .") == {"a"}
 

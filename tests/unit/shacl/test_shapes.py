@@ -8,8 +8,8 @@ from pyoxigraph import Literal, NamedNode
 
 from graphdb.errors import MalformedShapes
 from graphdb.shacl.paths import path_text
-from graphdb.shacl.shape_tree import ClassTarget, CountConstraint, InConstraint
-from graphdb.shacl.shapes import read_shapes
+from graphdb.shacl.shape_tree import ClassConstraint, ClassTarget, CountConstraint, InConstraint
+from graphdb.shacl.shapes import read_shapes, readable_shapes
 from graphdb.shacl.vocabulary import sh
 from tests.unit.shacl.texts import EX, shapes, triples
 
@@ -87,8 +87,34 @@ MALFORMED = {
         "sh:pattern of <{}S>",
         "no pattern that the engine reads",
     ),
-    "recursion": (":S sh:node :T . :T sh:property [ sh:path :p ; sh:node :S ] .", "<{}S>", "is recursive"),
-    "recursion at once": (":S sh:not :S .", "<{}S>", "is recursive"),
+    "recursion by not": (
+        ":S sh:not :T . :T sh:property [ sh:path :p ; sh:node :S ] .",
+        "<{}S>",
+        "is recursive by sh:not",
+    ),
+    "recursion by not at once": (":S sh:not :S .", "<{}S>", "is recursive by sh:not"),
+    "recursion by xone": (
+        ":S sh:xone ( :T :S ) . :T sh:class :C .",
+        "<{}S>",
+        "is recursive by sh:not, sh:xone",
+    ),
+    "recursion by a count of at most": (
+        "_:p sh:path :p ; sh:qualifiedValueShape :S ; sh:qualifiedMaxCount 1 . :S sh:property _:p .",
+        "_:p (path <{}p>)",
+        "a count of at most",
+    ),
+    "recursion by disjoint siblings": (
+        """:S sh:property _:p, _:q . _:q sh:path :q ; sh:qualifiedValueShape :T ; sh:qualifiedMinCount 1 .
+        _:p sh:path :p ; sh:qualifiedValueShape :S ; sh:qualifiedMinCount 1 ;
+            sh:qualifiedValueShapesDisjoint true .""",
+        "_:p (path <{}p>)",
+        "a count of at most",
+    ),
+    "recursion with expressions": (
+        ":S sh:targetClass :C ; sh:node :S ; sh:expression [ sh:path :p ] .",
+        "<{}S>",
+        "is recursive, or has a shape within it that is, and needs sh:expression",
+    ),
     "syntax": (
         ':S sh:sparql [ sh:select "SELECT $this { $this ?p }" ] .',
         "sh:select of _:",
@@ -240,6 +266,48 @@ def test_the_usual_prefixes_need_no_declaration() -> None:
     shapes(':S sh:sparql [ sh:select "SELECT $this { $this rdf:type rdfs:Class }" ] .')
 
 
+MEANINGLESS = {
+    "by itself": ":S sh:targetClass :C ; sh:minCount 1 .",
+    "by its target": ":S sh:targetClass :C ; sh:targetNode [] .",
+    "by a property": ":S sh:targetClass :C ; sh:property [ sh:path :p ; sh:pattern '(' ] .",
+    "by what that refers to": ":S sh:targetClass :C ; sh:property [ sh:path :p ; sh:node [ sh:and () ] ] .",
+    "by a path": ":S sh:targetClass :C ; sh:property [ sh:path ( :p ) ; sh:minCount 1 ] .",
+    "by a list": ":S sh:targetClass :C ; sh:or _:l . _:l rdf:first :T ; rdf:rest _:l .",
+    "by recursion": ":S sh:targetClass :C ; sh:node :T . :T sh:property [ sh:path :p ; sh:not :T ] .",
+    "by SPARQL": ":S sh:targetClass :C ; sh:sparql [ sh:select 'SELECT' ] .",
+    "by prefixes": """:S sh:targetClass :C ; sh:sparql _:s .
+        _:s sh:select 'SELECT $this { $this a ?c }' ; sh:prefixes :o . :o sh:declare [ sh:prefix "x" ] .""",
+    "by a component": """:S sh:targetClass :C ; :most 3 . :K a sh:ConstraintComponent ;
+        sh:parameter [ sh:path :most ], [ sh:path "x" ] .""",
+    "as a class": ":C a owl:Class ; sh:minCount 1 .",
+}
+
+
+@pytest.mark.parametrize("name", MEANINGLESS)
+def test_what_means_nothing_leaves_the_other_shapes_as_they_are(name: str) -> None:
+    good = ":Good sh:targetClass :D ; sh:property _:good . _:good sh:path :p ; sh:minCount 1 ."
+    given = triples(MEANINGLESS[name] + good)
+    with pytest.raises(MalformedShapes) as caught:
+        read_shapes(given)
+    read, [meaningless] = readable_shapes(given)
+    assert str(meaningless.error) == str(caught.value)
+    assert ClassTarget(NamedNode(EX + "C")) in meaningless.shape.targets
+    assert read.targeted == shapes(good).targeted
+    assert pickle.loads(pickle.dumps(read)).targeted == read.targeted
+
+
+def test_a_shape_that_means_nothing_still_declares_prefixes() -> None:
+    read, [meaningless] = readable_shapes(
+        triples(
+            """:o sh:targetClass :C ; sh:minCount 1 ; sh:declare _:d .
+            _:d sh:prefix "e" ; sh:namespace "http://e/" . :Good sh:targetClass :D ; sh:sparql
+            [ sh:prefixes :o ; sh:select "SELECT $this { $this e:p 1 }" ] ."""
+        )
+    )
+    assert meaningless.shape.node == NamedNode(EX + "o")
+    assert [shape.node for shape in read.targeted] == [NamedNode(EX + "Good")]
+
+
 class TestHostile:
     """Refused, or read, within a second or two."""
 
@@ -255,8 +323,22 @@ class TestHostile:
 
     def test_a_long_circle_of_shapes(self) -> None:
         turtle = "".join(f":S{n} sh:node :S{(n + 1) % 20_000} .\n" for n in range(20_000))
-        with pytest.raises(MalformedShapes, match="is recursive"):
+        with pytest.raises(MalformedShapes, match="more than 32 levels deep"):
             shapes(turtle)
+
+    def test_shapes_that_all_refer_to_each_other(self) -> None:
+        names = " ".join(f":S{n}" for n in range(150))
+        turtle = "".join(f":S{n} sh:and ( {names} ) ; sh:class :C{n} .\n" for n in range(150))
+        read = shapes(turtle)
+        assert len(read.by_node) == 300
+        copies = [shape for shape in read.by_node.values() if shape.written]
+        assert all([*map(type, shape.constraints)] == [ClassConstraint] for shape in copies)
+
+    def test_many_shapes_of_which_none_means_anything(self) -> None:
+        turtle = "".join(f":S{n} sh:targetClass :C ; sh:not :S{n} .\n" for n in range(10_000))
+        read, meaningless = readable_shapes(triples(turtle))
+        assert not read.by_node
+        assert len(meaningless) == 10_000
 
     def test_a_deep_path(self) -> None:
         turtle = ":S a sh:PropertyShape ; sh:path " + "[ sh:inversePath " * 3_000 + ":p" + " ]" * 3_000 + " ."

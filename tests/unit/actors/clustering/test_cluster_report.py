@@ -95,9 +95,16 @@ def test_a_leader() -> None:
     )
 
 
+def test_what_is_told_first_is_what_the_node_itself_lacks() -> None:
+    assert node_status(replace(OWN, status="degraded", reason="the disk is full"), CANDIDATE).reason == (
+        "the disk is full"
+    )
+
+
 def test_a_candidate() -> None:
     status = node_status(OWN, CANDIDATE)
     assert (status.status, status.role) == ("degraded", "candidate")
+    assert status.reason == "no leader of the cluster is known"
     assert [member.role for member in status.cluster_members] == ["candidate", "follower", "follower"]
     report = cluster_report(OWN, CANDIDATE)
     assert (report.role, report.leader_id) == ("candidate", None)
@@ -118,7 +125,9 @@ def test_a_learner() -> None:
 
 
 def test_while_the_log_is_silent() -> None:
-    assert node_status(OWN, None) == replace(OWN, status="degraded", role="follower", cluster_members=())
+    reason = "the node's part in the cluster does not answer"
+    expected = replace(OWN, status="degraded", role="follower", cluster_members=(), reason=reason)
+    assert node_status(OWN, None) == expected
     assert cluster_report(OWN, None) == ClusterReport(1, "follower", 0, None, 0, 0, 40, 0, 0, ())
 
 

@@ -14,6 +14,7 @@ from actors.columns import column_view, engine_process
 from graphdb.access.sight import WHOLE_SIGHT
 from graphdb.errors import QueryTimeout, UnavailableError
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.sparql.results import ResultFormat
 from serve.backend import AnswerStream
 from tests.support.columns import ColumnNode, open_columns
 
@@ -181,6 +182,35 @@ async def test_an_answer_that_is_not_read_ends_at_its_deadline(tmp_path: Path) -
             await rest(stream)
         stream.close()
         assert await pid(node) == before
+
+
+async def test_a_construct_that_is_larger_than_its_estimate_goes_to_a_reader_in_the_midst(
+    tmp_path: Path,
+) -> None:
+    """What the columns collect of it has its bound: in the process it is not DuckDB's to count."""
+    template = " ".join(f"?s :p{number} ?v ." for number in range(8))
+    pattern = "?s :value ?v ; :other ?o FILTER(?v >= 0)"
+    few = f"{PREFIX} CONSTRUCT {{ ?s :p ?v }} WHERE {{ {pattern} }}"
+    many = f"{PREFIX} CONSTRUCT {{ {template} }} WHERE {{ {pattern} }}"
+    async with open_columns(tmp_path, columns=PATIENT) as node:
+        await fill(node)
+        before = await pid(node)
+        where, answer = await node.query(few, ResultFormat.N_TRIPLES)
+        assert (where, answer.count(b"\n")) == ("columns", SUBJECTS)
+        where, answer = await node.query(many, ResultFormat.N_TRIPLES)
+        assert (where, answer.count(b"\n")) == ("reader", 8 * SUBJECTS)
+        assert await pid(node) == before
+
+
+async def test_a_construct_of_many_triples_goes_to_a_reader_at_once(tmp_path: Path) -> None:
+    text = f"{PREFIX} CONSTRUCT {{ ?s :p ?v . ?s :q ?o }} WHERE {{ ?s :value ?v ; :other ?o }}"
+    async with open_columns(tmp_path, columns=PATIENT) as node:
+        await fill(node)
+        explained = await node.shard.explain_columns(node.request(text, ResultFormat.N_TRIPLES))
+        reason = f"it makes about {2 * SUBJECTS} triples, which a reader sends as it finds them"
+        assert (explained["path"], explained["reason"]) == ("reader", reason)
+        where, answer = await node.query(text, ResultFormat.N_TRIPLES)
+        assert (where, answer.count(b"\n")) == ("reader", 2 * SUBJECTS)
 
 
 async def test_what_only_the_last_row_shows_comes_before_the_first_byte(tmp_path: Path) -> None:

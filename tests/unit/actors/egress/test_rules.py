@@ -88,6 +88,9 @@ NOT_PUBLIC = [
     "172.16.0.1",
     "192.0.2.1",
     "192.168.0.1",
+    "168.63.129.16",
+    "192.0.0.192",
+    "192.88.99.1",
     "198.18.0.1",
     "224.0.0.1",
     "240.0.0.1",
@@ -99,6 +102,7 @@ NOT_PUBLIC = [
     "64:ff9b::7f00:1",
     "2001::1",
     "2002:7f00:1::1",
+    "3fff::1",
     "fc00::1",
     "fd00:ec2::254",
     "fe80::1",
@@ -158,6 +162,88 @@ def test_where_only_what_is_not_public_needs_a_rule(address: str) -> None:
     assert rules.checked(rules.destination("http://INTRA.example/"), [address])
     covering = webhook_rules(address.partition("%")[0])
     assert covering.checked(covering.destination("http://hooks.example/"), [address])
+
+
+LOOPBACK_NAMES = [
+    "localhost",
+    "LocalHost",
+    "localhost.",
+    "localhost\u3002",
+    "db.localhost",
+    "localhost.localdomain",
+    "LOCALHOST.LOCALDOMAIN.",
+    "db.localdomain",
+    "localhost4",
+    "localhost6.localdomain6",
+    "ip6-localhost",
+    "ip6-loopback",
+]
+PRIVATE_NAMES = [
+    "printer.local",
+    "metadata.google.internal",
+    "nas.home.arpa",
+    "ip6-allnodes",
+    "broadcasthost",
+]
+SPELLINGS_OF_ADDRESSES = [
+    "2130706433",
+    "127.1",
+    "0x7f.1",
+    "0x7f000001",
+    "0X7F.0.0.1",
+    "017700000001",
+    "127.0.0.0x1",
+    "0",
+    "0x",
+    "1.1.1.1.1",
+    "16843009",
+    "a.0",
+]
+NO_NAMES = [
+    "localhost..",
+    "a..b",
+    ".localhost",
+    "loc%61lhost",
+    "localhost%2e",
+    "127.0.0.1%00.hooks.example",
+    "a" * 64,
+]
+
+
+@pytest.mark.parametrize("name", LOOPBACK_NAMES)
+def test_a_name_of_this_machine_needs_a_rule_before_it_is_resolved(name: str) -> None:
+    url = f"http://{name}:7001/"
+    with pytest.raises(HostNotAllowed, match="is this machine, which is not public"):
+        webhook_rules("10.0.0.0/8", "hooks.example").destination(url)
+    for rule in ("127.0.0.0/8", "::1", name.rstrip(".\u3002")):
+        assert webhook_rules(rule).allows(url)
+
+
+@pytest.mark.parametrize("name", PRIVATE_NAMES)
+def test_a_name_of_a_private_network_needs_a_rule_before_it_is_resolved(name: str) -> None:
+    url = f"http://{name}/"
+    with pytest.raises(HostNotAllowed, match="in a private network, which is not public"):
+        webhook_rules("hooks.example").destination(url)
+    assert webhook_rules("10.0.0.0/8").allows(url)  # its addresses decide
+    assert webhook_rules(name).allows(url)
+
+
+@pytest.mark.parametrize("name", SPELLINGS_OF_ADDRESSES)
+def test_an_address_has_one_spelling(name: str) -> None:
+    with pytest.raises(HostNotAllowed, match="unusual spelling"):
+        webhook_rules("127.0.0.0/8", "1.1.1.1").destination(f"http://{name}/")
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+def test_what_no_resolver_should_be_asked_for(name: str) -> None:
+    assert not webhook_rules("127.0.0.0/8", "localhost").allows(f"http://{name}/")
+
+
+@pytest.mark.parametrize(
+    "name", ["hooks.example", "localhost.example", "mylocalhost", "0x7g.example", "a_b.c-d", "1a"]
+)
+def test_other_names_may_be_of_public_hosts(name: str) -> None:
+    assert webhook_rules().allows(f"http://{name}./")
 
 
 def test_what_is_no_host_is_not_called() -> None:

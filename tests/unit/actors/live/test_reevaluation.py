@@ -175,7 +175,7 @@ async def test_there_may_be_so_many_and_each_can_be_cancelled(tmp_path: Path) ->
         sink = Folding(0)
         await shard.subscribe(COUNT, None, sink)
         await shard.subscribe(COUNT, None, Folding(0))
-        with pytest.raises(Overloaded):
+        with pytest.raises(Overloaded, match=r"^1 live queries .* \(live\.max_reevaluated_queries\)"):
             await shard.subscribe(NEWEST, None, Folding())
         await add(shard, 0)
         async with asyncio.timeout(10):

@@ -232,8 +232,20 @@ async def test_subscriptions_of_all_sights_are_bounded_together(tmp_path: Path) 
         await shard.live(DEFAULT).subscribe(PERSONS, None, Heard())
         await shard.subscribe(PERSONS, None, Heard())
         for live in (shard.live(ONE), shard.live(DEFAULT), shard):
-            with pytest.raises(Overloaded):
+            with pytest.raises(Overloaded, match=r"^2 subscriptions are .* \(live\.max_subscriptions\)"):
                 await live.subscribe(PERSONS, None, Heard())
+
+
+async def test_those_that_are_being_opened_count(tmp_path: Path) -> None:
+    async with open_shard(tmp_path, live={"max_subscriptions": 3}) as shard:
+        opening = [shard.subscribe(PERSONS, None, Heard()) for _ in range(10)]
+        outcomes = await asyncio.gather(*opening, return_exceptions=True)
+        opened = [one for one in outcomes if isinstance(one, str)]
+        assert len(opened) == shard.embedded_store().active_listener_count == 3
+        refused = {str(one) for one in outcomes if isinstance(one, Overloaded)}
+        assert refused == {"3 subscriptions are open already (live.max_subscriptions)"}
+        await shard.unsubscribe(opened[0])
+        await shard.subscribe(PERSONS, None, Heard())
 
 
 def seen(shard: StoreShard, sight: Sight) -> set[Quad]:

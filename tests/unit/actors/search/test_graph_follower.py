@@ -266,6 +266,14 @@ async def test_two_nodes_that_both_lead_do_no_harm(tmp_path: Path, graph: Logged
         ({"query": "SELECT * {"}, "syntax error"),
         ({"query": "ASK {}"}, "must be a SELECT"),
         ({"query": "SELECT ?s { ?s ?p ?o }", "graph": EX}, "says FROM"),
+        ({"query": f"SELECT ?s {{ ?s ?p ?o SERVICE <{EX}> {{ ?s ?q ?r }} }}"}, "has SERVICE"),
+        (
+            {"query": f"SELECT ?s {{ {{ SELECT ?s {{ SERVICE SILENT <{EX}> {{ ?s ?q ?r }} }} }} }}"},
+            "has SERVICE",
+        ),
+        ({"query": "SELECT ?s { ?s ?p ?o FILTER EXISTS { SERVICE ?o { ?s ?q ?r } } }"}, "has SERVICE"),
+        ({"query": "SELECT ?s (NOW() AS ?at) { ?s ?p ?o }"}, "of the clock"),
+        ({"query": "SELECT ?s { ?s ?p ?o BIND(STRUUID() AS ?id) }"}, "of chance"),
         ({"shape": f"{EX}none"}, "there is no SHACL shape"),
         ({"shacl": "nonsense"}, "no Turtle"),
         ({"shacl": "<http://x/s> <http://x/p> 1 ."}, "one node shape with a target"),
@@ -278,6 +286,16 @@ async def test_shapes_that_cannot_be(tmp_path: Path, graph: LoggedGraph, shape: 
             await made(node, {"settings": {"index.graph.shape": shape}})
         assert caught.value.status == 400
         assert node.catalog.find("works") is None
+
+
+async def test_a_query_with_a_byte_order_mark_is_followed(tmp_path: Path, graph: LoggedGraph) -> None:
+    graph.insert(":a a :Work ; :title 'one' .")
+    query = f"\ufeffSELECT ?id ?title {{ ?id <{EX}title> ?title }}"
+    async with open_node(tmp_path, graph) as node:
+        await made(node, {"settings": {"graph": {"shape": {"query": query}}}})
+        await has_titles(node, "one")
+        graph.insert(":b :title 'two' .")
+        await has_titles(node, "one", "two")
 
 
 async def test_fields_of_a_shacl_shape_in_the_graph(tmp_path: Path, graph: LoggedGraph) -> None:

@@ -14,12 +14,18 @@ from actors.search.search_node import SearchNode
 from actors.search.upkeep import UpkeepConfig
 from graphdb.config import Settings
 from graphdb.errors import LogUnavailable, StorageFull
-from graphdb.search.catalog.commands import CreateIndex, DeleteIndices, PutSettings
+from graphdb.search.catalog.commands import (
+    CreateIndex,
+    DeleteIndices,
+    DocumentWrite,
+    PutSettings,
+    RefreshIndices,
+)
 from graphdb.search.catalog.files import CatalogFiles
 from graphdb.search.errors import SearchError
 from graphdb.search.segments.index_files import IndexFiles
 from graphdb.search.segments.index_shard import IndexShard
-from graphdb.search.segments.operations import Outcome
+from graphdb.search.segments.operations import Action, Operation, Outcome
 from graphdb.search.vectors.upkeep import ROWS_MIN
 from tests.support.memory_log import MemoryLog
 from tests.support.search_nodes import found, index_of, indexed, open_node, source_of, started
@@ -268,6 +274,29 @@ async def test_a_full_disk_refuses_writes_before_they_are_logged(tmp_path: Path)
             await node.write([indexed(1)])
         assert (refused.value.kind, refused.value.status) == ("cluster_block_exception", 429)
         assert (log.entries, node.status().status) == ([], "degraded")
+
+
+def deletion(number: int) -> DocumentWrite:
+    return DocumentWrite("books", Operation(Action.DELETE, str(number)))
+
+
+async def test_a_full_disk_takes_deletions_and_refreshes(tmp_path: Path) -> None:
+    log = MemoryLog()
+    async with started(tmp_path, log) as node:
+        await node.write([indexed(number) for number in range(3)], refresh="true")
+        node._config = replace(node._config, room_bytes=1 << 60)
+        with pytest.raises(SearchError, match="flood-stage watermark"):
+            await node.perform(CreateIndex("more", "u2", {}))
+        deleted, added = await node.write([deletion(0), indexed(9)], refresh="true")
+        assert (deleted.result.error, deleted.result.status) == (None, 200)
+        assert added.result.error is not None
+        assert (added.result.error.kind, added.result.error.status) == ("cluster_block_exception", 429)
+        (again,) = await node.write([deletion(1)])
+        assert again.result.error is None
+        await node.perform(RefreshIndices((index_of(node).uuid,)))
+        assert found(node) == 1
+        await node.perform(DeleteIndices((index_of(node).uuid,)))
+        assert node.catalog.find("books") is None
 
 
 async def test_before_its_start_a_node_says_that_it_is_starting(tmp_path: Path) -> None:

@@ -203,6 +203,26 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"values": [{"key": 0.0, "value": 1.0}, {"key": 50.0, "value": 2.5}]},
     ),
     "percentile_ranks": ({"percentile_ranks": {"field": "n", "values": [3]}}, {"values": {"3.0": 62.5}}),
+    "percentiles, hdr": (
+        {"percentiles": {"field": "n", "percents": [0, 25, 50, 95], "hdr": {}}},
+        {"values": {"0.0": 1.0, "25.0": 1.0, "50.0": 2.0009765625, "95.0": 7.0029296875}},
+    ),
+    "percentiles, hdr of one digit": (
+        {"percentiles": {"field": "n", "percents": [95], "hdr": {"number_of_significant_value_digits": 1}}},
+        {"values": {"95.0": 7.1875}},
+    ),
+    "percentiles, hdr, with a zero": (
+        {"percentiles": {"field": "n", "missing": 0, "percents": [0, 20, 50], "hdr": {}}},
+        {"values": {"0.0": 0.0, "20.0": 0.0, "50.0": 2.0009765625}},
+    ),
+    "percentile_ranks, hdr": (
+        {"percentile_ranks": {"field": "n", "values": [0, 2.999, 3], "hdr": {}}},
+        {"values": {"0.0": 0.0, "2.999": 50.0, "3.0": 75.0}},
+    ),
+    "percentiles, hdr of nothing": (
+        {"percentiles": {"field": "none", "percents": [50], "hdr": {}}},
+        {"values": {"50.0": None}},
+    ),
     "median_absolute_deviation": ({"median_absolute_deviation": {"field": "n"}}, {"value": 1.0}),
     "weighted_avg": ({"weighted_avg": {"value": {"field": "n"}, "weight": {"field": "p"}}}, {"value": 2.25}),
     "meta": ({"sum": {"field": "p"}, "meta": {"x": 1}}, {"meta": {"x": 1}, "value": 4.0}),
@@ -344,3 +364,9 @@ def test_depth_and_buckets_are_bounded(index: Index) -> None:
     body = {"size": 0, "aggs": {"x": {"terms": {"field": "tag"}}}}
     with pytest.raises(SearchError, match="too many buckets"):
         index.search(body, SearchOptions(max_buckets=2))
+
+
+def test_a_histogram_of_percentiles_has_no_values_below_zero() -> None:
+    below = Index({"n": {"type": "integer"}}, [{"n": 1}, {"n": -1}])
+    with pytest.raises(SearchError, match="Negative values cannot be recorded"):
+        below.aggregations({"x": {"percentiles": {"field": "n", "hdr": {}}}})

@@ -183,6 +183,11 @@ KEYWORD = {"k": {"terms": {"field": "tag"}}}
             {"percentiles": {"field": "n", "tdigest": {"compression": -1}}},
             "[compression] must be greater than",
         ),
+        ({"percentiles": {"field": "n", "tdigest": {}, "hdr": {}}}, "Only one percentiles method"),
+        (
+            {"percentile_ranks": {"field": "n", "values": [-1], "hdr": {}}},
+            "Histogram recorded value cannot be negative.",
+        ),
         ({"percentiles": {"field": "n", "percents": None}}, "Required one of fields [percents]"),
         (
             {"cardinality": {"field": "n", "precision_threshold": -1}},

@@ -14,6 +14,7 @@ from graphdb.search.catalog.commands import (
     CursorMove,
     DeleteIndices,
     IntroduceNode,
+    PutClusterSettings,
     PutComponentTemplate,
     PutIndexTemplate,
     PutSettings,
@@ -41,6 +42,7 @@ def filled() -> Commands:
     commands.alias("a", "x", filter={"term": {"f": 1}})
     commands(PutSettings(("b",), {"refresh_interval": "5s"}))
     commands(PutComponentTemplate("c", {"template": {}}))
+    commands(PutClusterSettings({"action.auto_create_index": "+a"}, {"action.auto_create_index": "b"}))
     commands(PutIndexTemplate("t", {"index_patterns": ["t*"], "composed_of": ["c"]}))
     commands(IntroduceNode(2, "two", "10.0.0.2:9200", "uuid"))
     commands(WriteDocuments((put("a", "1", b'{"f":1}'), put("b", "1")), cursor=CursorMove("b", 0, 7)))
@@ -68,6 +70,7 @@ def test_it_is_opened_as_it_was_saved(tmp_path: Path) -> None:
         "uuid",
         {2: KnownNode("two", "10.0.0.2:9200")},
     )
+    assert catalog.cluster_settings == commands.catalog.cluster_settings != {}
     for index, before in zip(catalog.indexes(), commands.catalog.indexes(), strict=True):
         assert index.shown_settings() == before.shown_settings()
         assert (index.mapping_version, index.cursor) == (before.mapping_version, before.cursor)

@@ -44,6 +44,11 @@ def test_a_value_is_one_term_and_the_same_one(value: str) -> None:
     assert len(objects) == 4
 
 
+def test_a_byte_order_mark_is_passed_over() -> None:
+    template = read_template(option("\ufeffSELECT * { <{id}> <urn:p> ?o }"), "SELECT", LIMITS)
+    assert template.filled("urn:a").split() == ["SELECT", "*", "{", "<urn:a>", "<urn:p>", "?o", "}"]
+
+
 @given(HOSTILE | HOSTILE.map("urn:".__add__))
 @example("urn:a")
 @example("http://example.org/é?x=1#y")

@@ -229,7 +229,13 @@ def test_dynamic_fields_by_their_json() -> None:
         "n": string,
         "o": {"properties": {"p": {"type": "object"}}},
         "q": {"properties": {"r": {"type": "long"}}},
-        "v": {"type": "dense_vector", "dims": 128},
+        "v": {
+            "type": "dense_vector",
+            "dims": 128,
+            "index": True,
+            "similarity": "cosine",
+            "index_options": {"type": "int8_hnsw", "m": 16, "ef_construction": 100},
+        },
         "w": {"type": "float"},
     }
 

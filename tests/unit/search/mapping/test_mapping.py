@@ -147,9 +147,12 @@ def test_merging_adds_and_replaces_what_may_change() -> None:
         "properties": {
             "k": {"type": "keyword", "fields": {"t": {"type": "text"}}},
             "o": {"properties": {"x": {"type": "long"}}},
-            "v": {"type": "dense_vector", "dims": 3},
+            "v": {
+                "type": "dense_vector", "dims": 3, "index": True, "similarity": "cosine",
+                "index_options": INT8,
+            },
         },
-    }
+    }  # fmt: skip
 
 
 def test_fields_aliases_and_patterns() -> None:
@@ -205,3 +208,41 @@ def test_limits_from_settings() -> None:
     assert MappingLimits.of({"total_fields": {"limit": "7"}}) == MappingLimits(total_fields=7)
     with pytest.raises(SearchError):
         MappingLimits.of({"depth": {"limit": "many"}})
+
+
+INT8 = {"type": "int8_hnsw", "m": 16, "ef_construction": 100}
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({"dims": 3}, {"index": True, "similarity": "cosine", "index_options": INT8}),
+        ({"dims": 384}, {"index": True, "similarity": "cosine", "index_options": INT8}),
+        ({}, {"index": True, "similarity": "cosine", "index_options": INT8}),
+        ({"dims": 3, "element_type": "byte"}, {"index": True, "similarity": "cosine"}),
+        ({"dims": 3, "index": False}, {"index": False}),
+        (
+            {"similarity": "l2_norm", "index_options": {"type": "hnsw", "m": 8}},
+            {"index": True, "index_options": {"type": "hnsw", "m": 8, "ef_construction": 100}},
+        ),
+        (
+            {"index_options": {"type": "int4_flat"}},
+            {
+                "index": True,
+                "similarity": "cosine",
+                "index_options": {"type": "int4_flat", "confidence_interval": 0.0},
+            },
+        ),
+    ],
+)
+def test_vectors_show_their_defaults_and_take_them_back(
+    given: dict[str, object], shown: dict[str, object]
+) -> None:
+    definition = {"type": "dense_vector", **given}
+    there = mapping(v=definition)
+    answer = there.as_json()
+    assert answer["properties"]["v"] == definition | shown
+    assert there.field_mappings("v")["v"]["mapping"]["v"] == definition | shown
+    assert there.merged(answer).as_json() == answer
+    again = mapping(v=answer["properties"]["v"])  # as an index is opened
+    assert again.merged({"properties": {"v": definition}}).as_json() == answer

@@ -1,4 +1,4 @@
-"""`more_like_this` and `terms_set`."""
+"""`more_like_this` and `terms_set`; values in queries as a normalizer writes them."""
 
 from dataclasses import replace
 from typing import Any
@@ -78,3 +78,46 @@ def test_each_document_says_how_many_terms_it_needs(index: Index) -> None:
 def test_terms_set_refuses(index: Index, body: Any, reason: str) -> None:
     with pytest.raises(SearchError, match=reason):
         index.ids(query={"terms_set": body})
+
+
+@pytest.fixture(scope="module")
+def lowered() -> Index:
+    fields = {"k": {"type": "keyword", "normalizer": "lowercase"}, "t": {"type": "text"}}
+    return Index(fields, [{"k": "Apple", "t": "Apple"}, {"k": "BANANA", "t": "banana"}, {"k": "c*D"}])
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ({"range": {"k": {"gte": "APPLE", "lt": "B"}}}, {"0"}),
+        ({"range": {"k": {"gt": "APPLE", "lte": "BANANA"}}}, {"1"}),
+        ({"fuzzy": {"k": {"value": "APPEL"}}}, {"0"}),
+        ({"fuzzy": {"k": {"value": "APPLE", "fuzziness": 0}}}, {"0"}),
+        ({"regexp": {"k": "BAN.*"}}, {"1"}),
+        ({"regexp": {"k": {"value": "BAN.*", "case_insensitive": True}}}, {"1"}),
+        ({"prefix": {"k": "APP"}}, {"0"}),
+        ({"wildcard": {"k": "B*NA"}}, {"1"}),
+        ({"wildcard": {"k": "C\\*D"}}, {"2"}),
+        ({"terms": {"k": ["APPLE", "C*D"]}}, {"0", "2"}),
+        ({"query_string": {"query": "k:[APPLE TO B]"}}, {"0"}),
+        ({"query_string": {"query": "k:/BAN.*/"}}, {"1"}),
+        ({"query_string": {"query": "k:B?NANA"}}, {"1"}),
+        ({"query_string": {"query": "t:[APPLE TO B]"}}, {"0"}),
+        ({"query_string": {"query": "t:>=BA"}}, {"1"}),
+        ({"simple_query_string": {"query": "BANA*", "fields": ["k"]}}, {"1"}),
+        # The bounds of a text, its prefixes and patterns are its terms, as they are.
+        ({"range": {"t": {"gte": "APPLE", "lt": "B"}}}, set()),
+        ({"wildcard": {"t": "B*"}}, set()),
+    ],
+)
+def test_values_are_written_as_the_normalizer_does(
+    lowered: Index, query: dict[str, Any], found: set[str]
+) -> None:
+    assert set(lowered.ids(query=query)) == found
+
+
+def test_query_string_takes_fields_or_a_default_one(lowered: Index) -> None:
+    both = {"query": "apple", "fields": ["k"], "default_field": "t"}
+    with pytest.raises(SearchError, match="in conjunction with \\[default_field\\]"):
+        lowered.ids(query={"query_string": both})
+    assert lowered.ids(query={"query_string": {**both, "fields": []}}) == ["0"]

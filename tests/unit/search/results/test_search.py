@@ -212,6 +212,33 @@ def test_min_score_and_rescore(index: Index) -> None:
     assert [(hit["_id"], hit["_score"]) for hit in hits] == [("2", 8.5), ("0", 0.5), ("1", 0.5)]
 
 
+def test_rescores_are_explained(index: Index) -> None:
+    rescore = [
+        {
+            "window_size": 3,
+            "query": {
+                "rescore_query": {"constant_score": {"filter": {"term": {"tag": "c"}}, "boost": 4}},
+                "query_weight": 0.5,
+                "rescore_query_weight": 2,
+            },
+        },
+        {"window_size": 1, "query": {"rescore_query": {"match_all": {}}, "score_mode": "multiply"}},
+    ]
+    query = {"constant_score": {"filter": {"exists": {"field": "tag"}}}}
+    hits = index.hits(query=query, rescore=rescore, explain=True)
+    assert (
+        [hit["_explanation"]["value"] for hit in hits] == [hit["_score"] for hit in hits] == [8.5, 0.5, 0.5]
+    )
+    both, alone = hits[0]["_explanation"], hits[1]["_explanation"]
+    assert (both["description"], alone["description"]) == ("product of:", "product of:")
+    before, second = both["details"][0]["details"][0], both["details"][1]
+    assert (before["description"], before["value"]) == ("sum of:", 8.5)
+    assert [part["value"] for part in before["details"]] == [0.5, 8.0]
+    assert [part["description"] for part in second["details"]][1] == "secondaryWeight"
+    first = before["details"][0]["details"]
+    assert [(part["value"], part["description"]) for part in first][1] == (0.5, "primaryWeight")
+
+
 def test_versions_names_and_explanations(index: Index) -> None:
     (hit,) = index.hits(
         query={"term": {"tag": {"value": "c", "_name": "mine"}}},

@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
+from graphdb.search.errors import SearchError
 from graphdb.search.fields import ParsedDocument, TextTokens
+from graphdb.search.segment import Leaf, exact_numbers
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.builder import SegmentBuilder
+from graphdb.search.segments.merging import merge
 from graphdb.search.segments.norms import LENGTHS, encode_lengths
 from graphdb.search.segments.strings import SortedStrings, encode, pack
 from tests.unit.search.segments.words_mapping import tokens
@@ -180,3 +183,34 @@ def test_norms_keep_four_significant_bits(length: int, kept: int) -> None:
 def test_the_largest_length_has_the_largest_norm() -> None:
     assert encode_lengths(np.array([2**31 - 1])).tolist() == [255]
     assert LENGTHS[255] == 2013265944
+
+
+def with_numbers(name: str, *documents: tuple[list[int], list[int] | None]) -> ArraySegment:
+    """ints and exact numbers of the field `n`; None: from before there were exact ones."""
+    builder = SegmentBuilder()
+    for number, (ints, exact) in enumerate(documents):
+        parsed = ParsedDocument(ints={"n": ints} if ints else {}, exact={"n": exact} if exact else {})
+        builder.add(f"{name}{number}", b"{}", number, 1, parsed)
+    return builder.build(name)
+
+
+def test_exact_numbers_are_made_of_the_others_where_they_are_missing() -> None:
+    old = with_numbers("old", ([5, 3], None), ([], None), ([7], None))
+    new = with_numbers("new", ([2, 1], [2_000_001, 1_999_999]), ([9], [9_000_009]))
+    both = merge([Leaf(part, np.ones(part.size, np.bool_), 0) for part in (old, new)], "both")
+    for segment, expected in (
+        (old, [[3_000_000, 5_000_000], [], [7_000_000]]),
+        (new, [[1_999_999, 2_000_001], [9_000_009]]),
+        (both, [[3_000_000, 5_000_000], [], [7_000_000], [1_999_999, 2_000_001], [9_000_009]]),
+    ):
+        column = exact_numbers(segment, "n", "date_nanos")
+        assert column is not None
+        starts = np.arange(segment.size + 1) if column.starts is None else column.starts
+        pairs = zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+        assert [column.values[low:high].tolist() for low, high in pairs] == expected
+    unsigned = exact_numbers(old, "n", "unsigned_long")
+    assert unsigned is not None
+    assert exact_numbers(old, "none", "date_nanos") is None
+    far = with_numbers("far", ([253_402_214_400_000], None))
+    with pytest.raises(SearchError, match="cannot be converted to nanoseconds"):
+        exact_numbers(far, "n", "date_nanos")

@@ -27,7 +27,7 @@ from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
 from tests.support.memory_graph import MemoryGraph
 from tests.support.memory_search import MemorySearch
-from tests.support.oidc_provider import AUDIENCE, OidcProvider, oidc_provider, why_no_provider
+from tests.support.oidc_provider import AUDIENCE, OidcProvider, oidc_provider
 from tests.support.service import free_port
 from tests.unit.serve.access.accounts import settings_of
 from tests.unit.serve.access.accounts import token as own_token
@@ -52,15 +52,6 @@ def configured(directory: Path, issuer: str, attempts: int = 1_000, **oidc: Any)
             **oidc,
         },
     )
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[OidcProvider]:
-    reason = why_no_provider()
-    if reason is not None:
-        pytest.skip(reason)
-    with oidc_provider() as running:
-        yield running
 
 
 @contextmanager

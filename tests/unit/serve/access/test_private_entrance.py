@@ -3,6 +3,7 @@
 import asyncio
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,12 @@ async def asked(socket_path: str, principal: Principal) -> Any:
         return (await graph.acting_for(principal).select("ASK {}"))["boolean"]
     finally:
         await graph.close()
+
+
+@pytest.mark.usefixtures("port")
+def test_somebody_may_have_more_roles_than_fit_into_headers_elsewhere(socket_path: str) -> None:
+    roles = frozenset(f"cn=role-{number},ou=roles,dc=example" for number in range(5_000))
+    assert asyncio.run(asked(socket_path, replace(READER, roles=roles))) is True
 
 
 @pytest.mark.usefixtures("port")

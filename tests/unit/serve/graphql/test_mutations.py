@@ -223,13 +223,81 @@ def test_shapes_with_sparql_are_asked_apart(people: Port) -> None:
     assert error["message"].endswith("too old")
 
 
-def test_shapes_that_mean_nothing_let_nothing_pass(people: Port) -> None:
-    people.update("INSERT DATA { GRAPH :more { :Odd sh:targetClass :Person ; sh:minCount 1 } }")
-    [error] = refused(people, ADA)
-    assert error["extensions"]["code"] == "VALIDATION_FAILED"
-    assert "mended" in error["message"]
-    people.update("DROP GRAPH :more")
+TREES = """:TreeShape sh:targetClass :Tree ;
+        sh:property [ sh:path :rings ; sh:datatype xsd:integer ; sh:maxCount 2 ] .
+    :Oak a owl:Class ; rdfs:subClassOf :Tree ."""
+MEANINGLESS = {
+    "no property shape": ":Odd sh:targetClass :Person ; sh:minCount 1 .",
+    "no list": ":Odd sh:targetClass :Person ; sh:or [ rdf:first 1 ] .",
+    "no path": ":Odd sh:targetClass :Person ; sh:property [ sh:path [] ; sh:minCount 1 ] .",
+    "no pattern": ":Odd sh:targetClass :Person ; sh:property [ sh:path :name ; sh:pattern '(' ] .",
+    "recursive by not": ":Odd sh:targetClass :Person ; sh:property [ sh:path :knows ; sh:not :Odd ] .",
+    "within another graph's shape": "GRAPH :even { :PersonShape sh:node :N } :N sh:closed 'perhaps' .",
+}
+
+
+@pytest.mark.parametrize("name", MEANINGLESS)
+def test_shapes_that_mean_nothing_stop_the_types_that_they_speak_of(people: Port, name: str) -> None:
+    more = MEANINGLESS[name]
+    before, _, after = more.rpartition("}")
+    people.update(f"INSERT DATA {{ GRAPH :trees {{ {TREES} }} }}")
     mutate(people, ADA)
+    inserted = f"{before}{'}' if before else ''} GRAPH :more {{ {after} }}"
+    rdf = "PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> "
+    people.update(f"{rdf} INSERT DATA {{ {inserted} }}")
+    [error] = refused(
+        people,
+        """{ t: createTree(input: {rings: 1}) { id }
+        p: createPoet(input: {id: "http://e/poe", name: "Poe"}) { id } }""",
+    )
+    assert error["path"] == ["p"]
+    assert error["extensions"]["code"] == "VALIDATION_FAILED"
+    assert error["extensions"]["details"]["focusNode"] == "http://e/poe"
+    assert error["message"].startswith("http://e/poe: cannot be validated, so it is not stored: malformed")
+    assert codes(people, '{ updatePerson(input: {id: "http://e/ada", age: 3}) { id } }') == [
+        "VALIDATION_FAILED"
+    ]
+    made = mutate(people, "{ createOak(input: {rings: 1}) { id } }")["createOak"]["id"]
+    assert codes(people, f'{{ updateTree(input: {{id: "{made}", rings: [1, 2, 3]}}) {{ id }} }}')
+    mutate(people, '{ deletePerson(id: "http://e/ada") { success } }')  # what is gone is wrong by no shape
+    people.update("DROP GRAPH :more ; DROP SILENT GRAPH :even")
+    mutate(people, ADA)
+
+
+def test_a_shape_that_means_nothing_for_certain_resources_stops_these(people: Port) -> None:
+    mutate(people, ADA)
+    people.update(
+        "INSERT DATA { GRAPH :more { :Odd sh:targetNode :ada ; sh:targetObjectsOf :knows ; sh:minCount 1 } }"
+    )
+    bob = '{ createPerson(input: {id: "http://e/bob", name: "Bob"}) { id } }'
+    assert codes(people, '{ updatePerson(input: {id: "http://e/ada", age: 3}) { id } }')
+    mutate(people, bob)
+    people.update("INSERT DATA { :x :knows :bob }")
+    assert codes(people, '{ updatePerson(input: {id: "http://e/bob", age: 3}) { id } }')
+    mutate(people, '{ deletePerson(id: "http://e/ada") { success } }')
+
+
+def test_types_that_refer_to_themselves(people: Port) -> None:
+    loop = """:L a sh:NodeShape ; sh:targetClass :Loop ; sh:property
+        [ sh:path :again ; sh:node :L ], [ sh:path :level ; sh:datatype xsd:integer ; sh:minCount 1 ] ."""
+    people.update(f"INSERT DATA {{ GRAPH :loops {{ {loop} }} }}")
+    mutate(people, ADA)
+    mutate(
+        people,
+        """{ a: createLoop(input: {id: "http://e/a", level: 1}) { id }
+        b: createLoop(input: {id: "http://e/b", level: 2, again: ["http://e/a"]}) { id } }""",
+    )
+    mutate(people, '{ updateLoop(input: {id: "http://e/a", again: ["http://e/b", "http://e/a"]}) { id } }')
+    found = people.data('{ loop(id: "http://e/b") { again { again { id level } } } }')
+    assert found["loop"][0]["again"][0]["again"] == [
+        {"id": "http://e/a", "level": [1]},
+        {"id": "http://e/b", "level": [2]},
+    ]
+    [error] = refused(people, '{ c: createLoop(input: {level: 3, again: ["http://e/nowhere"]}) { id } }')
+    assert error["path"] == ["c"]
+    assert "must conform to <http://e/L>" in error["message"]
+    [error] = refused(people, '{ updateLoop(input: {id: "http://e/a", level: []}) { id } }')[:1]
+    assert error["extensions"]["code"] == "VALIDATION_FAILED"
 
 
 def test_shapes_that_the_schema_is_not_made_of_do_not_count(opened: Callable[..., Port]) -> None:

@@ -33,6 +33,14 @@ def send(http: httpx.Client, body: bytes, path: str = "/_bulk") -> httpx.Respons
     return http.post(path, content=body, headers=NDJSON)
 
 
+def test_a_byte_order_mark_is_passed_over(http: httpx.Client) -> None:
+    body = lines({"index": {"_id": "1"}}, {"n": 1})
+    answer = send(http, b"\xef\xbb\xbf" + body, "/books/_bulk").json()
+    assert [item["index"]["result"] for item in answer["items"]] == ["created"]
+    answer = send(http, lines({"index": {"_id": "2"}}) + b"\xef\xbb\xbf" + lines({"n": 1}), "/books/_bulk")
+    assert answer.json()["errors"] is True  # within the body it is no mark
+
+
 def test_every_action_in_order(http: httpx.Client) -> None:
     answer = send(
         http,

@@ -215,7 +215,7 @@ def test_health_refuses_what_means_nothing(http: httpx.Client, query: str) -> No
     assert reason_of(http.get(f"/_cluster/health?{query}"))[0] == 400
 
 
-def test_settings_of_the_cluster_cannot_be_set(http: httpx.Client) -> None:
+def test_other_settings_of_the_cluster_cannot_be_set(http: httpx.Client) -> None:
     assert http.get("/_cluster/settings").json() == {"persistent": {}, "transient": {}}
     assert reason_of(http.put("/_cluster/settings", json={"persistent": {"a": {"b": 1}}})) == (
         400,
@@ -225,6 +225,76 @@ def test_settings_of_the_cluster_cannot_be_set(http: httpx.Client) -> None:
     assert http.put("/_cluster/settings", json={"transient": {"a.b": None}}).json()["acknowledged"] is True
     assert reason_of(http.put("/_cluster/settings", json={"lasting": {}}))[0] == 400
     assert reason_of(http.put("/_cluster/settings", json={"transient": [1]}))[0] == 400
+
+
+def auto_create(http: httpx.Client, value: Any, kind: str = "persistent") -> httpx.Response:
+    return http.put("/_cluster/settings", json={kind: {"action.auto_create_index": value}})
+
+
+def test_auto_create_index_is_set_shown_and_reset(http: httpx.Client) -> None:
+    nested = {"action": {"auto_create_index": "false"}}
+    assert auto_create(http, False).json() == {"acknowledged": True, "persistent": nested, "transient": {}}
+    there = http.put("/_cluster/settings", json={"transient": {"action": {"auto_create_index": "+a*,-b"}}})
+    assert there.json()["transient"] == {"action": {"auto_create_index": "+a*,-b"}}
+    assert http.get("/_cluster/settings").json()["persistent"] == nested
+    assert http.get("/_cluster/settings?flat_settings=true").json() == {
+        "persistent": {"action.auto_create_index": "false"},
+        "transient": {"action.auto_create_index": "+a*,-b"},
+    }
+    assert http.put("/abc/_doc/1", json={}).status_code == 201  # transient wins
+    assert auto_create(http, None, "transient").json()["transient"] == {}
+    assert http.put("/abd/_doc/1", json={}).status_code == 404
+    assert http.put("/_cluster/settings", json={"persistent": {"action.*": None}}).status_code == 200
+    shown = http.get("/_cluster/settings?include_defaults=true&flat_settings=true").json()
+    assert shown["persistent"] == shown["transient"] == {}
+    assert shown["defaults"]["action.auto_create_index"] == "true"
+    assert http.put("/abd/_doc/1", json={}).status_code == 201
+
+
+@pytest.mark.parametrize("value", ["+a,-", "a,,b", "+", ["a"], 3])
+def test_auto_create_index_refuses_what_means_nothing(http: httpx.Client, value: Any) -> None:
+    status, kind, reason = reason_of(auto_create(http, value))
+    assert (status, kind) == (400, "illegal_argument_exception")
+    assert reason.startswith("Can't parse [")
+    assert http.get("/_cluster/settings").json()["persistent"] == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (False, "[action.auto_create_index] is [false]"),
+        (
+            "-new*,+*",
+            "[action.auto_create_index] contains [-new*] which forbids automatic creation of the index",
+        ),
+        ("+logs-*,-*x", "[action.auto_create_index] ([+logs-*,-*x]) doesn't match"),
+    ],
+)
+def test_auto_create_index_governs_documents_and_nothing_else(
+    http: httpx.Client, value: Any, why: str
+) -> None:
+    auto_create(http, value)
+    refused = (404, "index_not_found_exception", f"no such index [new] and {why}")
+    assert reason_of(http.put("/new/_doc/1", json={})) == refused
+    assert reason_of(http.post("/new/_update/1", json={"doc": {}, "doc_as_upsert": True})) == refused
+    lines = '{"index":{"_index":"new"}}\n{}\n{"create":{"_index":"there","_id":"1"}}\n{}\n'
+    make(http, "there")
+    bulk = http.post("/_bulk", content=lines, headers={"Content-Type": "application/x-ndjson"}).json()
+    first, second = bulk["items"]
+    assert (first["index"]["status"], first["index"]["error"]["reason"]) == (404, refused[2])
+    assert second["create"]["status"] == 201
+    assert http.head("/new").status_code == 404
+    make(http, "new")
+    assert http.put("/new/_doc/1", json={}).status_code == 201
+
+
+def test_a_template_says_more_of_automatic_creation_than_the_cluster(http: httpx.Client) -> None:
+    auto_create(http, False)
+    body = {"index_patterns": ["free-*"], "allow_auto_create": True}
+    assert http.put("/_index_template/free", json=body).status_code == 200
+    assert http.put("/_index_template/quiet", json={"index_patterns": ["quiet-*"]}).status_code == 200
+    assert http.put("/free-1/_doc/1", json={}).status_code == 201
+    assert http.put("/quiet-1/_doc/1", json={}).status_code == 404
 
 
 def test_state_and_stats(http: httpx.Client) -> None:

@@ -162,6 +162,64 @@ def test_synonyms_are_further_matches(http: httpx.Client) -> None:
     assert sorted(ids(found)) == ["urn:d1", "urn:d2", "urn:d3"]
 
 
+ONE_COLUMN = "SELECT ?word { <urn:car> <http://www.w3.org/2004/02/skos/core#altLabel> ?word }"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        ONE_COLUMN,
+        ONE_COLUMN.replace("?word {", "* {"),
+        ONE_COLUMN.replace("?word {", "(UCASE(?word) AS ?term) {"),
+        'SELECT ?synonym { VALUES ?synonym { "automobile" "vehicle"@en 7 <urn:no> UNDEF } }',
+        'SELECT * {} VALUES ?w { "automobile" "motor vehicle" }',
+        ONE_COLUMN.replace("<urn:car>", '?c <http://www.w3.org/2004/02/skos/core#prefLabel> "{term}" . ?c'),
+    ],
+)
+def test_one_column_is_synonyms_of_what_was_asked(http: httpx.Client, query: str) -> None:
+    expand = {"sparql_expand": {"synonym_query": query, "field": "t"}}
+    found = asked(http, expand, query={"match": {"t": {"query": "car", "operator": "and"}}})
+    assert sorted(ids(found)) == ["urn:d1", "urn:d2", "urn:d3"]
+    if "{term}" not in query:  # all of the text, and so whatever it is
+        found = asked(http, expand, query={"match": {"t": {"query": "green trap", "operator": "and"}}})
+        assert sorted(ids(found)) == ["urn:d2", "urn:d3"]
+    assert ids(asked(http, expand, query={"match": {"who": "car"}})) == []
+    assert ids(asked(http, expand, query={"match_phrase": {"t": "car"}})) == ["urn:d1"]
+
+
+def test_a_synonym_query_without_solutions_expands_nothing(http: httpx.Client) -> None:
+    for query in (ONE_COLUMN.replace("altLabel", "none"), "SELECT ?x { OPTIONAL { <urn:no> <urn:no> ?x } }"):
+        expand = {"sparql_expand": {"synonym_query": query, "field": "t"}}
+        assert ids(asked(http, expand, query={"match": {"t": "car"}})) == ["urn:d1"]
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT ?a ?b { ?a <urn:name> ?b }", "?term and ?synonym, or any"),
+        ("SELECT ?term ?word { ?a <urn:name> ?term, ?word }", "found [?term, ?word]"),
+        ("SELECT * { <urn:anna> <urn:name> 'Anna' }", "found [none]"),
+        ("SELECT * { <urn:anna> <urn:name> '{term}' }", "found [none]"),
+        ("SELECT ?c { ?c <urn:name> ?n }", "[?c] of [synonym_query] must be literals"),
+        (
+            "SELECT ?c { ?x <urn:cites> ?c FILTER('{term}' != '') }",
+            "[?c] of [synonym_query] must be literals",
+        ),
+        ("SELECT ?term ?synonym { ?term <urn:name> ?synonym }", "[?term, ?synonym] of [synonym_query]"),
+        ("ASK { ?s ?p ?o }", "must be SELECT"),
+    ],
+)
+def test_a_synonym_query_that_cannot_be_used_is_refused(http: httpx.Client, query: str, words: str) -> None:
+    expand = {"_ext": {"sparql_expand": {"synonym_query": query, "field": "t"}}}
+    body = expand | {"query": {"match": {"t": "car"}}}
+    status, kind, reason = reason_of(http.post("/docs/_search", json=body))
+    assert (status, kind) == (400, "illegal_argument_exception")
+    assert reason.startswith("[sparql_expand] ")
+    assert words in reason
+    if "literals" not in words and "[?term, ?synonym]" not in words:  # told before the graph is asked
+        assert http.post("/docs/_search", json=expand).status_code == 400
+
+
 def test_synonyms_keep_the_boost(http: httpx.Client) -> None:
     expand = {"sparql_expand": {"synonym_query": SYNONYMS, "field": "t"}}
     plain = asked(http, expand, query={"match": {"t": {"query": "car"}}})

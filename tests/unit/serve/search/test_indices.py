@@ -137,3 +137,29 @@ def test_what_is_no_query_anywhere(http: httpx.Client) -> None:
     explained = http.post("/_validate/query?explain", json=body).json()
     error = "org.elasticsearch.common.ParsingException: unknown query [boool] did you mean [bool]?"
     assert explained == {"valid": False, "error": error}
+
+
+def test_other_names_of_mappings_settings_and_aliases(http: httpx.Client) -> None:
+    http.put("/there")
+    for method, field in (("PUT", "a"), ("POST", "b")):
+        body = {"properties": {field: {"type": "keyword"}}}
+        assert http.request(method, "/there/_mappings", json=body).json() == {"acknowledged": True}
+    shown = http.get("/there/_mapping").json()
+    assert shown["there"]["mappings"]["properties"] == {"a": {"type": "keyword"}, "b": {"type": "keyword"}}
+    assert http.get("/there/_mappings").json() == http.get("/_mappings").json() == shown
+    one = "index.number_of_replicas"
+    assert http.get(f"/there/_setting/{one}").json() == http.get(f"/there/_settings/{one}").json()
+    places: list[tuple[str, dict[str, str]]] = [
+        ("/_aliases/first", {"index": "there"}),
+        ("/there/_alias", {"alias": "second"}),
+        ("/there/_aliases", {"alias": "third"}),
+        ("/_alias", {"index": "there", "alias": "fourth"}),
+    ]
+    for path, body_of_alias in places:
+        assert http.put(path, json=body_of_alias).json()["acknowledged"] is True
+    aliases: dict[str, dict[str, str]] = {"first": {}, "second": {}, "third": {}, "fourth": {}}
+    assert http.get("/_aliases").json() == {"there": {"aliases": aliases}}
+    assert http.head("/there/_alias").status_code == 200
+    status, kind, said = reason_of(http.put("/there/_alias", json={}))
+    assert (status, kind) == (400, "action_request_validation_exception")
+    assert "alias is missing" in said

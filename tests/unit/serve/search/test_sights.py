@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from graphdb.access.principal import NODE, Principal
+from graphdb.search.following.settings import check_graph
 from tests.unit.serve.search.asking import Asking, principal_of
 
 ONE, TWO = "S-1-5-21-1", "S-1-5-21-2"
@@ -119,6 +120,19 @@ def test_no_list_or_wildcard_shows_what_is_not_seen(ask: Asking) -> None:
     assert ask(READER, "GET", "/_cat/count?format=json").json()[0]["count"] == str(len(SEEN_IDS))
     docs = ask(READER, "GET", "/_cat/indices?format=json").json()[0]["docs.count"]
     assert docs == str(len(SEEN_IDS))
+
+
+def test_tokens_of_hidden_documents_are_in_no_answer(ask: Asking) -> None:
+    changed = {"properties": {"title": {"type": "text", "fielddata": True}}}
+    assert ask(NODE, "PUT", f"/{SEEN}/_mapping", changed).status_code == 200
+    terms = {"terms": {"field": "title", "min_doc_count": 0}}
+    body = {"size": 0, "aggs": {"a": terms, "n": {"value_count": {"field": "title"}}}}
+    found = ask(READER, "POST", f"/{SEEN}/_search", body).json()["aggregations"]
+    counts = {bucket["key"]: bucket["doc_count"] for bucket in found["a"]["buckets"]}
+    assert counts == {"common": 3, "alpha": 1, "beta": 1, "delta": 1}
+    assert found["n"]["value"] == 6
+    everything = ask(NODE, "POST", f"/{SEEN}/_search", body).json()["aggregations"]
+    assert everything["n"]["value"] == 10
 
 
 def test_hidden_documents_are_in_no_answer(ask: Asking) -> None:
@@ -415,3 +429,26 @@ def test_deleting_tells_nothing_of_what_is_hidden(ask: Asking) -> None:
     assert told("two") == told("never")
     created = [ask(READER, "PUT", f"/{SEEN}/_doc/{doc_id}", {}).json() for doc_id in ("two", "never")]
     assert created[0]["_version"] == created[1]["_version"]
+
+
+@pytest.mark.parametrize(("patterns", "is_seen"), [(("*",), False), (("of-*", "*"), True), (("**",), True)])
+def test_an_index_of_the_graph_is_seen_by_whoever_it_is_named_to(
+    ask: Asking, patterns: tuple[str, ...], is_seen: bool
+) -> None:
+    ask.node.catalog.check_graph = check_graph
+    settings = {"settings": {"graph": {"shape": "https://example.org/Thing"}}, "aliases": {"things": {}}}
+    assert ask(NODE, "PUT", "/of-graph", settings).status_code == 200
+    reader = principal_of("eve", patterns=patterns)
+    expected = 200 if is_seen else 404
+    for path in (
+        "/of-graph",
+        "/of-graph/_search",
+        "/of-graph/_stats",
+        "/things/_search",
+        "/_cat/indices/of-graph",
+    ):
+        assert ask(reader, "GET", path).status_code == expected, path
+    assert ("of-graph" in ask(reader, "GET", "/_cat/indices").text) is is_seen
+    assert ask(reader, "GET", f"/{SEEN}/_search").status_code == 200
+    written = ask(reader, "PUT", "/of-graph/_doc/1", {"title": "x"})
+    assert written.status_code == (400 if is_seen else 403), written.text
