@@ -4,7 +4,7 @@ from time import monotonic
 from typing import Any
 
 from graphql import GraphQLError
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import Quad, RdfFormat, Store, parse
 
@@ -164,7 +164,7 @@ def folded(before: State, requested: list[dict[str, Any]], changed_at: dict[Key,
             if held is not None:
                 return frozenset({(number, "CONFLICT")})
             held = state[key] = {"type": {f"<http://e/{one['type']}>"}}
-        elif held is None or (one["type"] == "Poet" and held["type"] != {"<http://e/Poet>"}):
+        elif held is None or not is_a(held, one["type"]):
             return frozenset({(number, "NOT_FOUND")})
         if one["what"] == "delete":
             del state[key]
@@ -178,6 +178,11 @@ def folded(before: State, requested: list[dict[str, Any]], changed_at: dict[Key,
     if wrong:
         return frozenset(wrong)
     return state
+
+
+def is_a(held: dict[str, set[str]], kind: str) -> bool:
+    """Every Poet is a Person too."""
+    return kind == "Person" or held["type"] == {"<http://e/Poet>"}
 
 
 def is_wrong(held: dict[str, set[str]]) -> bool:
@@ -207,8 +212,22 @@ def shown(held: dict[str, set[str]] | None, iri: str) -> dict[str, Any] | None:
     }
 
 
+def asked(what: str, kind: str, values: dict[str, Any]) -> dict[str, Any]:
+    """A field that `fields` may draw."""
+    return {"what": what, "type": kind, "id": IRIS[0], "graph": None, "since": None, "values": values}
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.lists(fields(), min_size=1, max_size=4), min_size=1, max_size=6))
+@example(
+    [
+        [
+            asked("create", "Poet", {"name": "ada"}),
+            asked("delete", "Person", {}),
+            asked("create", "Person", {"name": "ada"}),
+        ]
+    ]
+)
 def test_mutations_do_what_their_twin_does(requests: list[list[dict[str, Any]]]) -> None:
     node = Node()
     state: State = {}
@@ -227,6 +246,8 @@ def test_mutations_do_what_their_twin_does(requests: list[list[dict[str, Any]]])
             assert isinstance(answer, dict)
             for number, one in enumerate(requested):
                 held = state.get((one["graph"], one["id"]))
+                if held is not None and not is_a(held, one["type"]):
+                    held = None  # a later field made it again, as another type
                 is_deletion = one["what"] == "delete"
                 assert answer[f"f{number}"] == ({"success": True} if is_deletion else shown(held, one["id"]))
         assert node.state() == state
