@@ -16,17 +16,10 @@ from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 import ray
-from ray._common.utils import get_default_ray_temp_dir
-from ray._private import worker as ray_worker
-from ray._private.node import Node
-from ray._private.parameter import RayParams
-from ray._raylet import (  # type: ignore[attr-defined] # a compiled module, whose types are incomplete
-    DASHBOARD_AGENT_LISTEN_PORT_NAME,
-    persist_port,
-)
 
 from actors.log.update_log import UpdateLog
 from actors.processes import MARKER_VARIABLE, end_processes, start_keeper
+from actors.ray_private import default_temp_dir, print_no_deaths, start_head_node
 from actors.readers.store_reader import StoreReader
 from actors.service_files import ServiceFiles
 from graphdb.config import Settings
@@ -42,7 +35,6 @@ __all__ = [
     "close_update_log",
     "column_view_endpoint",
     "connect",
-    "keep_replica_on_loopback",
     "on_this_node",
     "remove_application",
     "service_name",
@@ -85,7 +77,7 @@ class OwnRuntime:
 
     def __init__(self, files: ServiceFiles) -> None:
         self._files = files
-        self._node: _BareNode | None = None
+        self._node: Any = None  # Ray's node, once started
         self._reserved: list[socket.socket] = []
         self.address = ""  # of Ray's control store, once started
 
@@ -112,8 +104,17 @@ class OwnRuntime:
         start_keeper(self._files.marker)
         self._reserved = [_reserved_port() for _ in _AGENT_PORTS]
         ports = [reserved.getsockname()[1] for reserved in self._reserved]
-        parameters = _parameters(self._files, dict(zip(_AGENT_PORTS, ports, strict=True)))
-        self._node = _BareNode(parameters, head=True, shutdown_at_exit=False, spawn_reaper=True)
+        self._node = start_head_node(
+            **dict(zip(_AGENT_PORTS, ports, strict=True)),
+            node_ip_address="127.0.0.1",
+            temp_dir=str(self._files.runtime_dir),
+            num_cpus=_WORKERS,
+            num_gpus=0,
+            object_store_memory=_OBJECT_STORE_BYTES,
+            include_dashboard=False,
+            include_log_monitor=False,
+            no_monitor=True,
+        )
         self.address = self._node.gcs_address
         connect(self.address, self._files.name, str(self._files.runtime_dir))
 
@@ -121,7 +122,7 @@ class OwnRuntime:
         """Which of Ray's processes has died, if any has."""
         if (node := self._node) is None:
             return None
-        dead = [name for name, _ in node.dead_processes()]  # type: ignore[no-untyped-call]
+        dead = [name for name, _ in node.dead_processes()]
         return f"Ray's {' and '.join(dead)} died" if dead else None
 
     def stop(self) -> None:
@@ -158,7 +159,7 @@ class SharedRuntime:
         """
         temp_dir = None
         if "RAY_TMPDIR" in os.environ:
-            temp_dir = get_default_ray_temp_dir()  # type: ignore[no-untyped-call]
+            temp_dir = default_temp_dir()
         try:
             connect(self.address, self._files.name, temp_dir)
             self.address = ray.get_runtime_context().gcs_address
@@ -195,9 +196,7 @@ def _raylet_pid(node_id: str) -> int:
 
 def connect(address: str, namespace: str, temp_dir: str | None = None) -> None:
     """Connect this process to a Ray runtime, without a word of Ray's in its output."""
-    # Ray prints every death of a worker through this function, whatever its logging options say; such deaths
-    # are ours to handle and Ray's own log files have them
-    ray_worker.print_to_stdstream = _say_nothing
+    print_no_deaths()
     logging.getLogger("ray").setLevel(logging.ERROR)
     ray.init(
         address=address,
@@ -244,20 +243,6 @@ def remove_application() -> None:
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
     with contextlib.suppress(ray_serve.exceptions.RayServeException):  # Serve does not run yet
         ray_serve.delete(service_name())
-
-
-def keep_replica_on_loopback() -> None:
-    """Have Serve bind this replica's internal port to the loopback; it has no option for that.
-
-    Call it in the replica's process, before the replica listens, as its constructor is.
-    """
-    from ray.serve._private import replica as module
-
-    replica: Any = module  # Ray's modules have types, but not for this
-    add_port = replica.add_port_to_grpc_server
-    replica.add_port_to_grpc_server = lambda server, address: add_port(
-        server, address.replace("[::]", "127.0.0.1")
-    )
 
 
 def start_log(settings: Settings) -> Any:
@@ -358,33 +343,6 @@ def _close(actor: Any) -> None:
     bounded(lambda: ray.get(actor.close.remote(), timeout=_CALL_TIMEOUT_S), timeout_s=5)
 
 
-class _BareNode(Node):
-    """A head node without the dashboard's server; nothing that a service uses asks for it."""
-
-    def start_api_server(self, **_: Any) -> None:
-        pass
-
-    def start_raylet(self, *arguments: Any, **keywords: Any) -> None:
-        # the raylet is told of the other agents' ports, and waits for this one to stand in a file
-        port = self._ray_params.dashboard_agent_listen_port
-        persist_port(self._session_dir, self._node_id, DASHBOARD_AGENT_LISTEN_PORT_NAME, port)
-        super().start_raylet(*arguments, **keywords)
-
-
-def _parameters(files: ServiceFiles, agent_ports: dict[str, Any]) -> RayParams:
-    return RayParams(
-        **agent_ports,
-        node_ip_address="127.0.0.1",
-        temp_dir=str(files.runtime_dir),
-        num_cpus=_WORKERS,
-        num_gpus=0,
-        object_store_memory=_OBJECT_STORE_BYTES,
-        include_dashboard=False,
-        include_log_monitor=False,  # type: ignore[arg-type] # Ray's annotation is wrong
-        no_monitor=True,
-    )
-
-
 def _reserved_port() -> socket.socket:
     """A port that nobody else is given while this is open, but that Ray's agent can listen on.
 
@@ -396,10 +354,6 @@ def _reserved_port() -> socket.socket:
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # so can the agent, as nobody listens here
     reserved.bind(("127.0.0.1", 0))
     return reserved
-
-
-def _say_nothing(*_: Any, **__: Any) -> None:
-    pass
 
 
 def _quiet_thread_end(_: threading.ExceptHookArgs) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyoxigraph import Quad, Store
 
-from actors.raft.raft_directory import fresh_life, raft_directory
+from actors.raft.raft_directory import fresh_incarnation, raft_directory
 from actors.service_files import ServiceFiles
 from actors.shard.incoming import adopt, incoming_state
 from actors.shard.search_state import copy_search
@@ -126,7 +126,7 @@ def enter_cluster(data_dir: Path, node_id: int) -> None:
         with closing(FileLog(RealFileSystem(), str(directory.log))) as log:
             log.restart_at(index + 1)
         RealFileSystem().make_directory(str(raft))
-        begun = DurableState(PeerId(node_id, fresh_life()), base=SnapshotMark(index, 0, Members()))
+        begun = DurableState(PeerId(node_id, fresh_incarnation()), base=SnapshotMark(index, 0, Members()))
         write_state(RealFileSystem(), str(raft), begun)
 
 
@@ -187,8 +187,7 @@ def _recover_search(data_dir: Path, log: FileLog) -> None:
         view.pass_over(log.first_index - 1)
     while entries := log.read(view.applied_index + 1):
         view.apply(entries)
-        if view.trouble is not None:
-            raise view.trouble
+        view.check()
     view.flush()
 
 

@@ -9,9 +9,8 @@ from pyoxigraph import RdfFormat, parse
 from benchmarks.generator import Request, generate
 from benchmarks.report import Row, interleave
 from benchmarks.service import BenchmarkError, RunningService, flight_triples, running_service, work_dir
-from graphdb.graphql.drafts import combined
 from graphdb.graphql.limits import Limits
-from graphdb.graphql.modelling import model_of
+from graphdb.graphql.modelling import combined, model_of
 from graphdb.graphql.ontology import read_ontology
 from graphdb.graphql.planning import plan, read_operation
 from graphdb.graphql.schema import schema_of

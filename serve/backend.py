@@ -1,4 +1,4 @@
-"""What the edges need from the node behind them.
+"""What the edges need of a node, one protocol for each capability.
 
 `serve/` knows only these protocols; `serve/deployments/` wires them to the actors, and tests to memory.
 """
@@ -9,13 +9,14 @@ from typing import Any, Protocol
 from pyoxigraph import NamedNode, Quad
 
 from graphdb.access.principal import Principal
-from graphdb.access.sight import Sight
+from graphdb.access.visibility import Visibility
 from graphdb.alerts.definition import Definition
 from graphdb.errors import GraphDBError
 from graphdb.graphql.edits import Edits
 from graphdb.live.changes import LoggedChange
 from graphdb.live.matcher import LiveQuery
 from graphdb.live.notifications import Notification
+from graphdb.log.views import ViewStatus
 from graphdb.model import Confirmation, GraphName, NamedGraph
 from graphdb.node import (
     ClusterMember,
@@ -38,23 +39,30 @@ from graphdb.store.small_joins import LittleJoin
 from graphdb.store.view import StoreView, Subject, Term
 
 __all__ = [
+    "Admin",
     "AlertRequests",
     "AnswerStream",
-    "Backend",
     "ChangeStream",
+    "Changes",
     "ClusterMember",
     "EmbeddedStore",
     "Evaluated",
     "FunctionCall",
+    "Functions",
     "GraphLive",
+    "GraphNode",
     "GraphReads",
     "GraphWrites",
     "LiveReport",
     "LiveSink",
     "NodeStatus",
+    "Progress",
+    "Queries",
     "QueryRequest",
+    "RunningQueries",
     "RunningQuery",
     "ValidationRequest",
+    "Writing",
 ]
 
 
@@ -152,8 +160,8 @@ class AlertRequests(Protocol):
 
 
 class GraphReads(Protocol):
-    """The graph as one sight sees it, at the state of when it was asked for or a later one. Methods without
-    `async` block (in native code, without the GIL) and may be called on any thread.
+    """The graph as one visibility shows it, at the state of when it was asked for or a later one. Methods
+    without `async` block (in native code, without the GIL) and may be called on any thread.
     """
 
     @property
@@ -226,7 +234,8 @@ class GraphReads(Protocol):
 
 
 class GraphWrites(Protocol):
-    """Writing to the graph as one sight sees it: nothing that is not seen is changed, or tells of itself.
+    """Writing to the graph as one visibility shows it: nothing that is not seen is changed, or tells of
+    itself.
 
     All raise Forbidden, and write nothing, where a graph is not seen or annotations are not the writer's
     to make. What they count is as the writer sees it: what is there already, hidden, counts as added.
@@ -278,7 +287,7 @@ class GraphWrites(Protocol):
 
 
 class GraphLive(Protocol):
-    """The changes of the graph as one sight sees it."""
+    """The changes of the graph as one visibility shows it."""
 
     async def follow_changes(self, since: int | None, timeout_s: float) -> "ChangeStream":
         """What changes behind the log index since, None: from now on, as it is applied here.
@@ -294,31 +303,18 @@ class GraphLive(Protocol):
         """
 
 
-class Backend(Protocol):
-    """One node, and its graph by what whoever asks may see of it: nothing reaches the graph but through a
-    sight. Methods without `async` may be called on any thread.
-    """
+class Queries(Protocol):
+    """The graph by what whoever asks may see of it. check_query may be called on any thread."""
 
-    @property
-    def alerts(self) -> AlertRequests: ...
-
-    async def reads(self, sight: Sight) -> GraphReads:
-        """What a sight sees, as of what was applied at the call or later. Raises UnavailableError."""
-
-    def writes(self, sight: Sight) -> GraphWrites:
-        """Writing as a sight sees it."""
-
-    def live(self, sight: Sight) -> GraphLive:
-        """Changes as a sight sees them."""
+    async def reads(self, visibility: Visibility) -> GraphReads:
+        """What a visibility shows, as of what was applied at the call or later. Raises UnavailableError."""
 
     def check_query(self, query: Query) -> None:
         """What every way of asking checks first. Raises LimitExceeded, HostNotAllowed."""
 
-    async def reach(self, consistency: Consistency, timeout_s: float) -> None:
-        """Return once what readers on this node see is as new as consistency asks for.
 
-        Raises NotLeader where no leader can tell, IndexNotReached, UnavailableError.
-        """
+class Functions(Protocol):
+    """Functions that know nothing of the graph."""
 
     async def call_function(self, call: FunctionCall) -> bytes:
         """Have a reader call a function of GeoSPARQL: see `graphdb.geo.evaluate.evaluation_json`.
@@ -328,14 +324,45 @@ class Backend(Protocol):
         QueryMemoryExceeded, QueryCancelled, UnavailableError.
         """
 
+
+class RunningQueries(Protocol):
+    """What is under way. May be called on any thread."""
+
     def running_queries(self) -> list[RunningQuery]:
         """What queries, validations and updates are under way, the oldest first."""
 
     def cancel_query(self, query_id: str) -> bool:
         """End a running query: whoever reads it meets QueryCancelled. False where no such query runs."""
 
+
+class Progress(Protocol):
+    """How far readers on this node see the log. snapshot_index may be called on any thread."""
+
+    def snapshot_index(self) -> int:
+        """The log index of the last entry that readers see."""
+
     async def wait_for_index(self, index: int, timeout_s: float) -> None:
         """Return once readers see the effect of the log up to index. Raises IndexNotReached."""
+
+    async def reach(self, consistency: Consistency, timeout_s: float) -> None:
+        """Return once what readers on this node see is as new as consistency asks for.
+
+        Raises NotLeader where no leader can tell, IndexNotReached, UnavailableError.
+        """
+
+
+class Writing(Protocol):
+    """Writing to the graph, for whoever may."""
+
+    def writes(self, visibility: Visibility) -> GraphWrites:
+        """Writing as a visibility shows it."""
+
+
+class Changes(Protocol):
+    """What changes in the graph. Methods without `async` may be called on any thread."""
+
+    def live(self, visibility: Visibility) -> GraphLive:
+        """Changes as a visibility shows them."""
 
     async def unsubscribe(self, subscription: str) -> bool:
         """Tell it nothing more, from the call on; False where there is none such."""
@@ -346,11 +373,18 @@ class Backend(Protocol):
     def live_report(self) -> LiveReport:
         """The same in figures; never blocks, never raises."""
 
+
+class Admin(Protocol):
+    """The node, and the cluster that it is in. Methods without `async` may be called on any thread."""
+
     def status(self) -> NodeStatus:
         """How the node is; never blocks, never raises."""
 
     def cluster(self) -> ClusterReport | None:
         """What the node knows of its cluster, None where it stands alone; never blocks, never raises."""
+
+    def view_statuses(self) -> list[ViewStatus]:
+        """How the views of the log fare that this process keeps; never blocks, never raises."""
 
     async def add_member(self, node_id: int, address: str) -> None:
         """Expect a new node, or a known one at a new address; it gets its vote when it has caught up.
@@ -370,5 +404,23 @@ class Backend(Protocol):
         Raises NotClustered, MembershipRefused (it has no vote), UnavailableError (it cannot take over now).
         """
 
-    def snapshot_index(self) -> int:
-        """The log index of the last entry that readers see."""
+
+class GraphNode(Protocol):
+    """One node's graph, by what can be asked of it: whoever gets it hands on what each edge needs."""
+
+    @property
+    def queries(self) -> Queries: ...
+    @property
+    def functions(self) -> Functions: ...
+    @property
+    def running(self) -> RunningQueries: ...
+    @property
+    def progress(self) -> Progress: ...
+    @property
+    def writing(self) -> Writing: ...
+    @property
+    def changes(self) -> Changes: ...
+    @property
+    def alerts(self) -> AlertRequests: ...
+    @property
+    def admin(self) -> Admin: ...

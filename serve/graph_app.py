@@ -1,13 +1,14 @@
-"""The application on port 7001: one ASGI callable over a `Backend`, without Ray and without a socket."""
+"""The application on port 7001: FastAPI over a `GraphNode`, without Ray and without a socket."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import orjson
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Router, WebSocketRoute
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp
 
 from graphdb.config import Settings
@@ -18,10 +19,11 @@ from serve.access.doorman import Doorman
 from serve.access.gate import AccessGate
 from serve.access.guarded_routes import guarded
 from serve.answers import Workers
-from serve.backend import Backend
+from serve.backend import GraphNode, Progress
 from serve.errors import failure_response
 from serve.graph.access_metrics import AccessMetrics
 from serve.graph.alerts import alert_routes
+from serve.graph.api_docs import docs_routes
 from serve.graph.asked_query import QueryReader
 from serve.graph.changes import ChangesEndpoint
 from serve.graph.cluster import ClusterEndpoint
@@ -31,10 +33,10 @@ from serve.graph.geospatial import GeospatialEndpoint
 from serve.graph.graph_store import GraphStoreEndpoint
 from serve.graph.graphql.routes import graphql_routes
 from serve.graph.health import HealthEndpoint
-from serve.graph.holonic.desk import HolonicDesk
 from serve.graph.holonic.membrane import MembraneEndpoint
 from serve.graph.holonic.portals import PortalsEndpoint
 from serve.graph.holonic.routes import holonic_routes
+from serve.graph.holonic.service import HolonicService
 from serve.graph.live_metrics import LiveMetrics
 from serve.graph.live_outbox import SocketCounts
 from serve.graph.live_socket import LiveSocketEndpoint
@@ -48,9 +50,10 @@ from serve.graph.slow_query_log import SlowQueryLog
 from serve.graph.sparql import SparqlEndpoint
 from serve.graph.update import UpdateEndpoint
 from serve.graph.validation_request import ValidationReader
-from serve.routing import Handler, not_found, resource
+from serve.port_application import PortApplication
+from serve.routing import ByRawPath, Handler, methods_of, not_found, resource
 
-__all__ = ["build_app"]
+__all__ = ["build_app", "described"]
 
 # More than cores: a worker whose client reads slowly waits, and takes nothing but its stack.
 WORKER_THREADS = 64
@@ -58,6 +61,8 @@ SLOW_QUERIES = "slow-queries.log"  # in the data directory
 
 PUBLIC_PATHS = frozenset({"/holonic/health"})
 PROBES = frozenset({"/health", "/metrics"})
+# Not in the OpenAPI document: the document, its page, and files that pages load.
+PAGES = frozenset({"/openapi.json", "/docs", "/docs/{name}", "/graphql/playground/{name}"})
 
 ENDPOINTS = {
     "/sparql": "SPARQL queries, GET and POST",
@@ -75,15 +80,17 @@ ENDPOINTS = {
     "/cluster": "the members and who leads, GET; /cluster/members and /cluster/leader change it",
     "/health": "how this node is",
     "/metrics": "counters for Prometheus",
+    "/openapi.json": "a description of all these for programs, by OpenAPI 3.1",
+    "/docs": "the same for people, in a browser: each can be tried there",
 }
 
 
 def build_app(
-    backend: Backend,
+    node: GraphNode,
     settings: Settings,
     access: AccessBackend | None = None,
     search_word: Callable[[], str] | None = None,
-) -> ASGIApp:
+) -> PortApplication:
     """The application. It owns threads and gives them back when the server shuts it down (lifespan).
 
     access: what the door needs of others, for this application alone; search_word: see `HealthEndpoint`.
@@ -99,26 +106,47 @@ def build_app(
             workers.stop()
             slow_queries.close()
 
-    router = Router(
+    routes = _routes(node, workers, slow_queries, settings, access or AccessBackend(), search_word)
+
+    def around(app: ASGIApp) -> ASGIApp:
+        app = _with_gate(app, settings, access)
+        if access is not None and access.audit is not None:
+            app = Audited(app, settings, "graph", access.audit)
+        return _with_cors(app, settings.server.cors)
+
+    def describe(title: str, version: str) -> dict[str, Any]:
+        from serve.graph.operations import OPERATIONS, ROOMS  # what few ask for costs a start nothing
+        from serve.openapi import openapi_document
+
+        operations = [(path, method, OPERATIONS[path, method]) for path, method in described(routes)]
+        return openapi_document(title, version, operations, ROOMS, settings.authentication.enabled)
+
+    return PortApplication(
+        "graphdb",
         guarded(
-            _routes(backend, workers, slow_queries, settings, access or AccessBackend(), search_word),
+            routes,
             # What is noted of a request, its guard says too; without authentication everyone may everything.
             enforced=settings.authentication.enabled or settings.audit.enabled,
             has_roles=settings.authorization is not None or not settings.authentication.enabled,
         ),
-        # A redirect would answer a wrong path with a guess, and lose the body of a POST with some clients.
-        redirect_slashes=False,
-        default=not_found,
+        otherwise=not_found,
+        around=around,
         lifespan=lifespan,
+        describe=describe,
     )
-    app = _with_gate(router, settings, access)
-    if access is not None and access.audit is not None:
-        app = Audited(app, settings, "graph", access.audit)
-    return _with_cors(app, settings.server.cors)
+
+
+def described(routes: Iterable[BaseRoute]) -> Iterator[tuple[str, str]]:
+    """Path and method of each operation in the OpenAPI document: all but sockets, HEAD and PAGES."""
+    for route in routes:
+        if isinstance(route, Route) and isinstance(route.app, ByRawPath):
+            yield from described(route.app.routes)
+        elif isinstance(route, Route) and route.path not in PAGES:
+            yield from ((route.path, method) for method in methods_of(route) if method != "HEAD")
 
 
 def _routes(
-    backend: Backend,
+    node: GraphNode,
     workers: Workers,
     slow_queries: SlowQueryLog,
     settings: Settings,
@@ -127,14 +155,14 @@ def _routes(
 ) -> list[BaseRoute]:
     server, limits = settings.server, settings.security
     cache, tags = ResultCache(settings.readers.result_cache_mb << 20), EntityTags()
-    metrics = Metrics(backend, cache)
+    metrics = Metrics(node.running, node.admin, cache)
     accounts = QueryAccounts(metrics, slow_queries, server.slow_query_seconds)
     reader = QueryReader(limits, server.query_timeout_seconds)
     explainer = Explainer(limits, keeps_answers=cache.answer_bytes_max > 0)
-    answers = QueryAnswers(backend, cache, tags, explainer, metrics, accounts)
+    answers = QueryAnswers(node.queries, node.progress, cache, tags, explainer, metrics, accounts)
     sparql = SparqlEndpoint(reader, answers, accounts, server.max_body_bytes, limits.max_query_bytes)
-    update = UpdateEndpoint(backend, accounts, server.max_body_bytes, limits)
-    data = GraphStoreEndpoint(backend, workers, tags, server.max_body_bytes)
+    update = UpdateEndpoint(node.writing, accounts, server.max_body_bytes, limits)
+    data = GraphStoreEndpoint(node.queries, node.progress, node.writing, workers, tags, server.max_body_bytes)
     data_methods = {"get": data.get, "put": data.put, "post": data.post, "delete": data.delete}
     validations = ValidationReader(
         server.query_timeout_seconds,
@@ -142,21 +170,21 @@ def _routes(
         settings.shacl.max_shapes_bytes,
         union_default_graph=server.union_default_graph,
     )
-    shacl = ShaclEndpoint(backend, validations, accounts)
-    geospatial = GeospatialEndpoint(backend, server.query_timeout_seconds, server.max_body_bytes)
-    desk = HolonicDesk(backend, workers, settings)
-    portals = PortalsEndpoint(desk, reader, answers)
-    membrane = MembraneEndpoint(desk, validations, shacl)
-    queries = QueriesEndpoint(backend)
+    shacl = ShaclEndpoint(node.queries, node.progress, validations, accounts)
+    geospatial = GeospatialEndpoint(node.functions, server.query_timeout_seconds, server.max_body_bytes)
+    holonic = HolonicService(node.queries, node.writing, workers, settings)
+    portals = PortalsEndpoint(holonic, reader, answers)
+    membrane = MembraneEndpoint(holonic, validations, shacl)
+    queries = QueriesEndpoint(node.running)
     sockets = SocketCounts()
-    live = LiveSocketEndpoint(backend, settings, sockets)
-    changes = ChangesEndpoint(backend, server.query_timeout_seconds)
-    metrics.registry.register(LiveMetrics(backend, sockets, changes))
+    live = LiveSocketEndpoint(node.changes, settings, sockets)
+    changes = ChangesEndpoint(node.progress, node.changes, server.query_timeout_seconds)
+    metrics.registry.register(LiveMetrics(node.changes, sockets, changes))
     metrics.registry.register(AccessMetrics(access))
-    cluster = ClusterEndpoint(backend)
+    cluster = ClusterEndpoint(node.admin)
 
     def index() -> dict[str, str]:
-        return _index_header(backend)
+        return _index_header(node.progress)
 
     return [
         resource("/sparql", index, get=sparql.get, post=sparql.post),
@@ -164,29 +192,30 @@ def _routes(
         resource("/data", index, **data_methods),
         resource("/data/{name:path}", index, **data_methods),
         resource("/shacl/validate", index, post=shacl.post),
-        *graphql_routes(backend, reader, answers, accounts, settings, sockets, index),
-        *holonic_routes(desk, portals, membrane, index),
+        *graphql_routes(node, reader, answers, accounts, settings, sockets, index),
+        *holonic_routes(holonic, portals, membrane, index),
         resource("/geospatial/evaluate", post=geospatial.post),
         resource("/changes", index, get=changes.get),
         WebSocketRoute("/ws", live),
         resource("/ws", get=live.get),
-        *alert_routes(backend.alerts, server.max_body_bytes),
+        *alert_routes(node.alerts, server.max_body_bytes),
         resource("/queries", get=queries.get),
         resource("/queries/{id}", get=queries.get_one, delete=queries.delete),
         resource("/cluster", get=cluster.get),
         resource("/cluster/members", post=cluster.add),
         resource("/cluster/members/{node_id}", delete=cluster.remove),
         resource("/cluster/leader", post=cluster.lead),
-        resource("/health", get=HealthEndpoint(backend, search_word).get),
+        resource("/health", get=HealthEndpoint(node.changes, node.admin, search_word).get),
         resource("/metrics", get=MetricsEndpoint(metrics).get),
         resource("/", get=_list_of(_enabled(settings))),
+        *docs_routes(),
     ]
 
 
-def _index_header(backend: Backend) -> dict[str, str]:
+def _index_header(progress: Progress) -> dict[str, str]:
     """How far the node has got, beside a failure; nothing where it cannot tell yet."""
     try:
-        return {"X-Snapshot-Index": str(backend.snapshot_index())}
+        return {"X-Snapshot-Index": str(progress.snapshot_index())}
     except UnavailableError:
         return {}
 

@@ -89,8 +89,11 @@ class Listen:
 class Hosted(Protocol):
     """What a port serves: an application, and the state behind it, which may take a while to come up."""
 
-    app: ASGIApp
     speaks_websocket: bool  # where not, a request for a WebSocket is answered as any other
+
+    @property
+    def app(self) -> ASGIApp:
+        """What answers the requests."""
 
     async def start(self) -> None:
         """Bring the state up. The application answers meanwhile."""

@@ -12,8 +12,7 @@ import sys
 from collections import Counter
 from typing import Protocol
 
-from graphdb.access.client_address import TrustedProxies
-from graphdb.access.lockout import client_key
+from graphdb.access.lockout import TrustedProxies, client_key
 from graphdb.config.service import Server
 
 __all__ = ["NEVER", "PortWatch", "private_limits"]

@@ -78,6 +78,7 @@ class ByRawPath:
     """
 
     def __init__(self, routes: Sequence[Route], otherwise: ASGIApp) -> None:
+        self.routes = routes
         self._router = Router(routes, redirect_slashes=False, default=otherwise)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

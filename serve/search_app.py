@@ -1,4 +1,4 @@
-"""The application on port 9200: one ASGI callable over a `SearchBackend`, without Ray or socket."""
+"""The application on port 9200: FastAPI over a `SearchBackend`, without Ray or socket."""
 
 from starlette.types import ASGIApp
 
@@ -7,6 +7,7 @@ from serve.access.audit import Audited
 from serve.access.backend import AccessBackend
 from serve.access.doorman import Doorman
 from serve.access.gate import AccessGate
+from serve.port_application import PortApplication
 from serve.search.administration import (
     aliases,
     analyze,
@@ -14,8 +15,6 @@ from serve.search.administration import (
     cluster,
     cluster_health,
     index_actions,
-    index_mappings,
-    index_settings,
     index_stats,
     indices,
     info,
@@ -23,7 +22,7 @@ from serve.search.administration import (
     templates,
 )
 from serve.search.backend import SearchBackend
-from serve.search.documents import bulk, by_query, documents, multi_get, reading, reindex
+from serve.search.documents import bulk, by_query, documents, reading, reindex
 from serve.search.frame.router import SearchRouter
 from serve.search.frame.search_work import SearchWork
 from serve.search.searching import searching
@@ -40,12 +39,9 @@ MODULES = (
     cluster_health,
     documents,
     index_actions,
-    index_mappings,
-    index_settings,
     index_stats,
     indices,
     info,
-    multi_get,
     nodes,
     reading,
     reindex,
@@ -53,14 +49,23 @@ MODULES = (
 )
 
 
-def build_search_app(node: SearchBackend, settings: Settings, access: AccessBackend | None = None) -> ASGIApp:
-    """All operations that the modules of `serve/search/` have. access: see `build_app`."""
+def build_search_app(
+    node: SearchBackend, settings: Settings, access: AccessBackend | None = None
+) -> PortApplication:
+    """All operations that the modules of `serve/search/` have. access: see `build_app`.
+
+    Elasticsearch's rules choose the operation, so FastAPI has no routes here. There is no /docs and no
+    /openapi.json: on this port these are names of indexes.
+    """
     work = SearchWork(settings.server.query_timeout_seconds)
     endpoints = [endpoint for module in MODULES for endpoint in module.routes(node, settings)]
     router = SearchRouter(node, settings, work, [*endpoints, *searching.routes(node, settings, work)])
-    app: ASGIApp = router
-    if settings.authentication.enabled:
-        app = AccessGate(router, Doorman(settings, access), router.refusal, origins=settings.server.cors)
-    if access is not None and access.audit is not None:
-        app = Audited(app, settings, "search", access.audit)
-    return app
+
+    def around(app: ASGIApp) -> ASGIApp:
+        if settings.authentication.enabled:
+            app = AccessGate(app, Doorman(settings, access), router.refusal, origins=settings.server.cors)
+        if access is not None and access.audit is not None:
+            app = Audited(app, settings, "search", access.audit)
+        return app
+
+    return PortApplication("graphdb search", (), otherwise=router, around=around)

@@ -4,8 +4,8 @@ import asyncio
 
 import orjson
 
-from actors.alerts.alert_node import AlertNode, AnswerStream
-from graphdb.access.sight import WHOLE_SIGHT, Sight
+from actors.alerts.alert_means import AlertAsking, AnswerStream
+from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.alerts.definition import Definition
 from graphdb.alerts.evaluation import Evaluation, RowReader
 from graphdb.config.limits import GateLimits
@@ -25,7 +25,7 @@ _FORMATS = {"SELECT": ResultFormat.NDJSON, "ASK": ResultFormat.JSON}
 class AlertQueries:
     """For any number of alerts at a time, on one event loop."""
 
-    def __init__(self, node: AlertNode, limits: GateLimits, timeout_s: float) -> None:
+    def __init__(self, node: AlertAsking, limits: GateLimits, timeout_s: float) -> None:
         self._node, self._limits, self._timeout_s = node, limits, timeout_s
 
     async def check(self, text: str) -> None:
@@ -65,7 +65,7 @@ class AlertQueries:
         )
         try:
             async with asyncio.timeout(self._timeout_s + _BACKSTOP_S):
-                reads = await self._node.reads(_sight_of(definition))
+                reads = await self._node.reads(_visibility_of(definition))
                 stream = await reads.start_query(request)
                 try:
                     return await (_read_rows if query.form == "SELECT" else _read_boolean)(stream)
@@ -75,8 +75,8 @@ class AlertQueries:
             raise QueryTimeout(f"the query took longer than {self._timeout_s:g} s") from None
 
 
-def _sight_of(definition: Definition) -> Sight:
-    return WHOLE_SIGHT if definition.sight is None else Sight.from_json(definition.sight)
+def _visibility_of(definition: Definition) -> Visibility:
+    return FULL_VISIBILITY if definition.sight is None else Visibility.from_json(definition.sight)
 
 
 async def _read_rows(stream: AnswerStream) -> Evaluation:

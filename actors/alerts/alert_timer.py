@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from uuid import uuid4
 
-from actors.alerts.alert_node import AlertNode
+from actors.alerts.alert_means import AlertLog, AlertProgress
 from actors.alerts.alert_queries import AlertQueries
 from actors.alerts.courier import Courier
 from graphdb.alerts.definition import Alert
@@ -27,17 +27,23 @@ _AGAIN_S = 0.5
 
 
 class AlertTimer:
-    """Owned by an `AlertDesk`, on its event loop.
+    """Owned by an `AlertService`, on its event loop.
 
     It knows from the log alone what there is to do, so any node can go on where another has ended. An
     evaluation that tells nothing new leaves no entry: `latest` has it, on this node, while it leads.
     """
 
     def __init__(
-        self, node: AlertNode, queries: AlertQueries, courier: Courier, clock_ms: Callable[[], int]
+        self,
+        log: AlertLog,
+        progress: AlertProgress,
+        queries: AlertQueries,
+        courier: Courier,
+        clock_ms: Callable[[], int],
     ) -> None:
         """courier belongs to this from here on."""
-        self._node, self._queries, self._courier, self._clock_ms = node, queries, courier, clock_ms
+        self._log, self._progress, self._queries = log, progress, queries
+        self._courier, self._clock_ms = courier, clock_ms
         self.latest: dict[str, Judgement] = {}  # by alert
         self._schedule: Schedule | None = None  # None while another node leads
         self._running: set[asyncio.Task[None]] = set()
@@ -89,17 +95,17 @@ class AlertTimer:
 
     async def _look(self) -> float | None:
         """Begin what is due; how long nothing else will be, None: until something has changed."""
-        if not self._node.leads():
+        if not self._log.leads():
             if self._schedule is not None:
                 await self._let_go()
             return None
-        alerts = self._node.alert_book().alerts
+        alerts = self._log.alert_book().alerts
         if self._schedule is None:
             if not alerts:
                 return None
             # what a leader before has told is not told again
-            await self._node.reach(Consistency.LINEARIZABLE, _REACH_S)
-            alerts, self._schedule = self._node.alert_book().alerts, Schedule()
+            await self._progress.reach(Consistency.LINEARIZABLE, _REACH_S)
+            alerts, self._schedule = self._log.alert_book().alerts, Schedule()
         for gone in self.latest.keys() - alerts.keys():
             del self.latest[gone]
         self._schedule.adjust(alerts.values(), self._clock_ms())
@@ -133,7 +139,7 @@ class AlertTimer:
             judged = Judgement(self._clock_ms(), tick_ms, None, public_text(error))
         else:
             judged = Judgement.of(alert.definition, evaluation, self._clock_ms(), tick_ms)
-        present = self._node.alert_book().find(alert.id)
+        present = self._log.alert_book().find(alert.id)
         self.latest[alert.id] = judged
         if (command := outcome_of(present, judged, str(uuid4()))) is not None:
-            await self._node.change_alerts(command)
+            await self._log.change_alerts(command)

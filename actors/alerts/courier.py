@@ -12,7 +12,7 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from actors.alerts.alert_node import AlertNode
+from actors.alerts.alert_means import AlertLog
 from actors.alerts.webhook import Attempt, Webhooks
 from graphdb.alerts.commands import Settle
 from graphdb.alerts.definition import Alert, Delivery
@@ -39,9 +39,9 @@ class Courier:
     """
 
     def __init__(
-        self, node: AlertNode, webhooks: Webhooks, config: Alerts, clock_ms: Callable[[], int]
+        self, log: AlertLog, webhooks: Webhooks, config: Alerts, clock_ms: Callable[[], int]
     ) -> None:
-        self._node, self._webhooks, self._config, self._clock_ms = node, webhooks, config, clock_ms
+        self._log, self._webhooks, self._config, self._clock_ms = log, webhooks, config, clock_ms
         self._turns = asyncio.Semaphore(_CALLS_AT_ONCE)
         self._tasks: dict[str, asyncio.Task[None]] = {}  # by alert
 
@@ -67,7 +67,7 @@ class Courier:
         """One after the other, until none is pending."""
         settled: set[str] = set()
         try:
-            while (alert := self._node.alert_book().find(alert_id)).pending:
+            while (alert := self._log.alert_book().find(alert_id)).pending:
                 delivery = alert.pending[0]
                 if delivery.id in settled:  # another node leads now, and this one has not heard of it yet
                     await asyncio.sleep(_LOOK_S)
@@ -105,7 +105,7 @@ class Courier:
         """Log it, so that nobody begins the delivery again."""
         while True:
             try:
-                await self._node.change_alerts(outcome)
+                await self._log.change_alerts(outcome)
             except RequestError:
                 return  # the alert is gone, or another node was faster
             except GraphDBError as error:

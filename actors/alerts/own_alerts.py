@@ -32,7 +32,7 @@ class OwnAlerts:
     def __init__(self, alerts: Alerts, principal: Principal) -> None:
         self._alerts = alerts
         self._maker = f"{principal.provider}:{principal.name}"
-        self._sight = principal.sight.to_json()
+        self._visibility = principal.visibility.to_json()
 
     def of(self, principal: Principal) -> "OwnAlerts":
         """See `AlertRequests.of`."""
@@ -40,7 +40,7 @@ class OwnAlerts:
 
     async def create(self, definition: Definition, request_id: bytes | None) -> dict[str, Any]:
         """See `AlertRequests.create`. Raises AlreadyExists also for a name that another maker has taken."""
-        made = replace(definition, maker=self._maker, sight=self._sight)
+        made = replace(definition, maker=self._maker, sight=self._visibility)
         created = await self._alerts.create(made, request_id)
         # another maker may have used the same key, with the same words
         if any(alert.id == created["id"] and not self._is_own(alert) for alert in self._all()):

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+from actors.node.open_store import OpenStore
 from actors.raft.log_requests import ClusterView
 from actors.raft.raft_log_client import RaftLogClient
-from actors.shard.open_shard import OpenShard
 from actors.shard.search_state import copy_search, saved_search_index
 from graphdb.errors import CorruptionError, GraphDBError, LogUnavailable, UnavailableError
 
@@ -23,33 +23,33 @@ logger = logging.getLogger(__name__)
 _AGAIN_S = 1.0
 _SEARCH_S, _LOOK_S = 15.0, 0.2
 _LOOK_EVERY_S = 1.0  # at whether this node can write: views come with every commit, a look takes the disk
-_TROUBLE_S = 5.0  # a leader that cannot write for so long lets another node try
-_HAND_OVER_EVERY_S = 30.0  # all may be in the same trouble
+_FAULT_S = 5.0  # a leader that cannot write for so long lets another node try
+_HAND_OVER_EVERY_S = 30.0  # all may be in the same fault
 
 
 class Chores:
-    """Owned by a `ClusteredShard`, on its event loop. One of each kind at a time, each on its own task."""
+    """Owned by a clustered node, on its event loop. One of each kind at a time, each on its own task."""
 
     def __init__(
         self,
         log: RaftLogClient,
-        has_trouble: Callable[[], bool],
+        has_fault: Callable[[], bool],
         hand_over: Callable[[], Awaitable[None]],
         *,
         carries_search: bool,
     ) -> None:
-        """has_trouble: whether this node could not write. hand_over gives the lead away, if it can.
+        """has_fault: whether this node could not write. hand_over gives the lead away, if it can.
 
         carries_search: whether a snapshot is to have the search indexes too.
         """
         self._log = log
-        self._has_trouble = has_trouble
+        self._has_fault = has_fault
         self._hand_over = hand_over
         self._carries_search = carries_search
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._well_at = self._look_at = 0.0
 
-    def see_to(self, view: ClusterView, shard: OpenShard) -> None:
+    def see_to(self, view: ClusterView, shard: OpenStore) -> None:
         """Begin what this view of the cluster asks for."""
         if view.snapshot_wanted:
             self._begin("snapshot", lambda: self._offer_snapshot(shard))
@@ -64,9 +64,9 @@ class Chores:
             self._see_whether_well(now)
 
     def _see_whether_well(self, now: float) -> None:
-        if not self._has_trouble():
+        if not self._has_fault():
             self._well_at = now
-        elif now > self._well_at + _TROUBLE_S:
+        elif now > self._well_at + _FAULT_S:
             self._begin("hand over", self._let_another_lead)
 
     async def close(self) -> None:
@@ -80,7 +80,7 @@ class Chores:
         if task is None or task.done():
             self._tasks[kind] = asyncio.get_running_loop().create_task(work())
 
-    async def _offer_snapshot(self, shard: OpenShard) -> None:
+    async def _offer_snapshot(self, shard: OpenStore) -> None:
         """Some peer needs what the log no longer has."""
         tree = shard.directory.scratch / f"snapshot-{secrets.token_hex(6)}"
         try:

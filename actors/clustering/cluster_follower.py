@@ -32,6 +32,13 @@ class ClusterFollower:
         self._leader_seen_at = 0.0
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def has_vote(self) -> bool:
+        """Whether this node votes, as far as it knows."""
+        return self.view is not None and any(
+            member.voting and member.node_id == self._node_id for member in self.view.members
+        )
+
     def start(self) -> None:
         """Begin to watch."""
         if self._task is None:

@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from actors.raft.failures import error_of_peer
 from actors.raft.log_requests import ForwardedRequest, encode_requests
+from actors.raft.peer_protocol import error_of_peer
 from actors.raft.raft_log_client import RaftLogClient
 from graphdb.errors import GraphDBError, OutcomeUnknown
 
@@ -91,7 +91,7 @@ def _settle(answer: "asyncio.Future[bytes]", outcome: bytes | GraphDBError) -> N
 
 
 def encode_outcomes(outcomes: Iterable[tuple[bool, bytes]]) -> bytes:
-    """Of each request: whether it succeeded, and its answer or error (`actors.error_codec`)."""
+    """Of each request: whether it succeeded, and its answer or error (`actors.wire.error_codec`)."""
     return b"".join(_OUTCOME.pack(succeeded, len(data)) + data for succeeded, data in outcomes)
 
 

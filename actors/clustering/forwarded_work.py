@@ -3,8 +3,7 @@ where it leads, and copies of its search indexes.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable
 
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.forward_batches import BATCH, encode_outcomes
@@ -17,12 +16,11 @@ from actors.clustering.forwarded_writes import (
     encode_confirmation,
 )
 from actors.clustering.search_copies import SearchCopies
-from actors.raft.desk_worker import DeskWorker
-from actors.raft.log_requests import Desk, ForwardedRequest, decode_requests
+from actors.node.admin import AlertLog
+from actors.node.store_writes import StoreWriting
+from actors.raft.log_requests import ForwardedRequest, RequestQueue, decode_requests
+from actors.raft.queue_worker import QueueWorker
 from actors.raft.raft_log_client import RaftLogClient
-from actors.shard.store_writes import StoreWrites
-from graphdb.access.sight import Sight
-from graphdb.alerts.commands import Command
 from graphdb.config.limits import GateLimits
 from graphdb.errors import NotLeader
 from graphdb.model import Confirmation
@@ -34,40 +32,34 @@ __all__ = ["APPLIED_INDEX", "ForwardedWork"]
 APPLIED_INDEX = "applied_index"  # the operation that asks a leader how far its store is
 
 
-class LeadingShard(Protocol):
-    """What performs: see `serve.backend.Backend`, and `ShardWriter.write` for since."""
-
-    def snapshot_index(self) -> int: ...
-    def writes(self, sight: Sight) -> StoreWrites: ...
-    async def change_alerts(
-        self, command: Command, request_id: bytes | None, since: int | None
-    ) -> Confirmation: ...
-
-
 class ForwardedWork:
-    """Owned by a `ClusteredShard`, on its event loop."""
+    """Owned by a clustered node, on its event loop."""
 
     def __init__(
         self,
         log: RaftLogClient,
         cluster: ClusterFollower,
-        shard: LeadingShard,
+        applied_index: Callable[[], int],
+        writing: StoreWriting,
+        alerts: AlertLog,
         limits: GateLimits,
         copies: SearchCopies,
     ) -> None:
-        """copies belongs to this from here on."""
+        """applied_index raises LogUnavailable; writing and alerts are those of this node, for where it leads.
+        copies belongs to this from here on.
+        """
         self._copies = copies
         self._cluster = cluster
-        self._shard = shard
+        self._applied_index, self._writing, self._alerts = applied_index, writing, alerts
         self._limits = limits
-        self._worker = DeskWorker(log, Desk.GRAPH, self._answer)
+        self._worker = QueueWorker(log, RequestQueue.GRAPH, self._answer)
 
     def start(self) -> None:
         """Begin to take requests."""
         self._worker.start()
 
     async def close(self) -> None:
-        """Finish what was taken; see `DeskWorker.close`."""
+        """Finish what was taken; see `QueueWorker.close`."""
         await self._worker.close()
         self._copies.close()
 
@@ -82,7 +74,7 @@ class ForwardedWork:
                 await asyncio.gather(*map(self._worker.outcome, decode_requests(request.body)))
             )
         if request.operation == APPLIED_INDEX:
-            return b"%d" % self._shard.snapshot_index()
+            return b"%d" % self._applied_index()
         return encode_confirmation(await self._write(request))
 
     async def _read(self, write: SparqlUpdate) -> Update:
@@ -94,8 +86,8 @@ class ForwardedWork:
         write = decode_write(request.operation, request.body)
         request_id = bytes.fromhex(request.request_id)
         if isinstance(write, AlertChange):
-            return await self._shard.change_alerts(write.command, request_id, write.since)
-        writes = self._shard.writes(write.sight)
+            return await self._alerts.change_alerts(write.command, request_id, write.since)
+        writes = self._writing.writes(write.visibility)
         if isinstance(write, SparqlUpdate):
             update = await self._read(write)
             return await writes.update(update, write.using, request_id, write.since)

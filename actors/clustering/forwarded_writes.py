@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 import orjson
 from pyoxigraph import NamedNode
 
-from graphdb.access.sight import Sight
+from graphdb.access.visibility import Visibility
 from graphdb.alerts.commands import Command, decode_command, encode_command
 from graphdb.errors import CorruptionError
 from graphdb.graphql.edits import Edits
@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 _LENGTH = struct.Struct("<I")
+_VISIBILITY = "sight"  # as nodes of earlier versions call it
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,13 @@ class SparqlUpdate:
     base_iri: str | None
     using: Dataset
     since: int  # the write may be in the log behind this index already
-    sight: Sight  # of whoever writes
+    visibility: Visibility  # of whoever writes
 
     def encode(self) -> bytes:
         graphs = [
             [graph.value for graph in part] for part in (self.using.default_graphs, self.using.named_graphs)
         ]
-        head = {"base_iri": self.base_iri, "using": graphs} | _terms(self.since, self.sight)
+        head = {"base_iri": self.base_iri, "using": graphs} | _terms(self.since, self.visibility)
         return _join(head, self.text.encode())
 
     @classmethod
@@ -58,7 +59,7 @@ class SparqlUpdate:
         head, text = _split(body)
         default_graphs, named_graphs = (tuple(map(NamedNode, part)) for part in head["using"])
         using = Dataset(default_graphs, named_graphs)
-        return cls(text.decode(), head["base_iri"], using, head["since"], _sight(head))
+        return cls(text.decode(), head["base_iri"], using, head["since"], _visibility(head))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class GraphWrite:
     replace: bool
     base_iri: str | None
     since: int
-    sight: Sight
+    visibility: Visibility
 
     def encode(self) -> bytes:
         head = {
@@ -84,14 +85,16 @@ class GraphWrite:
             "replace": self.replace,
             "base_iri": self.base_iri,
         }
-        return _join(head | _terms(self.since, self.sight), self.document)
+        return _join(head | _terms(self.since, self.visibility), self.document)
 
     @classmethod
     def decode(cls, body: bytes) -> "GraphWrite":
         head, document = _split(body)
         syntax = next(syntax for syntax in RdfSyntax if syntax.value == head["syntax"])
         graph = _named(head["graph"])
-        return cls(document, **head | {"syntax": syntax, "graph": graph, "sight": _sight(head)})
+        visibility = _visibility(head)
+        del head[_VISIBILITY]
+        return cls(document, **head | {"syntax": syntax, "graph": graph, "visibility": visibility})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +105,15 @@ class GraphDeletion:
 
     graph: NamedNode | None
     since: int
-    sight: Sight
+    visibility: Visibility
 
     def encode(self) -> bytes:
-        return _join({"graph": _iri_of(self.graph)} | _terms(self.since, self.sight), b"")
+        return _join({"graph": _iri_of(self.graph)} | _terms(self.since, self.visibility), b"")
 
     @classmethod
     def decode(cls, body: bytes) -> "GraphDeletion":
         head, _ = _split(body)
-        return cls(_named(head["graph"]), head["since"], _sight(head))
+        return cls(_named(head["graph"]), head["since"], _visibility(head))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,20 +124,20 @@ class ResourceEdits:
 
     edits: Edits = field(repr=False)
     since: int
-    sight: Sight
+    visibility: Visibility
 
     def encode(self) -> bytes:
-        return _join(_terms(self.since, self.sight), self.edits.encode())
+        return _join(_terms(self.since, self.visibility), self.edits.encode())
 
     @classmethod
     def decode(cls, body: bytes) -> "ResourceEdits":
         head, edits = _split(body)
-        return cls(Edits.decode(edits), head["since"], _sight(head))
+        return cls(Edits.decode(edits), head["since"], _visibility(head))
 
 
 @dataclass(frozen=True, slots=True)
 class AlertChange:
-    """`StoreShard.change_alerts`."""
+    """`AlertLog.change_alerts`."""
 
     operation: ClassVar[str] = "change_alerts"
 
@@ -182,12 +185,12 @@ def _split(body: bytes) -> tuple[dict[str, Any], bytes]:
     return orjson.loads(body[_LENGTH.size : end]), body[end:]
 
 
-def _terms(since: int, sight: Sight) -> dict[str, Any]:
-    return {"since": since, "sight": sight.to_json()}
+def _terms(since: int, visibility: Visibility) -> dict[str, Any]:
+    return {"since": since, _VISIBILITY: visibility.to_json()}
 
 
-def _sight(head: dict[str, Any]) -> Sight:
-    return Sight.from_json(head["sight"])
+def _visibility(head: dict[str, Any]) -> Visibility:
+    return Visibility.from_json(head[_VISIBILITY])
 
 
 def _iri_of(graph: NamedNode | None) -> str | None:

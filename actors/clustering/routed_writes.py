@@ -1,4 +1,4 @@
-"""`RoutedWrites`: writing in a cluster, as one sight sees the graph, on whatever node leads."""
+"""`RoutedWrites`: writing in a cluster, as one visibility shows the graph, on whatever node leads."""
 
 import tempfile
 from collections.abc import AsyncIterator, Callable
@@ -8,9 +8,10 @@ from pyoxigraph import NamedNode
 
 from actors.clustering.forwarded_writes import GraphDeletion, GraphWrite, ResourceEdits, SparqlUpdate
 from actors.clustering.write_router import WriteRouter
-from actors.shard.store_writes import StoreWrites, WriteMeans
-from actors.shard.update_runner import is_quick
-from graphdb.access.sight import Sight
+from actors.node.open_store import CurrentStore
+from actors.node.store_writes import StoreWrites, StoreWriting
+from actors.node.update_runner import is_quick
+from graphdb.access.visibility import Visibility
 from graphdb.graphql.edits import Edits
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
@@ -18,7 +19,7 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.syntax import Update
 from graphdb.store.view import StoreView
 
-__all__ = ["RoutedWrites"]
+__all__ = ["RoutedWrites", "RoutedWriting"]
 
 _SPOOL_BYTES = 1 << 20
 
@@ -32,28 +33,21 @@ class _Placement(TypedDict):
     base_iri: str | None
 
 
-class RoutedWrites(StoreWrites):
-    """See `serve.backend.GraphWrites`. The sight goes with each write, which the leader plans by it.
+class RoutedWrites:
+    """See `serve.backend.GraphWrites`. The visibility goes with each write, which the leader plans by it."""
 
-    A write that comes with `since` is one that another node forwards, for this one leads.
-    """
+    def __init__(
+        self, own: StoreWrites, visibility: Visibility, router: WriteRouter, current: CurrentStore
+    ) -> None:
+        """own are those of this node with the same visibility, for where it leads."""
+        self._own, self._visibility, self._router, self._current = own, visibility, router, current
 
-    def __init__(self, means: WriteMeans, sight: Sight, router: WriteRouter) -> None:
-        """means are those of this node, for where it leads."""
-        super().__init__(means, sight)
-        self._router = router
-
-    async def update(
-        self, update: Update, using: Dataset, request_id: bytes | None = None, since: int | None = None
-    ) -> Confirmation:
-        """See `GraphWrites.update`."""
-        local = super().update
-        if since is not None:
-            return await local(update, using, request_id, since)
+    async def update(self, update: Update, using: Dataset, request_id: bytes | None = None) -> Confirmation:
+        """See `serve.backend.GraphWrites.update`."""
         return await self._router.route(
             request_id,
-            lambda own_id, behind: local(update, using, own_id, behind),
-            lambda behind: SparqlUpdate(update.text, update.base_iri, using, behind, self._sight),
+            lambda own_id, since: self._own.update(update, using, own_id, since),
+            lambda since: SparqlUpdate(update.text, update.base_iri, using, since, self._visibility),
             quick=is_quick(update),
         )
 
@@ -67,10 +61,11 @@ class RoutedWrites(StoreWrites):
         replace: bool,
         base_iri: str | None,
         request_id: bytes | None = None,
-        since: int | None = None,
         precondition: Callable[[StoreView], None] | None = None,
     ) -> Confirmation:
-        """See `GraphWrites.write_graph`. The body is kept until it is stored: it may be for another node."""
+        """See `serve.backend.GraphWrites.write_graph`. The body is kept until it is stored: it may be for
+        another node.
+        """
         assert precondition is None, "no function goes to another node"
         options: _Placement = {
             "graph": graph,
@@ -78,46 +73,47 @@ class RoutedWrites(StoreWrites):
             "replace": replace,
             "base_iri": base_iri,
         }
-        local = super().write_graph
-        if since is not None:
-            return await local(body, syntax, request_id=request_id, since=since, **options)
-        scratch = str(self._means.opened().directory.scratch)
+        scratch = str(self._current.opened().directory.scratch)
         with tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=scratch) as spool:
             async for chunk in body:
                 spool.write(chunk)
             return await self._router.route(
                 request_id,
-                lambda own_id, behind: local(
-                    _pieces(spool), syntax, request_id=own_id, since=behind, **options
+                lambda own_id, since: self._own.write_graph(
+                    _pieces(spool), syntax, request_id=own_id, since=since, **options
                 ),
-                lambda behind: GraphWrite(_whole(spool), syntax, since=behind, sight=self._sight, **options),
+                lambda since: GraphWrite(
+                    _whole(spool), syntax, since=since, visibility=self._visibility, **options
+                ),
             )
 
-    async def delete_graph(
-        self, graph: NamedNode | None, request_id: bytes | None = None, since: int | None = None
-    ) -> Confirmation:
-        """See `GraphWrites.delete_graph`."""
-        local = super().delete_graph
-        if since is not None:
-            return await local(graph, request_id, since)
+    async def delete_graph(self, graph: NamedNode | None, request_id: bytes | None = None) -> Confirmation:
+        """See `serve.backend.GraphWrites.delete_graph`."""
         return await self._router.route(
             request_id,
-            lambda own_id, behind: local(graph, own_id, behind),
-            lambda behind: GraphDeletion(graph, behind, self._sight),
+            lambda own_id, since: self._own.delete_graph(graph, own_id, since),
+            lambda since: GraphDeletion(graph, since, self._visibility),
         )
 
-    async def edit(
-        self, edits: Edits, request_id: bytes | None = None, since: int | None = None
-    ) -> Confirmation:
-        """See `GraphWrites.edit`."""
-        local = super().edit
-        if since is not None:
-            return await local(edits, request_id, since)
+    async def edit(self, edits: Edits, request_id: bytes | None = None) -> Confirmation:
+        """See `serve.backend.GraphWrites.edit`."""
         return await self._router.route(
             request_id,
-            lambda own_id, behind: local(edits, own_id, behind),
-            lambda behind: ResourceEdits(edits, behind, self._sight),
+            lambda own_id, since: self._own.edit(edits, own_id, since),
+            lambda since: ResourceEdits(edits, since, self._visibility),
         )
+
+
+class RoutedWriting:
+    """See `serve.backend.Writing`."""
+
+    def __init__(self, own: StoreWriting, router: WriteRouter, current: CurrentStore) -> None:
+        """own is that of this node, for where it leads."""
+        self._own, self._router, self._current = own, router, current
+
+    def writes(self, visibility: Visibility) -> RoutedWrites:
+        """See `serve.backend.Writing.writes`."""
+        return RoutedWrites(self._own.writes(visibility), visibility, self._router, self._current)
 
 
 async def _pieces(spool: IO[bytes]) -> AsyncIterator[bytes]:

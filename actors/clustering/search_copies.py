@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 from actors.log.client import LogAccess
-from actors.raft.outgoing_snapshot import OutgoingSnapshot, list_files
 from actors.raft.search_requests import (
     NO_COPY,
     SEARCH_COPY,
@@ -17,7 +16,7 @@ from actors.raft.search_requests import (
     encode_part,
     encode_state,
 )
-from actors.raft.snapshot_stream import Manifest
+from actors.raft.snapshot_transfer import Manifest, OutgoingSnapshot, list_files
 from actors.shard.search_state import STARTING, copy_search, saved_search_index
 from graphdb.config import Settings
 from graphdb.errors import CorruptionError, LogUnavailable

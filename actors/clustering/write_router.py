@@ -22,7 +22,7 @@ _SEEN_HERE_S = 2.0
 
 
 class WriteRouter:
-    """Owned by a `ClusteredShard`, on its event loop.
+    """Owned by a clustered node, on its event loop.
 
     A write has one request id, however often it is tried: the log takes it once.
     """

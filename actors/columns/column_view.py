@@ -11,10 +11,10 @@ import logging
 import os
 from collections.abc import Awaitable, Callable
 
-from actors.columns.engine_process import EngineProcess
+from actors.columns.engine_process import EngineProcess, EngineWishes
 from actors.columns.engine_protocol import EngineSetup
 from actors.loop_thread import LoopThread
-from actors.private_socket import private_directory
+from actors.wire.private_socket import private_directory
 from graphdb.config import Settings
 
 __all__ = ["ColumnView"]
@@ -77,11 +77,12 @@ class ColumnView:
     async def _keep(self) -> None:
         """Keep an engine running."""
         loop, failures = asyncio.get_running_loop(), 0
+        wishes = EngineWishes(self._setup, self._find_log, self._is_listening.set)
         while True:
             began = loop.time()
             try:
-                self._engine = await EngineProcess.start(self._setup, self._memory_limit_mb)
-                await self._engine.serve(self._find_log, self._is_listening.set)
+                self._engine = await EngineProcess.start(wishes, self._memory_limit_mb)
+                await self._engine.serve()
             except OSError as error:
                 logger.error("the column view does not start: %s", error)
             pause = min(_AGAIN_S * 2**failures, _AGAIN_S_MAX)

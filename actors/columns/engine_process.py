@@ -6,18 +6,27 @@ import logging
 import socket
 import subprocess
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from actors.bounded_process import BoundedProcess, spawn
-from actors.columns.engine_protocol import Control, EngineSetup
-from actors.error_codec import encode_error
-from actors.frames import Frame, encode_frame, read_frame
-from graphdb.errors import GraphDBError
+from actors.columns.engine_protocol import ENGINE_MESSAGES, Alive, AskSetup, EngineSetup, LogAt
+from actors.wire.messages import Done
+from actors.wire.server import Call, ServerConnection, WireServer
 
-__all__ = ["EngineProcess"]
+__all__ = ["EngineProcess", "EngineWishes"]
 
 logger = logging.getLogger(__name__)
 _SILENCE_S = 10.0  # after which one that says nothing is killed: something keeps Python from its turn
 _CLOSING_S = 5.0
+
+
+@dataclass(frozen=True)
+class EngineWishes:
+    """What an engine is given: what it opens, where the log is, and who hears that it is alive."""
+
+    setup: EngineSetup
+    find_log: Callable[[], Awaitable[str]]
+    listening: Callable[[], None]
 
 
 class EngineProcess(BoundedProcess):
@@ -27,27 +36,27 @@ class EngineProcess(BoundedProcess):
         self,
         process: "subprocess.Popen[bytes]",
         memory_limit_mb: int,
-        incoming: asyncio.StreamReader,
-        outgoing: asyncio.StreamWriter,
+        connection: ServerConnection,
+        wishes: EngineWishes,
     ) -> None:
         super().__init__(process, memory_limit_mb)
-        self._incoming, self._outgoing = incoming, outgoing
-        self._answering: set[asyncio.Task[None]] = set()
+        self._connection, self._wishes = connection, wishes
+        self._silence: asyncio.TimerHandle | None = None  # from when it has said first that it is alive
 
     @classmethod
-    async def start(cls, setup: EngineSetup, memory_limit_mb: int) -> "EngineProcess":
+    async def start(cls, wishes: EngineWishes, memory_limit_mb: int) -> "EngineProcess":
         """Raises OSError."""
+        server = WireServer(ENGINE_MESSAGES, "the column view", "", lambda call: engine._answer(call))
         ours, theirs = socket.socketpair()
         with theirs:
-            incoming, outgoing = await asyncio.open_unix_connection(sock=ours)
+            connection = await server.adopt(ours)
             try:
                 # what it logs goes where the messages of this process go
                 process = spawn("actors.columns.engine", theirs, [str(memory_limit_mb)], stderr=None)
-                engine = cls(process, memory_limit_mb, incoming, outgoing)
+                engine = cls(process, memory_limit_mb, connection, wishes)
             except BaseException:
-                outgoing.transport.abort()
+                connection.close()
                 raise
-        engine._send(Frame(Control.SETUP, 0, setup.encode()))
         engine.watch_memory()
         return engine
 
@@ -55,34 +64,20 @@ class EngineProcess(BoundedProcess):
     def where(self) -> str:
         return f"the column view (process {self.pid})"
 
-    async def serve(self, find_log: Callable[[], Awaitable[str]], listening: Callable[[], None]) -> None:
-        """Answer its questions until it is gone; listening is called each time that it says to be alive."""
-        silence_s = None
-        while True:
-            try:
-                async with asyncio.timeout(silence_s):
-                    frame = await read_frame(self._incoming)
-            except TimeoutError:
-                logger.warning("%s has said nothing for %g s and is killed", self.where, _SILENCE_S)
-                break
-            if frame is None:
-                break
-            silence_s = _SILENCE_S
-            if frame.code == Control.ALIVE:
-                listening()
-            else:
-                answering = asyncio.create_task(self._answer(frame.number, find_log))
-                self._answering.add(answering)
-                answering.add_done_callback(self._answering.discard)
+    async def serve(self) -> None:
+        """Answer its questions until it is gone."""
+        await self._connection.ended()
         self.kill()
         await self.ended.wait()
+        if self._silence is not None:
+            self._silence.cancel()
         if self.has_filled_memory():
             logger.warning("%s took more than its memory and was killed", self.where)
 
     async def close(self) -> None:
         """Have it end in order, or else."""
         self._is_to_end = True
-        self._outgoing.close()
+        self._connection.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSING_S):
                 await self.ended.wait()
@@ -90,14 +85,27 @@ class EngineProcess(BoundedProcess):
         await self.ended.wait()
 
     def let_go(self) -> None:
-        self._outgoing.transport.abort()
+        self._connection.close()
 
-    async def _answer(self, number: int, find_log: Callable[[], Awaitable[str]]) -> None:
-        try:
-            self._send(Frame(Control.LOG, number, (await find_log()).encode()))
-        except GraphDBError as error:
-            self._send(Frame(Control.ERROR, number, encode_error(error)))
+    def _answer(self, call: Call) -> None:
+        match call.request:
+            case AskSetup():
+                call.answer(self._wishes.setup)
+            case Alive():
+                self._note_alive()
+                call.answer(Done())
+            case _:
+                call.run(self._find_log(call))
 
-    def _send(self, frame: Frame) -> None:
-        if not self._outgoing.is_closing():
-            self._outgoing.write(encode_frame(frame.code, frame.number, frame.body))
+    async def _find_log(self, call: Call) -> None:
+        call.answer(LogAt(await self._wishes.find_log()))
+
+    def _note_alive(self) -> None:
+        if self._silence is not None:
+            self._silence.cancel()
+        self._silence = self._loop.call_later(_SILENCE_S, self._give_up)
+        self._wishes.listening()
+
+    def _give_up(self) -> None:
+        logger.warning("%s has said nothing for %g s and is killed", self.where, _SILENCE_S)
+        self._connection.close()

@@ -1,65 +1,41 @@
-"""The messages between `ColumnClient` and `ColumnView`. It knows nothing of sockets.
+"""What `ColumnClient` and `ColumnView` say to each other (`actors.wire`).
 
-They are frames (`actors.frames`) whose code is a `Message`; their number is 0. A client's connection is for
-one thing:
+A client has a connection for each call:
 
     client                          ColumnView
-    QUERY (a ColumnTask)
-                                    TAKEN (a Taken), then DATA, any number of times, then END; or ERROR at
-                                    any time, as the last; or NOT_TAKEN (why): a reader has to answer; or
-                                    UNSUITED (why): and has to as long as the view is as it is
-    EXPLAIN (a ColumnTask)
-                                    DATA (JSON), END
-    FEED
-                                    WANTED, as soon as the view has to be made anew of the store
-    LOAD (a Load)
-                                    END, once what is at the path is not needed any more; or ERROR
-    STATUS
-                                    STATUS (a ColumnStatus)
+    ColumnTask                      Taken, then Pieces, then Done; or NotTaken; or an error at any time, as
+                                    the last
+    Explain                         Explanation
+    Feed                            Wanted, as soon as the view has to be made anew of the store
+    Load                            Done, once what is at the path is not needed any more
+    AskStatus                       ColumnStatus
 
-DATA of a query is bytes of the answer, NOT_TAKEN and UNSUITED are UTF-8; FEED, WANTED and END are empty, the
-others JSON. A client that goes away cancels its query.
+A client that goes away cancels its query.
 """
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from enum import IntEnum
-from typing import Self
+from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["ColumnStatus", "ColumnTask", "JsonMessage", "Load", "Message", "Taken"]
+from actors.wire.messages import Messages
 
-
-class Message(IntEnum):
-    """What a frame says: its code."""
-
-    QUERY = 1
-    EXPLAIN = 2
-    FEED = 3
-    LOAD = 4
-    STATUS = 5
-    TAKEN = 6
-    DATA = 7
-    END = 8
-    ERROR = 9
-    NOT_TAKEN = 10
-    WANTED = 11
-    UNSUITED = 12
-
-
-class JsonMessage:
-    """A dataclass of JSON values on the wire."""
-
-    def encode(self) -> bytes:
-        return json.dumps(asdict(self)).encode()  # type: ignore[call-overload]
-
-    @classmethod
-    def decode(cls, body: bytes) -> Self:
-        return cls(**json.loads(body))
+__all__ = [
+    "COLUMN_MESSAGES",
+    "AskStatus",
+    "ColumnStatus",
+    "ColumnTask",
+    "Explain",
+    "Explanation",
+    "Feed",
+    "Load",
+    "NotTaken",
+    "Taken",
+    "Wanted",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnTask(JsonMessage):
+class ColumnTask:
     """A query, and what it is to see."""
 
     text: str
@@ -72,7 +48,7 @@ class ColumnTask(JsonMessage):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken(JsonMessage):
+class Taken:
     """The first of the answer is there."""
 
     log_index: int  # of exactly whose state the answer is
@@ -80,7 +56,7 @@ class Taken(JsonMessage):
 
 
 @dataclass(frozen=True, slots=True)
-class Load(JsonMessage):
+class Load:
     """A copy of the store, as it is after this entry of the log."""
 
     path: str
@@ -88,10 +64,52 @@ class Load(JsonMessage):
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnStatus(JsonMessage):
+class ColumnStatus:
     """How a view is: starting, loading, following or collecting; and how far it has come."""
 
     state: str
     log_index: int
     running: int
     pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotTaken:
+    """A reader has to answer."""
+
+    reason: str
+    is_unsuited: bool  # and has to as long as the view is as it is
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """Which way would this query take?"""
+
+    task: ColumnTask
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """This way; see `ColumnQuery.explained`."""
+
+    document: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """See `ColumnClient.wait_wanted`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The view has to be made anew of the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskStatus:
+    """See `ColumnClient.status`."""
+
+
+COLUMN_MESSAGES = Messages(
+    ColumnTask, Taken, NotTaken, Explain, Explanation, Feed, Wanted, Load, AskStatus, ColumnStatus
+)

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,23 +15,84 @@ from actors.columns.open_view import OpenView
 from actors.columns.protocol import Load
 from actors.columns.view_files import ViewFiles
 from actors.disk_room import DiskRoom
+from actors.log.applied_index import AppliedIndex
 from actors.log.client import LogAccess
-from actors.shard.applied_index import AppliedIndex
+from actors.log.view_runner import LogReading, Pace, Restart, Snapshot, ViewRunner
 from graphdb.columns.applying import apply_changes, take_statistics
 from graphdb.columns.entry_lines import EntryLines
 from graphdb.columns.garbage import collect_terms, is_worth_collecting
-from graphdb.errors import CorruptionError, LogCompacted, UnavailableError
+from graphdb.errors import Overloaded, StorageFull, UnavailableError
+from graphdb.model import LogEntry
 
 __all__ = ["ViewKeeper"]
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_WATCH_S = 1.0  # a long poll of the log; when it brings nothing, the view is tidied
-_GATHER_S = 0.6  # changes that come meanwhile are applied together, unless a query waits for them
-_FULL_S = 1.0  # between two looks at a full disk
-_AGAIN_S, _AGAIN_S_MAX = 0.5, 60.0  # after a failure that may pass; loading doubles it each time
-_BATCH_QUADS = 100_000  # applied together at most, give or take an entry
+_PACE = Pace(
+    again_s=0.5,
+    again_s_max=1.0,  # a full disk, or queries that have all memory, are looked at so often
+    anew_s_max=60.0,
+    gather_s=0.6,
+    idle_s=1.0,  # then the view is tidied
+)
+_FULL_S = 1.0  # between two looks at a disk that has no room for a new view
+_BATCH_BYTES = 16 << 20  # of log entries, applied in one transaction, about
+
+
+class _ColumnState:
+    """The database as a `SnapshotView`. Its methods run on the one thread that writes the database."""
+
+    def __init__(self, files: ViewFiles, room: DiskRoom) -> None:
+        self.opened: OpenView | None = None  # none after a failure, until there is a snapshot
+        self.shown_index = 0  # the log index of what queries see
+        self._index = 0
+        self._entries = EntryLines(0)
+        self._files, self._room = files, room
+
+    @property
+    def index(self) -> int:
+        """Of the last entry that was taken in. Right after `open` it may be lower than shown_index: the
+        entries between tell which large change is open.
+        """
+        return self._index
+
+    def open(self) -> None:
+        """The database as it is on disk. Raises CorruptionError where there is none, or it is not whole."""
+        connection, log_index, resume_index = self._files.open()
+        self._take(connection, EntryLines(log_index, resume_index))
+
+    def adopt_snapshot(self, log_index: int, tree: Path | None) -> None:
+        """Make the database anew of a copy of the store. Raises UnavailableError, OSError, duckdb.Error."""
+        assert tree is not None
+        self._take(self._files.load(tree, log_index), EntryLines(log_index))
+
+    def _take(self, connection: duckdb.DuckDBPyConnection, entries: EntryLines) -> None:
+        self._entries, self._index, self.shown_index = entries, entries.read_index, entries.applied_index
+        self.opened = OpenView(connection, self._files.query_memory_mb)
+
+    def apply(self, entries: Sequence[LogEntry]) -> None:
+        """See `View.apply`. Raises StorageFull, Overloaded (queries have the memory), CorruptionError, and
+        what DuckDB raises. Then nothing has changed; what has been gathered is applied with what comes next.
+        """
+        assert self.opened is not None
+        self._entries.feed_all(entry for entry in entries if entry.log_index > self._entries.read_index)
+        try:
+            with self.opened.changing():
+                apply_changes(self.opened.connection, self._entries, self._files.scratch)
+        except (duckdb.IOException, OSError) as error:
+            if self._room.admits():
+                raise
+            logger.warning("the column view waits for room on the disk: %s", error)
+            raise StorageFull("the column view waits for room on the disk") from error
+        except (duckdb.OutOfMemoryException, MemoryError) as error:  # queries end
+            logger.warning("the column view waits for memory: %s", error)
+            raise Overloaded("the column view waits for memory") from error
+        self._entries.taken()
+        self._index, self.shown_index = self._entries.read_index, self._entries.applied_index
+
+    def check(self) -> None:
+        """What is wrong with the database, `apply` raises."""
 
 
 class ViewKeeper:
@@ -40,47 +102,53 @@ class ViewKeeper:
         """While the disk is full the view stays where it is, for readers can do without it."""
         self._room = room
         self._may_spill = True
-        # starting; loading: waits for a copy of the store, or takes it in; following; collecting dead terms
-        self.state = "starting"
         self.running = 0  # queries; those that run now look terms up which their state of the view has
         self.wanted = asyncio.Event()  # a copy of the store
-        self.view: OpenView | None = None  # while following
-        self.applied = AppliedIndex(lambda: self._index)
-        self._files, self._log = files, log
-        self._index = 0
-        self._entries: EntryLines | None = None
+        self._files, self._state = files, _ColumnState(files, room)
+        self.applied = AppliedIndex(lambda: self._state.shown_index)
         self._is_tidy = False  # nothing is to be done before the next change
-        self._hurry = asyncio.Event()
-        self._failures = 0  # of loading, one after the other
+        self._is_collecting = False
         self._loaded: asyncio.Future[Load] | None = None
         self._done: asyncio.Future[None] | None = None
         self._thread = ThreadPoolExecutor(1, "column-view")
+        self._runner = ViewRunner(
+            "columns",
+            self._state,
+            LogReading(log, _BATCH_BYTES),
+            perform=self._perform,
+            on_applied=self._note_change,
+            applied=self.applied,
+            ready=self._look_at_room,
+            on_idle=self._tidy,
+            restart=Restart(self._state, self._copies),
+            pace=_PACE,
+        )
+
+    @property
+    def view(self) -> OpenView | None:
+        """None while there is nothing to query."""
+        return self._state.opened
+
+    @property
+    def state(self) -> str:
+        """starting, loading (waits for a copy of the store, or takes it in), following, collecting."""
+        if self._is_collecting:
+            return "collecting"
+        state = self._runner.status().state
+        return {"starting": "starting", "restarting": "loading"}.get(state, "following")
 
     async def run(self) -> None:
         """For ever. Whatever is wrong with the view, it is made anew of the store."""
-        opening: Callable[[], Any] = self._open
-        while True:
-            try:
-                await opening()
-                await self._follow()
-            except (CorruptionError, LogCompacted, duckdb.Error, OSError) as error:
-                logger.warning("the column view is made anew: %s", error)
-            except Exception:
-                logger.exception("the column view failed, it is made anew")
-            opening = self._load
-            await self._let_go()
+        try:
+            await self._perform(self._state.open)
+        except Exception as error:  # noqa: BLE001 it is told there
+            self._runner.begin_anew(error)
+        await self._runner.run()
 
     async def wait_for(self, index: int, timeout_s: float) -> bool:
         """Have the view apply what there is; whether it has come to index in time."""
-        if self.view is None:
+        if self.view is None or not await self._runner.reach(index, timeout_s):
             return False
-        if self._index < index:
-            self._hurry.set()
-            try:
-                async with asyncio.timeout(timeout_s):
-                    await self.applied.wait_for(index)
-            except TimeoutError:
-                return False
         return self.view is not None and self.state == "following"
 
     async def load(self, load: Load) -> None:
@@ -95,18 +163,10 @@ class ViewKeeper:
         await self._let_go()
         self._thread.shutdown()
 
-    async def _open(self) -> None:
-        opened = await self._on_thread(self._files.open)
-        connection, self._index, resume_index = opened
-        self._take(connection)
-        self._entries = EntryLines(self._index, resume_index)
-
-    def _take(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self.view = OpenView(connection, self._files.query_memory_mb)
-        self._may_spill = True
-
-    async def _load(self) -> None:
-        self.state = "loading"
+    @asynccontextmanager
+    async def _copies(self) -> AsyncIterator[Snapshot]:
+        """A copy of the store, once there is room for a view of it; until then readers answer."""
+        await self._let_go()
         while not self._room.admits():  # noqa: ASYNC110 a disk has no event for this
             await asyncio.sleep(_FULL_S)
         self._loaded = asyncio.get_running_loop().create_future()
@@ -114,116 +174,67 @@ class ViewKeeper:
         try:
             load = await self._loaded
             self.wanted.clear()
-            connection = await self._on_thread(self._files.load, Path(load.path), load.log_index)
-            self._take(connection)
-            self._index = load.log_index
-            self._entries = EntryLines(self._index)
-        except BaseException as error:
-            if isinstance(error, Exception):
-                await asyncio.sleep(min(_AGAIN_S_MAX, _AGAIN_S * 2**self._failures))
-                self._failures = min(self._failures + 1, 10)
-            raise
+            yield Snapshot(load.log_index, Path(load.path))
+            self._may_spill = True
+            self._note_change()
         finally:
             self.wanted.clear()
             if self._done is not None and not self._done.done():
                 self._done.set_result(None)
 
-    async def _follow(self) -> None:
-        """Raises CorruptionError, LogCompacted and what DuckDB raises; what may pass is tried again."""
-        self.state, self._failures, self._is_tidy = "following", 0, False
-        with self.applied.changing():
-            pass  # who waits for an index that came with the view
-        assert self._entries is not None
-        while True:
-            try:
-                await self._step(self._entries)
-            except LogCompacted:
-                raise
-            except UnavailableError:
-                await asyncio.sleep(_AGAIN_S)
+    def _note_change(self, *_: Any) -> None:
+        self._is_tidy = False
 
-    async def _step(self, entries: EntryLines) -> None:
-        if not await self._has_room():
-            await asyncio.sleep(_FULL_S)
-            return
-        if await self._log.watch_index(entries.read_index, _WATCH_S) <= entries.read_index:
-            await self._tidy()
-            return
-        try:
-            async with asyncio.timeout(_GATHER_S):
-                await self._hurry.wait()
-        except TimeoutError:
-            pass
-        self._hurry.clear()
-        while read := await self._log.read(entries.read_index + 1):
-            await self._on_thread(entries.feed_all, read)
-            if len(entries.net) > _BATCH_QUADS:
-                break
-        if entries.read_index > self._index:
-            await self._apply(entries)
-
-    async def _has_room(self) -> bool:
-        """Queries that follow spill only while there is."""
+    async def _look_at_room(self) -> None:
+        """Queries that follow spill only while there is room. Raises StorageFull where there is not."""
         has_room = self._room.admits()
-        if has_room is not self._may_spill and self.view is not None:
+        view = self.view
+        if has_room is not self._may_spill and view is not None:
             try:
-                await self._on_thread(self._files.let_spill, self.view.connection, has_room)
+                await self._on_thread(self._files.let_spill, view.connection, has_room)
                 self._may_spill = has_room
             except duckdb.Error as error:  # a query has spilled, and ends
                 logger.info("what queries spill cannot be bounded yet: %s", error)
-        return has_room
-
-    async def _apply(self, entries: EntryLines) -> None:
-        while True:
-            try:
-                await self._change(apply_changes, entries, self._files.scratch)
-                break
-            except (duckdb.IOException, OSError) as error:
-                if self._room.admits():
-                    raise
-                logger.warning("the column view waits for room on the disk: %s", error)
-                await asyncio.sleep(_FULL_S)
-            except (duckdb.OutOfMemoryException, MemoryError) as error:  # queries have it, and they end
-                logger.warning("the column view waits for memory: %s", error)
-                await asyncio.sleep(_AGAIN_S)
-        entries.taken()
-        self._is_tidy = False
-        with self.applied.changing():
-            self._index = entries.applied_index
+        if not has_room:
+            raise StorageFull("the column view waits for room on the disk")
 
     async def _tidy(self) -> None:
         """Take statistics, or collect dead terms while no query runs: readers answer meanwhile."""
         if self._is_tidy:
             return
-        assert self.view is not None
+        view = self.view
+        assert view is not None
         try:
-            if await self._change(take_statistics):
+            if await self._change(view, take_statistics):
                 return
-            if not await self._on_thread(is_worth_collecting, self.view.connection):
+            if not await self._on_thread(is_worth_collecting, view.connection):
                 self._is_tidy = True
             elif not self.running:
-                self.state = "collecting"
-                await self._change(collect_terms)
+                self._is_collecting = True
+                await self._change(view, collect_terms)
         except duckdb.OutOfMemoryException as error:  # the next quiet moment does it
             logger.info("the column view has no memory to be tidied: %s", error)
         finally:
-            self.state = "following"
+            self._is_collecting = False
 
     async def _let_go(self) -> None:
-        view, self.view = self.view, None
+        view, self._state.opened = self.view, None
         if view is not None:
             await self._on_thread(view.close)
 
-    async def _change(self, function: Callable[..., T], *arguments: Any) -> T:
-        """What function makes of the view's connection and the arguments."""
-        view = self.view
-        assert view is not None
+    async def _change(self, view: OpenView, function: Callable[..., T]) -> T:
+        """What function makes of the view's connection."""
 
         def change() -> T:
             with view.changing():
-                return function(view.connection, *arguments)
+                return function(view.connection)
 
         return await self._on_thread(change)
+
+    async def _perform(self, function: Callable[..., T], *arguments: Any) -> T:
+        """What changes what queries see."""
+        with self.applied.changing():
+            return await self._on_thread(function, *arguments)
 
     async def _on_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(function, *arguments))

@@ -1,35 +1,31 @@
 """`ChangeLog`: the changes of one node's log, as they are applied, for all who follow them."""
 
 import asyncio
-import contextlib
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from actors.live.change_reading import ChangeReading
 from actors.live.recent_changes import RecentChanges
 from actors.log.client import LogAccess
-from graphdb.errors import (
-    ChangesForgotten,
-    IndexNotReached,
-    LogUnavailable,
-    UnavailableError,
-)
+from actors.log.view_runner import Pace, Restart, Snapshot, ViewRunner
+from graphdb.errors import IndexNotReached, LogUnavailable
 from graphdb.live.changes import LoggedChange
+from graphdb.log.views import ViewStatus
 from graphdb.model import ChangeSet, EntryKind, LogEntry
 
 __all__ = ["ChangeLog", "ChangeStream"]
 
-logger = logging.getLogger(__name__)
-
-_LOOK_S = 10.0
 _AGAIN_S = 0.1
+_PACE = Pace(again_s=_AGAIN_S, again_s_max=_AGAIN_S, anew_s_max=1.0, behind_s=_AGAIN_S)
 _QUADS_AT_ONCE = 20_000  # handed to one reader at a time, about
 _KEPT_BYTES_MAX = 1 << 20  # a larger change is not kept for all, but read by each
 
 
 class ChangeLog:
-    """Owned by a `StoreShard`, on its event loop. Does nothing while nobody follows."""
+    """Owned by a node, on its event loop. Does nothing while nobody follows."""
 
     def __init__(
         self,
@@ -43,6 +39,14 @@ class ChangeLog:
         self._reading = ChangeReading(log)
         self._applied_index, self._wait_for_index = applied_index, wait_for_index
         self._recent = RecentChanges(0)
+        kept = _KeptChanges(self._recent)
+        self._runner = ViewRunner(
+            "changes",
+            kept,
+            _AppliedEntries(self._reading, applied_index, wait_for_index),
+            restart=Restart(kept, self._present),
+            pace=_PACE,
+        )
         self._following: asyncio.Task[None] | None = None
         self._streams: set[ChangeStream] = set()
         self._closed = False
@@ -60,10 +64,14 @@ class ChangeLog:
             raise LogUnavailable("the node is stopping")
         if self._following is None:
             self._recent.begin_at(applied)
-            self._following = asyncio.get_running_loop().create_task(self._follow())
+            self._following = asyncio.get_running_loop().create_task(self._runner.run())
         stream = ChangeStream(self._reading, self._recent, applied if since is None else since, self._leave)
         self._streams.add(stream)
         return stream
+
+    def view_status(self) -> ViewStatus | None:
+        """How it follows the store; None while nobody reads changes."""
+        return None if self._following is None else self._runner.status()
 
     def note(
         self, before: int, first_index: int, timestamp_ms: int, changes: Callable[[], Sequence[ChangeSet]]
@@ -97,42 +105,80 @@ class ChangeLog:
         following, self._following = self._following, None
         if following is not None:
             following.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
+            with suppress(asyncio.CancelledError):
                 await following
 
-    async def _follow(self) -> None:
-        """Keep `_recent` where the store is."""
-        while True:
-            try:
-                await self._wait_for_index(self._recent.last_index + 1, _LOOK_S)
-                await self._advance(self._applied_index())
-            except IndexNotReached:
-                continue
-            except ChangesForgotten:
-                with contextlib.suppress(UnavailableError):
-                    self._recent.begin_at(self._applied_index())
-            except UnavailableError as error:
-                logger.debug("the log is not followed now: %s", error)
-                await asyncio.sleep(_AGAIN_S)
-            except Exception:
-                logger.exception("following the log failed")
-                await asyncio.sleep(_AGAIN_S)
+    @asynccontextmanager
+    async def _present(self) -> AsyncIterator[Snapshot]:
+        """Where to go on when the log has forgotten what follows: what is not kept, each reader asks for."""
+        yield Snapshot(self._applied_index())
 
-    async def _advance(self, through: int) -> None:
-        while self._recent.last_index < through:
-            before = self._recent.last_index
-            entries = await self._reading.entries(before, through)
-            for entry in entries:
-                if self._recent.last_index >= entry.log_index:
-                    continue  # the writer has told meanwhile
-                if entry.kind is EntryKind.CLOSE or len(entry.payload) > _KEPT_BYTES_MAX:
-                    self._recent.begin_at(entry.log_index)
-                    continue
-                changes = [one async for one in self._reading.changes(entry)]
-                if self._recent.last_index < entry.log_index:
-                    self._recent.take(changes, entry.log_index)
-            if not entries:
-                await asyncio.sleep(_AGAIN_S)
+
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    """An entry and what it changes; None: too much to be kept for all."""
+
+    index: int
+    changes: list[LoggedChange] | None
+
+
+class _AppliedEntries:
+    """A `Source`: the log, as far as the store has applied it."""
+
+    def __init__(
+        self,
+        reading: ChangeReading,
+        applied_index: Callable[[], int],
+        wait_for_index: Callable[[int, float], Awaitable[None]],
+    ) -> None:
+        self._reading = reading
+        self._applied_index, self._wait_for_index = applied_index, wait_for_index
+
+    async def watch_index(self, known_index: int, timeout_s: float) -> int:
+        """See `Source.watch_index`."""
+        with suppress(IndexNotReached):
+            await self._wait_for_index(known_index + 1, timeout_s)
+        return self._applied_index()
+
+    async def read(self, after_index: int) -> list[_Followed]:
+        """See `Source.read`."""
+        through = self._applied_index()
+        if through <= after_index:
+            return []
+        entries = await self._reading.entries(after_index, through)
+        return [_Followed(entry.log_index, await self._changes(entry)) for entry in entries]
+
+    async def _changes(self, entry: LogEntry) -> list[LoggedChange] | None:
+        if entry.kind is EntryKind.CLOSE or len(entry.payload) > _KEPT_BYTES_MAX:
+            return None
+        return [one async for one in self._reading.changes(entry)]
+
+
+class _KeptChanges:
+    """`RecentChanges` as a `SnapshotView`. The writer adds what it has changed itself meanwhile."""
+
+    def __init__(self, recent: RecentChanges) -> None:
+        self._recent = recent
+
+    @property
+    def index(self) -> int:
+        return self._recent.last_index
+
+    def apply(self, entries: Sequence[_Followed]) -> None:
+        for entry in entries:
+            if entry.index <= self._recent.last_index:
+                continue
+            if entry.changes is None:
+                self._recent.begin_at(entry.index)
+            else:
+                self._recent.take(entry.changes, entry.index)
+
+    def check(self) -> None:
+        """Nothing can be wrong with what is in memory."""
+
+    def adopt_snapshot(self, log_index: int, tree: Path | None) -> None:
+        """Nothing up to log_index is kept."""
+        self._recent.begin_at(log_index)
 
 
 class PastChanges(Protocol):

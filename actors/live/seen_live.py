@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from actors.live.change_log import ChangeStream
 from actors.live.guarded import GuardedSink, GuardedStream
 from actors.live.listeners import LiveSink
-from actors.live.live_copy import CopiedState
 from actors.live.seen_changes import SeenChanges
 from actors.live.subscription_hub import SubscriptionHub
-from actors.views.view import View, ViewLost
+from actors.log.view_runner import ViewLost
+from actors.views.view import View
 from actors.views.views import Views
-from graphdb.access.annotation_watch import AnnotationWatch
-from graphdb.access.sight import Sight
+from graphdb.access.annotations import AnnotationWatch
+from graphdb.access.visibility import Visibility
 from graphdb.errors import ChangesForgotten, LogUnavailable, Overloaded
 from graphdb.live.matcher import LiveQuery
 from graphdb.node import LiveReport
@@ -26,7 +26,6 @@ _LOOK_S = 5.0
 _ATTEMPTS = 3
 
 Follow = Callable[[int | None, float], Awaitable[ChangeStream]]
-CopyState = Callable[[], Awaitable[CopiedState]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class Followable:
 
 @dataclass(slots=True)
 class _Followed:
-    """One sight that somebody follows, or has followed a while ago."""
+    """One visibility that somebody follows, or has followed a while ago."""
 
     changes: SeenChanges
     hub: SubscriptionHub
@@ -54,10 +53,10 @@ class _Place:
 
 
 class SeenLive:
-    """Owned by a shard, on its event loop. Equal sights share one view, what it remembers, and one hub.
+    """Owned by a shard, on its event loop. Equal visibilities share one view, what it remembers, and one hub.
 
-    A sight that sees the graph as it is, since nothing is annotated, follows the graph itself; with the first
-    annotation it has to begin anew. All others follow the view of exactly their sight.
+    A visibility that sees the graph as it is, since nothing is annotated, follows the graph itself; with the
+    first annotation it has to begin anew. All others follow the view of exactly their visibility.
     """
 
     def __init__(
@@ -80,17 +79,17 @@ class SeenLive:
         self._told_before = 0  # by hubs that have gone
         self._closed = False
 
-    def of(self, sight: Sight) -> "SeenGraph":
+    def of(self, visibility: Visibility) -> "SeenGraph":
         """For one who asks."""
-        return SeenGraph(sight, self)
+        return SeenGraph(visibility, self)
 
     @property
     def subscription_count(self) -> int:
-        """Of all sights that have views of their own."""
+        """Of all visibilities that have views of their own."""
         return sum(hub.subscription_count for hub in self._hubs())
 
     def check_room(self) -> None:
-        """Of all sights together. Raises Overloaded where no further subscription is allowed."""
+        """Of all visibilities together. Raises Overloaded where no further subscription is allowed."""
         open_now = self.subscription_count + self._whole.subscription_count
         if open_now >= self._subscriptions_max:
             raise Overloaded(f"{open_now} subscriptions are open already (live.max_subscriptions)")
@@ -109,20 +108,24 @@ class SeenLive:
     def _hubs(self) -> list[SubscriptionHub]:
         return [place.followed.hub for place in self._places.values() if place.followed is not None]
 
-    async def follow(self, sight: Sight, since: int | None, timeout_s: float) -> ChangeStream | GuardedStream:
+    async def follow(
+        self, visibility: Visibility, since: int | None, timeout_s: float
+    ) -> ChangeStream | GuardedStream:
         """See `GraphLive.follow_changes`."""
-        holds = self._unannotated(sight, since)
+        holds = self._unannotated(visibility, since)
         if holds is not None:
             return GuardedStream(await self._follow_whole(since, timeout_s), holds)
         for _ in range(_ATTEMPTS):
             with contextlib.suppress(ViewLost):
-                return await (await self._followed(sight)).changes.open(since, timeout_s)
+                return await (await self._followed(visibility)).changes.open(since, timeout_s)
         raise Overloaded("what may be seen of the graph is changing: ask again")
 
-    async def subscribe(self, sight: Sight, query: LiveQuery, since: int | None, sink: LiveSink) -> str:
+    async def subscribe(
+        self, visibility: Visibility, query: LiveQuery, since: int | None, sink: LiveSink
+    ) -> str:
         """See `GraphLive.subscribe`."""
         self.check_room()
-        holds = self._unannotated(sight, since)
+        holds = self._unannotated(visibility, since)
         if holds is not None:
             guarded = GuardedSink(sink, holds, self._end)
             subscription = await self._whole.subscribe(query, since, guarded)
@@ -131,11 +134,11 @@ class SeenLive:
             return subscription
         for _ in range(_ATTEMPTS):
             with contextlib.suppress(ViewLost):
-                return await (await self._followed(sight)).hub.subscribe(query, since, sink)
+                return await (await self._followed(visibility)).hub.subscribe(query, since, sink)
         raise Overloaded("what may be seen of the graph is changing: ask again")
 
     async def unsubscribe(self, subscription: str) -> bool:
-        """See `Backend.unsubscribe`."""
+        """See `serve.backend.Changes.unsubscribe`."""
         for hub in self._hubs():
             if await hub.unsubscribe(subscription):
                 return True
@@ -155,14 +158,14 @@ class SeenLive:
                     await self._let_go(place.followed)
                     place.followed = None
 
-    def _unannotated(self, sight: Sight, since: int | None) -> Callable[[], bool] | None:
-        """Where a sight sees the graph as it is: whether it does so still. None: it does not.
+    def _unannotated(self, visibility: Visibility, since: int | None) -> Callable[[], bool] | None:
+        """Where a visibility shows the graph as it is: whether it does so still. None: it does not.
 
         Raises ChangesForgotten: behind since there may have been annotations.
         """
         now = self._opened()
         watch, count = now.watch, now.watch.count  # taken before the look: see `AnnotationWatch`
-        if not now.views.sees_all(sight):
+        if not now.views.sees_all(visibility):
             return None
         if self._clean is None or self._clean[:2] != (watch, count):
             self._clean = watch, count, now.applied_index
@@ -183,9 +186,9 @@ class SeenLive:
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
 
-    async def _followed(self, sight: Sight) -> _Followed:
+    async def _followed(self, visibility: Visibility) -> _Followed:
         """Raises ViewLost, Overloaded, LogUnavailable."""
-        key = sight.to_json()
+        key = visibility.to_json()
         place = self._places.setdefault(key, _Place())
         async with place.turn:
             if self._closed:
@@ -196,7 +199,7 @@ class SeenLive:
                 await self._let_go(found)
                 found = place.followed = None
             if found is None:
-                view = await self._opened().views.view_of_exactly(sight)
+                view = await self._opened().views.view_of_exactly(visibility)
                 changes = await SeenChanges.begin(view, self._wait_for_index)
                 found = place.followed = _Followed(changes, self._make_hub(changes.open, view))
             found.unused_since = None
@@ -237,13 +240,13 @@ class SeenLive:
 class SeenGraph:
     """See `serve.backend.GraphLive`."""
 
-    sight: Sight
+    visibility: Visibility
     live: SeenLive
 
     async def follow_changes(self, since: int | None, timeout_s: float) -> ChangeStream | GuardedStream:
         """See `GraphLive.follow_changes`."""
-        return await self.live.follow(self.sight, since, timeout_s)
+        return await self.live.follow(self.visibility, since, timeout_s)
 
     async def subscribe(self, query: LiveQuery, since: int | None, sink: LiveSink) -> str:
         """See `GraphLive.subscribe`."""
-        return await self.live.subscribe(self.sight, query, since, sink)
+        return await self.live.subscribe(self.visibility, query, since, sink)

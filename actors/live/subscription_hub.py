@@ -41,8 +41,8 @@ class SubscriptionHub:
         limits: Live,
         timeout_s: float,
     ) -> None:
-        """follow: see `Backend.follow_changes`; copy_state makes a copy of the present state. timeout_s: how
-        long a subscriber waits for the node to reach the index that it names.
+        """follow: see `GraphLive.follow_changes`; copy_state makes a copy of the present state. timeout_s:
+        how long a subscriber waits for the node to reach the index that it names.
         """
         self._reevaluation = Reevaluation(
             follow,

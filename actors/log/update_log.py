@@ -15,7 +15,7 @@ from typing import TypeVar
 from actors.futures import answer, fail
 from actors.log.index_watch import IndexWatch
 from actors.log.protocol import LogStatus
-from actors.log.server import LogServer, log_handlers
+from actors.log.server import log_handlers, log_server
 from actors.loop_thread import LoopThread
 from graphdb.log.codec import entries_bytes
 from graphdb.log.file_log import FileLog, FileLogConfig
@@ -75,7 +75,7 @@ class UpdateLog:
         self._keep_bytes = keep_bytes
         self._watch = IndexWatch(self._log.last_index)
         self._jobs: deque[_Append | _Call] = deque()
-        self._server = LogServer(log_handlers(self), directory, socket_directory)
+        self._server = log_server(log_handlers(self), directory, socket_directory)
         self._thread = LoopThread("log")
         self._thread.run(self._server.start())
 

@@ -1,11 +1,8 @@
-"""`IncomingLinks`: the called side of port 7002. It greets callers, takes their messages, serves requests.
-
-Whatever a caller sends, it is refused at the latest where it stops making sense: its stream is ended, a line
-is logged once in a while, and nothing else happens. Everything happens on the loop's thread.
-"""
+"""Links from peers, and how many of them may be opened."""
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -15,21 +12,59 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from actors.raft.credentials import ClusterCredentials
-from actors.raft.failures import encode_failure
 from actors.raft.outgoing_link import HANDSHAKE_TIMEOUT_S
-from actors.raft.pieces import PieceReader, frames_of
-from actors.raft.proofs import NONCE_BYTES, PROTOCOL_VERSION, Handshake, Refused, fresh_nonce, is_equal
+from actors.raft.peer_protocol import (
+    NONCE_BYTES,
+    PROTOCOL_VERSION,
+    Handshake,
+    PieceReader,
+    Refused,
+    encode_failure,
+    frames_of,
+    fresh_nonce,
+    is_equal,
+)
 from actors.raft.raft_pb2 import Answer, Challenge, Frame, Request
 from actors.raft.raft_service import FrameContext
 from actors.raft.rare_log import RareLog
-from actors.raft.rate import TokenBucket
 from graphdb.errors import GraphDBError, OutcomeUnknown, Overloaded
 from graphdb.raft.membership import PeerId
-from graphdb.raft.message_codec import MESSAGE_BYTES_MAX, decode_envelope
-from graphdb.raft.messages import Envelope, Hello
+from graphdb.raft.messages import MESSAGE_BYTES_MAX, Envelope, Hello, decode_envelope
 from graphdb.raft.wire import Malformed
 
-__all__ = ["Forwarded", "IncomingLinks", "Serve"]
+__all__ = ["Forwarded", "IncomingLinks", "Serve", "TokenBucket"]
+
+# `TokenBucket`: how many events a second are let through, with a burst.
+
+
+class TokenBucket:
+    """Holds burst tokens when full and gains per_second of them."""
+
+    def __init__(self, per_second: float, burst: float) -> None:
+        self._per_second, self._burst = per_second, burst
+        self._tokens = burst
+        self._filled_at = time.monotonic()
+
+    def take(self, tokens: float = 1) -> float:
+        """Take tokens; how many seconds to wait before the event they stand for may happen."""
+        now = time.monotonic()
+        self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._per_second)
+        self._filled_at = now
+        self._tokens -= tokens
+        return max(0.0, -self._tokens / self._per_second)
+
+    def try_take(self) -> bool:
+        """Take one token if there is one."""
+        if self.take(0) > 0 or self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+
+# `IncomingLinks`: the called side of port 7002. It greets callers, takes their messages, serves requests.
+#
+# Whatever a caller sends, it is refused at the latest where it stops making sense: its stream is ended, a
+# line is logged once in a while, and nothing else happens. Everything happens on the loop's thread.
 
 logger = logging.getLogger(__name__)
 

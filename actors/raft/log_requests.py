@@ -1,98 +1,67 @@
-"""What a node's port asks of its `RaftLog` beside `actors.log.protocol`: the bytes. It knows no sockets.
+"""What a node's port asks of its `RaftLog` beside `actors.log.protocol`, over the same socket.
 
-    request        body                                          answer's body
-    WATCH          version (8), committed_index (8)              a ClusterView, as JSON; once it is another
-    READ_INDEX     timeout in ms (4)                             index (8)
-    FORWARD        timeout in ms (4), node_id (4), a request     what the other node answered
-    TAKE           port (8)                                      requests once there are any; none after LEAVE
-    LEAVE          port (8)                                      none; the port takes nothing more
-    FINISH         number (8), 1 or 0 (1), answer or error       none
-    TAKE_SEARCH, LEAVE_SEARCH, FINISH_SEARCH                     the same, of the search port
-    CHANGE         a MemberChange, as JSON                       none; once it is committed
-    OFFER          index (8), path of a tree                     none
-    ADOPTED        index (8)                                     none
-    LAST_EFFECT    none                                          index (8)
-    CONFIRM        index (8), timeout in ms (4)                  index (8); the same: no quads behind it
-    ANYWHERE       entries                                       index (8) of the first, once committed
+    request                     answer
+    Watch                       ClusterView; once it is another
+    ReadIndex                   Index
+    Forward                     Piece: what the other node answered
+    Take                        Requests, once there are any; none after Leave
+    Leave                       Done; the port takes nothing more
+    Finish                      Done
+    MemberChange                Done; once it is committed
+    Offer                       Done
+    Adopted                     Done
+    AskLastEffect               Index
+    Confirm                     Index; the same: no quads behind it
+    AppendUnconditionally       Index of the first, once committed
 
-A request is a head, as JSON (operation, request_id), and a body. Integers are little-endian; a length of 4
-bytes stands before each part but the last.
+Some of it also goes to other nodes, which may be of another version, in the bodies of forwarded requests.
+There a member change is JSON. Requests follow each other: each is a number of 8 bytes, the lengths of a head
+and a body, 4 bytes each, the head, as JSON (operation, request_id), and the body. Integers are little-endian.
 """
 
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import Enum
 
 import orjson
 
+from actors.log.protocol import LOG_MESSAGES
+
 __all__ = [
+    "RAFT_LOG_MESSAGES",
+    "Adopted",
+    "AppendUnconditionally",
+    "AskLastEffect",
     "ClusterView",
-    "Desk",
+    "Confirm",
+    "Finish",
+    "Forward",
     "ForwardedRequest",
+    "Leave",
     "MemberChange",
-    "RaftLogRequest",
+    "Offer",
+    "ReadIndex",
     "ReceivedSnapshot",
+    "RequestQueue",
+    "Requests",
+    "Take",
     "ViewedMember",
+    "Watch",
     "decode_change",
-    "decode_confirm",
-    "decode_finish",
-    "decode_forward",
-    "decode_offer",
     "decode_requests",
-    "decode_timeout",
-    "decode_view",
-    "decode_watch",
     "encode_change",
-    "encode_confirm",
-    "encode_finish",
-    "encode_forward",
-    "encode_offer",
     "encode_requests",
-    "encode_timeout",
-    "encode_view",
-    "encode_watch",
 ]
 
-_WATCH = struct.Struct("<QQ")
-_CONFIRM = struct.Struct("<QI")
-_MS = struct.Struct("<I")
-_FORWARD = struct.Struct("<II")
-_FINISH = struct.Struct("<Q?")
-_OFFER = struct.Struct("<Q")
 _REQUEST = struct.Struct("<QII")  # number, length of the head, length of the body
 
 
-class RaftLogRequest(IntEnum):
-    """What a port asks for: the code of its frame. Those below 16 are `actors.log.protocol.Request`."""
+class RequestQueue(Enum):
+    """Where requests of other nodes wait for one of this node's ports."""
 
-    WATCH = 16
-    READ_INDEX = 17
-    FORWARD = 18
-    TAKE = 19
-    FINISH = 20
-    CHANGE = 21
-    OFFER = 22
-    ADOPTED = 23
-    LAST_EFFECT = 24
-    LEAVE = 25
-    CONFIRM = 26
-    ANYWHERE = 27
-    TAKE_SEARCH = 28
-    LEAVE_SEARCH = 29
-    FINISH_SEARCH = 30
-
-
-class Desk(Enum):
-    """Where requests of other nodes wait for one of this node's ports: how that port takes requests, takes no
-    more, and answers one.
-    """
-
-    GRAPH = RaftLogRequest.TAKE, RaftLogRequest.LEAVE, RaftLogRequest.FINISH
-    SEARCH = RaftLogRequest.TAKE_SEARCH, RaftLogRequest.LEAVE_SEARCH, RaftLogRequest.FINISH_SEARCH
-
-    def __init__(self, take: RaftLogRequest, leave: RaftLogRequest, finish: RaftLogRequest) -> None:
-        self.take, self.leave, self.finish = take, leave, finish
+    GRAPH = "graph"
+    SEARCH = "search"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,53 +124,114 @@ class MemberChange:
     address: str = ""
 
 
-def encode_watch(version: int, committed_index: int) -> bytes:
-    return _WATCH.pack(version, committed_index)
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """The version and the index that whoever asks knows."""
+
+    version: int
+    committed_index: int
 
 
-def decode_watch(body: bytes) -> tuple[int, int]:
-    version, committed_index = _WATCH.unpack(body)
-    return version, committed_index
+@dataclass(frozen=True, slots=True)
+class ReadIndex:
+    """See `RaftLogClient.read_index`."""
+
+    timeout_s: float
 
 
-def encode_view(view: ClusterView) -> bytes:
-    return orjson.dumps(view)
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """See `RaftLogClient.confirm`."""
+
+    index: int
+    timeout_s: float
 
 
-def decode_view(body: bytes) -> ClusterView:
-    fields = orjson.loads(body)
-    fields["members"] = tuple(ViewedMember(**member) for member in fields["members"])
-    if fields["received"] is not None:
-        fields["received"] = ReceivedSnapshot(**fields["received"])
-    return ClusterView(**fields)
+@dataclass(frozen=True, slots=True)
+class AppendUnconditionally:
+    """See `RaftLogClient.append_unconditionally`. The entries are encoded as those of `Append`."""
+
+    entries: bytes = field(repr=False)
 
 
-def encode_timeout(timeout_s: float) -> bytes:
-    return _MS.pack(round(timeout_s * 1000))
+@dataclass(frozen=True, slots=True)
+class AskLastEffect:
+    """See `RaftLogClient.last_effect_index`."""
 
 
-def decode_timeout(body: bytes) -> float:
-    milliseconds: int = _MS.unpack(body)[0]
-    return milliseconds / 1000
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """See `RaftLogClient.forward`."""
+
+    node_id: int
+    request: ForwardedRequest
+    timeout_s: float
 
 
-def encode_confirm(index: int, timeout_s: float) -> bytes:
-    return _CONFIRM.pack(index, round(timeout_s * 1000))
+@dataclass(frozen=True, slots=True)
+class Take:
+    """See `RaftLogClient.take`. port tells this port from one before it."""
+
+    queue: RequestQueue
+    port: int
 
 
-def decode_confirm(body: bytes) -> tuple[int, float]:
-    index, milliseconds = _CONFIRM.unpack(body)
-    return index, milliseconds / 1000
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """What was taken."""
+
+    requests: list[ForwardedRequest]
 
 
-def encode_forward(node_id: int, request: ForwardedRequest, timeout_s: float) -> bytes:
-    return _FORWARD.pack(round(timeout_s * 1000), node_id) + encode_requests([request])
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """See `RaftLogClient.leave`."""
+
+    queue: RequestQueue
+    port: int
 
 
-def decode_forward(body: bytes) -> tuple[int, ForwardedRequest, float]:
-    milliseconds, node_id = _FORWARD.unpack_from(body)
-    (request,) = decode_requests(body, _FORWARD.size)
-    return node_id, request, milliseconds / 1000
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """See `RaftLogClient.finish`. outcome: the answer, or the error (`actors.wire.error_codec`)."""
+
+    queue: RequestQueue
+    number: int
+    succeeded: bool
+    outcome: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """See `RaftLogClient.offer`. path is that of a tree."""
+
+    index: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """See `RaftLogClient.adopted`."""
+
+    index: int
+
+
+RAFT_LOG_MESSAGES = LOG_MESSAGES.extended(
+    Watch,
+    ClusterView,
+    ReadIndex,
+    Confirm,
+    AppendUnconditionally,
+    AskLastEffect,
+    Forward,
+    Take,
+    Requests,
+    Leave,
+    Finish,
+    MemberChange,
+    Offer,
+    Adopted,
+)
 
 
 def encode_requests(requests: Iterable[ForwardedRequest]) -> bytes:
@@ -225,28 +255,9 @@ def decode_requests(body: bytes, offset: int = 0) -> list[ForwardedRequest]:
     return requests
 
 
-def encode_finish(number: int, succeeded: bool, outcome: bytes) -> bytes:
-    """outcome: the answer, or the error (`actors.error_codec`)."""
-    return _FINISH.pack(number, succeeded) + outcome
-
-
-def decode_finish(body: bytes) -> tuple[int, bool, bytes]:
-    number, succeeded = _FINISH.unpack_from(body)
-    return number, succeeded, body[_FINISH.size :]
-
-
 def encode_change(change: MemberChange) -> bytes:
     return orjson.dumps(change)
 
 
 def decode_change(body: bytes) -> MemberChange:
     return MemberChange(**orjson.loads(body))
-
-
-def encode_offer(index: int, path: str) -> bytes:
-    return _OFFER.pack(index) + path.encode()
-
-
-def decode_offer(body: bytes) -> tuple[int, str]:
-    index: int = _OFFER.unpack_from(body)[0]
-    return index, body[_OFFER.size :].decode()

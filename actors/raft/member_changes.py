@@ -40,7 +40,7 @@ class MemberChanges:
         if change.kind == "hand over":
             await self._hand_over()
         else:
-            await self._retried(lambda: self._perform_anywhere(change))
+            await self._retried(lambda: self._perform_here_or_there(change))
 
     async def serve(self, request: Forwarded) -> bytes:
         """Another node's operator asks."""
@@ -81,7 +81,7 @@ class MemberChanges:
         except TimeoutError:
             raise refusal from None
 
-    async def _perform_anywhere(self, change: MemberChange) -> None:
+    async def _perform_here_or_there(self, change: MemberChange) -> None:
         view = self._view()
         if view.role == "leader":
             await self._perform_here(change)

@@ -1,28 +1,99 @@
-"""`OutgoingLink`: one peer as this node calls it. It connects, proves itself, and sends what is in the queue.
-
-Everything but `send` happens on the loop's thread.
-"""
+"""A link to a peer, and the queue of what is to be sent."""
 
 import asyncio
 import contextlib
 import logging
 import random
+from collections import deque
 from dataclasses import dataclass
+from threading import Lock
 
 import grpc.aio
 from google.protobuf.message import DecodeError
 
 from actors.raft.credentials import ClusterCredentials
-from actors.raft.mail_queue import MailQueue
-from actors.raft.pieces import PieceReader, frames_of
-from actors.raft.proofs import NONCE_BYTES, PROTOCOL_VERSION, Handshake, Refused, fresh_nonce, is_equal
+from actors.raft.peer_protocol import (
+    NONCE_BYTES,
+    PROTOCOL_VERSION,
+    Handshake,
+    PieceReader,
+    Refused,
+    frames_of,
+    fresh_nonce,
+    is_equal,
+)
 from actors.raft.raft_pb2 import Answer, Frame, Greeting, Opening, Proof, Request
 from actors.raft.raft_service import FrameCall, make_channel, open_call
 from actors.raft.rare_log import RareLog
 from graphdb.errors import LogUnavailable, OutcomeUnknown, UnavailableError
-from graphdb.raft.message_codec import MESSAGE_BYTES_MAX
+from graphdb.raft.messages import MESSAGE_BYTES_MAX
 
-__all__ = ["HANDSHAKE_TIMEOUT_S", "OutgoingLink"]
+__all__ = ["HANDSHAKE_TIMEOUT_S", "MailQueue", "OutgoingLink"]
+
+# `MailQueue`: from any thread to one coroutine, bounded; when it is full the oldest message goes.
+
+
+class MailQueue:
+    """Putting never blocks and never fails. One coroutine on the loop takes."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, messages_max: int, bytes_max: int) -> None:
+        """bytes_max may be exceeded by a single message."""
+        self._loop = loop
+        self._messages_max, self._bytes_max = messages_max, bytes_max
+        self._lock = Lock()
+        self._messages: deque[bytes] = deque()
+        self._bytes = 0
+        self._filled = asyncio.Event()
+        self.dropped_count = 0
+
+    def put(self, messages: list[bytes]) -> None:
+        """Add messages behind those that wait."""
+        with self._lock:
+            was_empty = not self._messages
+            for message in messages:
+                self._messages.append(message)
+                self._bytes += len(message)
+            while len(self._messages) > 1 and self._is_over():
+                self._bytes -= len(self._messages.popleft())
+                self.dropped_count += 1
+        if was_empty:
+            self._wake()
+
+    async def take(self) -> bytes:
+        """The oldest message; waits for one."""
+        while True:
+            with self._lock:
+                if self._messages:
+                    message = self._messages.popleft()
+                    self._bytes -= len(message)
+                    return message
+                self._filled.clear()
+            await self._filled.wait()
+
+    def clear(self) -> None:
+        """Forget what waits."""
+        with self._lock:
+            self._messages.clear()
+            self._bytes = 0
+
+    def _wake(self) -> None:
+        try:
+            here = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            here = False
+        if here:
+            self._filled.set()  # a good deal faster than the way through the loop's own pipe
+        else:
+            self._loop.call_soon_threadsafe(self._filled.set)
+
+    def _is_over(self) -> bool:
+        return len(self._messages) > self._messages_max or self._bytes > self._bytes_max
+
+
+# `OutgoingLink`: one peer as this node calls it. It connects, proves itself, and sends what is in the
+# queue.
+#
+# Everything but `send` happens on the loop's thread.
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +179,7 @@ class OutgoingLink:
             await asyncio.sleep(pause_s * random.uniform(0.5, 1))
 
     async def _exchange(self) -> None:
-        """One connection's life; returns when it is over, whyever."""
+        """One connection from its beginning to its end; returns when it is over, whyever."""
         call = open_call(self._channel, "Exchange")
         try:
             async with asyncio.timeout(HANDSHAKE_TIMEOUT_S):

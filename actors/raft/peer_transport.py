@@ -9,17 +9,16 @@ import grpc.aio
 
 from actors.loop_thread import LoopThread
 from actors.raft.credentials import ClusterCredentials
-from actors.raft.failures import decode_failure
 from actors.raft.incoming_links import IncomingLinks, Serve
 from actors.raft.outgoing_link import OutgoingLink
+from actors.raft.peer_protocol import decode_failure
 from actors.raft.raft_pb2 import Request
 from actors.raft.raft_service import make_server
 from actors.raft.rare_log import RareLog
-from actors.raft.visitors import VISIT_S, Visitors
+from actors.raft.relocated_peers import RELOCATED_S, RelocatedPeers
 from graphdb.errors import BodyTooLarge, ConfigError, LogUnavailable
-from graphdb.raft.membership import ANY_LIFE, PeerId
-from graphdb.raft.message_codec import MESSAGE_BYTES_MAX, encode_envelope
-from graphdb.raft.messages import Envelope
+from graphdb.raft.membership import ANY_INCARNATION, PeerId
+from graphdb.raft.messages import MESSAGE_BYTES_MAX, Envelope, encode_envelope
 
 __all__ = ["PeerTransport"]
 
@@ -59,9 +58,9 @@ class PeerTransport:
         self._log = RareLog(logger)
         self._incoming = IncomingLinks(node_id, credentials, receive, self._meet, serve, self._log)
         self._peers: Mapping[int, str] = {}
-        self._visitors = Visitors(credentials, self._thread.loop.time)
+        self._relocated = RelocatedPeers(credentials, self._thread.loop.time)
         self._expiry: asyncio.TimerHandle | None = None
-        self._links: dict[PeerId, OutgoingLink] = {}  # of any life, and those of visitors
+        self._links: dict[PeerId, OutgoingLink] = {}  # of any incarnation, and those of relocated_peers
         self._ending: set[asyncio.Task[None]] = set()
         self._server: grpc.aio.Server | None = None
 
@@ -94,9 +93,9 @@ class PeerTransport:
             link.send(messages)
 
     def _link_to(self, target: PeerId) -> OutgoingLink | None:
-        """The open link to this very life of a node, else that to where the node is known to be."""
+        """The open link to this very incarnation of a node, else that to where the node is known to be."""
         links = self._links
-        for peer in (target, PeerId(target.node_id, ANY_LIFE)):
+        for peer in (target, PeerId(target.node_id, ANY_INCARNATION)):
             link = links.get(peer)
             if link is not None and link.is_open:
                 return link
@@ -157,23 +156,23 @@ class PeerTransport:
         self._update_links()
 
     def _meet(self, peer: PeerId, address: str) -> None:
-        if self._visitors.meet(peer, address, self._peers.get(peer.node_id)):
+        if self._relocated.meet(peer, address, self._peers.get(peer.node_id)):
             self._update_links()
             self._expire_later()
 
     def _expire_later(self) -> None:
-        if self._expiry is None and self._visitors.addresses:
-            self._expiry = self._thread.loop.call_later(VISIT_S, self._expire_visitors)
+        if self._expiry is None and self._relocated.addresses:
+            self._expiry = self._thread.loop.call_later(RELOCATED_S, self._expire_relocated)
 
-    def _expire_visitors(self) -> None:
+    def _expire_relocated(self) -> None:
         self._expiry = None
-        if self._visitors.expire():
+        if self._relocated.expire():
             self._update_links()
         self._expire_later()
 
     def _update_links(self) -> None:
-        known = {PeerId(node_id, ANY_LIFE): address for node_id, address in self._peers.items()}
-        wanted = {**known, **self._visitors.addresses}
+        known = {PeerId(node_id, ANY_INCARNATION): address for node_id, address in self._peers.items()}
+        wanted = {**known, **self._relocated.addresses}
         self._change_links({peer: wanted[peer] for peer in wanted if peer.node_id != self._node_id})
 
     def _change_links(self, wanted: Mapping[PeerId, str]) -> None:

@@ -1,9 +1,9 @@
-"""Where a node's part in Raft lies below its data directory, and how its lives are told apart."""
+"""Where a node's part in Raft lies below its data directory, and how its incarnations are told apart."""
 
 import secrets
 from pathlib import Path
 
-__all__ = ["fresh_life", "raft_directory"]
+__all__ = ["fresh_incarnation", "raft_directory"]
 
 
 def raft_directory(data_dir: Path) -> Path:
@@ -11,6 +11,6 @@ def raft_directory(data_dir: Path) -> Path:
     return data_dir / "raft"
 
 
-def fresh_life() -> int:
-    """The life of a directory that is being made (`graphdb.raft.membership.PeerId`)."""
+def fresh_incarnation() -> int:
+    """The incarnation of a directory that is being made (`graphdb.raft.membership.PeerId`)."""
     return 1 + secrets.randbits(62)

@@ -228,8 +228,8 @@ class RaftDriver:
     def _send(self) -> bool:
         """Whether there was anything."""
         messages = self._node.take_messages()
-        if (trouble := self._node.take_trouble()) is not None:
-            self._warn(trouble)
+        if (fault := self._node.take_fault()) is not None:
+            self._warn(fault)
         if messages:
             self._transport.send(messages)
         return bool(messages)

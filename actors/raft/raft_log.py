@@ -17,37 +17,42 @@ from typing import Any, TypeVar
 
 from actors.futures import answer, fail
 from actors.log.index_watch import IndexWatch
-from actors.log.protocol import LogStatus, decode_entries, decode_index, encode_index
-from actors.log.server import Handler, LogServer, encode_nothing, log_handlers
+from actors.log.protocol import Index, LogStatus, decode_entries
+from actors.log.server import Answered, Handler, done, log_handlers, log_server, unchanged
 from actors.loop_thread import LoopThread
-from actors.raft import anywhere, member_changes
-from actors.raft.anywhere import AppendsAnywhere
+from actors.raft import forwarded_appends, member_changes
 from actors.raft.cluster_watch import ClusterFacts, ClusterWatch
 from actors.raft.credentials import ClusterCredentials
-from actors.raft.forward_desk import ForwardDesk
+from actors.raft.forward_queue import ForwardQueue
+from actors.raft.forwarded_appends import ForwardedAppends
 from actors.raft.incoming_links import Forwarded
 from actors.raft.log_requests import (
-    Desk,
+    RAFT_LOG_MESSAGES,
+    Adopted,
+    AppendUnconditionally,
+    AskLastEffect,
+    Confirm,
+    Finish,
+    Forward,
     ForwardedRequest,
-    RaftLogRequest,
+    Leave,
+    MemberChange,
+    Offer,
+    ReadIndex,
     ReceivedSnapshot,
-    decode_change,
-    decode_confirm,
-    decode_finish,
-    decode_forward,
-    decode_offer,
-    decode_timeout,
-    decode_watch,
-    encode_requests,
-    encode_view,
+    RequestQueue,
+    Requests,
+    Take,
+    Watch,
 )
 from actors.raft.member_changes import MemberChanges
 from actors.raft.peer_transport import PeerTransport
-from actors.raft.raft_directory import fresh_life, raft_directory
+from actors.raft.raft_directory import fresh_incarnation, raft_directory
 from actors.raft.raft_driver import RaftDriver
 from actors.raft.search_requests import SEARCH_REQUEST, SEARCH_STATE, decode_needed
 from actors.raft.search_wanted import SearchWanted
 from actors.raft.snapshots import Snapshots
+from actors.wire.messages import Piece
 from graphdb.config import Settings
 from graphdb.config.service import Cluster
 from graphdb.errors import LogCompacted, UnavailableError
@@ -102,10 +107,10 @@ class RaftLog:
             config or RaftConfig(election_timeout_s=ELECTION_TIMEOUT_S),
             founders,
             clock=time.monotonic,
-            dice=random.SystemRandom().random,
+            random_source=random.SystemRandom().random,
             snapshots=self._snapshots,
         )
-        self._desk, self._search_desk = ForwardDesk(), ForwardDesk()
+        self._queues = {queue: ForwardQueue() for queue in RequestQueue}
         self._search_wanted = SearchWanted(time.monotonic)
         self._transport = PeerTransport(
             self._thread,
@@ -119,13 +124,15 @@ class RaftLog:
         self._watch = ClusterWatch(cluster.node_id, self._facts())
         self._index_watch = IndexWatch(0)
         self._views = LogViews(views_of(search_enabled=settings.search.enabled))
-        self._anywhere = AppendsAnywhere(
+        self._forwarded_appends = ForwardedAppends(
             lambda entries: self.submit_append(entries, 0), self._transport, lambda: self._watch.view
         )
         self._changes = MemberChanges(
             cluster.node_id, self._driver, self._transport, lambda: self._watch.view
         )
-        self._server = LogServer(self._handlers(), str(data_dir / "log"), socket_directory)
+        self._server = log_server(
+            self._handlers(), str(data_dir / "log"), socket_directory, RAFT_LOG_MESSAGES
+        )
         self._transport.start()
         self._driver.start()
         self._thread.run(self._server.start())
@@ -157,38 +164,34 @@ class RaftLog:
             failure=lambda: None if self._driver.failure is None else str(self._driver.failure),
         )
 
-    def _handlers(self) -> dict[int, Handler]:
+    def _handlers(self) -> dict[type[Any], Handler]:
+        """See `actors.raft.log_requests`."""
+        queues = self._queues
+
+        def finish(asked: Finish) -> Answered:
+            queue = queues[asked.queue]
+            return _performed(lambda: queue.finish(asked.number, asked.succeeded, asked.outcome)), done
+
+        def adopted(asked: Adopted) -> Answered:
+            return _performed(lambda: self._snapshots.forget_received(asked.index)), done
+
         return {
             **log_handlers(self),
-            RaftLogRequest.WATCH: lambda body: (self._watch.watch(*decode_watch(body)), encode_view),
-            RaftLogRequest.LAST_EFFECT: lambda _: (_performed(self._last_effect_index), encode_index),
-            RaftLogRequest.READ_INDEX: lambda body: (
-                self._driver.read_index(timeout_s=decode_timeout(body)),
-                encode_index,
+            Watch: lambda asked: (self._watch.watch(asked.version, asked.committed_index), unchanged),
+            AskLastEffect: lambda _: (_performed(self._last_effect_index), Index),
+            ReadIndex: lambda asked: (self._driver.read_index(timeout_s=asked.timeout_s), Index),
+            Confirm: lambda asked: (self._begin(self._confirm(asked.index, asked.timeout_s)), Index),
+            AppendUnconditionally: lambda asked: (
+                self._begin(self._forwarded_appends.append(decode_entries(asked.entries))),
+                Index,
             ),
-            RaftLogRequest.CONFIRM: lambda body: (
-                self._begin(self._confirm(*decode_confirm(body))),
-                encode_index,
-            ),
-            RaftLogRequest.ANYWHERE: lambda body: (
-                self._begin(self._anywhere.append(decode_entries(body))),
-                encode_index,
-            ),
-            RaftLogRequest.FORWARD: lambda body: (self._forward(*decode_forward(body)), bytes),
-            **_desk_handlers(Desk.GRAPH, self._desk),
-            **_desk_handlers(Desk.SEARCH, self._search_desk),
-            RaftLogRequest.CHANGE: lambda body: (
-                self._begin(self._changes.perform(decode_change(body))),
-                encode_nothing,
-            ),
-            RaftLogRequest.OFFER: lambda body: (
-                _performed(lambda: self._offer(*decode_offer(body))),
-                encode_nothing,
-            ),
-            RaftLogRequest.ADOPTED: lambda body: (
-                _performed(lambda: self._snapshots.forget_received(decode_index(body))),
-                encode_nothing,
-            ),
+            Forward: lambda asked: (self._forward(asked.node_id, asked.request, asked.timeout_s), Piece),
+            Take: lambda asked: (queues[asked.queue].take(asked.port), Requests),
+            Leave: lambda asked: (_performed(lambda: queues[asked.queue].leave(asked.port)), done),
+            Finish: finish,
+            MemberChange: lambda change: (self._begin(self._changes.perform(change)), done),
+            Offer: lambda asked: (_performed(lambda: self._offer(asked.index, asked.path)), done),
+            Adopted: adopted,
         }
 
     # what every log answers; on the loop
@@ -262,13 +265,13 @@ class RaftLog:
     async def _serve(self, request: Forwarded) -> bytes:
         if request.operation == member_changes.OPERATION:
             return await self._changes.serve(request)
-        if request.operation == anywhere.OPERATION:
-            return await self._anywhere.serve(request)
+        if request.operation == forwarded_appends.OPERATION:
+            return await self._forwarded_appends.serve(request)
         if request.operation == SEARCH_REQUEST:
-            return await self._search_desk.serve(request)
+            return await self._queues[RequestQueue.SEARCH].serve(request)
         if request.operation == SEARCH_STATE:
             self._search_wanted.note(decode_needed(request.body))
-        return await self._desk.serve(request)
+        return await self._queues[RequestQueue.GRAPH].serve(request)
 
     def _offer(self, index: int, tree: str) -> None:
         """A snapshot of the store at index, which is applied, so its entry is in the journal or the last
@@ -313,21 +316,13 @@ class RaftLog:
         return asyncio.run_coroutine_threadsafe(coroutine, self._thread.loop)
 
 
-def _desk_handlers(which: Desk, desk: ForwardDesk) -> dict[int, Handler]:
-    return {
-        which.take: lambda body: (desk.take(decode_index(body)), encode_requests),
-        which.leave: lambda body: (_performed(lambda: desk.leave(decode_index(body))), encode_nothing),
-        which.finish: lambda body: (_performed(lambda: desk.finish(*decode_finish(body))), encode_nothing),
-    }
-
-
 def _open_journal(data_dir: Path, node_id: int, keep_bytes: int) -> Journal:
     place = str(raft_directory(data_dir))
     files = RealFileSystem()
     files.make_directory(place)
     config = JournalConfig()
     config = replace(config, keep_bytes=max(config.keep_bytes, keep_bytes))
-    return Journal(files, place, str(data_dir / "log"), node_id, fresh_life, config)
+    return Journal(files, place, str(data_dir / "log"), node_id, fresh_incarnation, config)
 
 
 def _founders_of(cluster: Cluster) -> dict[int, str]:

@@ -7,7 +7,7 @@ import grpc
 import grpc.aio
 
 from actors.raft.credentials import ClusterCredentials
-from actors.raft.pieces import FRAME_BYTES_MAX
+from actors.raft.peer_protocol import FRAME_BYTES_MAX
 from actors.raft.raft_pb2 import DESCRIPTOR, Frame
 
 __all__ = ["FrameCall", "FrameContext", "make_channel", "make_server", "open_call"]

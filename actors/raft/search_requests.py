@@ -5,8 +5,8 @@
     search_state   log index (8) that is needed       a SearchState, as JSON
     search_copy    id of a copy (16), offset (8)      id (16), log index (8), 1 where it ends (1), bytes
 
-A copy with id 0 is one to be made. Its bytes are a stream of `actors.raft.snapshot_stream`; all of its files
-are in `search`. Integers are little-endian.
+A copy with id 0 is one to be made. Its bytes are a stream of `actors.raft.snapshot_transfer`; all of its
+files are in `search`. Integers are little-endian.
 """
 
 import struct

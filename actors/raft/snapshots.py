@@ -1,35 +1,88 @@
-"""`Snapshots`: a node's snapshots as directory trees, those it can send and those it has received.
-
-    <index>-<term>/            the tree of a snapshot that can be sent
-    incoming/                  one that is arriving: tree/, and mark when it is complete
-    <index>-<term>.received/   the same, complete and durable: what the node's state is to become
-    trash/                     what is being deleted
-
-Only what was received outlives a restart. What can be sent is made again from the store when it is wanted, so
-nothing of it needs to be synced, and no torn one is ever sent.
-"""
+"""Snapshots: made, kept, deleted."""
 
 import logging
+import os
 import re
 import secrets
+import shutil
 import time
+import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from actors.raft.incoming_snapshot import TREE, IncomingSnapshot, free_bytes, read_mark
-from actors.raft.outgoing_snapshot import OutgoingSnapshot, list_files
 from actors.raft.rare_log import RareLog
-from actors.raft.snapshot_stream import Manifest
-from actors.raft.trash import Trash
+from actors.raft.snapshot_transfer import (
+    TREE,
+    IncomingSnapshot,
+    Manifest,
+    OutgoingSnapshot,
+    free_bytes,
+    list_files,
+    read_mark,
+)
 from graphdb.errors import LogUnavailable
 from graphdb.log.file_system import FileSystem, RealFileSystem, storage_error
 from graphdb.raft.messages import SnapshotMark
 from graphdb.raft.wire import Malformed
 
-__all__ = ["ReceivedTree", "Snapshots"]
+__all__ = ["Snapshots"]
+
+# `Trash`: directories that nobody needs. To unlink some GB takes seconds, so a thread of its own does.
 
 logger = logging.getLogger(__name__)
+
+
+class Trash:
+    """A directory of its own beside what is thrown away. What a crash leaves in it goes at the next start."""
+
+    def __init__(self, files: FileSystem, directory: Path) -> None:
+        """Raises OSError."""
+        self._files = files
+        self._directory = directory
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="trash")
+        files.make_directory(str(directory))
+        for path in directory.iterdir():
+            self._thread.submit(shutil.rmtree, path, ignore_errors=True)
+
+    def take(self, path: Path) -> None:
+        """Throw away a directory, which is gone from where it was at once.
+
+        Raises LogUnavailable, StorageFull.
+        """
+        aside = self._directory / uuid.uuid4().hex
+        try:
+            self._files.rename(str(path), str(aside))
+        except OSError as error:
+            raise storage_error(error, f"removing {path.name}") from error
+        self._thread.submit(self._remove, path.parent, aside)
+
+    def close(self) -> None:
+        """Wait until it is empty."""
+        self._thread.shutdown()
+
+    def _remove(self, parent: Path, aside: Path) -> None:
+        # The new name first: no crash may bring a directory back that has lost some of its files.
+        try:
+            for directory in (self._directory, parent):
+                self._files.sync_directory(os.fspath(directory))
+        except OSError as error:
+            logger.warning("%s stays until the next start: %s", aside, error)
+            return
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+# `Snapshots`: a node's snapshots as directory trees, those it can send and those it has received.
+#
+#     <index>-<term>/            the tree of a snapshot that can be sent
+#     incoming/                  one that is arriving: tree/, and mark when it is complete
+#     <index>-<term>.received/   the same, complete and durable: what the node's state is to become
+#     trash/                     what is being deleted
+#
+# Only what was received outlives a restart. What can be sent is made again from the store when it is
+# wanted, so nothing of it needs to be synced, and no torn one is ever sent.
+
 
 _INCOMING = "incoming"
 _TRASH = "trash"

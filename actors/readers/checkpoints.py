@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 
-from actors.shard.applied_index import AppliedIndex
+from actors.log.applied_index import AppliedIndex
 from graphdb.errors import LogUnavailable
 from graphdb.store.quad_store import QuadStore
 
@@ -32,7 +32,7 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """Owned by a `StoreShard`, on its event loop."""
+    """Owned by an open store or a view, on its event loop."""
 
     def __init__(
         self,

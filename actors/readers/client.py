@@ -3,9 +3,18 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from actors.frame_calls import FramePeer, checked
-from actors.frames import encode_frame, read_frame
-from actors.readers.protocol import LeaseRequest, Message, ReaderStatus, Task
+from actors.readers.protocol import (
+    READER_MESSAGES,
+    AskStatus,
+    Granted,
+    LeaseRequest,
+    ReaderStatus,
+    ReleaseCheckpoint,
+    Task,
+)
+from actors.wire.client import WireClient
+from actors.wire.connection import Stream
+from actors.wire.messages import Done, Piece, expect
 from graphdb.errors import QueryTimeout, UnavailableError
 
 __all__ = ["Lease", "ReaderClient"]
@@ -18,23 +27,22 @@ _CALL_S = 5.0
 class Lease:
     """A place in the StoreReader's queue, then an evaluator, for one query. Made by `ReaderClient.lease`."""
 
-    def __init__(self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
+    def __init__(self, stream: Stream) -> None:
         self.where = ""  # the evaluator, once there is one: "reader 2 (process 1234)"
         self.on_close: Callable[[Lease], None] = lambda _: None
-        self._incoming, self._outgoing = incoming, outgoing
+        self._stream = stream
 
     async def wait_granted(self, request: LeaseRequest) -> bool:
         """Queue for an evaluator; False where the StoreReader went away meanwhile. Raises Overloaded, ..."""
-        self._outgoing.write(encode_frame(Message.LEASE, 0, request.encode()))
-        frame = await read_frame(self._incoming)
-        if frame is not None:
-            self.where = checked(frame, Message.ERROR).body.decode()
-        return frame is not None
+        self._stream.send(request)
+        granted = await self._stream.read()
+        if granted is not None:
+            self.where = expect(Granted, granted).where
+        return granted is not None
 
     def evaluate(self, task: Task) -> None:
         """Hand over the task; once. If the StoreReader has gone meanwhile, read() tells."""
-        if not self._outgoing.is_closing():  # uvloop refuses what is closed
-            self._outgoing.write(encode_frame(task.message, 0, task.encode()))
+        self._stream.send(task)
 
     async def read(self) -> bytes | None:
         """The next piece of the answer, about 64 kB; None at its end, which alone says that it is whole.
@@ -43,14 +51,14 @@ class Lease:
         QueryMemoryExceeded, UnavailableError; for a validation RdfSyntaxError, MalformedShapes, UnknownGraph
         as well.
         """
-        frame = await read_frame(self._incoming)
-        if frame is None:
+        message = await self._stream.read()
+        if message is None:
             raise UnavailableError("the readers went away in the midst of the query")
-        return None if checked(frame, Message.ERROR).code == Message.END else frame.body
+        return None if isinstance(message, Done) else expect(Piece, message).data
 
     def close(self) -> None:
         """Give the evaluator back; if it is not finished, it is killed and replaced. Twice is allowed."""
-        self._outgoing.transport.abort()
+        self._stream.close()
         self.on_close(self)
 
 
@@ -62,7 +70,7 @@ class ReaderClient:
 
     def __init__(self, find_endpoint: Callable[[], Awaitable[str]]) -> None:
         """find_endpoint answers the path of the socket, or raises UnavailableError."""
-        self._peer = FramePeer("the readers do", Message.ERROR, find_endpoint)
+        self._wire = WireClient(READER_MESSAGES, "the readers do", find_endpoint)
         self._leases: set[Lease] = set()
 
     async def lease(self, query_id: str, timeout_s: float) -> Lease:
@@ -80,13 +88,13 @@ class ReaderClient:
     async def release_checkpoint(self, path: str) -> None:
         """Return when no idle evaluator has it open any more, or where none can be asked."""
         try:
-            await self._peer.call(Message.RELEASE, path.encode(), _CALL_S)
+            await self._wire.call(ReleaseCheckpoint(path), Done, _CALL_S)
         except UnavailableError:
             return
 
     async def status(self) -> ReaderStatus:
         """What runs and what waits. Raises UnavailableError."""
-        return ReaderStatus.decode((await self._peer.call(Message.STATUS, b"", _CALL_S)).body)
+        return await self._wire.call(AskStatus(), ReaderStatus, _CALL_S)
 
     async def close(self) -> None:
         """Cancel what still runs."""
@@ -98,7 +106,7 @@ class ReaderClient:
         last_seen = began = loop.time()
         while True:
             try:
-                lease = Lease(*await self._peer.connect())
+                lease = Lease(await self._wire.open())
             except UnavailableError:
                 if loop.time() > last_seen + _AWAY_S:
                     raise

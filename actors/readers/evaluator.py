@@ -1,7 +1,7 @@
 """One evaluator: a process that queries and validates checkpoints, one task at a time, for a `StoreReader`.
 
-`python -m actors.readers.evaluator FD MEMORY_LIMIT_MB` talks over the socket of this number, in the frames of
-`protocol`.
+`python -m actors.readers.evaluator FD MEMORY_LIMIT_MB` talks over the socket of this number, in
+`EVALUATOR_MESSAGES`.
 Whatever a query does to the engine, crash, run for ever or fill the memory, it does here: `StoreReader` kills
 this process and starts another, so it imports little. It ends when its parent ends.
 """
@@ -10,15 +10,25 @@ import os
 import resource
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from time import monotonic
 
 from pyoxigraph import NamedNode, Store
 
-from actors.error_codec import encode_error
-from actors.frames import Frame, encode_frame, read_frame_from
 from actors.process_bounds import limit, settle
-from actors.readers.protocol import FunctionTask, Message, ReaderTask, ValidationTask
+from actors.readers.protocol import (
+    EVALUATOR_MESSAGES,
+    Begun,
+    FunctionTask,
+    ReaderTask,
+    Ready,
+    ReleaseCheckpoint,
+    ValidationTask,
+)
+from actors.wire.blocking import BlockingStream
+from actors.wire.messages import Done, Piece
 from graphdb.errors import QueryMemoryExceeded, UnavailableError
 from graphdb.geo.evaluate import evaluation_json
 from graphdb.public_text import fault_text
@@ -34,38 +44,38 @@ _STACK_BYTES = 64 << 20
 
 
 class Evaluator:
-    """Answers the frames that come in, until there are no more. It keeps the last checkpoint open."""
+    """Answers the messages that come in, until there are no more. It keeps the last checkpoint open."""
 
     def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
+        self._stream = BlockingStream(EVALUATOR_MESSAGES, connection)
         self._path: str | None = None
         self._store: Store | None = None
 
     def run(self) -> None:
         """Return when the other end is gone."""
-        self._send(Message.READY)
-        with self._connection.makefile("rb") as incoming:
-            while (frame := read_frame_from(incoming)) is not None:
-                self._perform(frame)
+        self._send(Ready())
+        while (message := self._stream.read()) is not None:
+            self._perform(message)
 
-    def _perform(self, frame: Frame) -> None:
+    def _perform(self, request: object) -> None:
         try:
-            if frame.code == Message.RELEASE:
-                self._release(frame.body.decode())
+            if isinstance(request, ReleaseCheckpoint):
+                self._release(request.path)
             else:
-                self._send(Message.BEGUN)
-                if frame.code == Message.VALIDATE:
-                    self._validate(ValidationTask.decode(frame.body))
-                elif frame.code == Message.CALL:
-                    self._call(FunctionTask.decode(frame.body))
+                self._send(Begun())
+                if isinstance(request, ValidationTask):
+                    self._validate(request)
+                elif isinstance(request, FunctionTask):
+                    self._call(request)
                 else:
-                    self._evaluate(ReaderTask.decode(frame.body))
+                    assert isinstance(request, ReaderTask)
+                    self._evaluate(request)
         except MemoryError:
-            self._send(Message.ERROR, encode_error(QueryMemoryExceeded("the query ran out of memory")))
+            self._fail(QueryMemoryExceeded("the query ran out of memory"))
         except Exception as error:  # noqa: BLE001 whoever asked gets it
-            self._send(Message.ERROR, encode_error(error))
+            self._fail(error)
         else:
-            self._send(Message.END)
+            self._send(Done())
 
     def _evaluate(self, task: ReaderTask) -> None:
         ask = partial(
@@ -77,7 +87,7 @@ class Evaluator:
             union_default_graph=task.union_default_graph,
             calls_geometry=task.calls_geometry,
         )
-        sink = partial(self._send, Message.DATA)
+        sink = self._send_piece
         evaluate = partial(first_full, ask, task.attempts, task.attempt_rows, task.text)
         if task.operation == "explain":
             explain(ask, evaluate, task.count_queries, sink, monotonic, task.lookups)
@@ -89,11 +99,11 @@ class Evaluator:
         # at the top, each evaluator would load the parser of SPARQL at its start, and few validate
         from actors.readers.validating import perform
 
-        perform(task, self._opened(task.checkpoint), partial(self._send, Message.DATA), monotonic)
+        perform(task, self._opened(task.checkpoint), self._send_piece, monotonic)
 
     def _call(self, task: FunctionTask) -> None:
         for piece in evaluation_json(task.function, task.args):
-            self._send(Message.DATA, piece)
+            self._send_piece(piece)
 
     def _opened(self, path: str) -> Store:
         if self._store is None or self._path != path:
@@ -109,11 +119,25 @@ class Evaluator:
         if self._path == path:
             self._path = self._store = None
 
-    def _send(self, message: Message, body: bytes = b"") -> None:
-        try:
-            self._connection.sendall(encode_frame(message, 0, body))
-        except OSError:
-            os._exit(0)  # nobody is there any more, and the engine may be in the midst of its work
+    def _send_piece(self, data: bytes) -> None:
+        self._send(Piece(data))
+
+    def _send(self, message: object) -> None:
+        with _ending_alone():
+            self._stream.send(message)
+
+    def _fail(self, error: BaseException) -> None:
+        with _ending_alone():
+            self._stream.fail(error)
+
+
+@contextmanager
+def _ending_alone() -> Iterator[None]:
+    """The process ends where nobody is there any more: the engine may be in the midst of its work."""
+    try:
+        yield
+    except OSError:
+        os._exit(0)
 
 
 def _nodes(iris: list[str] | None) -> list[NamedNode] | None:

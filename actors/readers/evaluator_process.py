@@ -1,17 +1,16 @@
 """`EvaluatorProcess`: one evaluator from its parent's side: started, talked to, watched, killed."""
 
-import asyncio
 import socket
 import subprocess
+from typing import Any
 
 from actors.bounded_process import BoundedProcess, spawn
-from actors.frames import Frame, encode_frame, read_frame
-from actors.readers.protocol import Message, Task
+from actors.readers.protocol import EVALUATOR_MESSAGES, Begun, ReleaseCheckpoint, Task
+from actors.wire.connection import Stream, stream_over
+from actors.wire.messages import Done
 from graphdb.errors import GraphDBError, QueryMemoryExceeded, UnavailableError
 
 __all__ = ["EvaluatorEnded", "EvaluatorProcess"]
-
-_INCOMING_BYTES = 64 << 10  # of an answer that wait here, about; with more waiting the evaluator blocks
 
 
 class EvaluatorEnded(Exception):
@@ -26,7 +25,7 @@ class EvaluatorEnded(Exception):
 
 class EvaluatorProcess(BoundedProcess):
     """A child process with a socket to it. One request at a time; is_busy holds from evaluate() until its
-    last frame was received, and so long its memory is looked at.
+    last message was received, and so long its memory is looked at.
     """
 
     def __init__(
@@ -34,8 +33,7 @@ class EvaluatorProcess(BoundedProcess):
         number: int,
         memory_limit_mb: int,
         process: "subprocess.Popen[bytes]",
-        incoming: asyncio.StreamReader,
-        outgoing: asyncio.StreamWriter,
+        stream: Stream,
     ) -> None:
         super().__init__(process, memory_limit_mb)
         self.number = number
@@ -43,24 +41,24 @@ class EvaluatorProcess(BoundedProcess):
         self.query_id: str | None = None  # who has it leased
         self.is_busy = False
         self._has_begun = False
-        self._incoming, self._outgoing = incoming, outgoing
+        self._stream = stream
 
     @classmethod
     async def start(cls, number: int, memory_limit_mb: int) -> "EvaluatorProcess":
         """Start one; it is of use once wait_ready() has returned. Raises OSError."""
         ours, theirs = socket.socketpair()
         with theirs:
-            incoming, outgoing = await asyncio.open_unix_connection(sock=ours, limit=_INCOMING_BYTES)
+            stream = await stream_over(EVALUATOR_MESSAGES, ours)
             try:
                 process = spawn("actors.readers.evaluator", theirs, [str(memory_limit_mb)])
-                return cls(number, memory_limit_mb, process, incoming, outgoing)
+                return cls(number, memory_limit_mb, process, stream)
             except BaseException:
-                outgoing.transport.abort()
+                stream.close()
                 raise
 
     async def wait_ready(self) -> None:
         """Raises EvaluatorEnded."""
-        await self.next_frame()
+        await self.next_message()
 
     @property
     def where(self) -> str:
@@ -72,40 +70,39 @@ class EvaluatorProcess(BoundedProcess):
         return self.is_busy
 
     def let_go(self) -> None:
-        self._outgoing.transport.abort()
+        self._stream.close()
 
     def evaluate(self, task: Task) -> None:
-        """Begin; the answer comes as frames."""
+        """Begin; the answer comes as messages."""
         self.is_busy, self._has_begun = True, False
         self.checkpoint = task.checkpoint or self.checkpoint
-        self._send(task.message, task.encode())
+        self._stream.send(task)  # to one that has ended meanwhile too: next_message() tells
         self.watch_memory()
 
     async def release(self) -> None:
         """Have it close its checkpoint. Raises EvaluatorEnded."""
         assert self.checkpoint is not None
         assert not self.is_busy
-        self._send(Message.RELEASE, self.checkpoint.encode())
+        self._stream.send(ReleaseCheckpoint(self.checkpoint))
         self.checkpoint = None
-        await self.next_frame()
+        await self.next_message()
 
-    async def next_frame(self) -> Frame:
-        """Raises EvaluatorEnded."""
-        frame = await read_frame(self._incoming)
-        if frame is not None and frame.code == Message.BEGUN:
-            self._has_begun = True
-            frame = await read_frame(self._incoming)
-        if frame is None:
+    async def next_message(self) -> Any:
+        """Raises EvaluatorEnded, and the error that is the answer."""
+        try:
+            message = await self._stream.read()
+            if isinstance(message, Begun):
+                self._has_begun = True
+                message = await self._stream.read()
+        except GraphDBError:
+            self.is_busy = False
+            raise
+        if message is None:
             await self.ended.wait()
             raise EvaluatorEnded(self._failure(), self.is_killed_by_others(), self._has_begun)
-        if frame.code in (Message.END, Message.ERROR):
+        if isinstance(message, Done):
             self.is_busy = False
-        return frame
-
-    def _send(self, message: Message, body: bytes) -> None:
-        """To one that has ended meanwhile too: next_frame() tells. (uvloop refuses what is closed.)"""
-        if not self._outgoing.is_closing():
-            self._outgoing.write(encode_frame(message, 0, body))
+        return message
 
     def _failure(self) -> GraphDBError:
         if self.has_filled_memory():

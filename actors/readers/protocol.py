@@ -1,83 +1,55 @@
-"""The messages between `ReaderClient`, `StoreReader` and its evaluators. It knows nothing of sockets.
+"""What `ReaderClient`, `StoreReader` and its evaluators say to each other (`actors.wire`).
 
-They are frames (`actors.frames`) whose code is a `Message`; their number is 0. A client's connection is for
-one thing: for a query,
+A client has a connection for each call. For a query,
 
     client                          StoreReader
-    LEASE (a LeaseRequest)
-                                    GRANTED (where), once an evaluator is free
-    EVALUATE (a ReaderTask),
-    VALIDATE (a ValidationTask) or
-    CALL (a FunctionTask)
-                                    DATA, any number of times, then END; or ERROR at any time, as the last
+    LeaseRequest
+                                    Granted, once an evaluator is free
+    a Task
+                                    Pieces, then Done; or an error at any time, as the last
 
-or for RELEASE (the path of a checkpoint), answered by END, or for STATUS, answered by STATUS (a
-ReaderStatus). A client that goes away cancels its query. An evaluator says READY when it has started, answers
-EVALUATE, VALIDATE and CALL with BEGUN, DATA and END or ERROR, and RELEASE with END. DATA is bytes of the
-answer, for "explain" one object in JSON; RELEASE and GRANTED are UTF-8, VALIDATE is a line of JSON and a
-document, the other bodies are JSON.
+or a ReleaseCheckpoint, answered by Done, or an AskStatus, answered by a ReaderStatus. A client that goes away
+cancels its query. An evaluator says Ready when it has started, answers a Task with Begun, Pieces and Done or
+an error, and a ReleaseCheckpoint with Done. Pieces are bytes of the answer, for "explain" one object in JSON
+each.
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from enum import IntEnum
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
+from actors.wire.messages import Messages
+
 __all__ = [
+    "EVALUATOR_MESSAGES",
+    "READER_MESSAGES",
+    "AskStatus",
+    "Begun",
     "EvaluatorStatus",
     "FunctionTask",
+    "Granted",
     "LeaseRequest",
-    "Message",
     "ReaderStatus",
     "ReaderTask",
+    "Ready",
+    "ReleaseCheckpoint",
     "Task",
     "ValidationTask",
 ]
 
 
-class Message(IntEnum):
-    """What a frame says: its code."""
-
-    LEASE = 1
-    EVALUATE = 2
-    RELEASE = 3
-    STATUS = 4
-    READY = 5
-    GRANTED = 6
-    DATA = 7
-    END = 8
-    ERROR = 9
-    BEGUN = 10
-    VALIDATE = 11
-    CALL = 12
-
-
-class _Json:
-    """A dataclass of JSON values on the wire."""
-
-    def encode(self) -> bytes:
-        return json.dumps(asdict(self)).encode()  # type: ignore[call-overload]
-
-
 @dataclass(frozen=True, slots=True)
-class LeaseRequest(_Json):
+class LeaseRequest:
     """Who wants an evaluator, and how long waiting and evaluating may take together."""
 
     query_id: str
     timeout_s: float
     spent_s: float = 0.0  # of it, already
 
-    @classmethod
-    def decode(cls, body: bytes) -> "LeaseRequest":
-        return cls(**json.loads(body))
-
 
 @dataclass(frozen=True, slots=True)
-class ReaderTask(_Json):
+class ReaderTask:
     """A query for an evaluator, on which checkpoint. See `graphdb.store.engine_query` for the dataset."""
-
-    message: ClassVar[Message] = Message.EVALUATE
 
     operation: str  # query, explain
     text: str  # for the engine: already rewritten
@@ -94,16 +66,10 @@ class ReaderTask(_Json):
     lookups: Sequence[Mapping[str, Any]] = ()  # for explain: what a spatial index did for the text
     count_queries: Sequence[str] = ()  # for explain: texts for the engine, each with one row, ?n
 
-    @classmethod
-    def decode(cls, body: bytes) -> "ReaderTask":
-        return cls(**json.loads(body))
-
 
 @dataclass(frozen=True, slots=True)
 class ValidationTask:
     """A SHACL validation for an evaluator, on which checkpoint. See `graphdb.shacl.answering`."""
-
-    message: ClassVar[Message] = Message.VALIDATE
 
     checkpoint: str  # a directory
     data_graph: str | Sequence[str]  # an IRI, "default" or "union"; or IRIs of graphs that are merged
@@ -111,33 +77,19 @@ class ValidationTask:
     shapes: bytes = field(default=b"", repr=False)  # a document
     shapes_type: str = ""  # its media type, as an RdfSyntax has it
     report_type: str | None = None  # of an RdfSyntax; None: the report of the interface, in JSON
-    is_write_check: bool = False  # see `graphdb.shacl.write_check`
+    is_write_check: bool = False  # see `graphdb.shacl.change_check`
     focus: Sequence[str] | None = None  # then, as N-Triples terms: only these nodes; None: all targets
     limits: Mapping[str, int] = field(default_factory=dict)  # of `GateLimits`, for SPARQL in the shapes
 
-    def encode(self) -> bytes:
-        head = {name: getattr(self, name) for name in self.__slots__ if name != "shapes"}
-        return json.dumps(head).encode() + b"\n" + self.shapes
-
-    @classmethod
-    def decode(cls, body: bytes) -> "ValidationTask":
-        head, _, shapes = body.partition(b"\n")
-        return cls(**json.loads(head), shapes=shapes)
-
 
 @dataclass(frozen=True, slots=True)
-class FunctionTask(_Json):
+class FunctionTask:
     """A call of a function of GeoSPARQL. See `graphdb.geo.evaluate`."""
 
-    message: ClassVar[Message] = Message.CALL
     checkpoint: ClassVar[str] = ""  # none: what an evaluator has open stays so
 
     function: str
     args: Sequence[str] = field(repr=False)
-
-    @classmethod
-    def decode(cls, body: bytes) -> "FunctionTask":
-        return cls(**json.loads(body))
 
 
 Task: TypeAlias = ReaderTask | ValidationTask | FunctionTask
@@ -154,15 +106,51 @@ class EvaluatorStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class ReaderStatus(_Json):
+class ReaderStatus:
     """What a StoreReader is about. Evaluators that are being replaced are not among them."""
 
     running: int
     queued: int
     evaluators: tuple[EvaluatorStatus, ...]
 
-    @classmethod
-    def decode(cls, body: bytes) -> "ReaderStatus":
-        fields = json.loads(body)
-        evaluators = tuple(EvaluatorStatus(**each) for each in fields["evaluators"])
-        return cls(fields["running"], fields["queued"], evaluators)
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """An evaluator is free, and waits for the task."""
+
+    where: str  # "reader 2 (process 1234)"
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseCheckpoint:
+    """Nobody may have this checkpoint open any more who is idle."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskStatus:
+    """See `ReaderClient.status`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The evaluator has started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The evaluator has read the task."""
+
+
+READER_MESSAGES = Messages(
+    LeaseRequest,
+    Granted,
+    ReaderTask,
+    ValidationTask,
+    FunctionTask,
+    ReleaseCheckpoint,
+    AskStatus,
+    ReaderStatus,
+)
+EVALUATOR_MESSAGES = Messages(Ready, Begun, ReaderTask, ValidationTask, FunctionTask, ReleaseCheckpoint)

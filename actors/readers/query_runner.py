@@ -1,6 +1,4 @@
-"""`QueryRunner`: the read path of a `StoreShard` for what may take long, queries that are not cheap and
-validations: a reader, a checkpoint, an answer.
-"""
+"""`QueryRunner`: what readers do for a node, queries and validations: a reader, a checkpoint, an answer."""
 
 import asyncio
 import secrets
@@ -8,11 +6,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any
 
 from pyoxigraph import NamedNode
 
-from actors.columns.column_runner import ColumnRunner, ColumnStream, may_use_columns
 from actors.readers.checkpoints import Checkpoint, Checkpoints
 from actors.readers.client import Lease, ReaderClient
 from actors.readers.protocol import FunctionTask, ReaderTask, Task, ValidationTask
@@ -23,70 +19,45 @@ from graphdb.node import FunctionCall, MergedGraphs, QueryRequest, ShapesDocumen
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.engine_text import engine_text_and_services
 from graphdb.sparql.explain import scans_of
+from graphdb.sparql.printing import EngineText
 from graphdb.sparql.results import ResultFormat
-from graphdb.sparql.slotted_text import EngineText
 from graphdb.store.quad_store import QuadStore
 
 __all__ = ["QueryRunner", "ReaderAnswer", "query_task"]
 
 
 class QueryRunner:
-    """Owned by a `StoreShard`, on its event loop."""
+    """Owned by a node's `Queries`, on its event loop."""
 
     def __init__(
         self,
         readers: ReaderClient,
         limits: GateLimits,
+        running: RunningQueries,
         *,
         union_default_graph: bool,
-        columns: ColumnRunner | None = None,
     ) -> None:
         """limits are for SPARQL in SHACL shapes; queries have been through the gate."""
-        self.running = RunningQueries()
+        self._running = running
         self._readers, self._limits = readers, limits
         self._union_default_graph = union_default_graph
-        self._columns = columns
 
     async def start(
-        self, request: QueryRequest, checkpoints: Checkpoints, quads: QuadStore, applied_index: int | None
-    ) -> "ReaderAnswer | ColumnStream":
-        """See `Backend.start_query`. quads is what the checkpoints are of; the answer is of applied_index or
-        later. None: of what the columns hold, something is not to be seen.
-        """
-        run = self.running.begin(request.query.text, request.query.form, request.principal)
-        may = may_use_columns(request, union_default_graph=self._union_default_graph)
-        if self._columns is not None and applied_index is not None and may:
-            began = run.loop.time()
-            try:
-                answer = await self._columns.start(run, request, applied_index)
-            except BaseException:
-                run.end()
-                raise
-            if answer is not None:
-                return answer
-            left_s = request.timeout_s - (run.loop.time() - began)
-            request = replace(request, timeout_s=max(0.0, left_s))
+        self, run: QueryRun, request: QueryRequest, checkpoints: Checkpoints, quads: QuadStore
+    ) -> "ReaderAnswer":
+        """See `GraphReads.start_query`. run ends with the answer; quads is what the checkpoints are of."""
         make_task = partial(self._query_task, request, checkpoints, quads)
         return await self._start(run, request.timeout_s, checkpoints, make_task)
 
-    async def explain_columns(self, request: QueryRequest, applied_index: int) -> dict[str, Any]:
-        """See `GraphReads.explain_columns`."""
-        if self._columns is None:
-            return {"path": "reader", "reason": "there is no column view (columns.enabled)", "plan": None}
-        whole = replace(request, explain=False)
-        if not may_use_columns(whole, union_default_graph=self._union_default_graph):
-            return {"path": "reader", "reason": "such queries do not use the columns", "plan": None}
-        return await self._columns.explain(whole, applied_index)
-
     async def validate(self, request: ValidationRequest, checkpoints: Checkpoints) -> "ReaderAnswer":
-        """See `Backend.start_validation`."""
-        run = self.running.begin(request.text, "VALIDATE", request.principal)
+        """See `GraphReads.start_validation`."""
+        run = self._running.begin(request.text, "VALIDATE", request.principal)
         return await self._start(run, request.timeout_s, checkpoints, partial(self._validation_task, request))
 
     async def call(self, call: FunctionCall) -> bytes:
-        """See `Backend.call_function`. It takes no checkpoint: a function knows nothing but its arguments."""
+        """See `Functions.call_function`. It takes no checkpoint: a function knows only its arguments."""
         with ExitStack() as held:
-            run = self.running.begin(call.text, "CALL", call.principal)
+            run = self._running.begin(call.text, "CALL", call.principal)
             held.callback(run.end)
             lease = await run.unless_cancelled(self._readers.lease(run.id, call.timeout_s), Lease.close)
             held.callback(lease.close)

@@ -86,7 +86,7 @@ class QueryRun:
 
 
 class RunningQueries:
-    """The list. Owned by a `StoreShard`, on its event loop."""
+    """The list. Owned by a node, on its event loop."""
 
     def __init__(self) -> None:
         self._runs: dict[str, QueryRun] = {}

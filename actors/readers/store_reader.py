@@ -7,7 +7,7 @@ queue, deadlines, memory, kills. It never evaluates anything itself, so it alway
 from actors.egress.service_forwarder import ServiceForwarder, service_fetch
 from actors.loop_thread import LoopThread
 from actors.readers.evaluator_pool import EvaluatorPool
-from actors.readers.server import ReaderServer
+from actors.readers.server import reader_server
 from graphdb.config import Settings
 
 __all__ = ["StoreReader"]
@@ -31,7 +31,7 @@ class StoreReader:
         self._forwarder = ServiceForwarder(
             service_fetch(settings.security), settings.server.query_timeout_seconds
         )
-        self._server = ReaderServer(
+        self._server = reader_server(
             self._pool, self._forwarder, str(settings.server.data_dir), socket_directory
         )
         self._thread = LoopThread("readers")

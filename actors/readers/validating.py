@@ -16,10 +16,10 @@ from graphdb.shacl.answering import (
     shapes_in_document,
     shapes_in_graph,
 )
+from graphdb.shacl.change_check import check_report, terms_from_texts
+from graphdb.shacl.copied_graphs import merged_graphs, merged_triples
 from graphdb.shacl.data_graph import DataGraphName
-from graphdb.shacl.merged_graphs import merged_graphs, merged_triples
 from graphdb.shacl.shapes import read_shapes
-from graphdb.shacl.write_check import check_report, terms_from_texts
 from graphdb.store.engine_errors import request_failures
 
 __all__ = ["perform"]

@@ -9,6 +9,7 @@ import asyncio
 import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,15 +19,42 @@ from actors.readers.client import ReaderClient
 from actors.readers.fetching import fetch
 from actors.readers.protocol import ReaderTask
 from actors.readers.query_runner import query_task
-from actors.shard.update_turn import UpdateTurn
+from actors.readers.running_queries import QueryRun
 from graphdb.errors import EvaluationFailed, QueryTimeout
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.update import WhereClause
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["WhereClauses"]
+__all__ = ["UpdateTurn", "WhereClauses"]
 
 _IN_MEMORY_BYTES = 8 << 20  # of solutions; more wait in a file
+
+
+class UpdateTurn:
+    """How long the planning of one update may keep the writer, and with it all other updates.
+
+    Made when planning begins, on the writer's thread: what waited before that does not count.
+    """
+
+    def __init__(self, run: QueryRun, timeout_s: float) -> None:
+        self.run = run
+        self._timeout_s = timeout_s
+        self._ends = time.monotonic() + timeout_s
+
+    @property
+    def left_s(self) -> float:
+        """How much of the time limit is left."""
+        return max(0.0, self._ends - time.monotonic())
+
+    def check(self) -> None:
+        """Raises QueryCancelled, QueryTimeout."""
+        self.run.check()
+        if time.monotonic() >= self._ends:
+            raise self.past_limit()
+
+    def past_limit(self) -> QueryTimeout:
+        """What to tell whoever sent the update."""
+        return QueryTimeout(f"the update took longer than {self._timeout_s:g} s and was ended")
 
 
 class WhereClauses:

@@ -21,8 +21,8 @@ from actors.readers.running_queries import RunningQueries
 from graphdb.config.limits import GateLimits
 from graphdb.errors import QueryTimeout
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.shacl.change_check import texts_of_terms
 from graphdb.shacl.shapes import Shapes
-from graphdb.shacl.write_check import texts_of_terms
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.view import Term
 
@@ -30,7 +30,7 @@ __all__ = ["WriteChecks"]
 
 
 class WriteChecks:
-    """Owned by a `StoreShard`; used on the writer's thread."""
+    """Owned by a node; used on the writer's thread."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class WriteChecks:
     def validate(
         self, shapes: NamedNode | Shapes, data_graph: str, store: QuadStore, focus: Iterable[Term] | None
     ) -> dict[str, Any]:
-        """The report (`graphdb.shacl.write_check`) of the store as it is: of these nodes, or for None of all
+        """The report (`graphdb.shacl.change_check`) of the store as it is: of these nodes, or for None of all
         targets; by shapes that are given, or those of a named graph. Blocks.
 
         Raises MalformedShapes, QueryTimeout and what else readers raise, Overloaded, StorageFull.

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
-from graphdb.search.following.plans import Plan, Row
+from graphdb.search.following.shape import Plan, Row
 
 __all__ = ["AskedGraph", "answered"]
 

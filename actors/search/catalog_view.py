@@ -43,19 +43,29 @@ class CatalogView:
         """catalog is on disk as of log_index."""
         self.catalog = catalog
         self.applied_index = self.saved_index = log_index
-        self.trouble: UnavailableError | None = None  # why the last entry could not be applied
+        self.fault: UnavailableError | None = None  # why the last entry could not be applied
         self.torn = False  # an entry was cut short in the middle: only the log knows the state
         self._files = files
 
-    def apply(self, entries: Iterable[LogEntry], decoded: Mapping[int, Command] = _NOTHING) -> list[Applied]:
+    @property
+    def index(self) -> int:
+        """See `View.index`."""
+        return self.applied_index
+
+    def check(self) -> None:
+        """See `View.check`: raises `fault`."""
+        if self.fault is not None:
+            raise self.fault
+
+    def apply(self, entries: Sequence[LogEntry], decoded: Mapping[int, Command] = _NOTHING) -> list[Applied]:
         """Let entries take effect, the ones behind applied_index, in their order. decoded: what some of them
         say, by log_index, from whoever encoded it.
 
-        Where the disk does not let one, `trouble` says so, and it is to be tried again with those behind it.
+        Where the disk does not let one, `check` says so, and it is to be tried again with those after it.
         Raises CorruptionError.
         """
         applied: list[Applied] = []
-        self.trouble = None
+        self.fault = None
         for entry in entries:
             if entry.log_index != self.applied_index + 1:
                 raise CorruptionError(f"the entry {self.applied_index + 1} is missing", "update log")
@@ -63,7 +73,7 @@ class CatalogView:
                 try:
                     applied.append(self._perform(entry, decoded.get(entry.log_index)))
                 except UnavailableError as error:
-                    self.trouble = error
+                    self.fault = error
                     return applied
             self.applied_index = entry.log_index
         return applied

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from actors.search.group_commit import GroupCommit
+from actors.search.command_writer import CommandWriter
 from actors.search.search_job import ENTRY_BYTES_MAX, ENTRY_WRITES_MAX, SearchJob, write_bytes
 from graphdb.errors import UnavailableError
 from graphdb.public_text import public_text
@@ -22,7 +22,7 @@ Writes: TypeAlias = Sequence[DocumentWrite]
 class DocumentWriter:
     """For one event loop."""
 
-    def __init__(self, catalog: Catalog, commits: GroupCommit) -> None:
+    def __init__(self, catalog: Catalog, commits: CommandWriter) -> None:
         self._catalog, self._commits = catalog, commits
 
     async def write(self, writes: Writes, refresh: bool) -> list[WriteResult]:

@@ -11,13 +11,11 @@ from actors.search.asking import AskedGraph, answered
 from actors.search.change_reader import ChangeReader, Changes, ChangesUnknown
 from actors.search.cursor_writer import CursorWriter, Displaced, Failures, IndexedCatalog
 from actors.search.recent_entries import RecentEntries
-from graphdb.access.visibility import ALLOWED_SID, REIFIES
+from graphdb.access.annotations import ALLOWED_SID, REIFIES
 from graphdb.errors import GraphDBError
 from graphdb.public_text import public_text
 from graphdb.search.catalog.index import Index
-from graphdb.search.following.differences import differences
-from graphdb.search.following.plans import Plan, batches
-from graphdb.search.following.shape import Documents, Shape
+from graphdb.search.following.shape import Documents, Plan, Shape, batches, differences
 from graphdb.search.segments.operations import Operation
 
 __all__ = ["IndexFollower", "Surroundings"]

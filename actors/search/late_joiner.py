@@ -6,7 +6,6 @@ import logging
 import shutil
 from pathlib import Path
 
-from actors.raft.incoming_snapshot import TREE, IncomingSnapshot, free_bytes
 from actors.raft.log_requests import ForwardedRequest
 from actors.raft.raft_log_client import RaftLogClient
 from actors.raft.search_requests import (
@@ -19,6 +18,7 @@ from actors.raft.search_requests import (
     encode_copy_request,
     encode_needed,
 )
+from actors.raft.snapshot_transfer import TREE, IncomingSnapshot, free_bytes
 from graphdb.errors import LogUnavailable, RequestError, UnavailableError
 from graphdb.log.file_system import RealFileSystem, storage_error
 from graphdb.raft.membership import Members

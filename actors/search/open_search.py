@@ -4,20 +4,24 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from actors.disk_room import DiskRoom
 from actors.log.client import LogAccess
+from actors.log.view_runner import ViewRunner
 from actors.search.catalog_view import Applied, CatalogView
+from actors.search.command_writer import CommandWriter, CommitConfig
 from actors.search.document_writer import DocumentWriter
-from actors.search.group_commit import CommitConfig, GroupCommit
+from actors.search.own_entries import OwnEntries
 from actors.search.recent_entries import RecentEntries
-from actors.search.search_follower import SearchFollower
 from actors.search.search_thread import SearchThread
 from actors.search.upkeep import Upkeep, UpkeepConfig
 from graphdb.errors import GraphDBError
 from graphdb.log import request_ids
+from graphdb.log.codec import entries_bytes
+from graphdb.model import LogEntry
 
 __all__ = ["OpenSearch", "SearchConfig", "now_ms"]
 
@@ -45,11 +49,15 @@ class OpenSearch:
         self.view = view
         self._thread = SearchThread()
         self.recent = RecentEntries(view.applied_index)
-        self.follower = SearchFollower(log, view, self._thread, self._on_applied, self.recent.take)
+        self._own = OwnEntries(log)
+        self.runner = ViewRunner(
+            "search", view, self._own, perform=self._perform, on_applied=self._on_applied
+        )
         self.upkeep = Upkeep(view, self._thread, log, config.upkeep, room)
-        self.commits = GroupCommit(
+        self.commits = CommandWriter(
             log,
-            self.follower,
+            self._own,
+            self.runner,
             config.commit,
             clock_ms=now_ms,
             fresh_request_id=lambda: request_ids.fresh(os.urandom(16)),
@@ -64,7 +72,7 @@ class OpenSearch:
         """Follow the log. Raises LogCompacted, CorruptionError."""
         upkeep = asyncio.get_running_loop().create_task(self.upkeep.run())
         try:
-            await self.follower.run()
+            await self.runner.run()
         finally:
             upkeep.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -76,6 +84,11 @@ class OpenSearch:
         await self.upkeep.close()
         await asyncio.to_thread(self._thread.close)  # a merge that is being made takes its time
 
-    def _on_applied(self, applied: Sequence[Applied], logged_bytes: int) -> None:
-        self.upkeep.note(applied, logged_bytes)
+    async def _perform(self, apply: Callable[..., Any], entries: Sequence[LogEntry]) -> Any:
+        return await self._thread.write(apply, entries, self._own.documents)
+
+    def _on_applied(self, entries: Sequence[LogEntry], applied: Sequence[Applied]) -> None:
+        """Of the entries the view may have applied only the first ones."""
+        self.recent.take([entry for entry in entries if entry.log_index <= self.view.applied_index])
+        self.upkeep.note(applied, entries_bytes(entries))
         self.commits.take(applied)

@@ -63,7 +63,7 @@ class SearchRecovery:
 
     async def _catch_up(self, opened: OpenSearch) -> None:
         while True:
-            await opened.follower.catch_up()
+            await opened.runner.catch_up()
             if self._cluster is None:
                 return
             view = self._cluster.view

@@ -61,6 +61,8 @@ class SharedEntry:
     answered: "asyncio.Future[None]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
+    maybe_stored: bool = False  # see `actors.log.group_commit.Job`
+    give_up_at: float | None = None
 
     def try_encode(self) -> bytes | None:
         """Its payload; None where some command in it cannot be written down."""

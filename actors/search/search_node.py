@@ -12,8 +12,8 @@ from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import node_status
 from actors.disk_room import MARGIN_BYTES, DiskRoom
 from actors.log.client import LogAccess
-from actors.raft.desk_worker import DeskWorker
-from actors.raft.log_requests import ClusterView, Desk, ForwardedRequest
+from actors.raft.log_requests import ClusterView, ForwardedRequest, RequestQueue
+from actors.raft.queue_worker import QueueWorker
 from actors.raft.raft_log_client import RaftLogClient
 from actors.raft.search_requests import SEARCH_REQUEST
 from actors.search.asking import answered
@@ -46,7 +46,7 @@ from graphdb.search.catalog.index import Index
 from graphdb.search.catalog.state import CatalogState
 from graphdb.search.contexts import RANDOM_BYTES, SearchContexts, make_context_id
 from graphdb.search.errors import SearchError
-from graphdb.search.following.creation import completed_body
+from graphdb.search.following.settings import completed_body
 from graphdb.search.segments.operations import Action, OperationResult
 
 __all__ = ["SearchNode"]
@@ -105,7 +105,9 @@ class SearchNode:
         )
         self._perform_for_others: Callable[[bytes], Awaitable[bytes]] | None = None
         self._worker = (
-            DeskWorker(log, Desk.SEARCH, self._answer_other) if isinstance(log, RaftLogClient) else None
+            QueueWorker(log, RequestQueue.SEARCH, self._answer_other)
+            if isinstance(log, RaftLogClient)
+            else None
         )
         self._recovery = SearchRecovery(self._directory, log, self._config, self._room, self._cluster, joiner)
 
@@ -217,7 +219,7 @@ class SearchNode:
 
     def _hear(self, view: ClusterView) -> None:
         if self._open is not None:
-            self._open.follower.hear(view.committed_index)
+            self._open.runner.hear(view.committed_index)
             if view.snapshot_wanted or view.search_wanted > self._open.view.saved_index:
                 self._open.upkeep.request_flush()
 
@@ -350,7 +352,7 @@ class SearchNode:
             return "error"
         if self._open is None:
             return "starting"
-        return "healthy" if self._open.view.trouble is None and self._has_room() else "degraded"
+        return "healthy" if self._open.view.fault is None and self._has_room() else "degraded"
 
     def _has_room(self) -> bool:
         return self._room.admits(self._config.room_bytes - MARGIN_BYTES)

@@ -91,7 +91,7 @@ class Unflushed:
 
 
 class Checkpointer:
-    """Owned by a `StoreShard`. It works beside the writer, which waits for it only where the disk is nearly
+    """Owned by an open store. It works beside the writer, which waits for it only where the disk is nearly
     full.
     """
 

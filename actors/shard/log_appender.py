@@ -1,17 +1,16 @@
 """`LogAppender`: takes planned writes into the log, and finds out what has become of them."""
 
-import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from actors.log.client import LogAccess
-from actors.shard.log_follower import LogFollower
+from actors.log.group_commit import GroupCommit
+from actors.log.view_runner import ViewRunner
 from actors.shard.write_batch import WriteJob
 from actors.shard.write_queue import WriteQueue
 from graphdb.errors import (
-    CorruptionError,
     GraphDBError,
     KeyReused,
-    LogUnavailable,
     NotLeader,
     OutcomeUnknown,
     Overloaded,
@@ -25,34 +24,38 @@ __all__ = ["LogAppender"]
 
 
 class LogAppender:
-    """Owned by a `ShardWriter`, on its event loop; one call at a time.
+    """The `Outcomes` of a `ShardWriter`, on its event loop; one call at a time.
 
     Every append says that it goes behind what the store holds, with nothing between that concerns quads.
     After one that failed the store follows the log until it is plain what the log has taken: jobs that are
     found there are answered, the others wait anew in the queue. Nothing else is appended meanwhile.
     """
 
+    refusals: tuple[type[UnavailableError], ...] = (StorageFull, NotLeader, Overloaded)
+
     def __init__(
         self,
         log: LogAccess,
         replayer: Replayer,
-        follower: LogFollower,
+        runner: ViewRunner[LogEntry, None],
         queue: WriteQueue,
         *,
         wait_s: float,
+        poll_s: float,
         on_logged: Callable[[Sequence[LogEntry]], None],
-        on_trouble: Callable[[GraphDBError], None],
+        on_fault: Callable[[GraphDBError], None],
     ) -> None:
-        """wait_s: how long a job waits for a log that fails. on_logged as for `ShardWriter`;
-        on_trouble is told why the store is behind the log.
+        """wait_s: how long a job waits for a log that fails; poll_s: how often it is tried.
+        on_logged as for `ShardWriter`; on_fault is told why the store is behind the log.
         """
         self._log = log
         self._replayer = replayer
-        self._follower = follower
+        self._runner = runner
         self._queue = queue
-        self._wait_s = wait_s
+        self._wait_s, self._poll_s = wait_s, poll_s
         self._on_logged = on_logged
-        self._on_trouble = on_trouble
+        self._on_fault = on_fault
+        self._commit = GroupCommit[WriteJob](self, wait_s)
 
     async def append(
         self, entries: list[LogEntry], jobs: Sequence[WriteJob], decided: Sequence[WriteJob]
@@ -63,40 +66,39 @@ class LogAppender:
         decided are the jobs that the entries store, one each.
         """
         before, quad_entries = self._replayer.applied_index, self._replayer.quad_entries
-        try:
-            for job in decided:
-                job.note_sent(before)
-            index = await self._log.append(entries, before + 1)
-        except (StorageFull, NotLeader, Overloaded) as error:
-            self.fail(jobs, error)
-            return 0
-        except UnavailableError as error:
-            await self._recover_lost(jobs, decided, quad_entries, error)
-            return 0
-        if index == 0:
-            await self._recover(jobs, lambda: self._replayer.applied_index > before, None)
-            return 0
         for job in decided:
-            job.maybe_stored = True
-        self._on_logged(entries)
-        return index
+            job.note_sent(before)
+        settle = partial(self._settle, decided, before, quad_entries)
+        appended = await self._commit.append(
+            lambda: self._log.append(entries, before + 1), jobs, decided, settle
+        )
+        self._queue.put_back(appended.again)
+        if appended.first_index:
+            self._on_logged(entries)
+        return appended.first_index
 
     async def confirm_newest(self, jobs: Sequence[WriteJob]) -> bool:
         """Whether these jobs, none of which needs the log, have seen the newest state.
 
         False: they are answered, or wait anew.
         """
-        before = self._replayer.applied_index
-        try:
-            if await self._log.confirm(before):
-                return True
-        except NotLeader as error:
-            self.fail(jobs, error)
-        except UnavailableError as error:
-            await self._recover(jobs, lambda: True, error)
-        else:
-            await self._recover(jobs, lambda: self._replayer.applied_index > before, None)
-        return False
+        before, quad_entries = self._replayer.applied_index, self._replayer.quad_entries
+
+        async def confirm() -> int:
+            return int(await self._log.confirm(before))
+
+        settle = partial(self._settle, (), before, quad_entries)
+        confirmed = await self._commit.append(confirm, jobs, (), settle)
+        self._queue.put_back(confirmed.again)
+        return bool(confirmed.first_index)
+
+    def fail(self, jobs: Sequence[WriteJob], error: GraphDBError) -> None:
+        """See `GroupCommit.fail`."""
+        self._commit.fail(jobs, error)
+
+    def may_be_stored(self, error: UnavailableError) -> bool:
+        """See `Outcomes.may_be_stored`. A cluster may decide later for what a leader has refused."""
+        return isinstance(error, OutcomeUnknown) or not self._log.settles_at_once
 
     def answer_known(self, job: WriteJob) -> bool:
         """Answer a job that the log has seen already, or of which that can no longer be told."""
@@ -117,29 +119,31 @@ class LogAppender:
             job.succeed(Confirmation(found.log_index, found.affected_triples, message))
         return True
 
-    def fail(self, jobs: Sequence[WriteJob], error: GraphDBError) -> None:
-        """Answer those that are not found in the log."""
-        for job in jobs:
-            if self.answer_known(job):
-                continue
-            if job.maybe_stored and not isinstance(error, CorruptionError):
-                job.fail(OutcomeUnknown(f"the write may have been stored, and will show if so: {error}", 5))
-            elif isinstance(error, OutcomeUnknown):
-                job.fail(LogUnavailable(f"the write was not stored: {error}", error.retry_after_s))
-            else:
-                job.fail(error)
+    def fall_behind(self, error: GraphDBError) -> None:
+        """See `Outcomes.fall_behind`."""
+        self._on_fault(error)
 
-    async def _recover_lost(
-        self, jobs: Sequence[WriteJob], decided: Sequence[WriteJob], before: int, error: UnavailableError
-    ) -> None:
-        """After an append of which it is not known whether it was, or will be, stored.
+    async def _settle(
+        self,
+        decided: Sequence[WriteJob],
+        before: int,
+        quad_entries: int,
+        error: UnavailableError | None,
+    ) -> bool:
+        """Follow the log until it is certain what it has taken.
 
-        before: how many entries that concern quads had been fed before it.
+        before: the index that the append was planned upon; quad_entries: how many entries that concern quads
+        had been fed then.
         """
-        at_once = self._log.settles_at_once
-        for job in decided:
-            job.maybe_stored = isinstance(error, OutcomeUnknown) or not at_once
-        await self._recover(jobs, lambda: at_once or self._is_settled(decided, before), error)
+
+        def is_settled() -> bool:
+            if error is None:
+                return self._replayer.applied_index > before
+            return self._log.settles_at_once or self._is_settled(decided, quad_entries)
+
+        return await self._runner.settle(
+            is_settled, wait_s=self._wait_s, poll_s=self._poll_s, pause=error is not None
+        )
 
     def _is_settled(self, decided: Sequence[WriteJob], before: int) -> bool:
         """Whether each job is stored or never will be: all are found, or there is an entry that concerns
@@ -154,33 +158,3 @@ class LogAppender:
     def _is_found(self, job: WriteJob) -> bool:
         found = self._replayer.requests.find(job.request_id)
         return found is not None and found.request_id == job.request_id
-
-    async def _recover(
-        self, jobs: Sequence[WriteJob], is_settled: Callable[[], bool], error: UnavailableError | None
-    ) -> None:
-        """After an append that failed: find out what the log holds, then let the jobs not found there wait
-        anew.
-        """
-        try:
-            settled = await self._follower.follow(is_settled, pause=error is not None)
-        except (UnavailableError, CorruptionError) as trouble:
-            self._on_trouble(trouble)
-            self.fail(jobs, trouble)
-            return
-        if settled:
-            self._queue_again(jobs, error)
-        else:
-            self.fail(jobs, error or LogUnavailable("what the log holds last is not decided yet", 5))
-
-    def _queue_again(self, jobs: Sequence[WriteJob], error: UnavailableError | None) -> None:
-        now = asyncio.get_running_loop().time()
-        again: list[WriteJob] = []
-        for job in jobs:
-            job.maybe_stored = False  # if it is not found now, it never will be
-            if job.give_up_at is None:
-                job.give_up_at = now + self._wait_s
-            if error is not None and job.give_up_at < now:
-                self.fail([job], error)
-            elif not self.answer_known(job):
-                again.append(job)
-        self._queue.put_back(again)

@@ -40,7 +40,7 @@ def copy_search(data_dir: Path, target: Path, log_index: int | None = None) -> i
 
     log_index: what the copy shall be of, whatever the indexes are. Raises CorruptionError, UnavailableError.
     """
-    from graphdb.search.catalog.copying import copy_state
+    from graphdb.search.catalog.files import copy_state
 
     return copy_state(str(data_dir / _SEARCH), str(target / _SEARCH), log_index)
 

@@ -16,11 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
+from actors.log.applied_index import AppliedIndex
 from actors.log.client import LogAccess
-from actors.shard.applied_index import AppliedIndex
+from actors.log.view_runner import LogReading, ViewRunner
 from actors.shard.checkpointer import engine_bytes
 from actors.shard.log_appender import LogAppender
-from actors.shard.log_follower import LogFollower
 from actors.shard.write_batch import Batch, EntryPlan, LargeWrite, Plan, Seeing, WriteJob, plan_batch
 from actors.shard.write_guard import WriteGuard
 from actors.shard.write_queue import TurnJob, WriteQueue
@@ -38,6 +38,7 @@ from graphdb.errors import (
 from graphdb.log.codec import encode_close
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
+from graphdb.log.views import ViewStatus
 from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
 from graphdb.public_text import fault_text
 from graphdb.store.quad_store import QuadStore
@@ -64,8 +65,25 @@ class WriterConfig:
     inline_quads_max: int = 64  # so few are applied there too
 
 
+class _QuadsView:
+    """The store's quads, and what is kept beside them, as a `View`."""
+
+    def __init__(self, replayer: Replayer) -> None:
+        self._replayer = replayer
+
+    @property
+    def index(self) -> int:
+        return self._replayer.applied_index
+
+    def apply(self, entries: Sequence[LogEntry]) -> None:
+        self._replayer.replay(entries)
+
+    def check(self) -> None:
+        """What is wrong with the store, `apply` raises."""
+
+
 class ShardWriter:
-    """Owned by a `StoreShard`, on its event loop.
+    """Owned by an open store, on its event loop.
 
     Whatever happens, the store holds the effects of the log's entries up to applied_index, wholly and in
     order. An answered request is among them. A request that failed has left nothing, but OutcomeUnknown may
@@ -108,35 +126,44 @@ class ShardWriter:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
-        self._follower = LogFollower(
-            log,
-            replayer,
-            self._on_thread,
-            wait_s=config.log_wait_s,
-            poll_s=config.log_poll_s,
-            on_logged=on_logged,
+        self._runner = ViewRunner(
+            "quads",
+            _QuadsView(replayer),
+            LogReading(log),
+            perform=self._change,
+            on_applied=lambda entries, _: on_logged(entries),
+            applied=AppliedIndex(lambda: replayer.applied_index),
         )
         self._appender = LogAppender(
             log,
             replayer,
-            self._follower,
+            self._runner,
             self._queue,
             wait_s=config.log_wait_s,
+            poll_s=config.log_poll_s,
             on_logged=on_logged,
-            on_trouble=self._fall_behind,
+            on_fault=self._fall_behind,
         )
         # why the store is behind the log, or cannot go on (CorruptionError, LogCompacted)
-        self.trouble: GraphDBError | None = None
+        self.fault: GraphDBError | None = None
 
     @property
     def applied(self) -> AppliedIndex:
         """How far the store has followed the log."""
-        return self._follower.applied
+        return self._runner.applied
 
     @property
     def applied_index(self) -> int:
         """The log index of the last entry that readers see. Any thread."""
         return self._replayer.applied_index
+
+    def view_status(self) -> ViewStatus:
+        """How the store follows the log."""
+        status = self._runner.status()
+        if self.fault is None:
+            return replace(status, state="following")
+        is_over = isinstance(self.fault, CorruptionError | LogCompacted)
+        return replace(status, state="failed" if is_over else "waiting", error=fault_text(self.fault))
 
     @property
     def has_open_parts(self) -> bool:
@@ -203,13 +230,13 @@ class ShardWriter:
 
     def hear(self, committed_index: int) -> None:
         """The log can be read up to committed_index; the store follows between two turns."""
-        self._follower.hear(committed_index)
-        if self.trouble is None:
+        self._runner.hear(committed_index)
+        if self.fault is None:
             self._wake.set()
 
     async def catch_up(self, progress: Callable[[int], None] = lambda applied_index: None) -> None:
-        """Apply what the log holds and the store does not, before start(). See `LogFollower.catch_up`."""
-        await self._follower.catch_up(progress)
+        """Apply what the log holds and the store does not, before start(). See `ViewRunner.catch_up`."""
+        await self._runner.catch_up(progress)
 
     async def close(self) -> None:
         """Finish what is waiting, and stop."""
@@ -222,30 +249,37 @@ class ShardWriter:
             self._replayer.close()
             self._thread.shutdown()
 
+    async def _change(self, function: Callable[..., T], *arguments: Any) -> T:
+        """What changes what readers see."""
+        with self.applied.changing():
+            return await self._on_thread(function, *arguments)
+
     async def _on_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
 
     async def _run(self) -> None:
         while self._queue or not self._closing:
-            if self.trouble is not None:
+            if self.fault is not None:
                 await self._overcome()
-            elif self._follower.is_behind:
+            elif self._runner.is_behind:
                 await self._follow()
-            if self._queue and self.trouble is None:
+            if self._queue and self.fault is None:
                 await self._guarded_turn()
-            if not self._queue and not self._closing and (self.trouble or not self._follower.is_behind):
+            if not self._queue and not self._closing and (self.fault or not self._runner.is_behind):
                 await self._sleep()
 
     async def _sleep(self) -> None:
-        """Until there is work: a request, more in the log, or trouble to try to overcome."""
+        """Until there is work: a request, more in the log, or fault to try to overcome."""
         self._wake.clear()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._config.retry_s if self.trouble else None):
+            async with asyncio.timeout(self._config.retry_s if self.fault else None):
                 await self._wake.wait()
 
     async def _follow(self) -> None:
         try:
-            await self._follower.follow(lambda: True, pause=False)
+            await self._runner.settle(
+                lambda: True, wait_s=self._config.log_wait_s, poll_s=self._config.log_poll_s, pause=False
+            )
         except GraphDBError as error:
             self._fall_behind(error)
 
@@ -255,9 +289,9 @@ class ShardWriter:
             await self._turn()
         except Exception as error:
             logger.exception("a turn of the writer failed")
-            trouble = LogUnavailable(f"the writer failed: {fault_text(error)}", 5)
-            self._fall_behind(trouble)
-            self._appender.fail(self._under_way, trouble)
+            fault = LogUnavailable(f"the writer failed: {fault_text(error)}", 5)
+            self._fall_behind(fault)
+            self._appender.fail(self._under_way, fault)
 
     async def _turn(self) -> None:
         if (turn := self._queue.take_turn()) is not None:
@@ -416,8 +450,7 @@ class ShardWriter:
         if not index:
             return False
         try:
-            with self.applied.changing():
-                await self._on_thread(self._replayer.replay, [replace(entry, log_index=index)])
+            await self._change(self._replayer.replay, [replace(entry, log_index=index)])
         except (UnavailableError, CorruptionError) as error:
             self._fall_behind(error)
             self._appender.fail([job], error)
@@ -426,20 +459,20 @@ class ShardWriter:
 
     async def _overcome(self) -> None:
         """Try to catch up with the log; while that fails nothing can be written."""
-        assert self.trouble is not None
-        if not isinstance(self.trouble, CorruptionError | LogCompacted):
+        assert self.fault is not None
+        if not isinstance(self.fault, CorruptionError | LogCompacted):
             try:
-                await self._follower.catch_up()
+                await self._runner.catch_up()
             except GraphDBError as still:
-                self.trouble = _bare(still)
+                self.fault = _bare(still)
             else:
-                self.trouble = None
+                self.fault = None
                 return
-        self._queue.fail_all(self.trouble)
+        self._queue.fail_all(self.fault)
 
     def _fall_behind(self, error: GraphDBError) -> None:
         logger.error("the store is behind the log at %d: %s", self.applied_index, str(error))
-        self.trouble = _bare(error)
+        self.fault = _bare(error)
 
 
 def _bare(error: GraphDBError) -> GraphDBError:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from actors.shard.applied_index import AppliedIndex
+from actors.log.applied_index import AppliedIndex
 from graphdb.geo.spatial_index import SpatialIndex
 from graphdb.store.quad_store import QuadStore
 
@@ -21,7 +21,9 @@ _AFTER_FAILURE_S = 30.0
 
 
 class SpatialKeeper:
-    """Owned by a `StoreShard`, on its event loop. A store without geometries costs a look at its start."""
+    """Owned by an open store or a view, on its event loop. A store without geometries costs a look at its
+    start.
+    """
 
     def __init__(self, quads: QuadStore, applied: AppliedIndex, directory: Path) -> None:
         """directory is for the index's files, which have no names."""

@@ -34,7 +34,7 @@ from graphdb.errors import AlreadyExists, CorruptionError, LogUnavailable, Stora
 from graphdb.log.file_log import begin_log
 from graphdb.log.file_system import FileSystem, RealFileSystem, replace_file, storage_error
 from graphdb.log.recent_requests import RecentRequests
-from graphdb.store.quad_store import QuadStore
+from graphdb.store.quad_store import ChangeListener, QuadStore
 
 __all__ = ["KeptBeside", "StoreDirectory", "StoreLost"]
 
@@ -154,7 +154,13 @@ class StoreDirectory:
         except OSError as error:
             raise storage_error(error, "recording a checkpoint") from error
 
-    def open_store(self, applied_index: int, *, union_default_graph: bool) -> QuadStore:
+    def open_store(
+        self,
+        applied_index: int,
+        listeners: Iterable[ChangeListener] = (),
+        *,
+        union_default_graph: bool,
+    ) -> QuadStore:
         """Open the store; a new one only where nothing was applied yet.
 
         Raises StoreLost, StorageFull, and LogUnavailable where another process has it open.
@@ -167,7 +173,9 @@ class StoreDirectory:
             store = _open_engine(self.store)
         except (OSError, RuntimeError) as error:  # the engine says RuntimeError to some damage
             raise _opening_error(error) from error
-        return QuadStore(store, scratch_directory=self.scratch, union_default_graph=union_default_graph)
+        return QuadStore(
+            store, listeners, scratch_directory=self.scratch, union_default_graph=union_default_graph
+        )
 
     def engine_files(self) -> tuple[int, int]:
         """The size on disk of the engine's tables; that of its own log, with files that it keeps only to use

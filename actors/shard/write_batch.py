@@ -216,8 +216,8 @@ def _guarded_large(
 ) -> LargeWrite:
     """A large change that was planned once already.
 
-    whole is one that came in one piece: that of an update, which may ask the time or the dice. The parts of
-    others are the same at each planning.
+    whole is one that came in one piece: that of an update, which may ask the time or draw random numbers. The
+    parts of others are the same at each planning.
     """
 
     def plan() -> Iterator[ChangeSet]:

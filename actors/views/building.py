@@ -6,11 +6,11 @@ from pathlib import Path
 
 from pyoxigraph import DefaultGraph, Quad, QuerySolutions, Store
 
-from graphdb.access.sight import Sight
 from graphdb.access.view_following import NestedTerms, hidden_by_annotations, hidden_graphs
+from graphdb.access.visibility import Visibility
 from graphdb.model import ChangeSet, GraphName
 from graphdb.sparql.dataset import Dataset
-from graphdb.store.quad_store import QuadStore
+from graphdb.store.quad_store import ChangeListener, QuadStore
 
 __all__ = ["build_view"]
 
@@ -20,31 +20,36 @@ _NESTED = "?s ?p ?o FILTER(isTRIPLE(?o) && isTRIPLE(OBJECT(?o)))"
 
 
 def build_view(
-    sight: Sight, state: QuadStore, path: Path, *, union_default_graph: bool
+    visibility: Visibility,
+    state: QuadStore,
+    path: Path,
+    listeners: Iterable[ChangeListener],
+    *,
+    union_default_graph: bool,
 ) -> tuple[QuadStore, NestedTerms]:
-    """A store at path with what a sight sees of a state, and the nested terms of that state.
+    """A store at path with what a visibility shows of a state, and the nested terms of that state.
 
     Hard links to the state less what is hidden; or, where more is hidden than seen, what is seen, loaded.
-    Raises StorageFull, CorruptionError.
+    The listeners hear of all changes. Raises StorageFull, CorruptionError.
     """
     names: list[GraphName] = [DefaultGraph(), *state.named_graphs()]
-    seen = [name for name in names if sight.sees_graph(name)]
-    hidden = [name for name in names if not sight.sees_graph(name)]
-    nested = NestedTerms(quad for quad in _nested_quads(state) if sight.sees_graph(quad.graph_name))
+    seen = [name for name in names if visibility.sees_graph(name)]
+    hidden = [name for name in names if not visibility.sees_graph(name)]
+    nested = NestedTerms(quad for quad in _nested_quads(state) if visibility.sees_graph(quad.graph_name))
     if hidden and _is_more(_quads_of(state, hidden), _quads_of(state, seen)):
-        view = _opened(path, union_default_graph)
+        view = _opened(path, listeners, union_default_graph)
         created = tuple(name for name in seen if not isinstance(name, DefaultGraph))
         view.apply(ChangeSet(created_graphs=created))
         view.apply_many(_parts(_quads_of(state, seen)))
-        unwanted = hidden_by_annotations(sight, state, nested)
+        unwanted = hidden_by_annotations(visibility, state, nested)
     else:
         state.checkpoint(path)
-        view = _opened(path, union_default_graph)
-        unwanted = chain(_quads_of(state, hidden), hidden_by_annotations(sight, state, nested))
+        view = _opened(path, listeners, union_default_graph)
+        unwanted = chain(_quads_of(state, hidden), hidden_by_annotations(visibility, state, nested))
     while removed := tuple(islice(unwanted, _REMOVED_AT_ONCE)):
         view.apply(ChangeSet(removed=tuple(dict.fromkeys(removed))))
     dropped = (name for name in hidden if not isinstance(name, DefaultGraph))
-    view.apply(ChangeSet(dropped_graphs=(*dropped, *hidden_graphs(sight, state, view))))
+    view.apply(ChangeSet(dropped_graphs=(*dropped, *hidden_graphs(visibility, state, view))))
     return view, nested
 
 
@@ -52,9 +57,11 @@ def _quads_of(state: QuadStore, graphs: Iterable[GraphName]) -> Iterator[Quad]:
     return chain.from_iterable(state.quads_matching(None, None, None, graph) for graph in graphs)
 
 
-def _opened(path: Path, union_default_graph: bool) -> QuadStore:
+def _opened(path: Path, listeners: Iterable[ChangeListener], union_default_graph: bool) -> QuadStore:
     """Its scratch copies lie beside it."""
-    return QuadStore(Store(path), scratch_directory=path.parent, union_default_graph=union_default_graph)
+    return QuadStore(
+        Store(path), listeners, scratch_directory=path.parent, union_default_graph=union_default_graph
+    )
 
 
 def _parts(quads: Iterator[Quad]) -> Iterator[ChangeSet]:

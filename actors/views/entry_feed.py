@@ -2,22 +2,34 @@
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol
 
-from actors.live.change_log import ChangeStream
+from actors.log.applied_index import AppliedIndex
 from graphdb.errors import ChangesForgotten, LogUnavailable
 from graphdb.live.changes import LoggedChange
 from graphdb.model import ChangeSet
 
-__all__ = ["Entry", "EntryFeed"]
+__all__ = ["ChangeStream", "Entry", "EntryFeed"]
 
 _LOOK_S = 1.0
+_READ_S = 5.0  # that reading the changes may take while the writer waits
 QUADS_MAX = 250_000  # that wait, held in memory; with more, a view is made anew in less time
+
+
+class ChangeStream(Protocol):
+    """The changes of the log, in its order; see `serve.backend.ChangeStream`."""
+
+    @property
+    def through(self) -> int: ...
+    async def read(self, wait_s: float) -> list[LoggedChange] | None: ...
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The whole change of one entry."""
+    """The whole change of one entry; without parts, a place up to which nothing else has changed."""
 
     index: int
     timestamp_ms: int
@@ -25,13 +37,16 @@ class Entry:
 
 
 class EntryFeed:
-    """Owned by a `View`, on its event loop; read by one task at a time."""
+    """A `Source` of what the store has applied, for one event loop."""
 
-    def __init__(self, stream: ChangeStream, index: int) -> None:
-        """The stream, closed with the feed, begins at index or before; what stands there is passed over."""
-        self._stream, self._index = stream, index
+    def __init__(self, stream: ChangeStream, index: int, applied: AppliedIndex) -> None:
+        """The stream, closed with the feed, begins at index or before; what stands there is passed over.
+        applied is the store's.
+        """
+        self._stream, self._index, self._applied = stream, index, applied
         self._waiting: deque[Entry] = deque()
         self._open: list[LoggedChange] = []  # pieces of an entry that is not whole yet
+        self._reading = asyncio.Lock()
         self.quads = 0  # of the changes that wait
 
     @property
@@ -39,16 +54,32 @@ class EntryFeed:
         """All that stands up to there waits here, or was taken."""
         return max(self._stream.through, self._index)
 
-    async def read_through(self, index: int, timeout_s: float) -> None:
+    async def watch_index(self, known_index: int, timeout_s: float) -> int:
+        """See `Source.watch_index`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._applied.wait_for(known_index + 1)
+        return self._applied.current
+
+    async def read(self, after_index: int) -> list[Entry]:
+        """See `Source.read`. The entries wait on until they are taken."""
+        index = self._applied.current
+        if index <= after_index:
+            return []
+        await self.read_through(index)
+        return [*self._waiting, Entry(self.through, 0, [])]
+
+    async def read_through(self, index: int) -> None:
         """Return once `through` is at least index. Raises ChangesForgotten (also where there is too much),
         LogUnavailable.
         """
-        try:
-            async with asyncio.timeout(timeout_s):
-                while self.through < index or self._open:
-                    self._take_in(await self._stream.read(_LOOK_S))
-        except TimeoutError:
-            raise LogUnavailable("the changes of the graph cannot be read now") from None
+        async with self._reading:
+            try:
+                async with asyncio.timeout(_READ_S):
+                    while self.through < index or self._open:
+                        self._take_in(await self._stream.read(_LOOK_S))
+            except TimeoutError:
+                raise LogUnavailable("the changes of the graph cannot be read now") from None
 
     def _take_in(self, changes: list[LoggedChange] | None) -> None:
         if changes is None:
@@ -66,13 +97,13 @@ class EntryFeed:
             raise ChangesForgotten(self._index, self.through)
 
     def take(self, index: int) -> list[Entry]:
-        """The entries up to index that wait, in order."""
-        taken = []
+        """The entries up to index that wait, in order, and that place; `read_through` has come there."""
+        taken = list[Entry]()
         while self._waiting and self._waiting[0].index <= index:
             taken.append(self._waiting.popleft())
         self.quads -= sum(1 + part.affected_triples for entry in taken for part in entry.parts)
         self._index = max(self._index, index)
-        return taken
+        return [*taken, Entry(index, 0, [])]
 
     def close(self) -> None:
         """Nothing more will be read."""

@@ -1,4 +1,4 @@
-"""`View`: a store of what one sight sees of a node's store, going from change to change behind it."""
+"""`View`: a store of what one visibility shows of a node's store, going from change to change behind it."""
 
 import asyncio
 import logging
@@ -10,34 +10,31 @@ from typing import Any, TypeVar
 
 from pyoxigraph import Literal
 
+from actors.log.applied_index import AppliedIndex
+from actors.log.view_runner import Pace, ViewLost, ViewRunner
 from actors.readers.checkpoints import Checkpoints
-from actors.shard.applied_index import AppliedIndex
 from actors.shard.shard_writer import ShardWriter
 from actors.shard.spatial_keeper import SpatialKeeper
 from actors.views.entry_feed import Entry, EntryFeed
 from actors.views.view_directory import ViewDirectory
-from graphdb.access.sight import Sight
+from graphdb.access.annotations import ALLOWED_SID
 from graphdb.access.view_following import NestedTerms, step_of_view
-from graphdb.access.visibility import ALLOWED_SID
-from graphdb.errors import GraphDBError, LogUnavailable, UnavailableError
+from graphdb.access.visibility import Visibility
+from graphdb.errors import GraphDBError, LogUnavailable
+from graphdb.graphql.vocabulary import SchemaWatch
 from graphdb.live.changes import LoggedChange
+from graphdb.log.views import ViewStatus
 from graphdb.model import ChangeSet
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["Listener", "Main", "View", "ViewLost"]
+__all__ = ["Listener", "Main", "View"]
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
-_READ_S = 5.0  # that reading the changes may take while the writer waits
 _TURN_QUADS_MAX = 2_000  # of changes that are followed while the writer waits; with more it gets on
-_LOOK_S = 10.0
-_AGAIN_S = 0.5
-
-
-class ViewLost(UnavailableError):
-    """A view cannot go on; another one can be made."""
+_PACE = Pace(again_s=0.5, again_s_max=0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +72,19 @@ class View:
     def __init__(
         self,
         key: str,
-        sight: Sight,
+        visibility: Visibility,
         main: Main,
         quads: QuadStore,
+        schema: SchemaWatch,
         nested: NestedTerms,
         feed: EntryFeed,
         index: int,
         release: Callable[[str], Awaitable[None]],
     ) -> None:
-        """quads is of exactly index, as sight sees it, and the feed begins there; both belong to the view."""
-        self.key, self.sight, self.quads = key, sight, quads
+        """quads is of exactly index, as visibility shows it; schema listens to it, and the feed begins there.
+        All three belong to the view.
+        """
+        self.key, self.visibility, self.quads, self.schema = key, visibility, quads, schema
         self._main, self._nested, self._feed = main, nested, feed
         place = self._place = _Place(index)
         self.applied = AppliedIndex(lambda: place.index)
@@ -92,8 +92,11 @@ class View:
         self._spatial = SpatialKeeper(quads, self.applied, main.directory.path)
         # one thread: the engine's iterators end the process when used on another than their own
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="view")
-        self._reading, self._going = asyncio.Lock(), asyncio.Lock()
-        self._catching_up: asyncio.Task[None] | None = None
+        self._going = asyncio.Lock()
+        # none once the view is closed: its files go with the last reference, and this one is in a circle
+        self._runner: ViewRunner[Entry, list[LoggedChange]] | None = ViewRunner(
+            "principals", self, feed, perform=self._with_state, applied=self.applied, pace=_PACE
+        )
         self._following: asyncio.Task[None] | None = None
         self._listeners: set[Listener] = set()
         self._novel: dict[str, int] = {}  # the last index at which a SID came into use, or perhaps again
@@ -109,11 +112,15 @@ class View:
         """Whether it has to stay."""
         return bool(self._listeners)
 
-    def serves(self, sight: Sight, since: int) -> bool:
-        """Whether a sight that had this view at the index since sees the same still."""
+    def serves(self, visibility: Visibility, since: int) -> bool:
+        """Whether a visibility that had this view at the index since sees the same still."""
         if not self._novel:
             return True
-        return not any(self._novel.get(sid, 0) > since for sid in sight.sids - self.sight.sids)
+        return not any(self._novel.get(sid, 0) > since for sid in visibility.sids - self.visibility.sids)
+
+    def view_status(self) -> ViewStatus | None:
+        """How it follows the store; None once it is closed."""
+        return None if self._runner is None else self._runner.status()
 
     async def catch_up(self) -> None:
         """To what is applied at the call, or further. Those who ask meanwhile share one way.
@@ -121,13 +128,10 @@ class View:
         Raises ViewLost, LogUnavailable.
         """
         needed = self._main.writer.applied_index
-        while self.index < needed:
-            if self.is_lost:
+        if self.index < needed:
+            if self.is_lost or self._runner is None:
                 raise ViewLost("the view has ended")
-            if self._catching_up is None or self._catching_up.done():
-                self._catching_up = asyncio.get_running_loop().create_task(self._unless_lost(self._advance()))
-            # on a task of its own: who no longer waits does not break it off for the others
-            await asyncio.shield(self._catching_up)
+            await self._unless_lost(self._runner.come_to(needed))
 
     async def follow(self, index: int) -> None:
         """To exactly the present state, which is that of index: within a turn of the writer.
@@ -175,57 +179,68 @@ class View:
         for listener in listeners:
             listener.on_lost()
 
-    async def _advance(self) -> None:
-        await self._read(self._main.writer.applied_index)
-        if not self._feed.quads:  # nothing that concerns quads
-            return await self._go(self._feed.through, self._main.quads)
-        if self._feed.quads <= _TURN_QUADS_MAX:
-            return await self._main.writer.hold_turn(lambda index: self._go(index, self._main.quads))
-        async with self._main.directory.copied(self._main.quads, self._main.writer) as (state, index):
-            await self._go(index, state)
-        return None
-
     async def _follow_by_itself(self) -> None:
-        applied = self._main.writer.applied
-        while not self.is_lost:
-            try:
-                async with asyncio.timeout(_LOOK_S):
-                    await applied.wait_for(self.index + 1)
-                await self.catch_up()
-            except TimeoutError:
-                continue
-            except UnavailableError as error:
-                logger.debug("a view does not follow now: %s", error)
-                await asyncio.sleep(_AGAIN_S)
+        assert self._runner is not None
+        try:
+            await self._unless_lost(self._runner.run())
+        except ViewLost:
+            pass  # who listens was told
+        except Exception:
+            logger.exception("a view has failed")
+            self._lose()
 
-    async def _read(self, index: int) -> None:
-        async with self._reading:
-            await self._feed.read_through(index, _READ_S)
+    async def _with_state(self, _apply: object, _entries: Sequence[Entry]) -> None:
+        """Apply what was read, and what follows it up to a state of the store that does not change."""
+        await self._unless_lost(self._go_on())
+
+    async def _go_on(self) -> None:
+        if not self._feed.quads:  # nothing that concerns quads
+            await self._go(self._feed.through, self._main.quads)
+        elif self._feed.quads <= _TURN_QUADS_MAX:
+            await self._main.writer.hold_turn(lambda index: self._go(index, self._main.quads))
+        else:
+            async with self._main.directory.copied(self._main.quads, self._main.writer) as (state, index):
+                await self._go(index, state)
 
     async def _go(self, index: int, state: QuadStore) -> None:
         """On to index, of which state is; back never."""
         async with self._going:
             if index <= self.index:
                 return
-            await self._read(index)
+            await self._feed.read_through(index)
             entries = self._feed.take(index)
-            told: list[LoggedChange] = []
             for entry in entries:
                 self._note_novel(entry)
             with self.applied.changing():
-                if entries:
-                    told = await self._on_thread(self._steps, entries, state, bool(self._listeners))
-                self._place.index = index
+                apply = self._on_thread if len(entries) > 1 else _at_once
+                told = await apply(self.apply, entries, state, bool(self._listeners))
             for listener in tuple(self._listeners):
                 listener.on_changes(told, index)
+
+    def check(self) -> None:
+        """See `graphdb.log.views.View`. Raises ViewLost."""
+        if self.is_lost:
+            raise ViewLost("the view has ended")
 
     def _note_novel(self, entry: Entry) -> None:
         for quad in chain.from_iterable(part.added for part in entry.parts):
             if quad.predicate == ALLOWED_SID and isinstance(quad.object, Literal):
                 self._novel[quad.object.value] = entry.index
 
+    def apply(
+        self, entries: Sequence[Entry], state: QuadStore | None = None, singly: bool = False
+    ) -> list[LoggedChange]:
+        """See `graphdb.log.views.View`. On the view's thread, or where no entry has parts.
+
+        state is that of the last entry, by default the store, which is there then. singly: one entry after
+        the other, for somebody hears of each; what is returned then.
+        """
+        changed = [entry for entry in entries if entry.parts]
+        told = self._steps(changed, self._main.quads if state is None else state, singly) if changed else []
+        self._place.index = entries[-1].index
+        return told
+
     def _steps(self, entries: Sequence[Entry], state: QuadStore, singly: bool) -> list[LoggedChange]:
-        """On the view's thread. One after the other, entry by entry, only where somebody hears of each."""
         if not singly:
             self._step(entries[-1], [part for entry in entries for part in entry.parts], state)
             return []
@@ -245,7 +260,7 @@ class View:
     def _step(self, entry: Entry, parts: Sequence[ChangeSet], state: QuadStore | Overlay) -> ChangeSet:
         for part in parts:
             self._nested.note(part)
-        change = step_of_view(self.sight, self.quads, parts, state, self._nested)
+        change = step_of_view(self.visibility, self.quads, parts, state, self._nested)
         if change:
             self.quads.apply(change)
         return change
@@ -257,11 +272,18 @@ class View:
     async def close(self) -> None:
         """Nothing more is asked of it but by who holds `quads`, with which its files go."""
         self._lose()
-        for task in (self._catching_up, self._following):
-            if task is not None:
-                task.cancel()
+        runner, self._runner = self._runner, None
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
+        if runner is not None:
+            await runner.close()
         async with self._going:  # to the end of what is under way
             self._feed.close()
         await self._spatial.close()
         await self.checkpoints.close()
         self._thread.shutdown(wait=False)
+
+
+async def _at_once(function: Callable[..., T], *arguments: Any) -> T:
+    return function(*arguments)

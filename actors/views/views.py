@@ -3,52 +3,78 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from pyoxigraph import Literal
 
-from actors.live.change_log import ChangeLog
+from actors.log.applied_index import AppliedIndex
+from actors.log.view_runner import ViewLost
 from actors.readers.checkpoints import Checkpoints
 from actors.shard.shard_writer import ShardWriter
 from actors.views.building import build_view
-from actors.views.entry_feed import EntryFeed
-from actors.views.seen_reads import SeenStore
-from actors.views.view import Main, View, ViewLost
+from actors.views.entry_feed import ChangeStream, EntryFeed
+from actors.views.view import Main, View
 from actors.views.view_directory import ViewDirectory, delete_after
-from graphdb.access.sight import NO_SIGHT, Sight
-from graphdb.access.visibility import ALLOWED_SID, has_annotations
+from graphdb.access.annotations import ALLOWED_SID, AnnotationWatch, has_annotations
+from graphdb.access.visibility import NO_VISIBILITY, Visibility
 from graphdb.errors import LogUnavailable, Overloaded
+from graphdb.graphql.vocabulary import SchemaWatch
+from graphdb.log.views import ViewStatus
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["Views"]
+__all__ = ["SeenStore", "Views"]
 
 _ATTEMPTS = 5
 
 
+@dataclass(frozen=True, slots=True)
+class SeenStore:
+    """What is read, and whether it shows still what it showed the visibility it was given out for.
+
+    A store is read first and asked then: while it still holds, nothing else was to be seen at the reading.
+    """
+
+    key: str | None
+    quads: QuadStore
+    schema: SchemaWatch  # of the quads
+    applied: AppliedIndex
+    checkpoints: Checkpoints
+    holds: Callable[[], bool]
+    view: View | None  # None: it is the whole store
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing more can be begun on it."""
+        return self.view is not None and self.view.is_lost
+
+
 class Views:
-    """Owned by an `OpenShard`, on its event loop."""
+    """Owned by an open store, on its event loop."""
 
     def __init__(
         self,
         directory: Path,
         quads: QuadStore,
+        watches: tuple[SchemaWatch, AnnotationWatch],
         writer: ShardWriter,
         checkpoints: Checkpoints,
-        changes: ChangeLog,
+        follow: Callable[[int | None, float], Awaitable[ChangeStream]],
         release: Callable[[str], Awaitable[None]],
         *,
         views_max: int,
         union_default_graph: bool,
     ) -> None:
-        """quads is what the writer writes and the checkpoints are of. The directory, on their file system, is
-        emptied: what it holds is of an earlier process.
+        """quads is what the watches listen to, the writer writes, and the checkpoints are of. The directory,
+        on their file system, is emptied: what it holds is of an earlier process.
 
+        follow opens the changes of the quads after a log index (None: from now on), within so many seconds;
         release is as for `Checkpoints`. Raises StorageFull.
         """
         self._main = Main(quads, writer, checkpoints, ViewDirectory(directory))
-        self._changes, self._release = changes, release
+        self._schema, self._annotations = watches
+        self._follow, self._release = follow, release
         self._views_max, self._union_default_graph = views_max, union_default_graph
         self._views: dict[str, View] = {}  # the one that was asked for last is the last
         self._making: dict[str, asyncio.Task[View]] = {}
@@ -58,75 +84,83 @@ class Views:
         self._used_index: int | None = None  # in exactly this state
         self._is_closed = False
 
-    def sees_all(self, sight: Sight) -> bool:
-        """Whether a sight sees the present state as it is; a look into an index."""
-        return sight.is_whole or (sight.has_all_graphs and not has_annotations(self._main.quads))
+    def sees_all(self, visibility: Visibility) -> bool:
+        """Whether a visibility shows the present state as it is; a look into an index."""
+        return visibility.is_whole or (visibility.has_all_graphs and not has_annotations(self._main.quads))
 
-    async def view(self, sight: Sight) -> View | None:
-        """The view of a sight, of what was applied at the call or later; None where it sees all as it is.
+    def view_statuses(self) -> list[ViewStatus]:
+        """How each view follows the store."""
+        statuses = (view.view_status() for view in self._views.values())
+        return [status for status in statuses if status is not None]
+
+    async def view(self, visibility: Visibility) -> View | None:
+        """The view of a visibility, of what was applied at the call or later; None where it sees all as it
+        is.
 
         Raises as `seen`.
         """
-        return (await self.seen(sight)).view
+        return (await self.seen(visibility)).view
 
-    async def seen(self, sight: Sight) -> SeenStore:
-        """What a sight sees, as of what was applied at the call or later.
+    async def seen(self, visibility: Visibility) -> SeenStore:
+        """What a visibility shows, as of what was applied at the call or later.
 
         Raises UnavailableError: Overloaded where too many views are followed.
         """
         for _ in range(_ATTEMPTS):
-            since, annotated = self._main.writer.applied_index, self._main.quads.annotation_watch.count
-            if self.sees_all(sight):
+            since, annotated = self._main.writer.applied_index, self._annotations.count
+            if self.sees_all(visibility):
                 return self._whole(annotated)
             try:
-                view = await self._kept_or_made(self._reduced(sight))
+                view = await self._kept_or_made(self._reduced(visibility))
                 await view.catch_up()
             except ViewLost:
                 continue
-            if view.serves(sight, since):
-                holds = partial(view.serves, sight, since)
-                return SeenStore(view.key, view.quads, view.applied, view.checkpoints, holds, view)
+            if view.serves(visibility, since):
+                holds = partial(view.serves, visibility, since)
+                return SeenStore(
+                    view.key, view.quads, view.schema, view.applied, view.checkpoints, holds, view
+                )
         raise Overloaded("what may be seen of the graph is changing: ask again")
 
-    async def view_of_exactly(self, sight: Sight) -> View:
-        """A view for who follows it: of all SIDs of the sight, whichever of them annotate now, so that the
-        same is seen of it for as long as it lives. Raises as `seen`.
+    async def view_of_exactly(self, visibility: Visibility) -> View:
+        """A view for who follows it: of all SIDs of the visibility, whichever of them annotate now, so that
+        the same is seen of it for as long as it lives. Raises as `seen`.
         """
-        if not (sight.default_graph or sight.patterns):
-            sight = NO_SIGHT
+        if not (visibility.default_graph or visibility.patterns):
+            visibility = NO_VISIBILITY
         for _ in range(_ATTEMPTS):
             with suppress(ViewLost):
-                view = await self._kept_or_made(sight)
+                view = await self._kept_or_made(visibility)
                 await view.catch_up()
                 return view
         raise Overloaded("what may be seen of the graph is changing: ask again")
 
     def _whole(self, annotated: int) -> SeenStore:
-        quads = self._main.quads
+        main, annotations = self._main, self._annotations
 
         def holds() -> bool:
-            return quads.annotation_watch.count == annotated
+            return annotations.count == annotated
 
-        return SeenStore(None, quads, self._main.writer.applied, self._main.checkpoints, holds, None)
+        return SeenStore(None, main.quads, self._schema, main.writer.applied, main.checkpoints, holds, None)
 
-    def _reduced(self, sight: Sight) -> Sight:
+    def _reduced(self, visibility: Visibility) -> Visibility:
         """The same for all who see the same."""
-        if not (sight.default_graph or sight.patterns):
-            return NO_SIGHT
+        if not (visibility.default_graph or visibility.patterns):
+            return NO_VISIBILITY
         index = self._main.writer.applied.exact
         if index is None or index != self._used_index:
             self._used, self._used_index = {}, index
-        used = self._used.get(sight.sids)
+        used = self._used.get(visibility.sids)
         if used is None:
-            used = self._used[sight.sids] = frozenset(filter(self._annotates, sight.sids))
-        return replace(sight, sids=used)
+            used = self._used[visibility.sids] = frozenset(filter(self._annotates, visibility.sids))
+        return replace(visibility, sids=used)
 
     def _annotates(self, sid: str) -> bool:
         quads = self._main.quads.quads_matching(None, ALLOWED_SID, Literal(sid), None)
         return next(iter(quads), None) is not None
 
-    async def _kept_or_made(self, sight: Sight) -> View:
-        key = sight.to_json()
+    async def _kept_or_made(self, visibility: Visibility) -> View:
+        key = visibility.to_json()
         view = self._views.pop(key, None)
         if view is not None and not view.is_lost:
             self._views[key] = view
@@ -137,25 +171,27 @@ class Views:
         if making is None:
             if self._is_closed:
                 raise LogUnavailable("the node is starting or stopping")
-            making = self._making[key] = asyncio.get_running_loop().create_task(self._make(key, sight))
+            making = self._making[key] = asyncio.get_running_loop().create_task(self._make(key, visibility))
             making.add_done_callback(lambda _: self._making.pop(key, None))
         return await asyncio.shield(making)
 
-    async def _make(self, key: str, sight: Sight) -> View:
+    async def _make(self, key: str, visibility: Visibility) -> View:
         async with self._one_made:
             self._make_room()
-            stream = await self._changes.open(None, 0)
+            stream = await self._follow(None, 0)
             try:
                 async with self._main.directory.copied(self._main.quads, self._main.writer) as (state, index):
                     path = self._main.directory.new_path()
+                    schema, union = SchemaWatch(), self._union_default_graph
                     quads, nested = await asyncio.to_thread(
-                        build_view, sight, state, path, union_default_graph=self._union_default_graph
+                        build_view, visibility, state, path, (schema,), union_default_graph=union
                     )
             except BaseException:
                 stream.close()
                 raise
             delete_after(quads, path)
-            view = View(key, sight, self._main, quads, nested, EntryFeed(stream, index), index, self._release)
+            feed = EntryFeed(stream, index, self._main.writer.applied)
+            view = View(key, visibility, self._main, quads, schema, nested, feed, index, self._release)
             self._views[key] = view
             return view
 

@@ -8,10 +8,10 @@ import orjson
 from joserfc import jws
 from joserfc.errors import JoseError
 
-from graphdb.access.claims import LEEWAY_S, check_claims, ends_at, listed, sids_of, subject
+from graphdb.access.keys import ALGORITHMS, MALFORMED, VerifyingKey, has_access_type, signed_claims
 from graphdb.access.permissions import Roles
 from graphdb.access.principal import Principal
-from graphdb.access.signatures import ALGORITHMS, MALFORMED, VerifyingKey, has_access_type, signed_claims
+from graphdb.access.tokens import LEEWAY_S, check_claims, ends_at, listed, sids_of, subject
 from graphdb.config.access import Oidc
 from graphdb.errors import NotAuthenticated
 

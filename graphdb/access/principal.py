@@ -3,9 +3,15 @@
 import json
 from dataclasses import dataclass, replace
 
-from graphdb.access.index_sight import NO_INDEXES, WHOLE_INDEXES, IndexSight
 from graphdb.access.permissions import Permission
-from graphdb.access.sight import NO_SIGHT, WHOLE_SIGHT, Sight
+from graphdb.access.visibility import (
+    FULL_VISIBILITY,
+    NO_INDEXES,
+    NO_VISIBILITY,
+    WHOLE_INDEXES,
+    IndexVisibility,
+    Visibility,
+)
 from graphdb.errors import Forbidden
 
 __all__ = ["ANYONE", "EVERYONE", "INDEXER", "NOBODY", "NODE", "Principal"]
@@ -13,8 +19,8 @@ __all__ = ["ANYONE", "EVERYONE", "INDEXER", "NOBODY", "NODE", "Principal"]
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A user, or a program; permission is what its roles give, sight what it may see of the graph, and
-    index_sight of the search indexes.
+    """A user, or a program; permission is what its roles give, visibility what it may see of the graph, and
+    index_visibility of the search indexes.
 
     expires_at: when the credentials end, seconds of the Unix epoch; None where they do not.
     """
@@ -25,8 +31,8 @@ class Principal:
     sids: frozenset[str] = frozenset()
     permission: Permission = Permission.NONE
     expires_at: float | None = None
-    sight: Sight = NO_SIGHT
-    index_sight: IndexSight = NO_INDEXES
+    visibility: Visibility = NO_VISIBILITY
+    index_visibility: IndexVisibility = NO_INDEXES
 
     def require(self, permission: Permission) -> None:
         """Raises Forbidden where the roles do not give it."""
@@ -43,8 +49,8 @@ class Principal:
                 sorted(self.sids),
                 self.permission.name,
                 self.expires_at,
-                self.sight.to_json(),
-                self.index_sight.to_json(),
+                self.visibility.to_json(),
+                self.index_visibility.to_json(),
             ]
         )
 
@@ -59,8 +65,8 @@ class Principal:
                 [*sids],
                 str(permission),
                 expires_at,
-                str(sight),
-                str(index_sight),
+                str(visibility),
+                str(index_visibility),
             ] if permission in Permission.__members__:
                 found = Permission[permission]
                 return cls(
@@ -70,8 +76,8 @@ class Principal:
                     frozenset(sids),
                     found,
                     expires_at,
-                    Sight.from_json(sight),
-                    IndexSight.from_json(index_sight),
+                    Visibility.from_json(visibility),
+                    IndexVisibility.from_json(index_visibility),
                 )
         raise ValueError("no principal")
 
@@ -82,8 +88,8 @@ EVERYONE = Principal(
     "none",
     frozenset({"admin"}),
     permission=Permission.ADMIN,
-    sight=WHOLE_SIGHT,
-    index_sight=WHOLE_INDEXES,
+    visibility=FULL_VISIBILITY,
+    index_visibility=WHOLE_INDEXES,
 )
 # The node itself, where it asks for no one.
 NODE = replace(EVERYONE, name="node", provider="node")
@@ -93,7 +99,7 @@ INDEXER = replace(
     NODE,
     name="indexer",
     permission=Permission.READ,
-    sight=Sight(default_graph=True, patterns=frozenset({"*"})),
+    visibility=Visibility(default_graph=True, patterns=frozenset({"*"})),
 )
 # Who may read what is public: without credentials.
 ANYONE = Principal("anyone", "none", permission=Permission.READ)

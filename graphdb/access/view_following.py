@@ -5,9 +5,9 @@ from itertools import chain
 
 from pyoxigraph import DefaultGraph, Quad, Triple
 
-from graphdb.access.sight import Sight
-from graphdb.access.visibility import ALLOWED_SID, REIFIES, Visibility, has_annotations, is_annotating
-from graphdb.access.visible_state import has_hidden_quads
+from graphdb.access.annotations import ALLOWED_SID, REIFIES, VisibleQuads, has_annotations, is_annotating
+from graphdb.access.visibility import Visibility
+from graphdb.access.writer_state import has_hidden_quads
 from graphdb.model import ChangeSet, GraphName, NamedGraph
 from graphdb.store.view import StoreView, Subject, Term
 
@@ -50,27 +50,27 @@ def _inner(quad: Quad) -> Iterator[_Placed]:
 
 
 def step_of_view(
-    sight: Sight, view: StoreView, parts: Sequence[ChangeSet], state: StoreView, nested: NestedTerms
+    visibility: Visibility, view: StoreView, parts: Sequence[ChangeSet], state: StoreView, nested: NestedTerms
 ) -> ChangeSet:
     """What makes a view, of the state before the parts, one of the state after them.
 
     nested is that of the state. Neither view nor state may change meanwhile.
     """
-    visibility = Visibility(sight, state)
+    visible_quads = VisibleQuads(visibility, state)
     removed: dict[Quad, None] = {}
     added: dict[Quad, None] = {}
     graphs = dict.fromkeys(_graphs(parts))
-    for quad in dict.fromkeys(_candidates(sight, parts, state, nested)):
+    for quad in dict.fromkeys(_candidates(visibility, parts, state, nested)):
         if not isinstance(quad.graph_name, DefaultGraph):
             graphs[quad.graph_name] = None
-        is_seen = state.contains(quad) and visibility.sees(quad)
+        is_seen = state.contains(quad) and visible_quads.sees(quad)
         if is_seen != view.contains(quad):
             (added if is_seen else removed)[quad] = None
     filled = {quad.graph_name for quad in added}
     dropped: list[NamedGraph] = []
     created: list[NamedGraph] = []
     for graph in graphs:
-        exists = sight.sees_graph(graph) and state.graph_exists(graph)
+        exists = visibility.sees_graph(graph) and state.graph_exists(graph)
         if exists and graph not in filled and has_hidden_quads(state, graph):
             exists = any(quad not in removed for quad in view.quads_matching(None, None, None, graph))
         if exists != view.graph_exists(graph):
@@ -78,43 +78,43 @@ def step_of_view(
     return ChangeSet(tuple(removed), tuple(added), tuple(dropped), tuple(created))
 
 
-def hidden_graphs(sight: Sight, state: StoreView, view: StoreView) -> tuple[NamedGraph, ...]:
-    """The graphs that a sight sees by their names, and of which it sees nothing that they hold.
+def hidden_graphs(visibility: Visibility, state: StoreView, view: StoreView) -> tuple[NamedGraph, ...]:
+    """The graphs that a visibility shows by their names, and of which it sees nothing that they hold.
 
     view is of the state, but that these may be there.
     """
     return tuple(
         graph
         for graph in state.named_graphs()
-        if sight.sees_graph(graph)
+        if visibility.sees_graph(graph)
         and has_hidden_quads(state, graph)
         and next(iter(view.quads_matching(None, None, None, graph)), None) is None
     )
 
 
-def hidden_by_annotations(sight: Sight, state: StoreView, nested: NestedTerms) -> Iterator[Quad]:
-    """The quads of the graphs which a sight sees that it does not see; some more than once."""
-    visibility = Visibility(sight, state)
+def hidden_by_annotations(visibility: Visibility, state: StoreView, nested: NestedTerms) -> Iterator[Quad]:
+    """The quads of the graphs which a visibility shows that it does not see; some more than once."""
+    visible_quads = VisibleQuads(visibility, state)
     for allowing in state.quads_matching(None, ALLOWED_SID, None, None):
-        if not sight.sees_graph(allowing.graph_name):
+        if not visibility.sees_graph(allowing.graph_name):
             continue
         concerned = _Concerned(state, nested)
         said = concerned.annotating(allowing.subject, allowing.graph_name)
         yield from said
         for quad in concerned.quads():
-            if quad not in said and not visibility.sees(quad) and state.contains(quad):
+            if quad not in said and not visible_quads.sees(quad) and state.contains(quad):
                 yield quad
 
 
 def _candidates(
-    sight: Sight, parts: Sequence[ChangeSet], state: StoreView, nested: NestedTerms
+    visibility: Visibility, parts: Sequence[ChangeSet], state: StoreView, nested: NestedTerms
 ) -> Iterator[Quad]:
-    """What may have come into sight or gone out of it."""
+    """What may have become visible or hidden."""
     concerned = _Concerned(state, nested)
     changed = [
         quad
         for quad in chain.from_iterable(chain(part.removed, part.added) for part in parts)
-        if sight.sees_graph(quad.graph_name)
+        if visibility.sees_graph(quad.graph_name)
     ]
     yield from changed
     if not changed or not (has_annotations(state) or any(quad.predicate == ALLOWED_SID for quad in changed)):

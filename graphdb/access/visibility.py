@@ -1,91 +1,192 @@
-"""`Visibility`: which quads of one state of the store a sight sees.
+"""VisibleQuads: the part of the graph, and of the indexes, that a principal may see."""
 
-A triple is annotated in its graph by statements of that graph, `_:r rdf:reifies <<( s p o )>>` and
-`_:r <urn:graphdb:acl#allowedSid> "S-1-5-21-..."`, a plain string; which is what RDF 1.2's Turtle makes of
-`<< s p o >> <urn:graphdb:acl#allowedSid> "S-1-5-21-..."`. Whoever has one of the SIDs sees it.
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-What is said about a hidden triple is hidden with it, in its graph: whatever has it as a triple term, and
-every statement of its reifiers; and so what is said about those. What annotates is hidden with all it says.
-"""
+from pyoxigraph import DefaultGraph, NamedNode
 
-from pyoxigraph import Literal, NamedNode, Quad, Triple
-
-from graphdb.access.sight import Sight
+from graphdb.access.permissions import Permission
+from graphdb.config.access import Acl, AclContext
 from graphdb.model import GraphName
-from graphdb.store.view import StoreView, Subject
 
-__all__ = ["ALLOWED_SID", "REIFIES", "Visibility", "has_annotations", "is_annotating"]
+__all__ = [
+    "FULL_VISIBILITY",
+    "NO_INDEXES",
+    "NO_VISIBILITY",
+    "WHOLE_INDEXES",
+    "Contexts",
+    "IndexVisibility",
+    "Visibility",
+]
 
-ALLOWED_SID = NamedNode("urn:graphdb:acl#allowedSid")
-REIFIES = NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies")
+# `IndexVisibility`: which search indexes a principal may see, and which documents in them.
+
+EVERY_PLAIN_INDEX = "*"  # the pattern of every index but those that follow the graph
+EVERY_INDEX = "**"
 
 
-def has_annotations(state: StoreView) -> bool:
-    """Whether any triple may be hidden by its annotations; one look into an index."""
-    return next(iter(state.quads_matching(None, ALLOWED_SID, None, None)), None) is not None
+@dataclass(frozen=True)
+class IndexVisibility:
+    """patterns: names of indexes, in which `*` stands for any letters; `*` alone is not for indexes that
+    follow the graph, `**` is for all. sids: a document that lists SIDs is seen by whoever has one of them.
+    is_whole: everything, those lists too; the others then say nothing.
+    """
+
+    is_whole: bool = False
+    patterns: frozenset[str] = frozenset()
+    sids: frozenset[str] = frozenset()
+
+    def sees_index(self, name: str, follows_graph: bool = False) -> bool:
+        """Whether the index may be known of, or made. follows_graph: its documents are made of the graph, of
+        which the principal may not see everything.
+        """
+        if self.is_whole:
+            return True
+        names = self._names_of_followers if follows_graph else self._names
+        return names.fullmatch(name) is not None
+
+    @cached_property
+    def _names(self) -> re.Pattern[str]:
+        return _one_of(self.patterns)
+
+    @cached_property
+    def _names_of_followers(self) -> re.Pattern[str]:
+        return _one_of(self.patterns - {EVERY_PLAIN_INDEX})
+
+    def to_json(self) -> str:
+        """The same text for the same visibility; `from_json` reads it."""
+        return json.dumps([self.is_whole, sorted(self.patterns), sorted(self.sids)])
+
+    @classmethod
+    def from_json(cls, text: str) -> "IndexVisibility":
+        """Raises ValueError for what `to_json` has not written."""
+        match json.loads(text):
+            case [bool(is_whole), [*patterns], [*sids]] if all(
+                isinstance(one, str) for one in (*patterns, *sids)
+            ):
+                return cls(is_whole, frozenset(patterns), frozenset(sids))
+        raise ValueError("no visibility of indexes")
 
 
-def is_annotating(state: StoreView, reifier: Subject, graph: GraphName) -> bool:
-    """Whether what a reifier reifies in the graph is annotated by it."""
-    return next(iter(state.quads_matching(reifier, ALLOWED_SID, None, graph)), None) is not None
+def _one_of(patterns: frozenset[str]) -> re.Pattern[str]:
+    one_of = ("[^\n]*".join(map(re.escape, re.split(r"\*+", pattern))) for pattern in sorted(patterns))
+    return re.compile("|".join(one_of) if patterns else "(?!)")
 
 
+WHOLE_INDEXES = IndexVisibility(is_whole=True)
+NO_INDEXES = IndexVisibility()
+
+
+# `Visibility`: what of the graph a principal may see, and `Contexts`, by the configuration `[acl]`.
+
+_NAMED = "*"  # every named graph
+_ALL = "**"  # the default graph too
+
+
+@dataclass(frozen=True, slots=True)
 class Visibility:
-    """What one sight sees of one state. It looks into the state at each call, and keeps nothing."""
+    """Which graphs are seen, and which SIDs show annotated triples in them.
 
-    def __init__(self, sight: Sight, state: StoreView) -> None:
-        self._sight, self._state = sight, state
-        self._allowed = frozenset(map(Literal, sight.sids))  # plain strings; other literals let nobody in
+    patterns: IRIs of graphs, starts of IRIs followed by `*`, or `*` alone for every named graph.
+    is_whole: everything, the annotations themselves too; the other members then say nothing.
+    """
 
-    def sees(self, quad: Quad) -> bool:
-        """Whether a quad, which need not be there, is seen where it is: its graph, its subject as a reifier,
-        the triple, and every triple term in it at any depth; what annotates is seen by a whole sight alone.
-        """
-        if self._sight.is_whole:
+    is_whole: bool = False
+    default_graph: bool = False
+    patterns: frozenset[str] = frozenset()
+    sids: frozenset[str] = frozenset()
+
+    @property
+    def has_all_graphs(self) -> bool:
+        """Whether no graph is hidden."""
+        return self.is_whole or (self.default_graph and _NAMED in self.patterns)
+
+    @property
+    def without_sids(self) -> "Visibility":
+        """What of the same graphs is for all who see them."""
+        return _EVERY_GRAPH if self.is_whole else replace(self, sids=frozenset())
+
+    def sees_graph(self, graph: GraphName) -> bool:
+        """Whether the graph may be known of. One that a blank node names is seen by `*` alone."""
+        if self.is_whole:
             return True
-        graph = quad.graph_name
-        if not self._sight.sees_graph(graph) or quad.predicate == ALLOWED_SID:
+        if isinstance(graph, DefaultGraph):
+            return self.default_graph
+        if _NAMED in self.patterns:
+            return True
+        if not isinstance(graph, NamedNode):
             return False
-        return not self._is_hidden([(quad.triple, True)], graph)
+        iri = graph.value
+        return iri in self.patterns or any(
+            pattern.endswith("*") and iri.startswith(pattern[:-1]) for pattern in self.patterns
+        )
 
-    def sees_statements_of(self, subject: Subject, graph: GraphName) -> bool:
-        """Whether a resource, in a graph that is seen, is no reifier that hides what it says."""
-        if self._sight.is_whole:
-            return True
-        said = Triple(subject, REIFIES, subject)
-        return not self._is_hidden([(said, True)], graph)
+    def to_json(self) -> str:
+        """The same text for the same visibility; `from_json` reads it."""
+        return json.dumps([self.is_whole, self.default_graph, sorted(self.patterns), sorted(self.sids)])
 
-    def _is_hidden(self, ahead: list[tuple[Triple, bool]], graph: GraphName) -> bool:
-        """A search for something hidden from triples, each with whether it is taken to be there, to the terms
-        in them, from such as are there to their subjects, and from these to what they reify; which may lead
-        back to where it was.
+    @classmethod
+    def from_json(cls, text: str) -> "Visibility":
+        """Raises ValueError for what `to_json` has not written."""
+        match json.loads(text):
+            case [bool(is_whole), bool(default_graph), [*patterns], [*sids]] if all(
+                isinstance(one, str) for one in (*patterns, *sids)
+            ):
+                return cls(is_whole, default_graph, frozenset(patterns), frozenset(sids))
+        raise ValueError("no visibility")
+
+
+FULL_VISIBILITY = Visibility(is_whole=True)
+NO_VISIBILITY = Visibility()
+_EVERY_GRAPH = Visibility(default_graph=True, patterns=frozenset({_NAMED}))
+
+
+class Contexts:
+    """The visibilities of one configuration: an actor's context wins over its roles', of which the union
+    counts."""
+
+    def __init__(self, acl: Acl | None) -> None:
+        """Without `[acl]` nobody is kept from any graph, and annotations count all the same."""
+        self._acl = acl
+
+    def visibility_of(
+        self, actor: str, roles: Iterable[str], sids: frozenset[str], permission: Permission
+    ) -> Visibility:
+        """What whoever authentication has found out may see; an admin all of it."""
+        if permission is Permission.ADMIN:
+            return FULL_VISIBILITY
+        graphs = _EVERY_GRAPH if self._acl is None else _union(self._fitting(self._acl, actor, roles))
+        return replace(graphs, sids=sids)
+
+    def index_visibility_of(
+        self, actor: str, roles: Iterable[str], sids: frozenset[str], permission: Permission
+    ) -> IndexVisibility:
+        """The same of the search indexes. One that follows the graph is seen by whoever sees all graphs, and
+        where a context names it.
         """
-        reifiers: set[Subject] = set()
-        while ahead:
-            triple, is_there = ahead.pop()
-            if not self._is_allowed(triple, graph):
-                return True
-            if isinstance(triple.object, Triple):
-                ahead.append((triple.object, False))
-            subject = triple.subject
-            if subject in reifiers or not (is_there or self._is_there(triple, graph)):
-                continue
-            reifiers.add(subject)
-            if is_annotating(self._state, subject, graph):
-                return True
-            for reifying in self._state.quads_matching(subject, REIFIES, None, graph):
-                if isinstance(reifying.object, Triple):
-                    ahead.append((reifying.object, False))
-        return False
+        if permission is Permission.ADMIN:
+            return WHOLE_INDEXES
+        if self._acl is None:
+            return IndexVisibility(patterns=frozenset({EVERY_INDEX}), sids=sids)
+        fitting = self._fitting(self._acl, actor, roles)
+        patterns = {pattern for context in fitting for pattern in context.visible_indexes}
+        if EVERY_PLAIN_INDEX in patterns and _union(fitting).has_all_graphs:
+            patterns.add(EVERY_INDEX)
+        return IndexVisibility(patterns=frozenset(patterns), sids=sids)
 
-    def _is_there(self, triple: Triple, graph: GraphName) -> bool:
-        return self._state.contains(Quad(triple.subject, triple.predicate, triple.object, graph))
+    @staticmethod
+    def _fitting(acl: Acl, actor: str, roles: Iterable[str]) -> list[AclContext]:
+        if actor in acl.actor_contexts:
+            return [acl.contexts[acl.actor_contexts[actor]]]
+        return [acl.contexts[acl.role_contexts[role]] for role in roles if role in acl.role_contexts]
 
-    def _is_allowed(self, triple: Triple, graph: GraphName) -> bool:
-        is_annotated = False
-        for reifying in self._state.quads_matching(None, REIFIES, triple, graph):
-            for allowing in self._state.quads_matching(reifying.subject, ALLOWED_SID, None, graph):
-                if allowing.object in self._allowed:
-                    return True
-                is_annotated = True
-        return not is_annotated
+
+def _union(contexts: Iterable[AclContext]) -> Visibility:
+    default_graph, patterns = False, set[str]()
+    for context in contexts:
+        default_graph |= context.visible_default_graph or _ALL in context.visible_graphs
+        patterns.update(_NAMED if pattern == _ALL else pattern for pattern in context.visible_graphs)
+    return Visibility(default_graph=default_graph, patterns=frozenset(patterns))

@@ -6,8 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 import orjson
 from pydantic import Field, TypeAdapter, ValidationError
 
-from graphdb.alerts.condition import Value
-from graphdb.alerts.definition import Definition
+from graphdb.alerts.definition import Definition, Value
 from graphdb.errors import CorruptionError
 
 __all__ = [

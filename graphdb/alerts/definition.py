@@ -1,14 +1,65 @@
-"""What an alert is, as its maker has said it, and what becomes of it: the nouns of this room."""
+"""Alert definitions: their condition, and the state of an alert."""
 
+import operator
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
-from graphdb.alerts.condition import Condition, Value
 from graphdb.alerts.signature import signing_key
 from graphdb.errors import InvalidParameter
 from graphdb.timestamps import iso_timestamp
 
-__all__ = ["Alert", "Definition", "Delivery", "iso_time"]
+__all__ = ["Alert", "Condition", "Definition", "Delivery", "Value", "iso_time", "number_of"]
+
+# The condition of an alert: `result`, a comparison, a number.
+
+Value: TypeAlias = int | float  # integers are exact, whatever their size
+
+_COMPARISONS: dict[str, Callable[[Value, Value], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_TEXT = re.compile(
+    r"\s*result\s*(?P<comparison>[<>]=?|[=!]=)\s*"
+    r"(?P<number>[+-]?(?:[0-9]+(?P<fraction>\.[0-9]*)?|\.[0-9]+)(?P<exponent>[eE][+-]?[0-9]+)?)\s*"
+)
+_CHARACTERS_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a result is compared with, and how."""
+
+    comparison: str
+    number: Value
+
+    @classmethod
+    def parse(cls, text: str) -> "Condition":
+        """Raises InvalidParameter where the text is not of the form `result > 5`."""
+        found = _TEXT.fullmatch(text) if len(text) <= _CHARACTERS_MAX else None
+        if found is None:
+            raise InvalidParameter(
+                "condition",
+                f"has to be the word result, one of {' '.join(_COMPARISONS)} and a number: result > 5",
+            )
+        return cls(found["comparison"], number_of(found["number"]))
+
+    def holds(self, value: Value) -> bool:
+        """Whether it holds for a result; for what is no number (NaN) only != does."""
+        return _COMPARISONS[self.comparison](value, self.number)
+
+
+def number_of(text: str) -> Value:
+    """A number as it is written: whole ones exactly. Raises ValueError."""
+    return int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else float(text)
+
+
+# What an alert is, as its maker has said it, and what becomes of it: the nouns of this room.
 
 NAME_CHARACTERS_MAX = 200
 WEBHOOK_CHARACTERS_MAX = 2_048
@@ -22,7 +73,8 @@ class Definition:
     elsewhere.
 
     maker: who has made it and does not see everything. sight: what they saw of the graph
-    (`graphdb.access.sight.Sight.to_json`), and the query sees; None: everything.
+    (`graphdb.access.visibility.Visibility.to_json`), and the query sees; None: everything. Logs have it by
+    this name.
     """
 
     name: str

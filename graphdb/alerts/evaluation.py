@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from graphdb.alerts.commands import Fire, Note
-from graphdb.alerts.condition import Condition, Value, number_of
-from graphdb.alerts.definition import Alert, Definition, iso_time
+from graphdb.alerts.definition import Alert, Condition, Definition, Value, iso_time, number_of
 
 __all__ = ["Evaluation", "Judgement", "RowReader", "body_of", "outcome_of"]
 

@@ -18,7 +18,6 @@ from graphdb.columns.rendering import rendered
 from graphdb.columns.statistics_answers import counted_from_statistics, counted_per_predicate
 from graphdb.columns.values import DICTIONARY, SQL_LENGTH_MAX, NotExact, Rep, Value
 from graphdb.sparql.dataset import Dataset, own_dataset
-from graphdb.sparql.engine_text import columns_of
 from graphdb.sparql.patterns import (
     Aggregate,
     Bind,
@@ -35,6 +34,7 @@ from graphdb.sparql.patterns import (
 )
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, RdfLiteral, TripleTerm, Variable
+from graphdb.sparql.translation import columns_of
 from graphdb.sparql.tree_walk import has_aggregate, nodes_below
 
 __all__ = ["CompiledQuery", "NotCompiled", "Template", "compile_query"]
@@ -150,9 +150,6 @@ def _solved(
     expressions = [each.expression for each in projections or () if each.expression is not None]
     conditions = _ordered_by(modifiers)
     aggregates = _aggregates(*expressions, *modifiers.having, *conditions)
-    for key in modifiers.group_by:
-        if key.variable is not None and isinstance(key.expression, Variable):
-            raise NotExact("GROUP BY a variable under another name")  # which the engine does not read
     if aggregates or modifiers.group_by:
         counted = (
             counted_per_predicate(groups, where, modifiers.group_by, aggregates) if values is None else None

@@ -21,10 +21,10 @@ from graphdb.sparql.patterns import (
     TriplesBlock,
     UnionPattern,
 )
+from graphdb.sparql.printing import written_term
 from graphdb.sparql.syntax import Query
-from graphdb.sparql.terms import Iri, RdfLiteral, Variable
+from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
 from graphdb.sparql.tree_walk import has_aggregate, nodes_below
-from graphdb.sparql.writing import written_term
 
 __all__ = ["Estimate", "PatternEstimate", "estimate"]
 
@@ -301,9 +301,15 @@ def _term(term: Any) -> Any:
 
 def _written(triple: Any) -> str:
     parts = (triple.subject, triple.predicate, triple.object)
-    return " ".join(
-        written_term(part, lambda each: f"?{getattr(each, 'name', getattr(each, 'label', ''))}")
-        if isinstance(part, Iri | RdfLiteral) or hasattr(part, "name") or hasattr(part, "label")
-        else "(path)"
-        for part in parts
-    )
+    return " ".join(map(_written_part, parts))
+
+
+def _written_part(part: Any) -> str:
+    match part:
+        case BlankNodeLabel(label=label):
+            return f"?{label}"
+        case RdfLiteral(language=None):
+            return str(literal_of(part))
+        case Iri() | RdfLiteral() | Variable():
+            return written_term(part)
+    return "(path)"

@@ -3,12 +3,12 @@
 import re
 import ssl
 from collections.abc import Iterable
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, AwareDatetime, Field, SecretStr, StringConstraints, model_validator
 
-from graphdb.access.distinguished_names import canonical_name
+from graphdb.config.distinguished_names import canonical_name
 from graphdb.config.section import AbsoluteFile, AddressRange, ProviderUrl, Section, Sid
 
 __all__ = [
@@ -80,6 +80,9 @@ def _check_distinct(what: str, names: Iterable[str]) -> None:
         seen.add(name)
 
 
+_PROFILE = ("display_name_attribute", "email_attribute")
+
+
 class Ldap(Section):
     """Passwords checked against a directory."""
 
@@ -97,8 +100,6 @@ class Ldap(Section):
     )
     group_member_attribute: Name = Field("memberOf", description="Attribute of a user that lists the groups.")
     sid_attribute: Name = Field("objectSid", description="Attribute of a user that holds the SID.")
-    display_name_attribute: Name = Field("displayName", description="Attribute that holds the name to show.")
-    email_attribute: Name = Field("mail", description="Attribute that holds the address.")
     timeout_seconds: int = Field(5, ge=1, description="Seconds that one directory operation may take.")
     pool_size: int = Field(5, ge=1, description="Connections kept; requests queue when all are busy.")
     follow_referrals: bool = Field(False, description="Whether referrals to other servers are followed.")
@@ -107,6 +108,12 @@ class Ldap(Section):
     )
     group_role_mapping: dict[DistinguishedName, Name] = Field({}, description="Group DN to role.")
     group_sid_mapping: dict[DistinguishedName, Sid] = Field({}, description="Group DN to SID.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_profile(cls, given: Any) -> Any:
+        """Keys of the interface about a user's profile, which the service has no use for."""
+        return {key: given[key] for key in given if key not in _PROFILE} if isinstance(given, dict) else given
 
 
 class Oidc(Section):
@@ -255,7 +262,7 @@ class AclContext(Section):
 
 
 class Acl(Section):
-    """Visibility of data; once configured, users without a context see nothing."""
+    """VisibleQuads of data; once configured, users without a context see nothing."""
 
     contexts: dict[Name, AclContext] = Field({}, description="The contexts by name.")
     role_contexts: dict[Name, Name] = Field({}, description="Role to context.")

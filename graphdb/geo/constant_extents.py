@@ -22,8 +22,8 @@ from graphdb.geo.reference_systems import ReferenceSystem, reference_system
 from graphdb.geo.units import METRE, Unit, unit
 from graphdb.geo.vocabulary import GEOF
 from graphdb.sparql.patterns import FunctionCall
+from graphdb.sparql.printing import literal_of
 from graphdb.sparql.terms import Iri, RdfLiteral
-from graphdb.sparql.writing import literal_of
 
 __all__ = ["NoSearch", "constant_extent", "constant_number", "constant_unit"]
 

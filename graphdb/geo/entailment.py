@@ -1,17 +1,20 @@
 """`Entailment`: what a query's triple patterns match beside stated triples, as its sender asks for."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from enum import Enum
+from typing import Any
 
 from graphdb.geo.class_hierarchy import is_class, is_geometry_property
 from graphdb.geo.derived_triples import MARK, is_derived
 from graphdb.geo.vocabulary import RDF_TYPE
-from graphdb.sparql.construct_where import is_short, lengthen
-from graphdb.sparql.patterns import TriplePattern, TriplesBlock
+from graphdb.sparql.algebra import EMPTY, Algebra, Bgp, Path, join
+from graphdb.sparql.patterns import InversePath, TriplePattern
+from graphdb.sparql.printing import written_query
 from graphdb.sparql.syntax import Query
-from graphdb.sparql.terms import Iri, Span
-from graphdb.sparql.text_edits import TextEdits
-from graphdb.sparql.tree_walk import nodes_below
+from graphdb.sparql.terms import Iri
+from graphdb.sparql.translation import abstract_query
+from graphdb.sparql.tree_walk import rewritten
 
 __all__ = ["Entailment", "asked_text"]
 
@@ -28,36 +31,36 @@ class Entailment(Enum):
 
 
 def asked_text(query: Query, entailment: Entailment) -> str:
-    """The query in words that mean the same where nothing is said of entailment."""
+    """A query that means the same where nothing is said of entailment."""
     if entailment is Entailment.GEOSPARQL:
         return query.text
-    edits = TextEdits(query.text)
     change = _as_stated if entailment is Entailment.SIMPLE else _as_entailed
-    changes = [each for triple in _patterns(query) for each in change(triple)]
-    if changes and is_short(query):
-        lengthen(query, edits)
-    for span, new in changes:
-        edits.replace(span, new)
-    return edits.written(Span(0, len(query.text)))
+    asked = abstract_query(query)
+    pattern = rewritten(asked.pattern, lambda node: _with_triples(node, change))
+    return query.text if pattern is asked.pattern else written_query(replace(asked, pattern=pattern))
 
 
-def _patterns(query: Query) -> Iterator[TriplePattern]:
-    roots = [query.where] if query.where is not None else []
-    for node in nodes_below(*roots):
-        if isinstance(node, TriplesBlock):
-            yield from node.triples
+def _with_triples(node: Any, change: Callable[[TriplePattern], Algebra]) -> Any:
+    if not isinstance(node, Bgp):
+        return node
+    made: Algebra = EMPTY
+    for triple in node.triples:
+        made = join(made, change(triple))
+    return node if made == node else made
 
 
-def _as_stated(triple: TriplePattern) -> Iterator[tuple[Span, str]]:
+def _as_stated(triple: TriplePattern) -> Algebra:
     """A path matches stated triples only, and this one is the property itself."""
-    if is_derived(triple):
-        assert isinstance(triple.predicate, Iri)
-        yield triple.predicate.span, f"^(^<{triple.predicate.value}>)"
+    if not is_derived(triple):
+        return Bgp((triple,))
+    assert isinstance(triple.predicate, Iri)
+    return Path(triple.subject, InversePath(InversePath(triple.predicate)), triple.object)
 
 
-def _as_entailed(triple: TriplePattern) -> Iterator[tuple[Span, str]]:
+def _as_entailed(triple: TriplePattern) -> Algebra:
     match triple.predicate, triple.object:
-        case Iri(value=verb, span=span), _ if is_geometry_property(verb):
-            yield span, f"<{MARK}{verb}>"
-        case Iri(value=verb), Iri(value=class_, span=span) if verb == RDF_TYPE and is_class(class_):
-            yield span, f"<{MARK}{class_}>"
+        case Iri(value=verb), _ if is_geometry_property(verb):
+            return Bgp((replace(triple, predicate=Iri(MARK + verb)),))
+        case Iri(value=verb), Iri(value=class_) if verb == RDF_TYPE and is_class(class_):
+            return Bgp((replace(triple, object=Iri(MARK + class_)),))
+    return Bgp((triple,))

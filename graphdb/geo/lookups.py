@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 from graphdb.geo.signatures import RELATIONS
 from graphdb.geo.vocabulary import GEOF
 from graphdb.sparql.patterns import FunctionCall
-from graphdb.sparql.terms import Iri, RdfLiteral, Span
+from graphdb.sparql.terms import Iri, RdfLiteral
 
 __all__ = [
     "MEETING",
@@ -84,8 +84,7 @@ class Ordered:
     """A query's answer is its first rows by the distance of a variable's value, which a call tells."""
 
     binding: Binding
-    block: Span  # the triples that bind it
     place: Nearest
-    call: Span
+    call: FunctionCall
     limit: int
     offset: int

@@ -9,7 +9,7 @@ from pyoxigraph import BlankNode, Literal, Triple
 from graphdb.geo.functions import Term
 from graphdb.geo.lookups import Condition, Lookup, MeetsResource, Ordered, Within
 from graphdb.geo.spatial_index import SpatialIndex, Values
-from graphdb.sparql.slotted_text import NEAR, NEAREST, EngineText
+from graphdb.sparql.printing import NEAR, NEAREST, EngineText
 
 if TYPE_CHECKING:
     from graphdb.geo.geometry_column import GeometryColumn

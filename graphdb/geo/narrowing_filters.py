@@ -1,4 +1,4 @@
-"""Which filters of a query a spatial index can narrow, told from the syntax tree alone.
+"""Which filters of a query a spatial index can narrow, told from its algebra alone.
 
 A filter that holds only where a variable's geometry meets a constant one, or is near it, leaves few of the
 values that the variable may have. So these few can be written before the pattern that binds it, as VALUES;
@@ -11,7 +11,9 @@ last row can be left out as well.
 """
 
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from dataclasses import replace
+from functools import reduce
+from itertools import chain, starmap
 from typing import Any
 
 from graphdb.geo.lookups import (
@@ -25,30 +27,35 @@ from graphdb.geo.lookups import (
     Within,
 )
 from graphdb.geo.vocabulary import GEOF
+from graphdb.sparql.algebra import (
+    Algebra,
+    Bgp,
+    Extend,
+    Filter,
+    Graph,
+    Join,
+    LeftJoin,
+    Minus,
+    Path,
+    Select,
+    Slot,
+    Values,
+    spine_of,
+    variables_in_scope,
+)
 from graphdb.sparql.patterns import (
     AlternativePath,
     And,
-    Bind,
     Comparison,
-    Expression,
-    Filter,
     FunctionCall,
-    GraphPattern,
-    GroupGraphPattern,
-    InlineData,
-    MinusPattern,
-    OptionalPattern,
-    PatternElement,
     SequencePath,
     TriplePattern,
-    TriplesBlock,
 )
-from graphdb.sparql.scope import variables_of_element
-from graphdb.sparql.syntax import Query
-from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Span, Variable
-from graphdb.sparql.tree_walk import has_aggregate
+from graphdb.sparql.printing import NEAR, NEAREST
+from graphdb.sparql.rewriting import GroupPass
+from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
 
-__all__ = ["lookups_of_group", "nearest_of"]
+__all__ = ["Narrowing"]
 
 _DISTANCE, _METRIC_DISTANCE, _RELATE = GEOF + "distance", GEOF + "metricDistance", GEOF + "relate"
 _BOOLEAN = "http://www.w3.org/2001/XMLSchema#boolean"
@@ -57,59 +64,115 @@ _VALUES_ANYWHERE, _VALUES_BESIDE_OBJECTS, _VALUES_FIRST = 200, 1_000, 10_000
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def lookups_of_group(group: GroupGraphPattern) -> Iterator[tuple[Span, Lookup]]:
-    """Those of the filters that stand right in a group, each variable once, and the triples that bind it."""
+class Narrowing(GroupPass):
+    """The pass over one query: puts slots before the patterns that lookups narrow.
+
+    lookups are those of its slots, by the number that is the slot's name, and nearest what its order asks.
+    """
+
+    def __init__(self) -> None:
+        self.lookups: list[Lookup] = []
+        self.nearest: Ordered | None = None
+        self._slots: dict[int, list[str]] = {}  # by the identity of the operand that they come before
+
+    def of_query(self, pattern: Algebra) -> Algebra:
+        """The pattern of a whole query, with slots."""
+        select = Select.of(pattern)
+        found = _nearest_of(select)
+        if found is None:
+            return self.parts(select, None).pattern()
+        self.nearest, operand = found
+        self._put_before(operand, NEAREST)
+        made = self.parts(select, None)
+        near = Filter(Slot(NEAR), _before_order(made).pattern())
+        return replace(made, where=near, extends=()).pattern()
+
+    def new_slot(self, lookup: Lookup) -> str:
+        """The name of a slot for what a lookup finds."""
+        self.lookups.append(lookup)
+        return str(len(self.lookups) - 1)
+
+    def group(self, node: Algebra, graph: Variable | None = None) -> Algebra:
+        """See `GroupPass`."""
+        for condition, pattern in _filtered(node):
+            for operand, lookup in _lookups_of(condition, pattern):
+                self._put_before(operand, self.new_slot(lookup))
+        return super().group(node, graph)
+
+    def operand(self, node: Any, graph: Variable | None) -> Algebra:
+        """See `GroupPass`."""
+        made = super().operand(node, graph)
+        slots = [Slot(name) for name in self._slots.pop(id(node), ())]
+        return reduce(Join, [*slots, made])
+
+    def step(self, step: Any, left: Algebra, graph: Variable | None) -> Algebra:
+        """See `GroupPass`."""
+        if isinstance(step, Join):
+            for name in self._slots.pop(id(step.right), ()):
+                left = Join(left, Slot(name))
+        return super().step(step, left, graph)
+
+    def _put_before(self, operand: Algebra, name: str) -> None:
+        self._slots.setdefault(id(operand), []).append(name)
+
+
+def _filtered(node: Algebra) -> Iterator[tuple[Any, Algebra]]:
+    """The conditions that stand right in a group or an OPTIONAL of it, and the pattern that each is about."""
+    _, steps = spine_of(node)
+    for step in steps:
+        match step:
+            case Filter(expression=expression, pattern=pattern):
+                yield expression, pattern
+            case LeftJoin(right=right, condition=condition) if condition is not None:
+                yield condition, right
+
+
+def _lookups_of(condition: Any, group: Algebra) -> Iterator[tuple[Algebra, Lookup]]:
+    """Those of a group's filter, each variable once, and the operand that they come before."""
     names = _Names(group)
     conditions: dict[str, list[Meets | Within]] = {}
-    for element in group.elements:
-        if isinstance(element, Filter):
-            for conjunct in _conjuncts(element.expression):
-                for variable, condition in names.conditions(conjunct):
-                    conditions.setdefault(variable, []).append(condition)
-    for variable, found in conditions.items():
+    for conjunct in _conjuncts(condition):
+        for variable, found in names.conditions(conjunct):
+            conditions.setdefault(variable, []).append(found)
+    for variable, all_of_them in conditions.items():
         bound = _binding(group, variable)
         if bound is not None:
-            yield bound[1], Lookup(bound[0], tuple(found))
+            yield bound[1], Lookup(bound[0], tuple(all_of_them))
 
 
-def nearest_of(query: Query) -> Ordered | None:
+def _nearest_of(select: Select) -> tuple[Ordered, Algebra] | None:
     """What can be said of a query's order and cut; None where rows are made of several solutions."""
-    modifiers, select = query.modifiers, query.select
-    if select is None or query.where is None or modifiers.limit is None or query.values is not None:
+    if select.variables is None or select.length is None or select.is_grouped:
         return None
-    if modifiers.group_by or modifiers.having or not modifiers.order_by or modifiers.order_by[0].descending:
+    if not select.order or select.order[0].descending:
         return None
-    if has_aggregate(select, modifiers):
-        return None
-    names = _Names(query.where)
-    columns = {
-        column.variable.name: column.expression
-        for column in select.projections or ()
-        if column.expression is not None
-    }
-    key: Any = modifiers.order_by[0].expression
-    if isinstance(key, Variable) and key.name in columns:
-        key = columns[key.name]
-    key = names.resolved(key)
+    names = _Names(_before_order(select).pattern())
+    key = names.resolved(select.order[0].expression)
     if not isinstance(key, FunctionCall) or (found := names.distance(key)) is None:
         return None
     variable, place = found
-    bound = _binding(query.where, variable)
+    bound = _binding(select.where, variable)
     if bound is None:
         return None
-    return Ordered(*bound, place, key.span, modifiers.limit, modifiers.offset or 0)
+    return Ordered(bound[0], place, key, select.length, select.start or 0), bound[1]
+
+
+def _before_order(select: Select) -> Select:
+    """The pattern of a SELECT, with its computed columns."""
+    return Select(select.where, extends=select.extends)
 
 
 class _Names:
     """What BIND and VALUES of one group make of its variables: expressions that stand for them everywhere."""
 
-    def __init__(self, group: GroupGraphPattern) -> None:
-        given = [pair for element in group.elements for pair in _given(element)]
+    def __init__(self, group: Algebra) -> None:
+        elements = list(_elements(group))
+        given = [pair for element, _ in elements for pair in _given(element)]
         counts: dict[str, int] = {}
-        for name in chain.from_iterable(map(variables_of_element, group.elements)):
+        for name in chain.from_iterable(starmap(_brought_by, elements)):
             counts[name] = counts.get(name, 0) + 1
         # one that something else binds too may have another value, where BIND fails
-        self._given: Mapping[str, Expression] = {name: value for name, value in given if counts[name] == 1}
+        self._given: Mapping[str, Any] = {name: value for name, value in given if counts[name] == 1}
 
     def resolved(self, expression: Any) -> Any:
         for _ in self._given:  # as many steps as there can be, lest they go round in a circle
@@ -117,7 +180,7 @@ class _Names:
                 expression = self._given.get(expression.name, expression)
         return expression
 
-    def conditions(self, expression: Expression) -> Iterator[tuple[str, Meets | Within]]:
+    def conditions(self, expression: Any) -> Iterator[tuple[str, Meets | Within]]:
         """What an expression's being true says of variables."""
         match self.resolved(expression):
             case Comparison(operator="=", left=call, right=RdfLiteral(value="true" | "1", datatype=datatype)):
@@ -153,7 +216,7 @@ class _Names:
                     return FunctionCall(expression.function, parts, False, expression.span)  # type: ignore[arg-type]
         return None
 
-    def _meeting(self, arguments: tuple[Expression, ...]) -> Iterator[tuple[str, Meets]]:
+    def _meeting(self, arguments: tuple[Any, ...]) -> Iterator[tuple[str, Meets]]:
         for variable, geometry in self._variable_and_constant(arguments):
             yield variable, Meets(geometry)
 
@@ -164,7 +227,7 @@ class _Names:
             if found is not None:
                 yield found[0], Within(found[1], limit)
 
-    def _variable_and_constant(self, arguments: tuple[Expression, ...]) -> Iterator[tuple[str, Constant]]:
+    def _variable_and_constant(self, arguments: tuple[Any, ...]) -> Iterator[tuple[str, Constant]]:
         """Of the first two arguments."""
         for one, other in (arguments[:2], arguments[1::-1]):
             variable, geometry = self.resolved(one), self.constant(other)
@@ -172,17 +235,38 @@ class _Names:
                 yield variable.name, geometry
 
 
-def _given(element: PatternElement) -> Iterator[tuple[str, Expression]]:
+def _elements(group: Algebra) -> Iterator[tuple[Any, bool]]:
+    """The elements of a group, in order, and whether each is an operand of a join; of others, their nodes."""
+    first, steps = spine_of(group)
+    yield first, True
+    for step in steps:
+        yield (step.right, True) if isinstance(step, Join) else (step, False)
+
+
+def _brought_by(element: Any, is_operand: bool) -> set[str]:
+    """The variables that an element itself brings into scope."""
     match element:
-        case Bind(expression=expression, variable=variable):
+        case _ if is_operand:
+            return variables_in_scope(element)
+        case Extend(variable=variable):
+            return {variable.name}
+        case LeftJoin(right=right):
+            return variables_in_scope(right)
+        case _:
+            return set()
+
+
+def _given(element: Any) -> Iterator[tuple[str, Any]]:
+    match element:
+        case Extend(expression=expression, variable=variable):
             yield variable.name, expression
-        case InlineData(variables=variables, rows=(row,)):
+        case Values(variables=variables, rows=(row,)):
             for variable, value in zip(variables, row, strict=True):
                 if isinstance(value, RdfLiteral | Iri):
                     yield variable.name, value
 
 
-def _conjuncts(expression: Expression) -> Iterator[Expression]:
+def _conjuncts(expression: Any) -> Iterator[Any]:
     if isinstance(expression, And):
         for operand in expression.operands:
             yield from _conjuncts(operand)
@@ -197,54 +281,67 @@ def _meets(pattern: Any) -> bool:
     return any(pattern.value[place].upper() in "T012" for place in (0, 1, 3, 4))
 
 
-def _binding(group: GroupGraphPattern, variable: str) -> tuple[Binding, Span] | None:
-    """Triples of a group that bind a variable as an object of known properties, in every solution."""
+def _binding(group: Algebra, variable: str) -> tuple[Binding, Algebra] | None:
+    """The operand before whose triples the values of a variable go that these bind as an object of known
+    properties, in every solution.
+    """
     found = _place_of(group, variable)
     return None if found is None else (Binding(variable, found[0], _values_max(group)), found[1])
 
 
-def _place_of(group: GroupGraphPattern, variable: str) -> tuple[frozenset[str], Span] | None:
-    for element in group.elements:
-        found = None
+def _place_of(group: Algebra, variable: str) -> tuple[frozenset[str], Algebra] | None:
+    begin: Algebra | None = None  # of the triples that stand together
+    for element, is_operand in _elements(group):
+        inner = None
         match element:
-            case TriplesBlock(triples=triples, span=span):
-                ends = (
-                    _last_properties(triple.predicate)
-                    for triple in triples
-                    if isinstance(triple.object, Variable) and triple.object.name == variable
-                )
-                found = next(((properties, span) for properties in ends if properties is not None), None)
-            case GraphPattern(name=Variable(name=name)) if name == variable:
+            case Bgp() | Path():
+                begin = begin or element
+                properties = _properties_of(element, variable)
+                if properties is not None:
+                    return properties, begin
                 continue
-            case GraphPattern(pattern=pattern):
-                found = _place_of(pattern, variable)
-            case GroupGraphPattern():
-                found = _place_of(element, variable)
-        if found is not None:
-            return found
+            case Graph(name=name, pattern=pattern):
+                inner = None if name == Variable(variable) else _place_of(pattern, variable)
+            case Join() | LeftJoin() | Minus() | Filter() | Extend() if is_operand:
+                inner = _place_of(element, variable)
+        if inner is not None:
+            return inner
+        begin = None
     return None
 
 
-def _values_max(group: GroupGraphPattern) -> int:
+def _properties_of(triples: Bgp | Path, variable: str) -> frozenset[str] | None:
+    """The properties of which a variable is an object, by one of some triple patterns."""
+    for triple in triples.triples if isinstance(triples, Bgp) else (triples,):
+        if triple.object == Variable(variable):
+            found = _last_properties(triple.predicate)
+            if found is not None:
+                return found
+    return None
+
+
+def _values_max(group: Algebra) -> int:
     """How many VALUES the engine still takes for less than any other part of a join, by its guesses.
 
     It would go through all of them for each solution of a part that it took first.
     """
     most = _VALUES_FIRST
-    for element in group.elements:
+    for element, is_operand in _elements(group):
         match element:
-            case TriplesBlock(triples=triples):
+            case Bgp(triples=triples):
                 most = min([most, *map(_less_than, triples)])
-            case GraphPattern(pattern=inner) | (GroupGraphPattern() as inner):
+            case Path():
+                most = min(most, _less_than(element))
+            case Graph(pattern=inner):
                 most = min(most, _values_max(inner))
-            case Filter() | Bind() | OptionalPattern() | MinusPattern():
-                pass
+            case Join() | LeftJoin() | Minus() | Filter() | Extend():
+                most = min(most, _values_max(element)) if is_operand else most
             case _:
                 most = _VALUES_ANYWHERE
     return most
 
 
-def _less_than(triple: TriplePattern) -> int:
+def _less_than(triple: TriplePattern | Path) -> int:
     if not isinstance(triple.subject, Variable | BlankNodeLabel):
         return _VALUES_ANYWHERE
     if not isinstance(triple.predicate, Iri | SequencePath | AlternativePath):

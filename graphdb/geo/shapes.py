@@ -15,9 +15,9 @@ __all__ = ["NO_POSITIONS", "collection", "line_string", "point", "polygon"]
 NO_POSITIONS: Positions = np.empty((0, 2))
 
 _COLLECTIONS: dict[str, Any] = {
-    "Point": shapely.MultiPoint,
-    "LineString": shapely.MultiLineString,
-    "Polygon": shapely.MultiPolygon,
+    "Point": (shapely.MultiPoint, shapely.multipoints),
+    "LineString": (shapely.MultiLineString, shapely.multilinestrings),
+    "Polygon": (shapely.MultiPolygon, shapely.multipolygons),
 }
 
 
@@ -46,8 +46,14 @@ def polygon(rings: Sequence[Positions]) -> BaseGeometry:
 
 
 def collection(kind: str, parts: Sequence[BaseGeometry]) -> BaseGeometry:
-    """Of parts of this kind: "Point", "LineString", "Polygon"; with any other word, of whatever kinds."""
-    if kind in _COLLECTIONS and any(part.geom_type != kind for part in parts):
+    """Of parts of this kind: "Point", "LineString", "Polygon"; with any other word, of whatever kinds.
+
+    A part may be empty, as in WKT. The constructors of shapely's classes refuse such a part.
+    """
+    if kind not in _COLLECTIONS:
+        return shapely.GeometryCollection(list(parts))
+    if any(part.geom_type != kind for part in parts):
         raise BadGeometry(f"a part is no {kind}")
-    made: BaseGeometry = _COLLECTIONS.get(kind, shapely.GeometryCollection)(list(parts))
+    empty, joined = _COLLECTIONS[kind]
+    made: BaseGeometry = joined(list(parts)) if parts else empty()
     return made

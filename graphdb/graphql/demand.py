@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from graphdb.graphql.cursors import Cursor
+from graphdb.graphql.cursors import Cursor, OrderKey
 from graphdb.graphql.model import ObjectType, Path
-from graphdb.graphql.orders import OrderKey
 from graphdb.shacl.vocabulary import RDF
 
 __all__ = ["TYPES", "Demand", "Level", "Page", "RootLevel"]

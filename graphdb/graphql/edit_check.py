@@ -11,13 +11,12 @@ from graphdb.graphql.edits import EditKind, Edits
 from graphdb.graphql.failures import VALIDATION_FAILED
 from graphdb.graphql.vocabulary import touches_schema
 from graphdb.model import GraphName
-from graphdb.shacl.change_check import ChangeCheck, Report
+from graphdb.shacl.affected import Neighbourhood, TooMuch
+from graphdb.shacl.change_check import ChangeCheck, Report, is_advice
 from graphdb.shacl.data_graph import UNION_GRAPH, DataGraphName, graph_of_quads
-from graphdb.shacl.neighbourhood import Neighbourhood, TooMuch
 from graphdb.shacl.scattered_shapes import scattered_shapes
 from graphdb.shacl.shapes import MeaninglessShape, Shapes, readable_shapes
 from graphdb.shacl.vocabulary import RDFS_SUBCLASS_OF, Term
-from graphdb.shacl.write_check import is_advice
 from graphdb.sparql.graph_operations import change_of
 from graphdb.store.overlay import BaseNotApplied, Overlay
 from graphdb.store.quad_store import QuadStore
@@ -45,12 +44,16 @@ class EditCheck:
         self,
         limits: GateLimits,
         clock: Callable[[], float],
+        schema_state: Callable[[], object],
         validate_apart: ValidateApart,
         *,
         union_default_graph: bool,
     ) -> None:
-        """limits are for SPARQL in the shapes; clock tells seconds."""
-        self._limits, self._clock, self._validate_apart = limits, clock, validate_apart
+        """limits are for SPARQL in the shapes; clock tells seconds; schema_state is that of the store
+        (`SchemaWatch.state`), which knows nothing of what is pending.
+        """
+        self._limits, self._clock = limits, clock
+        self._schema_state, self._validate_apart = schema_state, validate_apart
         self._default: DataGraphName = UNION_GRAPH if union_default_graph else None
         self._known: ChangeCheck | None = None
         self._meaningless: tuple[MeaninglessShape, ...] = ()
@@ -79,7 +82,7 @@ class EditCheck:
         if touches_schema(before.unapplied):
             raise BaseNotApplied
         # what somebody sees of the schema may change by more than the schema
-        state = before.schema_state() if before.underlying is before else None
+        state = self._schema_state() if before.underlying is before else None
         if self._known is None or state is None or self._state is not state:
             found = scattered_shapes(before.quads_matching)
             triples = tuple(sorted(found.triples, key=str))

@@ -110,7 +110,3 @@ class Model:
         """A type and all below it."""
         found = self.types[name]
         return (found, *(self.types[one] for one in found.subtypes))
-
-    def by_class(self) -> Mapping[NamedNode, ObjectType]:
-        """The types that stand for classes."""
-        return {one.class_iri: one for one in self.types.values() if one.class_iri is not None}

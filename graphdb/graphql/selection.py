@@ -25,14 +25,13 @@ from graphql import (
     get_directive_values,
 )
 
-from graphdb.graphql.cursors import Cursor
+from graphdb.graphql.cursors import Cursor, orders_of
 from graphdb.graphql.demand import TYPES, Demand, Level, Page, RootLevel
 from graphdb.graphql.failures import VALIDATION_FAILED, Refused, coded, failure
 from graphdb.graphql.limits import Limits
 from graphdb.graphql.model import Field, ObjectType, Reference
-from graphdb.graphql.orders import orders_of
+from graphdb.graphql.scalars import is_iri
 from graphdb.graphql.schema import Root, RootKind, Schema
-from graphdb.graphql.terms import is_iri
 
 __all__ = [
     "Choices",

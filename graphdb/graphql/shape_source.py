@@ -10,8 +10,8 @@ from dataclasses import replace
 from pyoxigraph import BlankNode, Literal, NamedNode
 
 from graphdb.errors import MalformedShapes
-from graphdb.graphql.drafts import Drafts, FieldDraft, TypeDraft, TypeKey, with_field
 from graphdb.graphql.model import Path
+from graphdb.graphql.modelling import Drafts, FieldDraft, TypeDraft, TypeKey, with_field
 from graphdb.graphql.ontology import description_of
 from graphdb.shacl.shapes_graph import ShapesGraph
 from graphdb.shacl.vocabulary import RDF, RDF_TYPE, Node, Term, sh

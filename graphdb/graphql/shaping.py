@@ -1,23 +1,16 @@
-"""From the rows of the one query to the answer, in the order of the selection.
+"""Shaping the rows of the queries into the answer of an operation."""
 
-Errors are GraphQL's: a value that its type cannot show, or none where one is required, makes the nearest
-field null that may be null (section 6.4.4). Of several values where the model says one, the first counts: the
-smallest, of texts one in no language before one in English before others. Lists are in the order of their
-values.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from graphql import FieldNode, GraphQLError
 from pyoxigraph import Literal, NamedNode
 
-from graphdb.graphql.cursors import Cursor
+from graphdb.graphql.cursors import Cursor, OrderKey, comparable, key_value
 from graphdb.graphql.demand import TYPES, Level, RootLevel
+from graphdb.graphql.failures import COMPLEXITY_EXCEEDED, Refused, failure
 from graphdb.graphql.model import EnumType, Field, Scalar
-from graphdb.graphql.orders import OrderKey, comparable, key_value
-from graphdb.graphql.rows import Cells, Table
-from graphdb.graphql.scalars import UnfitValue, json_value
+from graphdb.graphql.scalars import UnfitValue, Value, is_resource, json_value, read_value, resource_id
 from graphdb.graphql.schema import Schema
 from graphdb.graphql.selection import (
     Choices,
@@ -29,9 +22,48 @@ from graphdb.graphql.selection import (
     TypenameEntry,
     ValueEntry,
 )
-from graphdb.graphql.terms import Value, is_resource, read_value, resource_id
 
-__all__ = ["Nulled", "Shaper"]
+__all__ = ["Cells", "Nulled", "Shaper", "Table", "tables"]
+
+# The rows of the query, sorted by branch: what the answer is shaped from.
+
+Cells = dict[str, None]  # cells of tab-separated values, each once, in the order in which they came
+Table = dict[str, Cells]  # by the cell of the resource; "" where a row has none
+
+
+def tables(answer: bytes | Iterable[bytes], branches: int, rows_max: int) -> list[Table]:
+    """A table for each branch, of SPARQL's tab-separated values with the columns ?b, ?s and ?v.
+
+    Cells stay as they are written: the same term is always the same text, and most are never read. Raises
+    Refused with COMPLEXITY_EXCEEDED for more than rows_max rows.
+    """
+    whole = answer if isinstance(answer, bytes) else b"".join(answer)
+    lines = whole.decode().split("\n")
+    if len(lines) - 2 > rows_max:
+        message = (
+            f"The answer takes more than {rows_max} rows of the graph; ask for less, or filter nested lists."
+        )
+        raise Refused([failure(COMPLEXITY_EXCEEDED, message, details={"max_rows": rows_max})])
+    found: list[Table] = [{} for _ in range(branches)]
+    for line in lines[1:]:
+        if line:
+            branch, subject, value = line.split("\t")
+            if branch:
+                table = found[int(branch)]
+                cells = table.get(subject)
+                if cells is None:
+                    table[subject] = {value: None}
+                else:
+                    cells[value] = None
+    return found
+
+
+# From the rows of the one query to the answer, in the order of the selection.
+#
+# Errors are GraphQL's: a value that its type cannot show, or none where one is required, makes the nearest
+# field null that may be null (section 6.4.4). Of several values where the model says one, the first counts:
+# the smallest, of texts one in no language before one in English before others. Lists are in the order of
+# their values.
 
 _ERRORS_MAX = 100
 _Path = tuple[str | int, ...]

@@ -8,12 +8,11 @@ the engine then evaluates the page once and each branch for each of its resource
 
 from collections.abc import Iterator
 
-from graphdb.graphql.cursors import Cursor, beyond
+from graphdb.graphql.cursors import Cursor, OrderKey, beyond, key_expression, valid_expression
 from graphdb.graphql.demand import TYPES, Demand, Level, Page, RootLevel
 from graphdb.graphql.filters import Filters, step
 from graphdb.graphql.model import Model, ObjectType, Path
-from graphdb.graphql.orders import OrderKey, key_expression, valid_expression
-from graphdb.graphql.terms import iri_text, is_iri
+from graphdb.graphql.scalars import iri_text, is_iri
 
 __all__ = ["translate"]
 

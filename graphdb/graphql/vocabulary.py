@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 
 from pyoxigraph import BlankNode, NamedNode, Quad, Triple
 
@@ -118,10 +117,15 @@ def _lists(matching: Matching, heads: list[Term]) -> Iterator[Triple]:
 
 
 class SchemaWatch:
-    """Hears every change of a store once it is visible. Written by one thread, read by any."""
+    """Listens to a store: its state is another one once a change is visible. Written by one thread, read by
+    any.
+    """
 
     def __init__(self) -> None:
         self._state = self._taken = object()
+        # of the change being applied: its parts where it comes as a whole; else what was found in them
+        self._whole: tuple[ChangeSet, ...] = ()
+        self._is_touched = self._is_unseen = False  # unseen: nobody held a state, so parts were not looked at
 
     @property
     def state(self) -> object:
@@ -142,30 +146,22 @@ class SchemaWatch:
         """The store may hold another schema."""
         self._state = object()
 
-    def note(self, change: ChangeSet) -> None:
-        """A change is visible."""
-        if self._is_taken and touches_schema(change):
-            self.touch()
+    def applying(self, changes: Iterable[ChangeSet]) -> Iterable[ChangeSet]:
+        """See `graphdb.store.quad_store.ChangeListener`."""
+        self._is_touched = self._is_unseen = False
+        self._whole = changes if isinstance(changes, tuple) else ()
+        return self._whole or self._passing(changes)
 
-    @contextmanager
-    def watching(self, changes: Iterable[ChangeSet]) -> Iterator[Iterable[ChangeSet]]:
-        """The parts of one change, on their way to a store that shows them by the end of the block."""
-        if isinstance(changes, tuple):  # one that is whole may be applied by a shorter road
-            yield changes
-            if self._is_taken and any(map(touches_schema, changes)):
-                self.touch()
-            return
-        touched = unseen = False
+    def _passing(self, changes: Iterable[ChangeSet]) -> Iterator[ChangeSet]:
+        for change in changes:
+            self._is_unseen = self._is_unseen or not self._is_taken
+            self._is_touched = self._is_touched or (not self._is_unseen and touches_schema(change))
+            yield change
 
-        def watched() -> Iterator[ChangeSet]:
-            nonlocal touched, unseen
-            for change in changes:
-                unseen = unseen or not self._is_taken
-                touched = touched or (not unseen and touches_schema(change))
-                yield change
-
-        yield watched()
-        if touched or (unseen and self._is_taken):
+    def applied(self) -> None:
+        """See `graphdb.store.quad_store.ChangeListener`."""
+        whole, self._whole = self._whole, ()
+        if self._is_touched or (self._is_taken and (self._is_unseen or any(map(touches_schema, whole)))):
             self.touch()
 
 

@@ -1,4 +1,4 @@
-"""Names: tenants, layers, and the graphs that hold them. Which graph is meant follows from names alone."""
+"""Names of holons and their graphs, and the vocabulary."""
 
 import hashlib
 import re
@@ -8,9 +8,41 @@ from typing import Self
 from pyoxigraph import NamedNode
 
 from graphdb.errors import InvalidParameter
-from graphdb.holonic.vocabulary import NAMESPACE
 
-__all__ = ["Layer", "Tenant"]
+__all__ = [
+    "CONSTRUCT_QUERY",
+    "CREATED",
+    "DATE_TIME",
+    "HOLON",
+    "LABEL",
+    "MEMBER_OF",
+    "NAMESPACE",
+    "SOURCE_HOLON",
+    "TARGET_HOLON",
+    "TRANSFORM_PORTAL",
+    "TYPE",
+    "Layer",
+    "Tenant",
+]
+
+# The terms that say what holons and portals are; `vocabulary.ttl` says what each means.
+
+NAMESPACE = "urn:graphdb:holonic#"
+
+HOLON = NamedNode(f"{NAMESPACE}Holon")
+MEMBER_OF = NamedNode(f"{NAMESPACE}memberOf")
+TRANSFORM_PORTAL = NamedNode(f"{NAMESPACE}TransformPortal")
+SOURCE_HOLON = NamedNode(f"{NAMESPACE}sourceHolon")
+TARGET_HOLON = NamedNode(f"{NAMESPACE}targetHolon")
+CONSTRUCT_QUERY = NamedNode(f"{NAMESPACE}constructQuery")
+
+TYPE = NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
+LABEL = NamedNode("http://www.w3.org/2000/01/rdf-schema#label")
+CREATED = NamedNode("http://purl.org/dc/terms/created")
+DATE_TIME = NamedNode("http://www.w3.org/2001/XMLSchema#dateTime")
+
+
+# Names: tenants, layers, and the graphs that hold them. Which graph is meant follows from names alone.
 
 _TENANT = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 # No colon: what stands behind one is never a client's choice.

@@ -10,16 +10,17 @@ from typing import Any, TypeAlias
 
 from pyoxigraph import NamedNode
 
-from graphdb.holonic.names import Layer, Tenant
-from graphdb.holonic.records import HolonRecord, Portal
-from graphdb.holonic.vocabulary import (
+from graphdb.holonic.names import (
     CONSTRUCT_QUERY,
     HOLON,
     MEMBER_OF,
     SOURCE_HOLON,
     TARGET_HOLON,
     TRANSFORM_PORTAL,
+    Layer,
+    Tenant,
 )
+from graphdb.holonic.registry import HolonRecord, Portal
 
 __all__ = [
     "CountedHolon",

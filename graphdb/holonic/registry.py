@@ -1,18 +1,15 @@
-"""`Registry`: the graph in which a tenant declares holons and portals, and what a write finds there.
+"""The registry of holons: records, membership, portals."""
 
-A declaration is final, and names nothing that is not declared already, but for the target of a portal. So
-membership has no loops, as long as nobody else writes to the registry; where somebody has, none is closed.
-"""
-
-from collections.abc import Iterator
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from graphdb.errors import AlreadyExists, EvaluationFailed, MembershipLoop, NotFound
-from graphdb.holonic.names import Layer, Tenant
-from graphdb.holonic.records import NewHolon, NewPortal, Portal
-from graphdb.holonic.vocabulary import (
+from graphdb.config.limits import GateLimits
+from graphdb.errors import AlreadyExists, EvaluationFailed, InvalidParameter, MembershipLoop, NotFound
+from graphdb.holonic.names import (
     CONSTRUCT_QUERY,
     CREATED,
     DATE_TIME,
@@ -23,11 +20,111 @@ from graphdb.holonic.vocabulary import (
     TARGET_HOLON,
     TRANSFORM_PORTAL,
     TYPE,
+    Layer,
+    Tenant,
 )
 from graphdb.model import GraphName
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.gate import read_query
+from graphdb.sparql.syntax import Query
 from graphdb.store.view import Subject, Term
 
-__all__ = ["QuadLookup", "Registry", "holon_quads", "layer_link", "portal_quads"]
+__all__ = [
+    "HolonRecord",
+    "NewHolon",
+    "NewPortal",
+    "Portal",
+    "QuadLookup",
+    "Registry",
+    "check_construct",
+    "depths",
+    "holon_quads",
+    "layer_link",
+    "portal_quads",
+    "read_construct",
+    "source_dataset",
+]
+
+# Holons and portals: what a client declares, and what is read of them.
+
+
+@dataclass(frozen=True, slots=True)
+class NewHolon:
+    """A holon to declare. created_at is an xsd:dateTime."""
+
+    iri: NamedNode
+    label: str | None
+    member_of: NamedNode | None
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewPortal:
+    """A portal to declare. created_at is an xsd:dateTime."""
+
+    iri: NamedNode
+    source: NamedNode
+    target: NamedNode
+    construct_query: str
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Portal:
+    """A portal as its source's boundary graph describes it."""
+
+    iri: NamedNode
+    source: NamedNode
+    target: NamedNode
+    construct_query: str
+
+
+@dataclass(frozen=True, slots=True)
+class HolonRecord:
+    """A holon as the registry has it.
+
+    graphs are those of its layers, in the order of these and by name. Not all need hold a triple.
+    """
+
+    iri: str
+    label: str | None
+    member_of: str | None
+    created_at: str | None
+    graphs: tuple[tuple[Layer, str], ...]
+
+    def layer(self, layer: Layer) -> tuple[NamedNode, ...]:
+        """The graphs of one layer."""
+        return tuple(NamedNode(graph) for of, graph in self.graphs if of is layer)
+
+    @classmethod
+    def of(cls, tenant: Tenant, iri: NamedNode, statements: Iterable[tuple[str, str]]) -> "HolonRecord":
+        """From what the registry states of the holon: predicates and values, in any order.
+
+        Others may write to the registry as well, so a value too many is passed over, the later in order, and
+        so is a graph that has no name of this holon's layer.
+        """
+        values: dict[str, list[str]] = defaultdict(list)
+        for predicate, value in statements:
+            values[predicate].append(value)
+        return cls(
+            iri.value,
+            min(values[LABEL.value], default=None),
+            min(values[MEMBER_OF.value], default=None),
+            min(values[CREATED.value], default=None),
+            tuple(
+                (layer, graph)
+                for layer in Layer
+                for graph in sorted(set(values[layer.link.value]))
+                if tenant.is_layer_graph(graph, iri, layer)
+            ),
+        )
+
+
+# `Registry`: the graph in which a tenant declares holons and portals, and what a write finds there.
+#
+# A declaration is final, and names nothing that is not declared already, but for the target of a portal. So
+# membership has no loops, as long as nobody else writes to the registry; where somebody has, none is
+# closed.
 
 T = TypeVar("T", NamedNode, Literal)
 
@@ -162,3 +259,70 @@ def portal_quads(tenant: Tenant, new: NewPortal) -> Iterator[Quad]:
 def layer_link(tenant: Tenant, holon: NamedNode, layer: Layer, graph: NamedNode) -> Quad:
     """The quad by which the registry knows a graph of a holon's layer."""
     return Quad(holon, layer.link, graph, tenant.registry)
+
+
+# Membership: how deep each holon is below those that are a part of nothing.
+
+
+def depths(parents: Mapping[str, Collection[str]]) -> dict[str, int | None]:
+    """For each key, in order, the length of its longest chain of parents; 0 where it has none.
+
+    Parents that are no keys do not count. None stands for a key that is in a loop, or below one: its chains
+    have no end.
+    """
+    known = {member: {parent for parent in of if parent in parents} for member, of in parents.items()}
+    members: dict[str, list[str]] = defaultdict(list)
+    for member, of in known.items():
+        for parent in of:
+            members[parent].append(member)
+    waits_for = {member: len(of) for member, of in known.items()}
+    found: dict[str, int | None] = dict.fromkeys(parents)
+    ready = deque(member for member, count in waits_for.items() if not count)
+    while ready:
+        parent = ready.popleft()
+        found[parent] = (
+            max((depth for of in known[parent] if (depth := found[of]) is not None), default=-1) + 1
+        )
+        for member in members[parent]:
+            waits_for[member] -= 1
+            if not waits_for[member]:
+                ready.append(member)
+    return found
+
+
+# What a portal may ask, and of which graphs.
+
+
+def read_construct(text: str, limits: GateLimits) -> Query:
+    """The query of a portal; IRIs in it are absolute, or it brings a base of its own.
+
+    It is still to be checked by the store's owner. Raises QuerySyntaxError, LimitExceeded, InvalidParameter.
+    """
+    query = read_query(text, None, limits)
+    check_construct(query)
+    return query
+
+
+def check_construct(query: Query) -> None:
+    """Raises InvalidParameter for a query that is no CONSTRUCT, or that names graphs to read by itself."""
+    if query.form != "CONSTRUCT":
+        raise InvalidParameter("construct_query", f"is a {query.form} query; a portal takes CONSTRUCT")
+    if query.dataset:
+        raise InvalidParameter("construct_query", "has FROM; a portal reads the layers of its source")
+
+
+def source_dataset(graphs: Iterable[tuple[Layer, str]], interior: NamedNode) -> Dataset:
+    """What a portal reads: the graphs of all layers by name, those of the interior as the default graph.
+
+    interior is the graph that the interior has at least, be it empty: a dataset without graphs would be the
+    whole store.
+    """
+    graphs = [(Layer.INTERIOR, interior.value), *graphs]
+    return Dataset(
+        _named(graph for layer, graph in graphs if layer is Layer.INTERIOR),
+        _named(graph for _, graph in graphs),
+    )
+
+
+def _named(graphs: Iterable[str]) -> tuple[NamedNode, ...]:
+    return tuple(map(NamedNode, dict.fromkeys(graphs)))

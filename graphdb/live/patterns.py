@@ -22,9 +22,9 @@ from graphdb.sparql.patterns import (
     TriplesBlock,
     UnionPattern,
 )
+from graphdb.sparql.printing import literal_of
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
 from graphdb.sparql.tree_walk import nodes_below
-from graphdb.sparql.writing import literal_of
 
 __all__ = ["Alternative", "FlatPattern", "NotFlat", "alternatives_of", "is_hidden"]
 

@@ -1,18 +1,23 @@
 """A SELECT of SPARQL, read as the live query that it is: followed near each change, or evaluated anew."""
 
+from dataclasses import replace
+
 from graphdb.config.limits import GateLimits
 from graphdb.errors import EvaluationFailed
+from graphdb.geo.called_functions import calls_functions
 from graphdb.live.patterns import Alternative, NotFlat, alternatives_of
 from graphdb.live.solutions import SolutionQuery
 from graphdb.live.whole import WholeQuery, predicates_of
+from graphdb.sparql.algebra import Distinct, Select
 from graphdb.sparql.dataset import own_dataset
-from graphdb.sparql.engine_text import engine_text
+from graphdb.sparql.engine_text import engine_text, engine_text_of
 from graphdb.sparql.gate import check, read_query
 from graphdb.sparql.patterns import Aggregate, Exists, SelectClause
 from graphdb.sparql.repeatable import is_repeatable
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.tame_expressions import may_compute_durations
 from graphdb.sparql.terms import Variable
+from graphdb.sparql.translation import abstract_query
 from graphdb.sparql.tree_walk import nodes_below
 
 __all__ = ["read_solution_query"]
@@ -33,12 +38,12 @@ def read_solution_query(text: str, limits: GateLimits) -> SolutionQuery | WholeQ
     if not is_repeatable(query):
         raise EvaluationFailed("a query cannot be followed that has a function of the clock or of chance")
     try:
-        return _followed_nearby(query, limits)
+        return _followed_nearby(query)
     except NotFlat:
-        return _whole(query, query, _shown(query))
+        return _whole(query, engine_text(query).text)
 
 
-def _followed_nearby(query: Query, limits: GateLimits) -> SolutionQuery:
+def _followed_nearby(query: Query) -> SolutionQuery:
     """Raises NotFlat."""
     assert query.select is not None
     assert query.where is not None
@@ -61,25 +66,30 @@ def _followed_nearby(query: Query, limits: GateLimits) -> SolutionQuery:
     elif aggregates or modifiers.having:
         raise NotFlat("an aggregate over everything")
     elif is_distinct:
-        columns, keys = _columns(query), _plain(query.select, query.where.variables)
+        columns, keys = _shown(query), _plain(query.select, query.where.variables)
     else:
         columns, keys = _all_columns(query), None
     if keys is not None:
         keys &= _always_bound(alternatives)
         if not keys:
             raise NotFlat("groups without a key that all their triples have")
-    head = "SELECT DISTINCT" if is_distinct else "SELECT"
-    span = query.select.span
-    asked = f"{query.text[: span.start]}{head} {' '.join(columns)} {query.text[span.end :]}"
-    whole = _whole(query, read_query(asked, None, limits), _shown(query))
-    return SolutionQuery(query.text, whole, alternatives, keys)
+    return SolutionQuery(query.text, _whole(query, _with_columns(query, columns)), alternatives, keys)
 
 
-def _whole(query: Query, asked: Query, shown: tuple[str, ...]) -> WholeQuery:
-    """asked is what gives its rows."""
-    made = engine_text(asked)
+def _with_columns(query: Query, columns: tuple[str, ...]) -> str:
+    """The engine's text of a query that shows these instead."""
+    asked = abstract_query(query)
+    select = Select.of(asked.pattern)
+    shown = replace(
+        select, variables=tuple(map(Variable, columns)), modifier=Distinct if select.modifier else None
+    )
+    return engine_text_of(replace(asked, pattern=shown.pattern()))
+
+
+def _whole(query: Query, text: str) -> WholeQuery:
+    """text is what gives its rows."""
     return WholeQuery(
-        query.text, made.text, shown, predicates_of(query), own_dataset(query), made.calls_geometry
+        query.text, text, _shown(query), predicates_of(query), own_dataset(query), calls_functions(query)
     )
 
 
@@ -97,29 +107,18 @@ def _names(query: Query) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def _columns(query: Query) -> list[str]:
-    """Those that are asked for, as they are written."""
-    assert query.select is not None
-    columns = query.select.projections
-    if columns is None:
-        return [f"?{name}" for name in _names(query)]
-    return [query.text[one.span.start : one.span.end] for one in columns]
-
-
-def _all_columns(query: Query) -> list[str]:
+def _all_columns(query: Query) -> tuple[str, ...]:
     """All variables, and what is computed."""
     assert query.select is not None
-    computed = [one for one in query.select.projections or () if one.expression is not None]
-    return [f"?{name}" for name in _names(query)] + [
-        query.text[one.span.start : one.span.end] for one in computed
-    ]
+    columns = query.select.projections or ()
+    return (*_names(query), *(one.variable.name for one in columns if one.expression is not None))
 
 
-def _group_columns(query: Query) -> tuple[list[str], frozenset[str]]:
+def _group_columns(query: Query) -> tuple[tuple[str, ...], frozenset[str]]:
     """What is asked for and the keys, so that no two groups give the same row; and those keys that are
     variables of the pattern. Raises NotFlat.
     """
-    shown, plain, columns = set(_shown(query)), set(), _columns(query)
+    plain, columns = set(), list(_shown(query))
     for key in query.modifiers.group_by:
         name = key.variable
         if name is None and isinstance(key.expression, Variable):
@@ -127,10 +126,8 @@ def _group_columns(query: Query) -> tuple[list[str], frozenset[str]]:
             plain.add(name.name)
         if name is None:
             raise NotFlat("a group without a name")
-        if name.name not in shown:
-            shown.add(name.name)
-            columns.append(f"?{name.name}")
-    return columns, frozenset(plain)
+        columns.append(name.name)
+    return tuple(dict.fromkeys(columns)), frozenset(plain)
 
 
 def _plain(select: SelectClause, names: frozenset[str]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""`LogEnd`: where a log ends, for those who append to it: what was planned, and what goes anywhere."""
+"""`LogEnd`: where a log ends, for those who append to it: what was planned, and what needs no plan."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -43,10 +43,10 @@ class Journal:
         state_directory: str,
         log_directory: str,
         node_id: int,
-        fresh_life: Callable[[], int],
+        fresh_incarnation: Callable[[], int],
         config: JournalConfig | None = None,
     ) -> None:
-        """Open the journal, or make one, with a fresh life, where there is no state.
+        """Open the journal, or make one, with a fresh incarnation, where there is no state.
 
         Raises LogUnavailable, StorageFull, CorruptionError.
         """
@@ -55,13 +55,13 @@ class Journal:
         self._config = config or JournalConfig()
         self._log = FileLog(file_system, log_directory, self._config.log)
         try:
-            self._saved = self._read_or_make_state(node_id, fresh_life)
+            self._saved = self._read_or_make_state(node_id, fresh_incarnation)
             self._load()
         except BaseException:
             self._log.close()
             raise
 
-    def _read_or_make_state(self, node_id: int, fresh_life: Callable[[], int]) -> DurableState:
+    def _read_or_make_state(self, node_id: int, fresh_incarnation: Callable[[], int]) -> DurableState:
         try:
             state = read_state(self._file_system, self._directory)
             # a process that was killed may have given the file its name only in memory; others rely on it now
@@ -71,7 +71,7 @@ class Journal:
         if state is None:
             if self._log.last_index:
                 raise CorruptionError("the log has entries and the state file is gone", self._directory)
-            state = DurableState(PeerId(node_id, fresh_life()))
+            state = DurableState(PeerId(node_id, fresh_incarnation()))
             write_state(self._file_system, self._directory, state)
         if state.peer.node_id != node_id:
             raise CorruptionError(f"belongs to node {state.peer.node_id}, not {node_id}", self._directory)

@@ -1,28 +1,316 @@
-"""The role of a peer that leads: it orders entries, feeds them to the others, and says what is committed."""
+"""The leader: elections won, entries fed to followers, members admitted, reads confirmed."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
 
 from graphdb.errors import MembershipRefused, NotLeader, Overloaded, UnavailableError
 from graphdb.log.codec import entries_bytes
 from graphdb.model import EntryKind, LogEntry
-from graphdb.raft.admission import Admission
-from graphdb.raft.feeding import Feeder
-from graphdb.raft.membership import Member, Members, PeerId, encode_members
+from graphdb.raft.membership import ANY_INCARNATION, Member, Members, PeerId, encode_members
 from graphdb.raft.messages import (
+    Append,
     AppendAnswer,
     Envelope,
     Hello,
     ReadAnswer,
     ReadRequest,
     SnapshotAnswer,
+    SnapshotChunk,
+    SnapshotMark,
     TimeoutNow,
+    Welcome,
 )
-from graphdb.raft.progress import Feed, Progress
-from graphdb.raft.reads import ReadQueue
 from graphdb.raft.replica import Next, ReadOutcome, Replica
 
-__all__ = ["Leader"]
+__all__ = ["Feed", "Leader", "Progress"]
+
+# What a leader knows of one peer: how far its log goes, and what is on the way to it.
+
+
+class Feed(Enum):
+    """How a peer is fed."""
+
+    PROBE = "probe"  # one message at a time, until its log is known to fit
+    PIPELINE = "pipeline"  # entries go out without waiting for the answers to those before
+    SNAPSHOT = "snapshot"  # it lacks entries that are gone
+
+
+@dataclass(slots=True)
+class Progress:
+    """Entries up to match_index are on the peer's disk, acknowledged in this term; next_index goes out next.
+
+    match_index never falls: a peer that forgot what it acknowledged is another peer (`PeerId`).
+    """
+
+    next_index: int
+    heard_at: float
+    match_index: int = 0
+    feed: Feed = Feed.PROBE
+    waiting: bool = False  # PROBE, SNAPSHOT: the answer to the last message is still to come
+    due: bool = True  # something must be sent, entries or not
+    read_round: int = 0  # the latest that it has answered
+    inflight: deque[int] = field(default_factory=deque)  # PIPELINE: the last index of each message on its way
+    snapshot: SnapshotMark | None = None
+    snapshot_offset: int = 0
+
+    def may_send(self, inflight_max: int) -> bool:
+        """Whether entries may go out now."""
+        if self.feed is Feed.PIPELINE:
+            return len(self.inflight) < inflight_max
+        return self.feed is Feed.PROBE and not self.waiting
+
+    def note_sent(self, last_index: int) -> None:
+        """Entries up to last_index have gone out."""
+        if self.feed is Feed.PIPELINE:
+            self.inflight.append(last_index)
+            self.next_index = last_index + 1
+        else:
+            self.waiting = True
+
+    def accept(self, answer: AppendAnswer) -> None:
+        """The peer has what the leader has, up to the answer's log_index."""
+        index = answer.log_index
+        self.match_index = max(self.match_index, index)
+        while self.inflight and self.inflight[0] <= self.match_index:
+            self.inflight.popleft()
+        fits = self.feed is Feed.PROBE and index >= self.next_index - 1
+        arrived = self.snapshot is not None and index >= self.snapshot.log_index
+        if fits or arrived:
+            self._begin(Feed.PIPELINE)
+        self.next_index = max(self.next_index, self.match_index + 1)
+
+    def is_new(self, answer: AppendAnswer) -> bool:
+        """Whether a refusal is about what is on the way now, and not about something that is settled."""
+        if self.feed is Feed.PIPELINE:
+            return answer.log_index > self.match_index
+        return self.feed is Feed.PROBE and answer.log_index == self.next_index - 1
+
+    def probe_from(self, next_index: int) -> None:
+        """Begin again at next_index, one message at a time."""
+        self._begin(Feed.PROBE)
+        self.next_index = max(next_index, self.match_index + 1)
+
+    def send_snapshot(self, mark: SnapshotMark) -> None:
+        """Begin to send a snapshot."""
+        self._begin(Feed.SNAPSHOT)
+        self.snapshot = mark
+
+    def _begin(self, feed: Feed) -> None:
+        self.feed = feed
+        self.waiting = False
+        self.inflight.clear()
+        self.snapshot, self.snapshot_offset = None, 0
+
+
+# How a leader keeps the others' logs like its own: entries in a pipeline, a step back where they do not
+# fit, snapshots where entries are gone.
+
+
+class Feeder:
+    """Owned by a `Leader`; progress has every other member that has reported its incarnation."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self.progress: dict[PeerId, Progress] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """The members have changed: begin to feed new ones, and stop where one is gone."""
+        journal = self._replica.journal
+        peers = {
+            member.peer for member in journal.members.members if member.peer.incarnation != ANY_INCARNATION
+        }
+        peers.discard(self._replica.peer)
+        for peer in [*self.progress]:
+            if peer not in peers:
+                del self.progress[peer]
+        for peer in sorted(peers - self.progress.keys()):
+            self.progress[peer] = Progress(journal.last_index + 1, self._replica.clock())
+
+    def beat(self) -> None:
+        """A heartbeat: something goes to everyone, and what was not answered goes again."""
+        for progress in self.progress.values():
+            progress.due, progress.waiting = True, False
+
+    def send_to_all(self) -> None:
+        """There is news that every peer should have at once."""
+        for progress in self.progress.values():
+            progress.due = True
+
+    def feed(self, read_round: int) -> None:
+        """Send to each what it may have now.
+
+        Where the disk refuses what one lacks, the others have theirs all the same.
+        """
+        for peer, progress in self.progress.items():
+            try:
+                self._feed(peer, progress, read_round)
+            except UnavailableError as error:
+                self._replica.fault = error
+                progress.probe_from(progress.next_index)
+                progress.waiting = True  # until the next heartbeat
+                if progress.due:
+                    self._send_append(peer, progress, read_round, [])
+
+    def take_answer(self, peer: PeerId, answer: AppendAnswer) -> None:
+        """An answer to an Append of this term."""
+        progress = self.progress[peer]
+        progress.read_round = max(progress.read_round, answer.read_round)
+        if answer.accepted:
+            if answer.log_index <= self._replica.journal.last_index:
+                progress.accept(answer)
+        elif progress.is_new(answer):
+            progress.probe_from(self._step_back(answer) + 1)
+
+    def take_snapshot_answer(self, peer: PeerId, answer: SnapshotAnswer) -> None:
+        """The peer holds so many bytes of the snapshot."""
+        progress = self.progress[peer]
+        if progress.snapshot is not None and progress.snapshot.log_index == answer.log_index:
+            if answer.offset != progress.snapshot_offset:
+                progress.waiting = False
+            progress.snapshot_offset = answer.offset
+
+    def _step_back(self, answer: AppendAnswer) -> int:
+        """The last index at which both logs may be the same, after a refusal."""
+        journal = self._replica.journal
+        if answer.hint_index < journal.base.log_index:
+            return answer.hint_index
+        return journal.last_index_within(min(answer.hint_index, answer.log_index - 1), answer.hint_term)
+
+    def _feed(self, peer: PeerId, progress: Progress, read_round: int) -> None:
+        journal, config = self._replica.journal, self._replica.config
+        if self._is_heard(progress):  # nobody makes or keeps a snapshot for a peer that is away
+            if progress.next_index <= journal.base.log_index and progress.feed is not Feed.SNAPSHOT:
+                latest = self._replica.snapshots.latest()
+                if latest is not None and latest.log_index >= journal.base.log_index:
+                    progress.send_snapshot(latest)
+            if progress.feed is Feed.SNAPSHOT and not progress.waiting:
+                self._send_chunk(peer, progress)
+        while (
+            progress.may_send(config.inflight_messages_max)
+            and journal.base.log_index < progress.next_index <= journal.last_index
+        ):
+            entries = journal.read(progress.next_index, config.append_bytes_max)
+            self._send_append(peer, progress, read_round, entries)
+        if progress.due:
+            self._send_append(peer, progress, read_round, [])
+
+    def _is_heard(self, progress: Progress) -> bool:
+        return progress.heard_at + self._replica.config.election_timeout_s > self._replica.clock()
+
+    def _send_append(
+        self, peer: PeerId, progress: Progress, read_round: int, entries: Sequence[LogEntry]
+    ) -> None:
+        """Send these entries, which begin at next_index."""
+        journal = self._replica.journal
+        prev_index = progress.next_index - 1
+        prev_term = journal.term_at(prev_index)
+        if prev_term is None or progress.feed is Feed.SNAPSHOT:
+            prev_index = prev_term = 0  # fits every log: it says only that this peer leads
+        commit_index = self._replica.commit_index
+        self._replica.send(peer, Append(prev_index, prev_term, commit_index, read_round, tuple(entries)))
+        progress.due = False
+        if entries:
+            progress.note_sent(entries[-1].log_index)
+
+    def _send_chunk(self, peer: PeerId, progress: Progress) -> None:
+        mark, offset = progress.snapshot, progress.snapshot_offset
+        assert mark is not None
+        piece = self._replica.snapshots.read(mark, offset, self._replica.config.snapshot_chunk_bytes)
+        if piece is None:
+            progress.probe_from(progress.match_index + 1)  # it is gone: begin again with a newer one
+            return
+        self._replica.send(peer, SnapshotChunk(mark, offset, *piece))
+        progress.waiting = True
+
+
+# How a leader lets a new peer in: one that an operator has added, or a member whose disk was wiped.
+#
+# The peer says hello with its incarnation; the leader asks it, at that incarnation, to say it again with a
+# nonce, for a hello may be an old one of an incarnation that is gone. Then the member's incarnation is
+# changed and its vote taken, in one entry: to the voters that is the removal of one. It gets its vote back
+# (`Leader`) when it has caught up.
+
+
+class Admission:
+    """Owned by a `Leader`."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._nonces: dict[PeerId, int] = {}
+
+    def answer(self, envelope: Envelope, change: Callable[[Members], bool]) -> None:
+        """Meet a Hello; change appends a configuration, or says that it cannot be now."""
+        hello, peer = envelope.body, envelope.source
+        assert isinstance(hello, Hello)
+        members = self._replica.journal.members
+        member = members.find(peer.node_id)
+        if member is None or member.peer == peer:
+            return
+        if hello.echo == 0 or self._nonces.get(peer) != hello.echo:
+            nonce = self._nonces.setdefault(peer, 1 + int(self._replica.random_source() * (1 << 53)))
+            self._replica.send(peer, Welcome(nonce))
+            return
+        admitted = members.with_member(Member(peer, hello.address, voting=False))
+        if admitted.voters and change(admitted):
+            del self._nonces[peer]
+
+
+# Linearizable reads without entries: the read index (dissertation 6.4).
+#
+# A leader notes its commit index, hears from a majority that it still leads, and answers; the reader waits
+# until that index is applied. The leader must have committed an entry of its own term before, or its commit
+# index may be older than another leader's.
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRead:
+    """A read that waits for a majority to answer read_round or a later one."""
+
+    ticket: int
+    asked_by: PeerId
+    read_index: int
+    read_round: int
+
+
+class ReadQueue:
+    """The reads that wait at a leader. Those that come between two flushes share a round."""
+
+    def __init__(self) -> None:
+        self.read_round = 0
+        self._begun = False  # read_round has reads, and has not gone out yet
+        self._waiting: list[PendingRead] = []
+
+    def add(self, ticket: int, asked_by: PeerId, read_index: int) -> None:
+        """Take a read."""
+        if not self._begun:
+            self._begun = True
+            self.read_round += 1
+        self._waiting.append(PendingRead(ticket, asked_by, read_index, self.read_round))
+
+    def take_changed(self) -> bool:
+        """Whether a round has begun since the last call: it must go out now."""
+        begun, self._begun = self._begun, False
+        return begun
+
+    def take_confirmed(self, members: Members, answered: Iterable[tuple[PeerId, int]]) -> list[PendingRead]:
+        """The reads whose round a majority has answered, by the latest round of each peer."""
+        if not self._waiting:
+            return []
+        confirmed = members.reached_by_majority(answered)
+        done = [read for read in self._waiting if read.read_round <= confirmed]
+        self._waiting = self._waiting[len(done) :]
+        return done
+
+    def take_all(self) -> list[PendingRead]:
+        """All that wait: the leader cannot answer them any more."""
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+
+# The role of a peer that leads: it orders entries, feeds them to the others, and says what is committed.
 
 NO_REQUEST = bytes(16)
 
@@ -90,7 +378,7 @@ class Leader:
 
     def flush(self) -> None:
         """Send to each peer what it may have now."""
-        if self._reads.take_news():
+        if self._reads.take_changed():
             self._feeder.send_to_all()
         self._feeder.feed(self._reads.read_round)
         self._confirm_reads()

@@ -1,6 +1,6 @@
 """Who is in the cluster: members, voters, majorities, and their bytes.
 
-count (2), then for each member: node_id (4), life (8), voting (1), address (text)
+count (2), then for each member: node_id (4), incarnation (8), voting (1), address (text)
 """
 
 import struct
@@ -12,7 +12,7 @@ from graphdb.raft.wire import Malformed, WireReader, pack_bytes
 
 __all__ = [
     "ADDRESS_BYTES_MAX",
-    "ANY_LIFE",
+    "ANY_INCARNATION",
     "Member",
     "Members",
     "PeerId",
@@ -23,7 +23,7 @@ __all__ = [
 
 MEMBERS_MAX = 64
 ADDRESS_BYTES_MAX = 300
-ANY_LIFE = 0
+ANY_INCARNATION = 0
 _COUNT = struct.Struct("<H")
 _MEMBER = struct.Struct("<IQB")
 
@@ -31,13 +31,13 @@ _MEMBER = struct.Struct("<IQB")
 class PeerId(NamedTuple):
     """One data directory of one node: what votes, acknowledges and is counted.
 
-    node_id is the operator's number. life is drawn when the directory is made, never 0: a node whose disk was
-    wiped comes back as another peer, so what it promised and forgot is not counted. ANY_LIFE (0) addresses
-    whoever has that number.
+    node_id is the operator's number. incarnation is drawn when the directory is made, never 0: a node whose
+    disk was wiped comes back as another peer, so what it promised and forgot is not counted. ANY_INCARNATION
+    (0) addresses whoever has that number.
     """
 
     node_id: int
-    life: int
+    incarnation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Member:
     """A peer as the cluster knows it.
 
     Without a vote it is given all entries, but nobody waits for it: so a member begins, until it has caught
-    up. Its life is ANY_LIFE while it has not reported.
+    up. Its incarnation is ANY_INCARNATION while it has not reported.
     """
 
     peer: PeerId
@@ -117,5 +117,5 @@ def take_members(reader: WireReader) -> Members:
 
 
 def _take_member(reader: WireReader) -> Member:
-    node_id, life, voting = reader.unpack(_MEMBER)
-    return Member(PeerId(node_id, life), reader.take_text(ADDRESS_BYTES_MAX), reader.take_flag(voting))
+    node_id, incarnation, voting = reader.unpack(_MEMBER)
+    return Member(PeerId(node_id, incarnation), reader.take_text(ADDRESS_BYTES_MAX), reader.take_flag(voting))

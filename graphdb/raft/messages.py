@@ -1,17 +1,25 @@
-"""What peers say to each other. Values only; `message_codec.py` has the bytes.
+"""Messages between peers, and their encoding."""
 
-The term of an `Envelope` is always the term that its sender is in and has on disk. Names and fields follow
-Ongaro and Ousterhout, "In search of an understandable consensus algorithm" (2014), and Ongaro's dissertation
-(2014) where it adds: pre-vote (9.6), read index (6.4), leadership transfer (3.10).
-"""
-
+import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from graphdb.model import LogEntry
-from graphdb.raft.membership import Members, PeerId
+from graphdb.log.codec import decode_entry, encode_entry
+from graphdb.model import EntryKind, LogEntry
+from graphdb.raft.membership import (
+    ADDRESS_BYTES_MAX,
+    ANY_INCARNATION,
+    Members,
+    PeerId,
+    decode_members,
+    encode_members,
+    take_members,
+)
+from graphdb.raft.wire import Malformed, WireReader, pack_bytes
 
 __all__ = [
+    "MESSAGE_BYTES_MAX",
     "Append",
     "AppendAnswer",
     "Body",
@@ -26,7 +34,15 @@ __all__ = [
     "VoteAnswer",
     "VoteRequest",
     "Welcome",
+    "decode_envelope",
+    "encode_envelope",
 ]
+
+# What peers say to each other. Values only; `message_codec.py` has the bytes.
+#
+# The term of an `Envelope` is always the term that its sender is in and has on disk. Names and fields
+# follow Ongaro and Ousterhout, "In search of an understandable consensus algorithm" (2014), and Ongaro's
+# dissertation (2014) where it adds: pre-vote (9.6), read index (6.4), leadership transfer (3.10).
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +152,8 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Welcome:
-    """Asks who has said hello to say it again with this nonce: a message from a life long gone cannot."""
+    """Asks who has said hello to say it again with this nonce: a message from an incarnation long gone
+    cannot."""
 
     nonce: int
 
@@ -165,3 +182,222 @@ class Envelope:
     source: PeerId
     target: PeerId
     body: Body
+
+
+# The bytes of messages. Whatever bytes arrive, decoding gives a message or raises `Malformed`.
+#
+#     magic "GDBR" (4), version (1), code of the body (1), cluster_id (8), term (8),
+#     source node_id (4) and incarnation (8), target node_id (4) and incarnation (8), then the body:
+#
+#     VoteRequest     last_index (8), last_term (8), pre (1), transfer (1)
+#     VoteAnswer      granted (1), pre (1)
+#     Append          prev_index (8), prev_term (8), commit_index (8), read_round (8), count (4), entries
+#     AppendAnswer    accepted (1), log_index (8), hint_index (8), hint_term (8), read_round (8)
+#     SnapshotChunk   log_index (8), raft_term (8), offset (8), last (1), members, data
+#     SnapshotAnswer  log_index (8), offset (8)
+#     TimeoutNow      nothing
+#     ReadRequest     ticket (8)
+#     ReadAnswer      ticket (8), read_index (8)
+#     Hello           echo (8), address (text)
+#     Welcome         nonce (8)
+#
+# Integers are little-endian. Entries are encoded as in the log, each with its checksum.
+
+MESSAGE_BYTES_MAX = 160 << 20  # the largest request body, 100 MiB, is one entry at most, with room to spare
+_MAGIC = int.from_bytes(b"GDBR", "little")
+_VERSION = 1
+_HEAD = struct.Struct("<IBBQQIQIQ")
+_VOTE_REQUEST = struct.Struct("<QQBB")
+_TWO_FLAGS = struct.Struct("<BB")
+_APPEND = struct.Struct("<QQQQI")
+_APPEND_ANSWER = struct.Struct("<BQQQQ")
+_CHUNK = struct.Struct("<QQQB")
+_ONE = struct.Struct("<Q")
+_TWO = struct.Struct("<QQ")
+
+_Encode: TypeAlias = Callable[[Body], bytes]
+_Decode: TypeAlias = Callable[[WireReader], Body]
+
+
+def encode_envelope(envelope: Envelope) -> bytes:
+    """A message as bytes."""
+    body = envelope.body
+    code = _CODES[type(body)]
+    head = _HEAD.pack(
+        _MAGIC, _VERSION, code, envelope.cluster_id, envelope.term, *envelope.source, *envelope.target
+    )
+    return head + _ENCODERS[code](body)
+
+
+def decode_envelope(data: bytes) -> Envelope:
+    """The message in bytes from outside. Raises Malformed."""
+    if len(data) > MESSAGE_BYTES_MAX:
+        raise Malformed(f"a message of {len(data)} bytes")
+    reader = WireReader(data)
+    magic, version, code, cluster_id, term, source_id, source_incarnation, target_id, target_incarnation = (
+        reader.unpack(_HEAD)
+    )
+    if (
+        (magic, version) != (_MAGIC, _VERSION)
+        or code not in _DECODERS
+        or source_incarnation == ANY_INCARNATION
+    ):
+        raise Malformed("not a message of this version")
+    body = _DECODERS[code](reader)
+    reader.finish()
+    if isinstance(body, Append) and max([body.prev_term, *(e.raft_term for e in body.entries[-1:])]) > term:
+        raise Malformed("entries of a later term than their leader's")
+    source, target = PeerId(source_id, source_incarnation), PeerId(target_id, target_incarnation)
+    return Envelope(cluster_id, term, source, target, body)
+
+
+def _encode_vote_request(body: Body) -> bytes:
+    assert isinstance(body, VoteRequest)
+    return _VOTE_REQUEST.pack(body.last_index, body.last_term, body.pre, body.transfer)
+
+
+def _decode_vote_request(reader: WireReader) -> Body:
+    last_index, last_term, pre, transfer = reader.unpack(_VOTE_REQUEST)
+    return VoteRequest(last_index, last_term, reader.take_flag(pre), reader.take_flag(transfer))
+
+
+def _encode_vote_answer(body: Body) -> bytes:
+    assert isinstance(body, VoteAnswer)
+    return _TWO_FLAGS.pack(body.granted, body.pre)
+
+
+def _decode_vote_answer(reader: WireReader) -> Body:
+    granted, pre = reader.unpack(_TWO_FLAGS)
+    return VoteAnswer(reader.take_flag(granted), reader.take_flag(pre))
+
+
+def _encode_append(body: Body) -> bytes:
+    assert isinstance(body, Append)
+    entries = b"".join(map(encode_entry, body.entries))
+    head = _APPEND.pack(
+        body.prev_index, body.prev_term, body.commit_index, body.read_round, len(body.entries)
+    )
+    return b"".join((head, pack_bytes(entries)))
+
+
+def _decode_append(reader: WireReader) -> Body:
+    prev_index, prev_term, commit_index, read_round, count = reader.unpack(_APPEND)
+    entries = _decode_entries(reader.take_bytes(MESSAGE_BYTES_MAX), prev_index, prev_term)
+    if len(entries) != count:
+        raise Malformed(f"{len(entries)} entries, {count} announced")
+    return Append(prev_index, prev_term, commit_index, read_round, entries)
+
+
+def _decode_entries(data: bytes, prev_index: int, prev_term: int) -> tuple[LogEntry, ...]:
+    """Entries that follow each other without gaps, their terms never falling."""
+    entries: list[LogEntry] = []
+    offset = 0
+    while offset < len(data):
+        record = decode_entry(data, offset)
+        if record is None:
+            raise Malformed("an entry was damaged on its way")
+        entry, offset = record.entry, record.end
+        if entry.log_index != prev_index + 1 or entry.raft_term < prev_term:
+            raise Malformed(f"entry {entry.log_index} follows {prev_index}")
+        if entry.kind is EntryKind.MEMBERS:
+            decode_members(entry.payload)  # raises here, so that nobody behind meets one that cannot be read
+        prev_index, prev_term = entry.log_index, entry.raft_term
+        entries.append(entry)
+    return tuple(entries)
+
+
+def _encode_append_answer(body: Body) -> bytes:
+    assert isinstance(body, AppendAnswer)
+    return _APPEND_ANSWER.pack(
+        body.accepted, body.log_index, body.hint_index, body.hint_term, body.read_round
+    )
+
+
+def _decode_append_answer(reader: WireReader) -> Body:
+    accepted, log_index, hint_index, hint_term, read_round = reader.unpack(_APPEND_ANSWER)
+    return AppendAnswer(reader.take_flag(accepted), log_index, hint_index, hint_term, read_round)
+
+
+def _encode_chunk(body: Body) -> bytes:
+    assert isinstance(body, SnapshotChunk)
+    head = _CHUNK.pack(body.mark.log_index, body.mark.raft_term, body.offset, body.last)
+    return b"".join((head, encode_members(body.mark.members), pack_bytes(body.data)))
+
+
+def _decode_chunk(reader: WireReader) -> Body:
+    log_index, raft_term, offset, last = reader.unpack(_CHUNK)
+    mark = SnapshotMark(log_index, raft_term, take_members(reader))
+    return SnapshotChunk(mark, offset, reader.take_bytes(MESSAGE_BYTES_MAX), reader.take_flag(last))
+
+
+def _encode_snapshot_answer(body: Body) -> bytes:
+    assert isinstance(body, SnapshotAnswer)
+    return _TWO.pack(body.log_index, body.offset)
+
+
+def _decode_snapshot_answer(reader: WireReader) -> Body:
+    return SnapshotAnswer(*reader.unpack(_TWO))
+
+
+def _encode_timeout_now(body: Body) -> bytes:
+    return b""
+
+
+def _decode_timeout_now(reader: WireReader) -> Body:
+    return TimeoutNow()
+
+
+def _encode_read_request(body: Body) -> bytes:
+    assert isinstance(body, ReadRequest)
+    return _ONE.pack(body.ticket)
+
+
+def _decode_read_request(reader: WireReader) -> Body:
+    return ReadRequest(*reader.unpack(_ONE))
+
+
+def _encode_read_answer(body: Body) -> bytes:
+    assert isinstance(body, ReadAnswer)
+    return _TWO.pack(body.ticket, body.read_index)
+
+
+def _decode_read_answer(reader: WireReader) -> Body:
+    return ReadAnswer(*reader.unpack(_TWO))
+
+
+def _encode_hello(body: Body) -> bytes:
+    assert isinstance(body, Hello)
+    return _ONE.pack(body.echo) + pack_bytes(body.address.encode())
+
+
+def _decode_hello(reader: WireReader) -> Body:
+    (echo,) = reader.unpack(_ONE)
+    return Hello(reader.take_text(ADDRESS_BYTES_MAX), echo)
+
+
+def _encode_welcome(body: Body) -> bytes:
+    assert isinstance(body, Welcome)
+    return _ONE.pack(body.nonce)
+
+
+def _decode_welcome(reader: WireReader) -> Body:
+    return Welcome(*reader.unpack(_ONE))
+
+
+# The codes are on the wire between versions: they never change meaning.
+_KINDS: dict[int, tuple[type[Body], _Encode, _Decode]] = {
+    1: (VoteRequest, _encode_vote_request, _decode_vote_request),
+    2: (VoteAnswer, _encode_vote_answer, _decode_vote_answer),
+    3: (Append, _encode_append, _decode_append),
+    4: (AppendAnswer, _encode_append_answer, _decode_append_answer),
+    5: (SnapshotChunk, _encode_chunk, _decode_chunk),
+    6: (SnapshotAnswer, _encode_snapshot_answer, _decode_snapshot_answer),
+    7: (TimeoutNow, _encode_timeout_now, _decode_timeout_now),
+    8: (ReadRequest, _encode_read_request, _decode_read_request),
+    9: (ReadAnswer, _encode_read_answer, _decode_read_answer),
+    10: (Hello, _encode_hello, _decode_hello),
+    11: (Welcome, _encode_welcome, _decode_welcome),
+}
+_CODES = {kind: code for code, (kind, _, _) in _KINDS.items()}
+_ENCODERS = {code: encode for code, (_, encode, _) in _KINDS.items()}
+_DECODERS = {code: decode for code, (_, _, decode) in _KINDS.items()}

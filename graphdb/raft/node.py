@@ -1,7 +1,7 @@
 """`RaftNode`: one peer of the cluster as a state machine. Events go in; mail, entries and answers come out.
 
-It has no thread, no clock, no socket and no dice. Its owner, in this order, as often as there is something to
-do:
+It has no thread, no clock, no socket and no source of randomness. Its owner, in this order, as often as there
+is something to do:
 
     node.receive(envelope), node.propose(entries), node.read_index(ticket), node.tick()     any number of each
     send(node.take_messages())        what need not wait for the disk: a leader's entries, above all
@@ -16,11 +16,11 @@ from dataclasses import replace
 
 from graphdb.errors import LogUnavailable, MembershipRefused, NotLeader, UnavailableError
 from graphdb.model import LogEntry
-from graphdb.raft.candidate import Candidate, answer_vote_request
+from graphdb.raft.candidate import Candidate, Newcomer, answer_vote_request, check_beginning
 from graphdb.raft.follower import Follower
 from graphdb.raft.journal import Journal
 from graphdb.raft.leader import Leader
-from graphdb.raft.membership import ANY_LIFE, Member, PeerId
+from graphdb.raft.membership import ANY_INCARNATION, Member, PeerId
 from graphdb.raft.messages import (
     Append,
     AppendAnswer,
@@ -34,9 +34,8 @@ from graphdb.raft.messages import (
     VoteRequest,
     Welcome,
 )
-from graphdb.raft.newcomer import Newcomer, check_beginning
-from graphdb.raft.news import Outcome, Proposal, RaftStatus, outcome_of, status_of
 from graphdb.raft.replica import Next, RaftConfig, ReadOutcome, Replica, Role, SnapshotStore
+from graphdb.raft.status import Outcome, Proposal, RaftStatus, outcome_of, status_of
 
 __all__ = ["Outcome", "Proposal", "RaftNode", "RaftStatus"]
 
@@ -61,7 +60,7 @@ class RaftNode:
         founders: Mapping[int, str],
         *,
         clock: Callable[[], float],
-        dice: Callable[[], float],
+        random_source: Callable[[], float],
         snapshots: SnapshotStore,
         applied: SnapshotMark | None = None,
     ) -> None:
@@ -88,7 +87,7 @@ class RaftNode:
             founders[journal.peer.node_id],
             frozenset(founders),
             clock=clock,
-            dice=dice,
+            random_source=random_source,
             snapshots=snapshots,
             commit_index=commit_index,
         )
@@ -134,16 +133,16 @@ class RaftNode:
     def take_messages(self) -> list[Envelope]:
         """What may go out now. Messages may be lost, doubled and reordered on their way.
 
-        `take_trouble` tells where a peer could not be given what it lacks.
+        `take_fault` tells where a peer could not be given what it lacks.
         """
         self._role.flush()
         sent, self._replica.sent = self._replica.sent, []
         return sent
 
-    def take_trouble(self) -> UnavailableError | None:
+    def take_fault(self) -> UnavailableError | None:
         """Why the disk did not give what a peer lacks, if that has happened; it is tried again."""
-        trouble, self._replica.trouble = self._replica.trouble, None
-        return trouble
+        fault, self._replica.fault = self._replica.fault, None
+        return fault
 
     def persist(self) -> None:
         """Put on disk what has changed; what waited for that can be taken afterwards.
@@ -221,7 +220,7 @@ class RaftNode:
         """
         leader = self._require_leader()
         known = self._journal.members.find(node_id)
-        member = known or Member(PeerId(node_id, ANY_LIFE), address, voting=False)
+        member = known or Member(PeerId(node_id, ANY_INCARNATION), address, voting=False)
         if known is None or known.address != address:
             leader.change(self._journal.members.with_member(replace(member, address=address)))
 
@@ -346,10 +345,10 @@ class RaftNode:
         self._halted = False
 
     def _is_for_us(self, envelope: Envelope) -> bool:
-        """Whether a message is from this peer's cluster and meant for this very life of its node."""
+        """Whether a message is from this peer's cluster and meant for this very incarnation of its node."""
         journal, body = self._journal, envelope.body
         if isinstance(body, Hello):
-            return envelope.target in (journal.peer, PeerId(journal.peer.node_id, ANY_LIFE))
+            return envelope.target in (journal.peer, PeerId(journal.peer.node_id, ANY_INCARNATION))
         if envelope.target != journal.peer:
             return False
         if isinstance(body, Welcome):
@@ -357,7 +356,9 @@ class RaftNode:
         if journal.cluster_id == 0 and envelope.cluster_id != 0:
             if journal.base.log_index:
                 return False  # its data are not that cluster's
-            journal.join_cluster(envelope.cluster_id)  # they know this life: it was founded with, or admitted
+            journal.join_cluster(
+                envelope.cluster_id
+            )  # they know this incarnation: it was founded with, or admitted
             self._go(Next.FOLLOW)
         return envelope.cluster_id == journal.cluster_id != 0
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from graphdb.errors import UnavailableError
 from graphdb.raft.journal import Journal
-from graphdb.raft.membership import ANY_LIFE, PeerId
+from graphdb.raft.membership import ANY_INCARNATION, PeerId
 from graphdb.raft.messages import Body, Envelope, Hello, SnapshotMark
 
 __all__ = ["Next", "RaftConfig", "ReadOutcome", "Replica", "Role", "SnapshotStore"]
@@ -109,17 +109,17 @@ class Replica:
         founder_ids: frozenset[int],
         *,
         clock: Callable[[], float],
-        dice: Callable[[], float],
+        random_source: Callable[[], float],
         snapshots: SnapshotStore,
         commit_index: int,
     ) -> None:
-        """clock gives seconds that never go back; dice numbers in [0, 1)."""
+        """clock gives seconds that never go back; random_source numbers in [0, 1)."""
         self.journal = journal
         self.config = config
         self.address = address
         self._founder_ids = founder_ids
         self.clock = clock
-        self.dice = dice
+        self.random_source = random_source
         self.snapshots = snapshots
         self.commit_index = commit_index
         self._synced_commit_index = commit_index  # as of the last sync that went well
@@ -130,7 +130,7 @@ class Replica:
         self.deadline = 0.0  # when to campaign, unless a leader is heard
         self.reads: list[ReadOutcome] = []
         self.received_snapshot: tuple[SnapshotMark, PeerId] | None = None  # complete, not yet installed
-        self.trouble: UnavailableError | None = None  # what has kept a peer from being fed
+        self.fault: UnavailableError | None = None  # what has kept a peer from being fed
         self.sent: list[Envelope] = []
         self._held: list[Envelope] = []
         self.reset_deadline()
@@ -146,7 +146,7 @@ class Replica:
     def reset_deadline(self) -> None:
         """Begin to wait anew."""
         timeout = self.config.election_timeout_s
-        self.deadline = self.clock() + timeout * (1 + self.dice())
+        self.deadline = self.clock() + timeout * (1 + self.random_source())
 
     def hears_leader(self) -> bool:
         """Whether a leader was heard so lately that no election is due."""
@@ -192,9 +192,9 @@ class Replica:
         """
         members = {member.peer.node_id for member in self.journal.members.members}
         others = (self._founder_ids | members) - {self.peer.node_id}
-        targets = {PeerId(node_id, ANY_LIFE) for node_id in others}
+        targets = {PeerId(node_id, ANY_INCARNATION) for node_id in others}
         if asked_by is not None:
-            targets = targets - {PeerId(asked_by.node_id, ANY_LIFE)} | {asked_by}
+            targets = targets - {PeerId(asked_by.node_id, ANY_INCARNATION)} | {asked_by}
         for target in sorted(targets):
             self.send(target, Hello(self.address, nonce))
 

@@ -1,8 +1,8 @@
 """What a peer must never forget, beside its entries: one small file, replaced as a whole.
 
     magic "GDBRAFT" 0A (8), format version (4), CRC-32 (zlib) of all that follows (4),
-    node_id (4), life (8), cluster_id (8), term (8), vote: node_id (4) and life (8), zeros for none,
-    base: log_index (8), raft_term (8), members; count (2), then as often: log_index (8), members
+    node_id (4), incarnation (8), cluster_id (8), term (8), vote: node_id (4) and incarnation (8), zeros for
+    none, base: log_index (8), raft_term (8), members; count (2), then as often: log_index (8), members
 
 Integers are little-endian. The file is replaced by a new one under its name, so a crash leaves the old
 content or the new; a checksum that does not hold is damage.
@@ -97,10 +97,12 @@ def _decode(data: bytes) -> DurableState:
     if zlib.crc32(body) != crc:
         raise Malformed("the checksum does not hold")
     reader = WireReader(body)
-    node_id, life, cluster_id, term, vote_id, vote_life, index, raft_term = reader.unpack(_FIXED)
+    node_id, incarnation, cluster_id, term, vote_id, vote_incarnation, index, raft_term = reader.unpack(
+        _FIXED
+    )
     base = SnapshotMark(index, raft_term, take_members(reader))
     (count,) = reader.unpack(_COUNT)
     changes = tuple((reader.unpack(_INDEX)[0], take_members(reader)) for _ in range(count))
     reader.finish()
-    vote = PeerId(vote_id, vote_life) if vote_life else None
-    return DurableState(PeerId(node_id, life), cluster_id, term, vote, base, changes)
+    vote = PeerId(vote_id, vote_incarnation) if vote_incarnation else None
+    return DurableState(PeerId(node_id, incarnation), cluster_id, term, vote, base, changes)

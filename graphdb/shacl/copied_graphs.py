@@ -1,15 +1,42 @@
-"""`CopiedGraphs`: the data graph for SPARQL of the shapes that the store itself would answer otherwise."""
+"""Graphs that a validation is made of: merged, and copied."""
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice
 
-from pyoxigraph import DefaultGraph, NamedNode, Quad, Store
+from pyoxigraph import DefaultGraph, NamedNode, Quad, Store, Triple
 
-from graphdb.shacl.data_graph import UNION_GRAPH, DataGraph, graph_of_quads
+from graphdb.shacl.data_graph import UNION_GRAPH, DataGraph, DataGraphName, graph_of_quads
 from graphdb.shacl.shapes import Shapes
 
-__all__ = ["SHAPES_GRAPH_NAME", "CopiedGraphs"]
+__all__ = ["SHAPES_GRAPH_NAME", "CopiedGraphs", "merged_graphs", "merged_triples"]
+
+# Several named graphs as the one graph that is validated, or that the shapes are in.
+#
+# Those that do not exist hold nothing, so a name that nothing was written to yet is no error.
+
+
+def merged_graphs(graphs: Iterable[NamedNode], store: Store) -> tuple[Store, DataGraphName]:
+    """A store, and the graph of it that holds what the graphs hold together, each triple once.
+
+    Where more than one exists it is a copy in memory: of a triple in two the engine would find two.
+    """
+    found = [graph for graph in graphs if store.contains_named_graph(graph)]
+    if len(found) == 1:
+        return store, found[0]
+    merged = Store()
+    merged.bulk_extend(Quad(*triple) for triple in merged_triples(found, store))
+    return merged, None
+
+
+def merged_triples(graphs: Iterable[NamedNode], store: Store) -> Iterator[Triple]:
+    """The triples of the graphs; one that stands in two comes twice."""
+    for graph in graphs:
+        for quad in store.quads_for_pattern(None, None, None, graph):
+            yield quad.triple
+
+
+# `CopiedGraphs`: the data graph for SPARQL of the shapes that the store itself would answer otherwise.
 
 SHAPES_GRAPH_NAME = NamedNode("urn:graphdb:shacl:shapes-graph")
 

@@ -7,7 +7,7 @@ the query has to project them too.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyoxigraph import Literal, NamedNode
 
@@ -16,7 +16,6 @@ from graphdb.geo.called_functions import calls_functions
 from graphdb.shacl.copied_graphs import SHAPES_GRAPH_NAME, CopiedGraphs
 from graphdb.shacl.data_graph import DataGraph
 from graphdb.shacl.findings import Finding
-from graphdb.shacl.pairs import Pairs
 from graphdb.shacl.paths import Path, PredicatePath
 from graphdb.shacl.query_reading import SHAPES_GRAPH
 from graphdb.shacl.shape_tree import ComponentConstraint, Shape, ShapeQuery, SparqlConstraint
@@ -24,15 +23,14 @@ from graphdb.shacl.shapes import Shapes
 from graphdb.shacl.shapes_graph import short_name
 from graphdb.shacl.sources import Source
 from graphdb.shacl.term_texts import term_text
+from graphdb.shacl.value_queries import Pairs
 from graphdb.shacl.vocabulary import XSD, Term
-from graphdb.sparql.engine_text import columns_of, engine_edits, sort_whole
-from graphdb.sparql.lexer import tokens
+from graphdb.sparql.algebra import AbstractQuery, Select
+from graphdb.sparql.engine_text import engine_text_of
 from graphdb.sparql.patterns import Aggregate, SolutionModifiers
-from graphdb.sparql.syntax import Query
-from graphdb.sparql.tables import load_tables
-from graphdb.sparql.terms import Span
-from graphdb.sparql.text_edits import TextEdits
-from graphdb.sparql.tree_walk import nodes_below
+from graphdb.sparql.terms import RdfLiteral, Variable
+from graphdb.sparql.translation import abstract_query, columns_of
+from graphdb.sparql.tree_walk import all_below, nodes_below
 from graphdb.store.engine_query import engine_functions
 
 __all__ = ["PreboundQueries"]
@@ -135,17 +133,16 @@ def _query_of(
 
 def _parts(shape_query: ShapeQuery) -> _Parts:
     query = shape_query.query
-    found = list(tokens(load_tables(), query.text))
-    used = {token.text[1:] for token in found if token.terminal in ("VAR1", "VAR2")}
+    used = {node.name for node in all_below(query) if isinstance(node, Variable)}
     bound = tuple((name, term) for name, term in shape_query.bindings if name in used)
     carried = [name for name, _ in bound] + [SHAPES_GRAPH] * (SHAPES_GRAPH in used)
-    begin = next(token.start for token in found if token.terminal in ("SELECT", "ASK"))
-    edits = TextEdits(query.text)
-    finish = engine_edits(query, edits)
     names = tuple(columns_of(query))
+    asked = abstract_query(query)
+    select = Select.of(asked.pattern)
+    made = _carrying(select, carried) if names else _holding(select, carried)
     return _Parts(
-        prologue=query.text[:begin],
-        select=finish(_carrying(query, names, carried, edits) if names else _holding(query, carried, edits)),
+        prologue=f"BASE <{asked.base}>\n" if asked.base is not None else "",
+        select=engine_text_of(AbstractQuery("SELECT", made.pattern())),
         names=names,
         bound=bound,
         asks_shapes=SHAPES_GRAPH in used,
@@ -163,22 +160,20 @@ def _counts(node: object) -> bool:
     return False
 
 
-def _carrying(query: Query, names: tuple[str, ...], carried: list[str], edits: TextEdits) -> str:
+def _carrying(select: Select, carried: list[str]) -> Select:
     """A SELECT with the carried variables among what it projects and groups by."""
-    assert query.select is not None
-    more = "".join(f" ?{name}" for name in carried if name not in names)
-    edits.after(query.select.span.end, more)
-    if query.modifiers.group_by:
-        edits.after(query.modifiers.group_by[-1].span.end, more)
-    sort_whole(query, edits, [name for name in carried if name not in names])
-    return edits.written(Span(query.select.span.start, len(query.text))) + "\n"  # it may end with a comment
+    columns = select.variables or ()
+    more = tuple([variable for variable in map(Variable, carried) if variable not in columns])
+    keys = (*select.keys, *more) if select.keys else ()
+    return replace(select, variables=(*columns, *more), keys=keys)
 
 
-def _holding(query: Query, carried: list[str], edits: TextEdits) -> str:
+def _holding(select: Select, carried: list[str]) -> Select:
     """Of an ASK: a SELECT that binds ?graphdb_holds where the answer is yes."""
-    assert query.where is not None
-    columns = " ".join(f"?{name}" for name in ("this", "value", *carried))
-    return f"SELECT {columns} (1 AS ?graphdb_holds) WHERE {edits.written(query.where.span)} LIMIT 1"
+    holds = Variable("graphdb_holds")
+    columns = (*map(Variable, ("this", "value", *carried)), holds)
+    extends = (*select.extends, (holds, RdfLiteral("1", XSD + "integer", None, None)))
+    return replace(select, variables=columns, extends=extends, length=1)
 
 
 def _finding(

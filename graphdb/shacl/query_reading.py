@@ -1,6 +1,7 @@
 """SPARQL of a shapes graph, to `ShapeQuery`: prefixes, $PATH, what pre-binding forbids (SHACL section 5)."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from pyoxigraph import BlankNode, Literal, NamedNode
@@ -12,28 +13,29 @@ from graphdb.shacl.shape_tree import ShapeQuery
 from graphdb.shacl.shapes_graph import ShapesGraph
 from graphdb.shacl.vocabulary import OWL, RDF, RDFS, SH, XSD, Node, Term, sh
 from graphdb.sparql.gate import check, read_query
-from graphdb.sparql.lexer import tokens
 from graphdb.sparql.patterns import (
     Bind,
     FunctionCall,
     GroupCondition,
+    GroupGraphPattern,
     InlineData,
     MinusPattern,
     Projection,
     SolutionModifiers,
     SubSelect,
+    TriplePattern,
+    TriplesBlock,
 )
 from graphdb.sparql.syntax import Query
-from graphdb.sparql.tables import load_tables
-from graphdb.sparql.terms import Span, Variable
-from graphdb.sparql.text_edits import TextEdits
-from graphdb.sparql.tree_walk import parts_of
+from graphdb.sparql.terms import Iri, Variable
+from graphdb.sparql.tree_walk import all_below, nodes_below, parts_of, renamed, rewritten
 
 __all__ = ["CURRENT_SHAPE", "SHAPES_GRAPH", "QueryReader"]
 
 CURRENT_SHAPE = "currentShape"
 SHAPES_GRAPH = "shapesGraph"
 _USUAL_PREFIXES = {"rdf": RDF, "rdfs": RDFS, "xsd": XSD, "owl": OWL, "sh": SH}
+_PATH = Variable("PATH")
 _OWL_IMPORTS = NamedNode(OWL + "imports")
 
 
@@ -103,9 +105,8 @@ class QueryReader:
         if text is None:
             raise self._graph.malformed(node, name, "is missing")
         prefixes = self._prefixes(node)
-        text = prefixes + self._with_path(text, node, name, path)
         try:
-            query = read_query(text, None, self._limits)
+            query = self._with_path(read_query(prefixes + text, None, self._limits), node, name, path)
             check(query, self._limits)
         except QuerySyntaxError as error:
             line = error.line - prefixes.count("\n")
@@ -118,22 +119,22 @@ class QueryReader:
         if reason is not None:
             raise self._graph.malformed(node, name, reason)
         calls_declared = any(NamedNode(name) in self._declared for name in _called(query))
-        return ShapeQuery(text, query, (*bindings, (CURRENT_SHAPE, shape)), calls_declared)
+        return ShapeQuery(query, (*bindings, (CURRENT_SHAPE, shape)), calls_declared)
 
-    def _with_path(self, text: str, node: Node, name: str, path: Path | None) -> str:
+    def _with_path(self, query: Query, node: Node, name: str, path: Path | None) -> Query:
         """The path in the place of $PATH."""
-        if "PATH" not in text:
-            return text
-        edits = TextEdits(text)
-        try:
-            for token in tokens(load_tables(), text):
-                if token.terminal in ("VAR1", "VAR2") and token.text[1:] == "PATH":
-                    if path is None:
-                        raise self._graph.malformed(node, name, "uses $PATH, which only property shapes have")
-                    edits.replace(Span(token.start, token.end), f" {path_text(path)} ")
-        except QuerySyntaxError as error:
-            raise self._graph.malformed(node, name, str(error)) from None
-        return edits.written(Span(0, len(text)))
+        if _PATH not in all_below(query):
+            return query
+        if path is None:
+            raise self._graph.malformed(node, name, "uses $PATH, which only property shapes have")
+        (found,) = _triples_of(read_query(f"ASK {{ ?this {path_text(path)} ?value }}", None, self._limits))
+        query = rewritten(query, lambda each: _with_predicate(each, found.predicate))
+        if isinstance(found.predicate, Iri):
+            query = renamed(query, {_PATH: found.predicate})
+        if _PATH in all_below(query):
+            raise self._graph.malformed(node, name, "uses $PATH otherwise than as a predicate")
+        # a query is known by its text to what keeps something of it, and other shapes have other paths
+        return replace(query, text=f"{query.text}\n# $PATH: {path_text(path)}")
 
     def _prefixes(self, node: Node) -> str:
         """PREFIX lines: what sh:prefixes declares, and the usual ones (SHACL section 5.2.1)."""
@@ -204,6 +205,25 @@ def _why_not_prebindable(query: Query, bound: set[str]) -> str | None:
                 return f"must not assign to ?{name}"
         waiting.extend(parts_of(node))
     return None
+
+
+def _triples_of(query: Query) -> Iterator[TriplePattern]:
+    for node in nodes_below(query):
+        if isinstance(node, TriplesBlock):
+            yield from node.triples
+
+
+def _with_predicate(node: Any, predicate: Any) -> Any:
+    """A node of a tree, with a predicate in the place of $PATH, which is no variable then."""
+    match node:
+        case TriplesBlock(triples=triples):
+            made = [
+                replace(each, predicate=predicate) if each.predicate == _PATH else each for each in triples
+            ]
+            return replace(node, triples=tuple(made))
+        case GroupGraphPattern(variables=variables) | SubSelect(variables=variables):
+            return replace(node, variables=variables - {_PATH.name})
+    return node
 
 
 def _called(query: Query) -> Iterator[str]:

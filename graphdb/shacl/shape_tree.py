@@ -85,13 +85,12 @@ class ObjectsTarget:
 class ShapeQuery:
     """SPARQL that stands in a shapes graph.
 
-    text is whole: with its prefixes, and with the path in the place of $PATH. bindings are the variables that
-    are constants of the shape, such as the parameters of a component; $this and $value come on top.
+    query has the path in the place of $PATH. bindings are the variables that are constants of the shape, such
+    as the parameters of a component; $this and $value come on top.
     calls_declared: it calls functions that the shapes graph itself declares (SHACL-AF section 5), which only
     pySHACL knows.
     """
 
-    text: str
     query: Query
     bindings: tuple[tuple[str, Term], ...] = ()
     calls_declared: bool = False

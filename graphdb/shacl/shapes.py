@@ -8,12 +8,10 @@ from pyoxigraph import Literal, NamedNode, Triple
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import MalformedShapes
-from graphdb.shacl.component_reading import Component, component_nodes, own_parameters
-from graphdb.shacl.expression_reading import read_expressions
+from graphdb.shacl.component_reading import Component, component_nodes, own_parameters, read_expressions
 from graphdb.shacl.nesting import leading_to, nested
 from graphdb.shacl.parameter_reading import PARAMETERS, SHAPE_LISTS, SHAPE_VALUES, read_parameters
-from graphdb.shacl.path_reading import read_path
-from graphdb.shacl.paths import Path
+from graphdb.shacl.paths import Path, read_path
 from graphdb.shacl.query_reading import QueryReader
 from graphdb.shacl.shape_tree import (
     ClassTarget,

@@ -12,9 +12,8 @@ from typing import Protocol, TypeAlias
 from pyoxigraph import NamedNode
 
 from graphdb.shacl.engine_functions import EngineFunctions
-from graphdb.shacl.paths import Path
+from graphdb.shacl.paths import Path, step_from, step_to
 from graphdb.shacl.shape_tree import ClassTarget, NodeTarget, ObjectsTarget, SubjectsTarget
-from graphdb.shacl.steps import step_from, step_to
 from graphdb.shacl.term_texts import term_text
 from graphdb.shacl.vocabulary import RDF_TYPE, RDFS_SUBCLASS_OF, Node, Term
 

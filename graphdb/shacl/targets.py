@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from pyoxigraph import NamedNode
 
 from graphdb.shacl.data_graph import UNION_GRAPH, DataGraph
-from graphdb.shacl.path_walk import PathWalk
-from graphdb.shacl.paths import PredicatePath, RepeatedPath
+from graphdb.shacl.paths import PathWalk, PredicatePath, RepeatedPath
 from graphdb.shacl.prebinding import PreboundQueries
 from graphdb.shacl.shape_tree import (
     ClassTarget,

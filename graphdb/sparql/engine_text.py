@@ -1,62 +1,59 @@
-"""Query text made fit for the engine, where pyoxigraph reads SPARQL otherwise than the specification has it.
+"""What the engine is asked: the algebra of a query rewritten where pyoxigraph reads SPARQL otherwise than the
+specification has it, and written as text.
 
-The text has been through our parser, and its tree says where to change it:
+    text ─► parser ─► translation ─► passes ─► printing
 
-- TRUE and FALSE are put in small letters, the bracket of BNODE, COALESCE and CONCAT right behind the name,
-  and `[]` and `()` are rid of comments.
-- `SELECT *` of a whole query names its columns in the order of their first appearance.
-- GROUP_CONCAT gives a literal without a language.
-- ORDER BY, MIN and MAX go by the order of terms: see `order_edits`.
-- A path of length zero from or to a constant that the graph does not hold, where it stands by itself.
-- GRAPH with a variable: see `graph_variables`.
-- Topology properties of GeoSPARQL: see `graphdb/geo/derived_triples.py`.
+The passes, in their order; each comes only where the query has something for it:
 
-A text that needs nothing of this is left as it is.
+- filters and an order that a spatial index can narrow get slots: `graphdb/geo/narrowing_filters.py`;
+- GRAPH with a variable: `graph_variables`;
+- a path of length zero from or to a constant that the graph does not hold: here;
+- triple patterns that match more than is stated: `graphdb/geo/derived_triples.py`;
+- ORDER BY, MIN and MAX go by the order of terms: `ordering`;
+- endpoints of SERVICE get placeholders, for who may call them: `service_endpoints`.
 """
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 from graphdb.errors import EvaluationFailed
 from graphdb.geo.called_functions import calls_functions
-from graphdb.sparql.construct_where import is_short, lengthen
-from graphdb.sparql.geometry_edits import Derivation, Narrowing, has_derived
-from graphdb.sparql.graph_variables import Place, mend_at, nodes_with_places
-from graphdb.sparql.lexer import Token, tokens
-from graphdb.sparql.order_edits import choose_by_keys, sort_by_keys, sorts_by_keys
-from graphdb.sparql.parse_cache import ParseCache
-from graphdb.sparql.patterns import (
-    Aggregate,
-    Bind,
+from graphdb.geo.derived_triples import is_derived, with_derived_triples
+from graphdb.geo.narrowing_filters import Narrowing
+from graphdb.sparql.algebra import (
+    EMPTY,
+    AbstractQuery,
+    Algebra,
+    Bgp,
+    Exists,
+    Extend,
     Filter,
-    GroupGraphPattern,
-    OptionalPattern,
+    OrderBy,
     Path,
-    RepeatedPath,
-    SubSelect,
-    TriplesBlock,
+    Union,
+    operands_of,
 )
-from graphdb.sparql.service_endpoints import name_endpoints_anew
-from graphdb.sparql.slotted_text import EngineText
-from graphdb.sparql.syntax import Query
-from graphdb.sparql.tables import load_tables
-from graphdb.sparql.terms import Iri, PatternTerm, Span, Variable
-from graphdb.sparql.text_edits import TextEdits
-
-__all__ = [
-    "columns_of",
-    "engine_edits",
-    "engine_pattern",
-    "engine_text",
-    "engine_text_and_services",
-    "sort_whole",
-]
-
-# The names of functions that the engine wants a bracket right behind.
-_CLOSED_UP = ("BNODE", "COALESCE", "CONCAT")
-_UNREAD_SPELLING = re.compile(
-    rf"\b(?:(?!true\b|false\b)(?i:true|false)\b|(?i:{'|'.join(_CLOSED_UP)})[\s#])|[\[(]\s*#"
+from graphdb.sparql.graph_variables import GraphVariables, needs_graph_variables
+from graphdb.sparql.ordering import chooses, choosing_by_keys, ordered_by_keys, sorting_by_keys
+from graphdb.sparql.parse_cache import ParseCache
+from graphdb.sparql.patterns import GroupGraphPattern, RepeatedPath
+from graphdb.sparql.printing import EngineText, written_expression, written_pieces
+from graphdb.sparql.rewriting import GroupPass
+from graphdb.sparql.service_endpoints import with_placeholders
+from graphdb.sparql.syntax import Prologue, QuadPattern, Query
+from graphdb.sparql.terms import Iri, Variable
+from graphdb.sparql.translation import (
+    FreshNames,
+    abstract_query,
+    pattern_of_group,
+    pattern_of_quads,
+    select_of,
 )
+from graphdb.sparql.tree_walk import nodes_below, rewritten
+
+__all__ = ["engine_text", "engine_text_and_services", "engine_text_of", "where_text"]
+
 _texts: ParseCache[EngineText] = ParseCache(entries_max=2048, chars_max=8_000_000)
 
 
@@ -68,7 +65,7 @@ def engine_text(query: Query) -> EngineText:
     _check_no_service(query)
     text = _texts.get(query.text, query.base_iri)
     if text is None:
-        text = _query_text(query, TextEdits(query.text))
+        text = _slotted(query, abstract_query(query))
         _texts.put(query.text, query.base_iri, text)
     return text
 
@@ -76,56 +73,37 @@ def engine_text(query: Query) -> EngineText:
 def engine_text_and_services(query: Query, token: str) -> tuple[EngineText, dict[str, str]]:
     """`engine_text` with a placeholder for each endpoint that the engine would call, and what they stand for.
 
-    See `name_endpoints_anew`, also for token and for what is raised.
+    See `with_placeholders`, also for token and for what is raised.
     """
     if not query.service_hosts:
         return engine_text(query), {}
-    edits = TextEdits(query.text)
-    services = name_endpoints_anew(query, edits, token)
-    return _query_text(query, edits), services
+    asked = abstract_query(query)
+    pattern, services = with_placeholders(asked.pattern, token)
+    return _slotted(query, replace(asked, pattern=pattern)), services
 
 
-def engine_edits(query: Query, edits: TextEdits) -> Callable[[str], str]:
-    """Put into edits what `engine_text` changes, for somebody who changes more, or wants a part.
-
-    The order of the whole query is left to `sort_whole`, which comes after those further changes. Whatever is
-    written out of them is fit for the engine once the result was called with it. Raises as `engine_text`.
-    """
-    _check_no_service(query)
-    narrowing = _edit(query, edits)
-    return str if narrowing is None else lambda text: narrowing.slotted(text).text
+def engine_text_of(asked: AbstractQuery) -> str:
+    """The text of a query that was made of another's algebra, without slots."""
+    return _pieces(asked)[0]
 
 
-def engine_pattern(
-    text: str, span: Span, pattern: GroupGraphPattern | None = None, token: str | None = None
+def where_text(
+    pattern: GroupGraphPattern | tuple[QuadPattern, ...],
+    names: Iterable[str],
+    prologue: Prologue,
+    token: str | None = None,
 ) -> tuple[str, dict[str, str]]:
-    """The part of an update's text that is a pattern, braces and all; without its tree, it is plain quads.
+    """A SELECT of these variables over the WHERE of an update, or over the quads of DELETE WHERE.
 
     With placeholders for endpoints, as `engine_text_and_services`; token is None where there is no SERVICE.
     """
-    edits = TextEdits(text)
-    services = name_endpoints_anew(pattern, edits, token) if pattern is not None and token is not None else {}
-    _spell_as_the_engine_does(text, span, edits)
-    if pattern is not None:
-        _mend(text, pattern, edits)
-    return edits.written(span), services
-
-
-def sort_whole(query: Query, edits: TextEdits, more: Sequence[str] = ()) -> None:
-    """Have the whole query sort by keys, as the last change; more are columns that were added to it."""
-    shown = columns_of(query)
-    if query.select is None:
-        keys = (key.variable or key.expression for key in query.modifiers.group_by)
-        shown = [key.name for key in keys if isinstance(key, Variable)] or sorted(_variables(query))
-    sort_by_keys(query.text, query, [*shown, *more], {}, edits)
-
-
-def _variables(query: Query) -> set[str]:
-    """Those of a query's solutions."""
-    found = set(query.where.variables) if query.where is not None else set()
-    return found.union(
-        variable.name for variable in (query.values.variables if query.values is not None else ())
-    )
+    if not isinstance(pattern, GroupGraphPattern):
+        return _pieces(select_of(pattern_of_quads(pattern), names, prologue), is_stated=True)[0], {}
+    found = pattern_of_group(pattern)
+    services: dict[str, str] = {}
+    if token is not None:
+        found, services = with_placeholders(found, token)
+    return engine_text_of(select_of(found, names, prologue)), services
 
 
 def _check_no_service(query: Query) -> None:
@@ -133,112 +111,105 @@ def _check_no_service(query: Query) -> None:
         raise EvaluationFailed("SERVICE is evaluated by a reader only")
 
 
-def _query_text(query: Query, edits: TextEdits) -> EngineText:
-    narrowing = _edit(query, edits)
-    sort_whole(query, edits)
-    text = edits.written(Span(0, len(query.text)))
-    return EngineText((text,)) if narrowing is None else narrowing.slotted(text)
+def _slotted(query: Query, asked: AbstractQuery) -> EngineText:
+    if not calls_functions(query):
+        pieces, fillings = written_pieces(_passed(asked, None))
+        return EngineText(pieces, fillings=fillings)
+    narrowing = Narrowing()
+    pieces, fillings = written_pieces(_passed(asked, narrowing))
+    nearest = narrowing.nearest
+    call = written_expression(nearest.call) if nearest is not None else ""
+    return EngineText(pieces, True, tuple(narrowing.lookups), nearest, call, fillings)
 
 
-def _edit(query: Query, edits: TextEdits) -> Narrowing | None:
-    """Make all changes; what has marked places, in a text that calls functions of GeoSPARQL."""
-    _spell_as_the_engine_does(query.text, Span(0, len(query.text)), edits)
-    changes_pattern = query.where is not None and any(map(has_derived, query.where.elements))
-    if is_short(query) and (changes_pattern or sorts_by_keys(query)):
-        lengthen(query, edits)
-    narrowing = Narrowing(query, edits) if calls_functions(query) else None
-    _mend(query.text, query, edits, narrowing)
-    if query.select is not None and query.select.projections is None:
-        names = " ".join(f"?{name}" for name in columns_of(query))
-        end = query.select.span.end
-        if names:
-            edits.replace(Span(end - 1, end), f" {names} ")
-    return narrowing
+def _pieces(asked: AbstractQuery, *, is_stated: bool = False) -> tuple[str, ...]:
+    pieces, _ = written_pieces(_passed(asked, None, is_stated=is_stated))
+    return pieces
 
 
-def _spell_as_the_engine_does(text: str, span: Span, edits: TextEdits) -> None:
-    """Booleans in small letters; no space behind some functions' names; no comments within [] and ()."""
-    if not _UNREAD_SPELLING.search(text, *span):
-        return
-    before = None
-    for token in _tokens(text, span):
-        if token.terminal in ("TRUE", "FALSE"):
-            edits.replace(Span(token.start, token.end), token.text.lower())
-        elif token.terminal in ("ANON", "NIL") and "#" in token.text:
-            edits.replace(Span(token.start, token.end), token.text[0] + token.text[-1])
-        if before is not None and before.terminal in _CLOSED_UP and before.end < token.start:
-            edits.replace(Span(before.end, token.start), "")
-        before = token
+def _passed(asked: AbstractQuery, narrowing: Narrowing | None, *, is_stated: bool = False) -> AbstractQuery:
+    """A query after all passes; is_stated: triple patterns match what is stated, and no more."""
+    fresh = FreshNames(asked)
+    pattern = asked.pattern
+    if narrowing is not None:
+        pattern = narrowing.of_query(pattern)
+    nodes = list(nodes_below(pattern))
+    if any(map(needs_graph_variables, nodes)):
+        pattern = GraphVariables(fresh).group(pattern)
+    if any(isinstance(node, Path) and _may_be_missed(node) for node in nodes):
+        pattern = _ZeroLengthPaths().group(pattern)
+    if not is_stated and any(isinstance(node, Bgp) and any(map(is_derived, node.triples)) for node in nodes):
+        pattern = with_derived_triples(pattern, fresh, narrowing.new_slot if narrowing is not None else None)
+    if any(map(chooses, nodes)):
+        pattern = rewritten(pattern, choosing_by_keys)
+    orders = sum(isinstance(node, OrderBy) for node in nodes)
+    if orders:
+        return _sorted(replace(asked, pattern=pattern), fresh, orders)
+    return asked if pattern is asked.pattern else replace(asked, pattern=pattern)
 
 
-def _tokens(text: str, span: Span) -> list[Token]:
-    """The tokens of a part, with their places in the text."""
-    found = tokens(load_tables(), text[span.start : span.end])
-    return [Token(each.terminal, each.text, span.start + each.start, span.start + each.end) for each in found]
+def _sorted(asked: AbstractQuery, fresh: FreshNames, orders: int) -> AbstractQuery:
+    """A query with so many ORDER BY in it, sorted by keys."""
+    if orders > 1 or not asked.select.order:
+        asked = replace(asked, pattern=sorting_by_keys(asked.pattern, fresh))
+        if asked.form == "SELECT":
+            return asked
+    select = asked.select
+    made = ordered_by_keys(select, fresh)
+    if made is select:
+        return asked
+    # an answer of one word has no order
+    return replace(asked, pattern=(made if asked.form != "ASK" else replace(select, order=())).pattern())
 
 
-def columns_of(query: Query) -> list[str]:
-    """What a SELECT shows, in order; a star the variables as they first appear. Another form shows none."""
-    if query.select is None:
-        return []
-    if query.select.projections is not None:
-        return [each.variable.name for each in query.select.projections]
-    assert query.where is not None
-    shown = _variables(query)
-    after = _tokens(query.text, Span(query.select.span.end, len(query.text)))
-    names = dict.fromkeys(token.text[1:] for token in after if token.terminal in ("VAR1", "VAR2"))
-    return [name for name in names if name in shown]
+class _ZeroLengthPaths(GroupPass):
+    """Adds the solution of length zero that the engine misses from or to a constant that the graph lacks.
 
-
-def _mend(
-    text: str, root: Query | GroupGraphPattern, edits: TextEdits, narrowing: Narrowing | None = None
-) -> None:
-    nodes = nodes_with_places(text, root, edits)
-    slot = narrowing.slot if narrowing is not None else None
-    derivation = Derivation(text, slot) if any(has_derived(node.node) for node in nodes) else None
-    for node in reversed(nodes):
-        match node.node:
-            case Aggregate(name="GROUP_CONCAT", span=span):
-                edits.around(span, "STR(", ")")
-            case Aggregate():
-                choose_by_keys(text, node.node, edits)
-            case GroupGraphPattern():
-                _mend_path(node.node, node.place, edits)
-        if derivation is not None:
-            derivation.mend_at(node, edits)
-        if narrowing is not None:
-            narrowing.mark_at(node.node)
-        mend_at(node, edits)
-        if isinstance(node.node, SubSelect):
-            shown = [node.place.name(name) for name in sorted(node.node.variables)]
-            own = [node.place.graph] if node.place.graph is not None else []
-            sort_by_keys(text, node.node, list(dict.fromkeys([*own, *shown])), node.place.names, edits)
-
-
-def _mend_path(group: GroupGraphPattern, place: Place, edits: TextEdits) -> None:
-    """Add the solution of length zero that the engine misses, where a path is all that the group joins.
-
-    Beside a triple pattern that shares the path's other end it would find nothing there anyway, and the
-    engine plans such a join better without.
+    Where a triple pattern beside has the path's other end as subject or object, that solution would find
+    nothing anyway, and the engine plans such a join better without.
     """
-    blocks = [part for part in group.elements if not isinstance(part, Filter | Bind | OptionalPattern)]
-    match blocks:
-        case [TriplesBlock(triples=(triple,), span=span)] if _may_be_empty(triple.predicate):
-            ends = (triple.subject, triple.object)
-        case _:
-            return
-    match ends:
-        case (Iri(value=start), Iri(value=end)) if start == end:
-            given = ""
-        case (Iri(value=value), Variable(name=name)) | (Variable(name=name), Iri(value=value)):
-            if place.name(name) == place.graph:
-                return
-            given = f"BIND(<{value}> AS ?{place.name(name)})"
-        case _:
-            return
-    missing = f"{given} FILTER NOT EXISTS {{ {edits.written(span)} }}"
-    edits.around(span, "{ { ", f" }} UNION {{ {missing} }} }}")
+
+    def __init__(self) -> None:
+        self._missed: set[int] = set()  # the identities of the paths that get one
+
+    def group(self, node: Algebra, graph: Variable | None = None) -> Algebra:
+        """See `GroupPass`."""
+        operands = operands_of(node)
+        for path in operands:
+            if isinstance(path, Path) and _may_be_missed(path):
+                end = path.object if isinstance(path.subject, Iri) else path.subject
+                is_held = any(_holds(other, end) for other in operands if other is not path)
+                if end != graph and not is_held:
+                    self._missed.add(id(path))
+        return super().group(node, graph)
+
+    def operand(self, node: Any, graph: Variable | None) -> Algebra:
+        """See `GroupPass`."""
+        if not isinstance(node, Path) or id(node) not in self._missed:
+            return super().operand(node, graph)
+        given: Algebra = EMPTY
+        match node.subject, node.object:
+            case (Iri() as iri, Variable() as variable) | (Variable() as variable, Iri() as iri):
+                given = Extend(EMPTY, variable, iri)
+        return Union((node, Filter(Exists(node, negated=True), given)))
 
 
-def _may_be_empty(path: PatternTerm | Path) -> bool:
-    return isinstance(path, RepeatedPath) and path.modifier in "*?"
+def _may_be_missed(path: Path) -> bool:
+    if not isinstance(path.predicate, RepeatedPath) or path.predicate.modifier == "+":
+        return False
+    match path.subject, path.object:
+        case Iri(value=start), Iri(value=end):
+            return start == end
+        case (Iri(), Variable()) | (Variable(), Iri()):
+            return True
+    return False
+
+
+def _holds(operand: Algebra, end: Any) -> bool:
+    """Whether what is joined has a term only where the graph has it as a subject or an object."""
+    match operand:
+        case Bgp(triples=triples):
+            return any(end in (triple.subject, triple.object) for triple in triples)
+        case Path(subject=Variable() as one, object=Variable() as other):
+            return end in (one, other)
+    return False

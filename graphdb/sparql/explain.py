@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from graphdb.sparql.patterns import GraphPattern, ServicePattern, TriplesBlock
+from graphdb.sparql.printing import literal_of, written_term
 from graphdb.sparql.syntax import Query
-from graphdb.sparql.terms import BlankNodeLabel, Iri, TripleTerm, Variable
+from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, TripleTerm, Variable
 from graphdb.sparql.tree_walk import parts_of
-from graphdb.sparql.writing import written_term
 
 __all__ = ["COUNTED_MAX", "Scan", "scans_of"]
 
@@ -99,8 +99,11 @@ def _iris_of_path(path: Any) -> Iterator[Iri]:
 
 def _written(term: Any) -> str:
     """A term in SPARQL; a blank node as the variable that it is in a pattern."""
-    return written_term(term, _as_variable)
-
-
-def _as_variable(term: Variable | BlankNodeLabel) -> str:
-    return f"?{term.name}" if isinstance(term, Variable) else f"?_{term.label}"
+    match term:
+        case BlankNodeLabel(label=label):
+            return f"?_{label}"
+        case RdfLiteral(language=None):
+            return str(literal_of(term))
+        case TripleTerm(subject, predicate, object_):
+            return f"<<( {' '.join(map(_written, (subject, predicate, object_)))} )>>"
+    return written_term(term)

@@ -7,7 +7,7 @@ of a tree is bounded by the parser's limit on brackets. Brackets that only group
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from graphdb.sparql.terms import Iri, PatternTerm, RdfLiteral, Span, TripleTerm, Variable
+from graphdb.sparql.terms import NOWHERE, Iri, PatternTerm, RdfLiteral, Span, TripleTerm, Variable
 
 __all__ = [
     "Aggregate",
@@ -57,7 +57,7 @@ class InversePath:
     """^path."""
 
     path: "Path"
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class SequencePath:
     """a/b/c: two steps or more."""
 
     steps: tuple["Path", ...]
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class AlternativePath:
     """a|b|c: two choices or more."""
 
     choices: tuple["Path", ...]
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class RepeatedPath:
 
     path: "Path"
     modifier: str
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class NegatedPropertySet:
     """!(a|^b); an inverse member is an InversePath of an Iri."""
 
     members: tuple[Iri | InversePath, ...]
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 Path: TypeAlias = Iri | InversePath | SequencePath | AlternativePath | RepeatedPath | NegatedPropertySet
@@ -104,7 +104,7 @@ class Or:
     """a || b || c: two operands or more."""
 
     operands: tuple["Expression", ...]
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class And:
     """a && b && c: two operands or more."""
 
     operands: tuple["Expression", ...]
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Comparison:
     operator: str
     left: "Expression"
     right: "Expression"
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class In:
     expression: "Expression"
     options: tuple["Expression", ...]
     negated: bool
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Arithmetic:
 
     first: "Expression"
     rest: tuple[tuple[str, "Expression"], ...]
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class Not:
     """!operand."""
 
     operand: "Expression"
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class Signed:
 
     sign: str
     operand: "Expression"
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class BuiltInCall:
 
     name: str
     arguments: tuple["Expression", ...]
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class FunctionCall:
     function: Iri
     arguments: tuple["Expression", ...]
     distinct: bool
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class Aggregate:
     expression: "Expression | None"
     distinct: bool
     separator: str | None  # of GROUP_CONCAT, None where the text gives none
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class Exists:
 
     pattern: "GroupGraphPattern"
     negated: bool
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 Expression: TypeAlias = (
@@ -237,7 +237,7 @@ class TriplePattern:
     subject: PatternTerm
     predicate: PatternTerm | Path
     object: PatternTerm
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,7 @@ class TriplesBlock:
     """Triple patterns that stand together."""
 
     triples: tuple[TriplePattern, ...]
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +257,7 @@ class GroupGraphPattern:
 
     elements: tuple["PatternElement", ...]
     variables: frozenset[str] = field(compare=False, repr=False)
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,19 +265,19 @@ class UnionPattern:
     """{...} UNION {...} UNION {...}: two branches or more."""
 
     branches: tuple[GroupGraphPattern, ...]
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class OptionalPattern:
     pattern: GroupGraphPattern
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class MinusPattern:
     pattern: GroupGraphPattern
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +286,7 @@ class GraphPattern:
 
     name: Iri | Variable
     pattern: GroupGraphPattern
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,13 +296,13 @@ class ServicePattern:
     endpoint: Iri | Variable
     silent: bool
     pattern: GroupGraphPattern
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
     expression: Expression
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +311,7 @@ class Bind:
 
     expression: Expression
     variable: Variable
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +320,7 @@ class InlineData:
 
     variables: tuple[Variable, ...]
     rows: tuple[tuple[Iri | RdfLiteral | TripleTerm | None, ...], ...]
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +329,7 @@ class Projection:
 
     variable: Variable
     expression: Expression | None
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +339,7 @@ class SelectClause:
     projections: tuple[Projection, ...] | None
     distinct: bool
     reduced: bool
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,14 +348,14 @@ class GroupCondition:
 
     expression: Expression
     variable: Variable | None
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class OrderCondition:
     expression: Expression
     descending: bool
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +378,7 @@ class SubSelect:
     modifiers: SolutionModifiers
     values: InlineData | None
     variables: frozenset[str] = field(compare=False, repr=False)
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 PatternElement: TypeAlias = (

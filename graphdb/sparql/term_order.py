@@ -11,9 +11,9 @@ that in the end two different terms never tie. (`=` rounds a decimal to compare 
 not tie here.)
 
 The engine's own comparison is not transitive, and its sort aborts the process when it notices. So the engine
-gets keys instead (`key_bindings`), in which it compares only what it compares well: numbers as doubles, then
-what the double leaves of them, and texts. It makes the keys of numbers and dateTimes by itself, which is
-fastest; all other keys come from `ENGINE_FUNCTIONS`.
+gets keys instead (`graphdb.sparql.ordering`), in which it compares only what it compares well: numbers as
+doubles, then what the double leaves of them, and texts. It makes the keys of numbers and dateTimes by itself,
+which is fastest; all other keys come from `ENGINE_FUNCTIONS`.
 """
 
 import struct
@@ -31,11 +31,12 @@ from graphdb.timestamps import days_of, month_length
 __all__ = [
     "ENGINE_AGGREGATES",
     "ENGINE_FUNCTIONS",
+    "KEY",
     "MAXIMUM",
     "MINIMUM",
+    "NAN",
+    "REST",
     "SortKey",
-    "key_bindings",
-    "key_conditions",
     "sort_key",
 ]
 
@@ -47,6 +48,9 @@ _XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 _OWN: Final = "urn:graphdb:order:"
 MINIMUM: Final = _OWN + "min"
 MAXIMUM: Final = _OWN + "max"
+KEY: Final = _OWN + "key"
+REST: Final = _OWN + "rest"
+NAN: Final = _OWN + "nan"
 
 _FLOATS = frozenset((_XSD + "double", _XSD + "float"))
 _SIZES = ("long", "int", "short", "byte")
@@ -65,8 +69,6 @@ _ZERO: Final = Decimal(0)
 _BEYOND = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _COMPLEMENT = str.maketrans("0123456789", "9876543210")
 
-_LAST: Final = f'"INF"^^<{_XSD}double>'  # the first key of infinity, NaN and all dateTimes
-_NAN: Final = _OWN + "nan"
 _YEAR, _MONTH, _DAY = r"(?P<y>-?(?:[1-9]\d{3,11}|0\d{3}))", r"(?P<m>\d\d)", r"(?P<d>\d\d)"
 _TIME = r"(?P<t>\d\d:\d\d:\d\d(?:\.\d{1,18})?)"
 _TIMES = {  # by datatype: the mark of its kind, and its form without a zone
@@ -111,42 +113,6 @@ def sort_key(term: Term | None) -> SortKey:
     return (4, _text_key(term)), ""
 
 
-def key_bindings(variable: str, number: int, fresh: str) -> str:
-    """BINDs that make the keys of one condition of ORDER BY from a variable, for the engine.
-
-    The keys are ?{fresh}k{number} and ?{fresh}x{number}; fresh begins no variable of the text around it.
-    """
-    v, k, none = f"?{variable}", f"?{fresh}k{number}", f"?{fresh}u"
-    return (
-        # The engine's own cast of a decimal is not monotonic in the last digit; that of a text is.
-        f"BIND(COALESCE(IF(ISNUMERIC({v}),IF({v}={v},<{_XSD}double>(IF(DATATYPE({v})=<{_XSD}decimal>,"
-        f"STR({v}),{v})),{_LAST}),{none}),"
-        # Only a dateTime has a year and hours.
-        f"IF(ISNUMERIC(YEAR({v})+HOURS({v})),{_LAST},{none}),<{_OWN}key>({v}))AS {k})"
-        f"BIND(IF({k}={_LAST},IF(ISNUMERIC({v}),IF({v}={v},{none},<{_NAN}>),"
-        f'IF(TZ({v})="",STRDT(CONCAT(STR({v}),"Z"),<{_XSD}dateTime>),{v})),'
-        f"IF(ISNUMERIC({k}),COALESCE(IF(DATATYPE({v})=<{_XSD}integer>,IF(ABS({v})<{2**53},0,{none}),"
-        f"IF(DATATYPE({v})=<{_XSD}decimal>,{v}-<{_XSD}decimal>(STR({k})),IF(ISNUMERIC({v}),0,{none}))),"
-        f"<{_OWN}rest>({v})),{none}))AS ?{fresh}x{number})"
-    )
-
-
-def key_conditions(conditions: list[tuple[str, bool]], fresh: str) -> str:
-    """What stands behind ORDER BY for conditions that have their `key_bindings`, numbered from 0.
-
-    conditions: for each the variable that was given to `key_bindings`, and whether it descends.
-    """
-    directions = ["DESC" if descending else "ASC" for _, descending in conditions]
-    values = (f"{way}(?{fresh}k{n}){way}(?{fresh}x{n})" for n, way in enumerate(directions))
-    # Only for rows that tie in all values is the following evaluated.
-    terms = (
-        f"{way}(IF(ISNUMERIC(?{v})&&DATATYPE(?{v})=<{_XSD}integer>,0,IF(ISNUMERIC(?{fresh}k{n}),"
-        f"COALESCE(TZ(?{v}),CONCAT(STR(DATATYPE(?{v})),STR(?{v}))),?{fresh}u)))"
-        for n, (way, (v, _)) in enumerate(zip(directions, conditions, strict=True))
-    )
-    return " ".join((*values, *terms))
-
-
 def _engine_key(term: Term) -> Term:
     """The first key of a term for which the engine makes none by itself."""
     match term:
@@ -173,8 +139,8 @@ def _engine_rest(term: Term) -> Term | None:
 
 
 ENGINE_FUNCTIONS: Final[dict[NamedNode, Callable[[Term], Term | None]]] = {
-    NamedNode(_OWN + "key"): _engine_key,
-    NamedNode(_OWN + "rest"): _engine_rest,
+    NamedNode(KEY): _engine_key,
+    NamedNode(REST): _engine_rest,
 }
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 __all__ = [
+    "NOWHERE",
     "BlankNodeLabel",
     "Iri",
     "PatternTerm",
@@ -21,12 +22,16 @@ class Span(NamedTuple):
     end: int
 
 
+NOWHERE = Span(0, 0)
+"""The place of what no text has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Iri:
     """An IRI, resolved and complete."""
 
     value: str
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Variable:
     """A variable, named without its mark."""
 
     name: str
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,7 @@ class BlankNodeLabel:
     """
 
     label: str
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ class RdfLiteral:
     datatype: str
     language: str | None
     direction: str | None
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,7 @@ class TripleTerm:
     subject: "PatternTerm"
     predicate: "PatternTerm"
     object: "PatternTerm"
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 PatternTerm: TypeAlias = Iri | Variable | BlankNodeLabel | RdfLiteral | TripleTerm

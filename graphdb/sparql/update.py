@@ -10,7 +10,7 @@ from graphdb.geo.called_functions import calls_functions
 from graphdb.model import ChangeSet, NamedGraph
 from graphdb.sparql import graph_operations
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.engine_text import engine_pattern
+from graphdb.sparql.engine_text import where_text
 from graphdb.sparql.gate import check_services
 from graphdb.sparql.graph_operations import change_of
 from graphdb.sparql.parser import ground_quads
@@ -30,7 +30,6 @@ from graphdb.sparql.syntax import (
     Modify,
     MoveGraph,
     Operation,
-    Prologue,
     QuadPattern,
     Update,
 )
@@ -162,9 +161,9 @@ class _Planner:
         yield from self._state.named_graphs()
 
     def _delete_where(self, operation: DeleteWhere) -> ChangeSet:
-        pattern, _ = engine_pattern(self._update.text, operation.block)
         variables = variables_of(operation.pattern)
-        where = WhereClause(_select(operation.prologue, variables, pattern), {}, self._using, None)
+        text, _ = where_text(operation.pattern, variables, operation.prologue)
+        where = WhereClause(text, {}, self._using, None)
         return self._replace(
             self._solutions(where, operation.pattern), variables, operation.pattern, (), None
         )
@@ -173,10 +172,7 @@ class _Planner:
         delete, insert = operation.delete or (), operation.insert or ()
         graph = NamedNode(operation.with_graph.value) if operation.with_graph else None
         variables = variables_of(delete + insert)
-        pattern, services = engine_pattern(
-            self._update.text, operation.where, operation.pattern, self._token()
-        )
-        text = _select(operation.prologue, variables, pattern)
+        text, services = where_text(operation.pattern, variables, operation.prologue, self._token())
         dataset = self._using or _dataset(operation.using)
         where = WhereClause(text, services, dataset, graph, calls_functions(operation.pattern))
         return self._replace(self._solutions(where, operation.pattern), variables, delete, insert, graph)
@@ -238,7 +234,7 @@ class _Planner:
         return join is not None and join.fits(store, _LITTLE)
 
     def _token(self) -> str | None:
-        """See `engine_pattern`."""
+        """See `where_text`."""
         return self._context.fresh_blank_node().value if self._update.service_hosts else None
 
     def _load(self, operation: Load) -> ChangeSet:
@@ -246,12 +242,6 @@ class _Planner:
         if operation.into is not None:
             quads = _into(NamedNode(operation.into.value), quads)
         return change_of(self._state, (), quads)
-
-
-def _select(prologue: Prologue, variables: list[str], pattern: str) -> str:
-    """A SELECT of these variables, or of all where a template has none."""
-    projection = " ".join(f"?{name}" for name in variables) or "*"
-    return f"{_prologue_text(prologue)}SELECT {projection} WHERE {pattern}"
 
 
 def _into(graph: NamedNode, quads: Iterable[Quad]) -> Iterator[Quad]:
@@ -273,11 +263,6 @@ def _dataset(clauses: Iterable[DatasetClause]) -> Dataset:
         tuple(NamedNode(clause.graph.value) for clause in clauses if not clause.named),
         tuple(NamedNode(clause.graph.value) for clause in clauses if clause.named),
     )
-
-
-def _prologue_text(prologue: Prologue) -> str:
-    base = f"BASE <{prologue.base}>\n" if prologue.base is not None else ""
-    return base + "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in prologue.prefixes)
 
 
 def check_calls(update: Update, context: UpdateContext) -> None:

@@ -32,7 +32,6 @@ class Base(StoreView, Protocol):
     @property
     def unapplied(self) -> ChangeSet: ...
     def applied_store(self) -> QuadStore: ...
-    def schema_state(self) -> object: ...
     def note_copied(self, source: NamedGraph | None, change: ChangeSet) -> None: ...
 
 
@@ -103,11 +102,6 @@ class Overlay:
         if self._pending:
             raise BaseNotApplied
         return self._base if isinstance(self._base, QuadStore) else self._base.applied_store()
-
-    def schema_state(self) -> object:
-        """That of the store below (`SchemaWatch.state`), which knows nothing of what is pending."""
-        base = self._base
-        return base.schema_watch.state if isinstance(base, QuadStore) else base.schema_state()
 
     def contains(self, quad: Quad) -> bool:
         """Whether the quad is there."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
+from typing import Protocol
 
 from pyoxigraph import (
     BlankNode,
@@ -24,29 +25,39 @@ from pyoxigraph import (
     Triple,
 )
 
-from graphdb.access.annotation_watch import AnnotationWatch
 from graphdb.errors import StorageFull, UnknownGraph
 from graphdb.geo.derived_triples import GEOMETRY_PROPERTIES, SERIALIZATIONS
 from graphdb.geo.lookups import Lookup
 from graphdb.geo.narrowing import Narrowed, NotUsed, candidates, narrowed
 from graphdb.geo.spatial_index import SpatialIndex
-from graphdb.graphql.vocabulary import SchemaWatch
 from graphdb.model import ChangeSet, GraphName, NamedGraph
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.engine_text import engine_text
-from graphdb.sparql.slotted_text import EngineText
+from graphdb.sparql.printing import EngineText
 from graphdb.sparql.syntax import Query
 from graphdb.store.apply import apply_changes
 from graphdb.store.engine_errors import storage_failures
 from graphdb.store.engine_query import engine_query
 from graphdb.store.view import Subject, Term
 
-__all__ = ["Answer", "QuadStore", "Term"]
+__all__ = ["Answer", "ChangeListener", "QuadStore", "Term"]
 
 _SERIALIZATIONS = tuple(map(NamedNode, SERIALIZATIONS))
 _HAS_GEOMETRY = tuple(map(NamedNode, GEOMETRY_PROPERTIES))
 
 Answer = QuerySolutions | QueryTriples | QueryBoolean
+
+
+class ChangeListener(Protocol):
+    """Is told of every change of a store, by the store's one writer."""
+
+    def applying(self, changes: Iterable[ChangeSet]) -> Iterable[ChangeSet]:
+        """The parts of one change, of which nothing is visible yet, on their way to the store. They are
+        handed on as they are; a tuple as a tuple, for the store applies that in fewer steps.
+        """
+
+    def applied(self) -> None:
+        """The change is visible. It is not called for one that has failed."""
 
 
 class QuadStore:
@@ -57,9 +68,14 @@ class QuadStore:
     """
 
     def __init__(
-        self, store: Store, *, scratch_directory: Path | None = None, union_default_graph: bool = False
+        self,
+        store: Store,
+        listeners: Iterable[ChangeListener] = (),
+        *,
+        scratch_directory: Path | None = None,
+        union_default_graph: bool = False,
     ) -> None:
-        """Take an opened store.
+        """Take an opened store. The listeners are told of its changes, not of those of scratch copies.
 
         scratch_directory exists, is on the store's own file system and is where scratch copies are made; None
         for a store in memory. union_default_graph makes the default graph of queries without a dataset of
@@ -69,8 +85,7 @@ class QuadStore:
         self._scratch_directory = scratch_directory
         self._union_default_graph = union_default_graph
         self.spatial_index: SpatialIndex | None = None  # where there is one, it follows all changes
-        self.schema_watch = SchemaWatch()
-        self.annotation_watch = AnnotationWatch()
+        self._listeners = tuple(listeners)
         # entered around what has the engine write all that it holds in memory; may make room on the disk
         self.flushing: Callable[[], AbstractContextManager[None]] = nullcontext
         # the disk was too full for the engine once: it may take nothing more until it is opened anew
@@ -201,10 +216,7 @@ class QuadStore:
         """
         if self.spatial_index is not None:
             self.spatial_index.note(change)
-        self.annotation_watch.note(change)
-        with self._watching_room():
-            apply_changes(self._store, (change,))
-        self.schema_watch.note(change)
+        self._apply((change,))
 
     def apply_many(self, changes: Iterable[ChangeSet]) -> None:
         """Make the parts of one change visible, all at once, holding one part at a time in Python's memory.
@@ -216,9 +228,15 @@ class QuadStore:
         """
         if self.spatial_index is not None:
             changes = self.spatial_index.noted(changes)
-        changes = self.annotation_watch.noted(changes)
-        with self.schema_watch.watching(changes) as watched, self._watching_room():
-            apply_changes(self._store, watched)
+        self._apply(changes)
+
+    def _apply(self, changes: Iterable[ChangeSet]) -> None:
+        for listener in self._listeners:
+            changes = listener.applying(changes)
+        with self._watching_room():
+            apply_changes(self._store, changes)
+        for listener in self._listeners:
+            listener.applied()
 
     def checkpoint(self, path: Path) -> None:
         """Write a copy of the present state to a directory that does not exist yet: hard links where

@@ -39,10 +39,10 @@ from graphdb.sparql.patterns import (
     TriplePattern,
     TriplesBlock,
 )
+from graphdb.sparql.printing import literal_of
 from graphdb.sparql.syntax import QuadPattern, Query
 from graphdb.sparql.tame_expressions import are_tame, cost_of
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
-from graphdb.sparql.writing import literal_of
 from graphdb.store.join_walk import Choice, OverBudget, Part, Pattern, Walk, connected_parts, in_engine_order
 from graphdb.store.quad_store import QuadStore, Term
 

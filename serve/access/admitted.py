@@ -5,9 +5,9 @@ import time
 from starlette.types import Scope
 
 from graphdb.access.principal import EVERYONE, Principal
-from graphdb.access.sight import Sight
+from graphdb.access.visibility import Visibility
 
-__all__ = ["PRINCIPAL", "principal_of", "remaining_s", "sight_of"]
+__all__ = ["PRINCIPAL", "principal_of", "remaining_s", "visibility_of"]
 
 PRINCIPAL = "graphdb.principal"
 
@@ -18,9 +18,9 @@ def principal_of(scope: Scope) -> Principal:
     return principal
 
 
-def sight_of(scope: Scope) -> Sight:
+def visibility_of(scope: Scope) -> Visibility:
     """What of the graph whoever asks may see."""
-    return principal_of(scope).sight
+    return principal_of(scope).visibility
 
 
 def remaining_s(scope: Scope) -> float | None:

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import parse_qsl
 
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from graphdb.access.client_address import TrustedProxies
+from graphdb.access.lockout import TrustedProxies
 from graphdb.access.permissions import Permission
 from graphdb.access.principal import EVERYONE, Principal
 from graphdb.config import Settings
@@ -24,7 +23,6 @@ from graphdb.timestamps import iso_timestamp
 from serve.access.backend import AuditLog
 from serve.access.clients import address_of
 from serve.access.private_entrance import is_private
-from serve.errors import unread_response
 
 __all__ = ["Audited", "Note", "note_of"]
 
@@ -107,10 +105,6 @@ class Audited:
             await self._app({**scope, _NOTE: exchange.note}, receive, exchange.send)
         finally:
             exchange.end()
-
-    def malformed(self, message: str, status: int = 400) -> Response:
-        """See `serve.port_protocol.PortProtocol`."""
-        return unread_response(self._app, status, message)
 
     def _closing(self, send: Send) -> Send:
         async def told(message: Message) -> None:

@@ -2,7 +2,7 @@
 
 from starlette.types import Scope
 
-from graphdb.access.client_address import TrustedProxies
+from graphdb.access.lockout import TrustedProxies
 
 __all__ = ["address_of"]
 

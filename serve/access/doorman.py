@@ -8,19 +8,18 @@ from dataclasses import replace
 from starlette.types import Scope
 
 from graphdb.access.api_keys import ApiKeys
-from graphdb.access.client_address import TrustedProxies
 from graphdb.access.credentials import Credentials, KeyGiven, TokenGiven, credentials_of_headers
-from graphdb.access.lockout import Lockout
+from graphdb.access.lockout import Lockout, TrustedProxies
 from graphdb.access.passwords import Passwords
 from graphdb.access.permissions import Roles
 from graphdb.access.principal import Principal
-from graphdb.access.sight import Contexts
+from graphdb.access.visibility import Contexts
 from graphdb.config import Settings
 from graphdb.errors import LockedOut, NotAuthenticated
 from serve.access.backend import AccessBackend, Failures
 from serve.access.clients import address_of
-from serve.access.password_desk import PasswordDesk
-from serve.access.token_desk import TokenDesk
+from serve.access.password_verifier import PasswordVerifier
+from serve.access.token_verifier import TokenVerifier
 
 __all__ = ["Doorman"]
 
@@ -35,10 +34,10 @@ class Doorman:
         backend = backend or AccessBackend()
         configured, roles = settings.authentication, Roles(settings.authorization)
         self._keys = ApiKeys(configured.api_keys, roles)
-        self._tokens = TokenDesk(configured, roles)
+        self._tokens = TokenVerifier(configured, roles)
         basic = configured.basic
         users = basic.users if basic is not None and basic.enabled else ()
-        self._passwords = PasswordDesk(Passwords(users, roles), backend.directory)
+        self._passwords = PasswordVerifier(Passwords(users, roles), backend.directory)
         self._failures: Failures = backend.failures or Lockout(configured.rate_limiting)
         self._shared_failures = backend.shared_failures
         self._proxies = TrustedProxies(settings.server.trusted_proxies)
@@ -63,8 +62,11 @@ class Doorman:
         """
         found = await self._known(credentials, address)
         who = (found.name, found.roles, found.sids, found.permission)
-        sight, index_sight = self._contexts.sight_of(*who), self._contexts.index_sight_of(*who)
-        return replace(found, sight=sight, index_sight=index_sight)
+        visibility, index_visibility = (
+            self._contexts.visibility_of(*who),
+            self._contexts.index_visibility_of(*who),
+        )
+        return replace(found, visibility=visibility, index_visibility=index_visibility)
 
     async def _known(self, credentials: Credentials, address: str) -> Principal:
         try:

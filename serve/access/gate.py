@@ -20,7 +20,6 @@ from serve.access.doorman import Doorman
 from serve.access.origins import refused_origin
 from serve.access.private_entrance import given_principal, is_private
 from serve.access.sockets import ADMISSION, SocketAdmission, credentials_of_query
-from serve.errors import unread_response
 from serve.routing import refuse_websocket
 
 __all__ = ["AccessGate"]
@@ -98,10 +97,6 @@ class AccessGate:
         if _brings_much(scope):
             answer.headers["Connection"] = "close"
         await answer(scope, receive, send)
-
-    def malformed(self, message: str, status: int = 400) -> Response:
-        """See `serve.port_protocol.PortProtocol`."""
-        return unread_response(self.app, status, message)
 
 
 def _brings_much(scope: Scope) -> bool:

@@ -39,6 +39,7 @@ def _table(*rows: tuple[Permission, str, str]) -> Needs:
 
 GRAPH_NEEDS = _table(
     (READ, "GET", "/ /changes /graphql/schema /graphql/playground/{name} /cluster /health /metrics"),
+    (READ, "GET", "/openapi.json /docs /docs/{name}"),
     (READ, "GET POST", "/sparql"),
     (WRITE, "POST", "/update"),
     (READ, "GET", "/data /data/{name:path}"),

@@ -9,10 +9,8 @@ import time
 import httpx
 
 from graphdb.access.discovery import DOCUMENT_BYTES_MAX, discovery_url, read_discovery
-from graphdb.access.key_ring import KeyRing
-from graphdb.access.key_set import KeySet, read_key_set
+from graphdb.access.keys import KeyRing, KeySet, VerifyingKey, read_key_set
 from graphdb.access.oidc import TokenHeader
-from graphdb.access.signatures import VerifyingKey
 from graphdb.config.access import Oidc
 from graphdb.config.section import is_loopback
 from graphdb.errors import ConfigError, NotAuthenticated, ProviderUnavailable

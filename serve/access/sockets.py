@@ -11,7 +11,7 @@ from starlette.types import Scope
 from graphdb.access.credentials import MEMBER_NAMES, Credentials, credentials_of_members
 from graphdb.access.permissions import Permission
 from graphdb.access.principal import EVERYONE, Principal
-from graphdb.access.sight import NO_SIGHT, Sight
+from graphdb.access.visibility import NO_VISIBILITY, Visibility
 from graphdb.errors import Forbidden, GraphDBError
 from serve.access.audit import Note
 from serve.access.doorman import Doorman
@@ -40,9 +40,9 @@ class SocketAdmission:
         self._known = asyncio.Event()
 
     @property
-    def sight(self) -> Sight:
+    def visibility(self) -> Visibility:
         """What of the graph the client may see; nothing before it has said who it is."""
-        return NO_SIGHT if self.principal is None else self.principal.sight
+        return NO_VISIBILITY if self.principal is None else self.principal.visibility
 
     async def hold(self) -> None:
         """Return once the client has not said in time who it is, or its credentials have ended."""

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from serve.cli.client import Client, Endpoint
 from serve.cli.console import RecordFormat, UsageError, out, print_table
-from serve.cli.profiles import ProfileName
+from serve.cli.credentials import ProfileName
 
 __all__ = ["cluster"]
 

@@ -13,7 +13,7 @@ from graphdb.errors import InvalidParameter
 from graphdb.rdf.formats import RdfSyntax
 from serve.cli.client import Client, Endpoint
 from serve.cli.console import CommandError, UsageError, progress, say, write_bytes
-from serve.cli.profiles import ProfileName
+from serve.cli.credentials import ProfileName
 from serve.cli.sources import named_syntax
 
 __all__ = ["dump"]

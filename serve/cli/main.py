@@ -11,14 +11,13 @@ import typer
 from typer.exceptions import TyperException
 
 from graphdb.errors import GraphDBError
-from serve.cli.auth import auth
+from serve.cli.auth import auth, login, profiles, token
 from serve.cli.backup import backup, restore
 from serve.cli.cluster import cluster
 from serve.cli.console import CommandError
 from serve.cli.dump import dump
 from serve.cli.health import health
 from serve.cli.load import load
-from serve.cli.login import login, profiles, token
 from serve.cli.query import query, update
 from serve.cli.serve import serve
 from serve.cli.validate import validate

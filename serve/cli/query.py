@@ -1,6 +1,7 @@
-"""`graphdb query` and `graphdb update`."""
+"""`graphdb query`."""
 
 import json
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,13 +9,40 @@ from typing import Annotated, Any
 import typer
 
 from serve.cli.client import Client, Endpoint
-from serve.cli.console import CommandError, out, print_table, say, write_bytes
+from serve.cli.console import CommandError, UsageError, out, print_table, say, write_bytes
+from serve.cli.credentials import ProfileName
 from serve.cli.explanation import print_explanation
-from serve.cli.profiles import ProfileName
-from serve.cli.request_text import read_text
 from serve.cli.table import find_prefixes, results_table
 
-__all__ = ["query", "update"]
+__all__ = ["query", "read_text", "update"]
+
+# Where the text of a query or update comes from: the argument, a file, or standard input.
+
+_ENCODING = "utf-8-sig"  # without the byte order mark that some editors write
+
+
+def read_text(text: str | None, file: Path | None) -> str:
+    """The request's text. Without argument and file, or with "-", it is read from standard input."""
+    if text is not None and file is not None:
+        raise UsageError("give the text or --file, not both")
+    if file is not None:
+        try:
+            return file.read_text(encoding=_ENCODING)
+        except OSError as error:
+            raise CommandError(f"{file}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise CommandError(f"{file}: not UTF-8") from None
+    if text is not None and text != "-":
+        return text
+    if text is None and sys.stdin.isatty():
+        raise UsageError("give the text as argument, with --file, or on standard input")
+    try:
+        return sys.stdin.buffer.read().decode(_ENCODING)
+    except UnicodeDecodeError:
+        raise CommandError("standard input: not UTF-8") from None
+
+
+# `graphdb query` and `graphdb update`.
 
 # a longer table is not read by a person, and its columns cannot be measured while it streams
 TABLE_ROWS_MAX = 1000

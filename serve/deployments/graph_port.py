@@ -8,13 +8,13 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from actors.clustering.clustered_shard import ClusteredShard
+from actors.clustering.clustered_node import clustered_node
 from actors.columns.client import ColumnClient
 from actors.log.client import LogClient
+from actors.node.graph_node import standalone_node
 from actors.raft.raft_log_client import RaftLogClient
 from actors.readers.client import ReaderClient
-from actors.shard.store_shard import StoreShard
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config import Settings
 from graphdb.errors import UnavailableError
 from graphdb.model import Confirmation
@@ -25,8 +25,8 @@ from serve.deployments.listening import graph_listen
 from serve.deployments.port_replica import PortReplica, access_backend, graph_socket, start_patiently
 from serve.deployments.search_note import search_word
 from serve.graph.health import node_health
+from serve.graph.notebook_answers import answer, report
 from serve.graph_app import build_app
-from serve.notebook_answers import answer, report
 
 __all__ = ["GraphPort"]
 
@@ -44,31 +44,27 @@ class _Node:
         columns = None
         if settings.columns.enabled:
             columns = ColumnClient(functools.partial(cluster.column_view_endpoint, namespace))
-        self.store = (
-            ClusteredShard(settings, RaftLogClient(log_endpoint), readers, columns=columns)
+        self.graph = (
+            clustered_node(settings, RaftLogClient(log_endpoint), readers, columns=columns)
             if settings.cluster.enabled
-            else StoreShard(settings, LogClient(log_endpoint), readers, columns=columns)
+            else standalone_node(settings, LogClient(log_endpoint), readers, columns=columns)
         )
         self._search_word = functools.partial(search_word, directory) if settings.search.enabled else None
-        self.app: ASGIApp = build_app(self.store, settings, access_backend(settings), self._search_word)
+        self.app: ASGIApp = build_app(self.graph, settings, access_backend(settings), self._search_word)
 
     async def start(self) -> None:
-        await start_patiently(self.store.start)
+        await start_patiently(self.graph.start)
 
     def status(self) -> NodeStatus:
         """Of all of this node's ports."""
-        return node_health(self.store.status(), self._search_word)
+        return node_health(self.graph.admin.status(), self._search_word)
 
     async def prepare_close(self) -> None:
-        """While requests still come: end those that would not end, and leave to this node nothing for which
-        others would notice it gone.
-        """
-        await self.store.end_streams()
-        if isinstance(self.store, ClusteredShard):
-            await self.store.hand_over_lead()
+        """See `actors.node.graph_node.GraphNode.prepare_close`."""
+        await self.graph.prepare_close()
 
     async def close(self) -> None:
-        await self.store.close()
+        await self.graph.close()
 
 
 class GraphPort(PortReplica):
@@ -97,18 +93,18 @@ class GraphPort(PortReplica):
         return self._node.prepare_close if self._node is not None else None
 
     async def answer(self, text: str, form: str) -> bytes:
-        """See `serve.notebook_answers.answer`."""
-        store = self._ready_node().store
-        return await self._on_port(answer(store, text, form, self._limits, self._query_timeout_s))
+        """See `serve.graph.notebook_answers.answer`."""
+        reads = await self._ready_node().graph.queries.reads(FULL_VISIBILITY)
+        return await self._on_port(answer(reads, text, form, self._limits, self._query_timeout_s))
 
     async def report(self, shapes: str | None, shapes_graph: str | None, data_graph: str) -> bytes:
-        """See `serve.notebook_answers.report`."""
-        store = self._ready_node().store
-        return await self._on_port(report(store, shapes, shapes_graph, data_graph, self._query_timeout_s))
+        """See `serve.graph.notebook_answers.report`."""
+        reads = await self._ready_node().graph.queries.reads(FULL_VISIBILITY)
+        return await self._on_port(report(reads, shapes, shapes_graph, data_graph, self._query_timeout_s))
 
     async def update(self, text: str) -> Confirmation:
         """Evaluate an update, as POST /update does."""
-        writes = self._ready_node().store.writes(WHOLE_SIGHT)
+        writes = self._ready_node().graph.writing.writes(FULL_VISIBILITY)
         return await self._on_port(writes.update(read_update(text, None, self._limits), Dataset()))
 
     def status(self) -> dict[str, Any]:
@@ -119,7 +115,7 @@ class GraphPort(PortReplica):
         """Write the present state to a directory that does not exist yet; the log index that it is of."""
         if self._search is not None:
             await self._search.flush.remote()
-        return await self._on_port(self._ready_node().store.backup(Path(directory)))
+        return await self._on_port(self._ready_node().graph.admin.backup(Path(directory)))
 
     def _ready_node(self) -> _Node:
         if self._node is None:

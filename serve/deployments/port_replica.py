@@ -12,7 +12,7 @@ from actors.access.audit_file import AuditFile
 from actors.access.directory import Directory
 from actors.access.failure_board import FailureBoard
 from actors.access.redis_failures import RedisFailures
-from actors.private_socket import private_directory
+from actors.wire.private_socket import private_directory
 from graphdb.access.permissions import Roles
 from graphdb.config import Settings
 from graphdb.errors import StorageFull, UnavailableError
@@ -47,9 +47,9 @@ class PortReplica:
         """host makes the state, on the port's event loop; directory: where the running service hands out its
         sockets; for socket_path see `PortServer`.
         """
-        from actors import cluster
+        from actors import ray_private
 
-        cluster.keep_replica_on_loopback()
+        ray_private.keep_replica_on_loopback()
         sys.setswitchinterval(_SWITCH_S)
         self._server = PortServer(listen, host, socket_path, functools.partial(take_socket, directory))
 

@@ -17,13 +17,15 @@ from serve.json_bodies import JSON_TYPE, JsonBody, read_json
 from serve.parameters import read_path_text
 from serve.routing import ByRawPath, not_found, resource
 
-__all__ = ["alert_routes"]
+__all__ = ["AlertBody", "alert_routes"]
 
 _BODY_BYTES_MAX = 4 << 20
 _NO_BODY_BYTES_MAX = 65_536
 
 
-class _Body(JsonBody):
+class AlertBody(JsonBody):
+    """An alert to create."""
+
     name: str
     query: str
     condition: str
@@ -61,7 +63,7 @@ class _AlertsEndpoint:
         return _json({"alerts": self._of(request).show_all()})
 
     async def create(self, request: Request) -> Response:
-        body = await read_json(request, _Body, self._body_bytes_max)
+        body = await read_json(request, AlertBody, self._body_bytes_max)
         request_id = read_request_id(request, (body.model_dump_json(),))
         definition = Definition(**body.model_dump())
         return _json(await self._of(request).create(definition, request_id))

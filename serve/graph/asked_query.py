@@ -8,7 +8,7 @@ from time import perf_counter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from graphdb.access.sight import Sight
+from graphdb.access.visibility import Visibility
 from graphdb.geo.called_functions import calls_functions, load
 from graphdb.geo.entailment import Entailment, asked_text
 from graphdb.node import Consistency, QueryRequest
@@ -21,7 +21,7 @@ from graphdb.sparql.repeatable import is_repeatable
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
 from graphdb.store.small_joins import LittleJoin, little_join
-from serve.access.admitted import sight_of
+from serve.access.admitted import visibility_of
 from serve.access.audit import note_of
 from serve.addresses import request_iri
 from serve.backend import GraphReads
@@ -79,9 +79,9 @@ class AskedQuery:
         return self.understood.query
 
     @property
-    def sight(self) -> Sight:
+    def visibility(self) -> Visibility:
         """What of the graph the answer may be of."""
-        return sight_of(self.request.scope)
+        return visibility_of(self.request.scope)
 
     @property
     def is_repeatable(self) -> bool:

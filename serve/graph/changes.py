@@ -15,13 +15,13 @@ from starlette.types import Receive, Scope, Send
 from graphdb.errors import ChangesForgotten, GraphDBError, InvalidParameter
 from graphdb.live.changes import ChangeFilter, LoggedChange, change_json, position_json
 from graphdb.model import GraphName
-from serve.access.admitted import remaining_s, sight_of
+from serve.access.admitted import remaining_s, visibility_of
 from serve.answers import STALL_S, AnswerBroken, client_gone
-from serve.backend import Backend, ChangeStream
+from serve.backend import Changes, ChangeStream, Progress
 from serve.negotiation import Offer, choose, parse_media_type
 from serve.parameters import Parameters, read_graph_iri
 
-__all__ = ["ChangesEndpoint"]
+__all__ = ["EVENTS", "NDJSON", "ChangesEndpoint"]
 
 log = logging.getLogger(__name__)
 
@@ -83,9 +83,9 @@ _OFFERS: tuple[Offer[_Lines], ...] = (
 class ChangesEndpoint:
     """GET /changes."""
 
-    def __init__(self, backend: Backend, timeout_s: float) -> None:
+    def __init__(self, progress: Progress, changes: Changes, timeout_s: float) -> None:
         """timeout_s: how long a request waits for the node to reach the index that it names."""
-        self._backend, self._timeout_s = backend, timeout_s
+        self._progress, self._changes, self._timeout_s = progress, changes, timeout_s
         self.open_count = 0  # streams that are being told
 
     async def get(self, request: Request) -> Response:
@@ -95,10 +95,10 @@ class ChangesEndpoint:
         wanted = _Wanted(_since(request, parameters), _filter(parameters), _follow(parameters))
         if request.method == "HEAD":
             return Response(headers=_headers(lines, None))
-        stream = await self._backend.live(sight_of(request.scope)).follow_changes(
+        stream = await self._changes.live(visibility_of(request.scope)).follow_changes(
             wanted.since, self._timeout_s
         )
-        until = None if wanted.follow else self._backend.snapshot_index()
+        until = None if wanted.follow else self._progress.snapshot_index()
         return _ChangesAnswer(stream, lines, wanted, until, self._count)
 
     def _count(self, more: int) -> None:

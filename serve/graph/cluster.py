@@ -12,10 +12,10 @@ from starlette.responses import Response
 from graphdb.config.service import split_address
 from graphdb.errors import InvalidParameter
 from graphdb.node import ClusterReport, PeerReport
-from serve.backend import Backend
+from serve.backend import Admin
 from serve.json_bodies import JSON_TYPE, JsonBody, read_json
 
-__all__ = ["ClusterEndpoint", "report_of"]
+__all__ = ["ClusterEndpoint", "NewLeader", "NewMember", "report_of"]
 
 _BODY_BYTES_MAX = 4_096
 # What gRPC is given to call: a name or an address, not one of its other schemes such as unix:.
@@ -24,12 +24,12 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
 _NODE_ID_MAX = 0xFFFF_FFFF
 
 
-def report_of(backend: Backend) -> ClusterReport:
+def report_of(admin: Admin) -> ClusterReport:
     """The node's report; of one that stands alone, that of a cluster which it leads by itself."""
-    report = backend.cluster()
+    report = admin.cluster()
     if report is not None:
         return report
-    status = backend.status()
+    status = admin.status()
     index = status.snapshot_index
     return ClusterReport(
         node_id=status.node_id,
@@ -58,12 +58,16 @@ def _host_and_port(text: str) -> str:
 NodeId = Annotated[int, Field(ge=1, le=_NODE_ID_MAX)]
 
 
-class _NewMember(JsonBody):
+class NewMember(JsonBody):
+    """A node to expect; address is host:port of its port 7002."""
+
     node_id: NodeId
     address: Annotated[str, AfterValidator(_host_and_port)]
 
 
-class _NewLeader(JsonBody):
+class NewLeader(JsonBody):
+    """The member that is to lead."""
+
     node_id: NodeId
 
 
@@ -73,30 +77,30 @@ class ClusterEndpoint:
     Each answers with the report. One that follows a change may not show it yet: it is what this node knows.
     """
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
 
     async def get(self, _request: Request) -> Response:
         return self._report()
 
     async def add(self, request: Request) -> Response:
         """Expect a new node, or one that is known at another address."""
-        member = await read_json(request, _NewMember, _BODY_BYTES_MAX)
-        await self._backend.add_member(member.node_id, member.address)
+        member = await read_json(request, NewMember, _BODY_BYTES_MAX)
+        await self._admin.add_member(member.node_id, member.address)
         return self._report()
 
     async def remove(self, request: Request) -> Response:
         """Take a node out."""
-        await self._backend.remove_member(_read_node_id(request.path_params["node_id"]))
+        await self._admin.remove_member(_read_node_id(request.path_params["node_id"]))
         return self._report()
 
     async def lead(self, request: Request) -> Response:
         """Have a member lead."""
-        await self._backend.hand_over((await read_json(request, _NewLeader, _BODY_BYTES_MAX)).node_id)
+        await self._admin.hand_over((await read_json(request, NewLeader, _BODY_BYTES_MAX)).node_id)
         return self._report()
 
     def _report(self) -> Response:
-        body = orjson.dumps(asdict(report_of(self._backend)))
+        body = orjson.dumps(asdict(report_of(self._admin)))
         return Response(body, headers={"Cache-Control": "no-store"}, media_type=JSON_TYPE)
 
 

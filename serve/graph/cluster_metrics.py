@@ -7,7 +7,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from graphdb.node import ClusterReport
-from serve.backend import Backend
+from serve.backend import Admin
 from serve.graph.cluster import report_of
 
 __all__ = ["ClusterMetrics"]
@@ -16,15 +16,15 @@ __all__ = ["ClusterMetrics"]
 class ClusterMetrics(Collector):
     """Reads the report whenever it is collected. A node that stands alone leads itself, in term 0."""
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
 
     def describe(self) -> list[Metric]:
         """Nothing: the registry would ask the node before it is there."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        report = report_of(self._backend)
+        report = report_of(self._admin)
         leads = report.role in ("leader", "standalone")
         reachable = sum(member.reachable for member in report.members)
         yield _gauge("cluster_size", "Members of the cluster.", len(report.members))
@@ -36,7 +36,7 @@ class ClusterMetrics(Collector):
         yield _gauge("raft_last_index", "Log index of the last entry on this node.", report.last_index)
         yield _gauge("raft_applied_index", "Log index that readers see.", report.applied_index)
         yield _counter("raft_messages_dropped", "Messages to peers that were slow.", report.messages_dropped)
-        lag = self._backend.status().replication_lag
+        lag = self._admin.status().replication_lag
         if lag is not None:
             yield _gauge("replication_lag_entries", "Entries that this follower is behind.", lag)
         yield _matched(report)

@@ -8,18 +8,20 @@ from starlette.responses import Response
 
 from graphdb.errors import QueryTimeout
 from serve.answers import unless_gone
-from serve.backend import Backend, FunctionCall
+from serve.backend import FunctionCall, Functions
 from serve.graph.query_parameters import read_timeout
 from serve.json_bodies import JSON_TYPE, JsonBody, read_json
 from serve.parameters import Parameters
 
-__all__ = ["GeospatialEndpoint"]
+__all__ = ["CallBody", "GeospatialEndpoint"]
 
 _BODY_BYTES_MAX = 32 << 20
 _ARGS_MAX = 100
 
 
-class _Body(JsonBody):
+class CallBody(JsonBody):
+    """A call of a function: its name, with or without `geof:`, or its IRI."""
+
     function: str
     args: list[str] = Field(max_length=_ARGS_MAX)
 
@@ -27,9 +29,9 @@ class _Body(JsonBody):
 class GeospatialEndpoint:
     """POST of /geospatial/evaluate."""
 
-    def __init__(self, backend: Backend, timeout_s: float, body_bytes_max: int) -> None:
+    def __init__(self, functions: Functions, timeout_s: float, body_bytes_max: int) -> None:
         """timeout_s is the time limit where the client does not set a lower one."""
-        self._backend, self._timeout_s = backend, timeout_s
+        self._functions, self._timeout_s = functions, timeout_s
         self._body_bytes_max = min(body_bytes_max, _BODY_BYTES_MAX)
 
     async def post(self, request: Request) -> Response:
@@ -37,11 +39,11 @@ class GeospatialEndpoint:
         began = perf_counter()
         parameters = Parameters(request.scope["query_string"])
         timeout_s = min(self._timeout_s, read_timeout(parameters) or self._timeout_s)
-        body = await read_json(request, _Body, self._body_bytes_max)
+        body = await read_json(request, CallBody, self._body_bytes_max)
         left_s = max(0.0, began + timeout_s - perf_counter())
         call = FunctionCall(body.function, tuple(body.args), left_s)
         try:
-            answer = await unless_gone(request, self._backend.call_function(call))
+            answer = await unless_gone(request, self._functions.call_function(call))
         except QueryTimeout:
             raise QueryTimeout(f"the evaluation took longer than {timeout_s:g} s") from None
         return Response(answer, media_type=JSON_TYPE)

@@ -16,10 +16,10 @@ from graphdb.errors import InvalidParameter, NotAcceptable, UnknownGraph
 from graphdb.node import Consistency
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.writing import write_quads
-from serve.access.admitted import sight_of
+from serve.access.admitted import visibility_of
 from serve.addresses import request_iri
 from serve.answers import Pipe, WorkerAnswer, Workers
-from serve.backend import Backend, GraphReads
+from serve.backend import GraphReads, Progress, Queries, Writing
 from serve.bodies import body_chunks
 from serve.graph.consistency import consistency_of, read_consistency
 from serve.graph.entity_tags import EntityTags
@@ -68,8 +68,22 @@ class _Target:
 class GraphStoreEndpoint:
     """GET, HEAD, PUT, POST and DELETE of /data and of what is below it."""
 
-    def __init__(self, backend: Backend, workers: Workers, tags: EntityTags, body_bytes_max: int) -> None:
-        self._backend, self._workers, self._tags = backend, workers, tags
+    def __init__(
+        self,
+        queries: Queries,
+        progress: Progress,
+        writing: Writing,
+        workers: Workers,
+        tags: EntityTags,
+        body_bytes_max: int,
+    ) -> None:
+        self._queries, self._progress, self._writing, self._workers, self._tags = (
+            queries,
+            progress,
+            writing,
+            workers,
+            tags,
+        )
         self._body_bytes_max = body_bytes_max
 
     async def get(self, request: Request) -> Response:
@@ -78,7 +92,7 @@ class GraphStoreEndpoint:
         target = _target(request, parameters)
         syntax = _choose_syntax(request, parameters.one("format"), target)
         await self._catch_up(request, parameters)
-        reads = await self._backend.reads(sight_of(request.scope))
+        reads = await self._queries.reads(visibility_of(request.scope))
         if target.graph is not None and not reads.graph_exists(target.graph):
             raise UnknownGraph(target.graph.value)
         index = reads.exact_index()
@@ -106,9 +120,9 @@ class GraphStoreEndpoint:
         consistency = consistency_of(request, read_consistency(parameters))
         min_index = read_min_index(parameters)
         if consistency is not Consistency.LOCAL:
-            await self._backend.reach(consistency, ends - monotonic())
+            await self._progress.reach(consistency, ends - monotonic())
         if min_index:
-            await self._backend.wait_for_index(min_index, max(0.0, ends - monotonic()))
+            await self._progress.wait_for_index(min_index, max(0.0, ends - monotonic()))
 
     def _state(self, reads: GraphReads, seen: int, exact: int | None, syntax: RdfSyntax) -> dict[str, str]:
         """The headers that say of which state an answer is: of log index seen or later; exact where known."""
@@ -129,7 +143,7 @@ class GraphStoreEndpoint:
     async def _write(self, request: Request, *, replace: bool) -> Response:
         target = _writable_target(request)
         syntax = RdfSyntax.from_media_type(request.headers.get("content-type", ""))
-        confirmation = await self._backend.writes(sight_of(request.scope)).write_graph(
+        confirmation = await self._writing.writes(visibility_of(request.scope)).write_graph(
             body_chunks(request, self._body_bytes_max),
             syntax,
             graph=target.graph,
@@ -144,7 +158,7 @@ class GraphStoreEndpoint:
     async def delete(self, request: Request) -> Response:
         """Delete the named graph, or empty the default graph."""
         graph = _writable_target(request).graph
-        writes = self._backend.writes(sight_of(request.scope))
+        writes = self._writing.writes(visibility_of(request.scope))
         return confirm(await writes.delete_graph(graph, read_request_id(request, ())))
 
 

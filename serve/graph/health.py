@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from graphdb.node import NodeStatus, worse_status
-from serve.backend import Backend
+from serve.backend import Admin, Changes
 
 __all__ = ["HealthEndpoint", "node_health"]
 
@@ -16,14 +16,14 @@ __all__ = ["HealthEndpoint", "node_health"]
 class HealthEndpoint:
     """GET /health: 200 while requests are served, 503 with the same record while they are not."""
 
-    def __init__(self, backend: Backend, search_word: Callable[[], str] | None) -> None:
+    def __init__(self, changes: Changes, admin: Admin, search_word: Callable[[], str] | None) -> None:
         """search_word: how the node's search port is: healthy, degraded, starting. None where it has none."""
-        self._backend = backend
+        self._changes, self._admin = changes, admin
         self._search_word = search_word
 
     async def get(self, _request: Request) -> Response:
-        status = node_health(self._backend.status(), self._search_word)
-        record = {**asdict(status), "embedded_store": asdict(self._backend.embedded_store())}
+        status = node_health(self._admin.status(), self._search_word)
+        record = {**asdict(status), "embedded_store": asdict(self._changes.embedded_store())}
         if status.reason is None:
             del record["reason"]
         code = 200 if status.status in ("healthy", "degraded") else 503

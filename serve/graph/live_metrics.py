@@ -6,7 +6,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from serve.backend import Backend
+from serve.backend import Changes
 from serve.graph.changes import ChangesEndpoint
 from serve.graph.live_outbox import SocketCounts
 
@@ -16,15 +16,15 @@ __all__ = ["LiveMetrics"]
 class LiveMetrics(Collector):
     """Reads the report whenever it is collected."""
 
-    def __init__(self, backend: Backend, sockets: SocketCounts, streams: ChangesEndpoint) -> None:
-        self._backend, self._sockets, self._streams = backend, sockets, streams
+    def __init__(self, changes: Changes, sockets: SocketCounts, streams: ChangesEndpoint) -> None:
+        self._changes, self._sockets, self._streams = changes, sockets, streams
 
     def describe(self) -> list[Metric]:
         """Nothing: the registry would ask the node before it is there."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        report = self._backend.live_report()
+        report = self._changes.live_report()
         yield _gauge("sockets", "Open WebSockets.", self._sockets.open)
         yield _gauge("subscriptions", "Live queries that are open.", report.subscriptions)
         yield _gauge("queries", "Different ones among them.", report.queries)

@@ -17,7 +17,7 @@ from graphdb.public_text import public_text
 from serve.access.audit import Note, note_of
 from serve.access.origins import refused_origin
 from serve.access.sockets import SocketAdmission, admission_of
-from serve.backend import Backend
+from serve.backend import Changes
 from serve.errors import error_response
 from serve.graph.live_outbox import LiveOutbox, SocketCounts, converse
 from serve.graph.live_requests import LiveRequest, Refused, code_of, read_request, read_since
@@ -37,8 +37,8 @@ class LiveSocketEndpoint:
 
     signs_in = True  # see `serve.access.guarded_routes`
 
-    def __init__(self, backend: Backend, settings: Settings, counts: SocketCounts) -> None:
-        self._backend, self._settings, self._counts = backend, settings, counts
+    def __init__(self, changes: Changes, settings: Settings, counts: SocketCounts) -> None:
+        self._changes, self._settings, self._counts = changes, settings, counts
 
     async def get(self, _request: Request) -> Response:
         """An ordinary request here wants to know what this is."""
@@ -55,7 +55,7 @@ class LiveSocketEndpoint:
             return await refuse_websocket(error_response(400, str(error)), send)
         await send({"type": "websocket.accept"})
         socket = _LiveSocket(
-            self._backend, self._settings, since, self._counts, admission_of(scope), note_of(scope)
+            self._changes, self._settings, since, self._counts, admission_of(scope), note_of(scope)
         )
         await socket.run(scope, receive, send)
 
@@ -65,14 +65,14 @@ class _LiveSocket:
 
     def __init__(
         self,
-        backend: Backend,
+        changes: Changes,
         settings: Settings,
         since: int | None,
         counts: SocketCounts,
         admission: SocketAdmission,
         note: Note,
     ) -> None:
-        self._backend, self._settings, self._since, self._counts = backend, settings, since, counts
+        self._changes, self._settings, self._since, self._counts = changes, settings, since, counts
         self._admission, self._note = admission, note
         self._limits = settings.security
         self._outbox = LiveOutbox(settings.live.max_queue_bytes)
@@ -92,7 +92,7 @@ class _LiveSocket:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             for subscription in list(self._open):
-                await self._backend.unsubscribe(subscription)
+                await self._changes.unsubscribe(subscription)
 
     async def _expect_admission(self) -> None:
         await self._admission.hold()
@@ -131,10 +131,10 @@ class _LiveSocket:
     async def _perform(self, request: LiveRequest) -> None:
         match request.method:
             case "signin":
-                before = self._admission.sight
+                before = self._admission.visibility
                 await self._admission.sign_in(request.credentials())
                 self._outbox.put_reply(request.id, None)
-                if self._admission.sight != before:
+                if self._admission.visibility != before:
                     await self._end_all()
             case _ if self._admission.principal is None:
                 raise NotAuthenticated("sign in first")
@@ -154,12 +154,12 @@ class _LiveSocket:
         self._opening += 1
         try:
             sink = _Sink(self._outbox, self._open, request.id)
-            sight = self._admission.sight
-            subscription = await self._backend.live(sight).subscribe(
+            visibility = self._admission.visibility
+            subscription = await self._changes.live(visibility).subscribe(
                 query, self._since if since is None else since, sink
             )
             self._note.tell("operation", operation="live")
-            if self._admission.sight != sight:
+            if self._admission.visibility != visibility:
                 await self._end(subscription)
         finally:
             self._opening -= 1
@@ -170,7 +170,7 @@ class _LiveSocket:
             await self._end(subscription)
 
     async def _end(self, subscription: str) -> None:
-        if await self._backend.unsubscribe(subscription):
+        if await self._changes.unsubscribe(subscription):
             self._open.discard(subscription)
             self._outbox.put_error(subscription, "resnapshot", "what may be seen has changed: begin anew")
 
@@ -179,7 +179,7 @@ class _LiveSocket:
         if subscription not in self._open:
             raise Refused(request.id, "not_found", f"no subscription {subscription[:100]!r} on this socket")
         self._open.discard(subscription)
-        await self._backend.unsubscribe(subscription)
+        await self._changes.unsubscribe(subscription)
         self._outbox.put_reply(request.id, None)
 
 

@@ -15,9 +15,10 @@ from prometheus_client.exposition import choose_encoder
 from starlette.requests import Request
 from starlette.responses import Response
 
-from serve.backend import Backend
+from serve.backend import Admin, RunningQueries
 from serve.graph.cluster_metrics import ClusterMetrics
 from serve.graph.result_cache import ResultCache
+from serve.graph.view_metrics import ViewMetrics
 
 __all__ = ["Metrics", "MetricsEndpoint", "Outcome"]
 
@@ -44,7 +45,7 @@ _SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60
 class Metrics:
     """One application's counters, in a registry of their own, so that several can live in one process."""
 
-    def __init__(self, backend: Backend, cache: ResultCache) -> None:
+    def __init__(self, running: RunningQueries, admin: Admin, cache: ResultCache) -> None:
         self.registry = CollectorRegistry()
         self._queries = Counter("service_service_queries", "Queries executed.", registry=self.registry)
         self._durations = Histogram(
@@ -84,15 +85,16 @@ class Metrics:
             registry=self.registry,
         )
         self._validations = {outcome: validations.labels(outcome) for outcome in VALIDATION_OUTCOMES}
-        self._watch_queries(backend)
+        self._watch_queries(running)
         self._watch_cache(cache)
-        self.registry.register(ClusterMetrics(backend))
+        self.registry.register(ClusterMetrics(admin))
+        self.registry.register(ViewMetrics(admin))
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
 
-    def _watch_queries(self, backend: Backend) -> None:
+    def _watch_queries(self, running: RunningQueries) -> None:
         def queries(state: str) -> Callable[[], float]:
-            return lambda: sum(query.state == state for query in backend.running_queries())
+            return lambda: sum(query.state == state for query in running.running_queries())
 
         self._gauge("queries_running", "Queries that readers are at.", queries("running"))
         self._gauge("queries_queued", "Queries that wait for a reader.", queries("queued"))

@@ -6,7 +6,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from serve.backend import Backend
+from serve.backend import RunningQueries
 from serve.errors import error_response
 
 __all__ = ["QueriesEndpoint"]
@@ -17,12 +17,12 @@ _NOT_STORED = {"Cache-Control": "no-store"}
 class QueriesEndpoint:
     """GET /queries, GET and DELETE /queries/{id}."""
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+    def __init__(self, running: RunningQueries) -> None:
+        self._running = running
 
     async def get(self, _request: Request) -> Response:
         """The queries and updates that are under way, the oldest first."""
-        running = [asdict(query) for query in self._backend.running_queries()]
+        running = [asdict(query) for query in self._running.running_queries()]
         return Response(
             orjson.dumps({"queries": running}), headers=_NOT_STORED, media_type="application/json"
         )
@@ -30,7 +30,7 @@ class QueriesEndpoint:
     async def get_one(self, request: Request) -> Response:
         """One of them."""
         query_id: str = request.path_params["id"]
-        for query in self._backend.running_queries():
+        for query in self._running.running_queries():
             if query.id == query_id:
                 return Response(
                     orjson.dumps(asdict(query)), headers=_NOT_STORED, media_type="application/json"
@@ -40,7 +40,7 @@ class QueriesEndpoint:
     async def delete(self, request: Request) -> Response:
         """End one: whoever waits for its answer gets 503."""
         query_id: str = request.path_params["id"]
-        if not self._backend.cancel_query(query_id):
+        if not self._running.cancel_query(query_id):
             return _unknown(query_id)
         return Response(orjson.dumps({"success": True}), headers=_NOT_STORED, media_type="application/json")
 

@@ -7,7 +7,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from graphdb.node import Consistency
-from serve.backend import AnswerStream, Backend, GraphReads
+from serve.backend import AnswerStream, GraphReads, Progress, Queries
 from serve.graph.asked_query import AskedQuery
 from serve.graph.cheap_answer import answer_here
 from serve.graph.entity_tags import EntityTags
@@ -26,24 +26,25 @@ class QueryAnswers:
 
     def __init__(
         self,
-        backend: Backend,
+        queries: Queries,
+        progress: Progress,
         cache: ResultCache,
         tags: EntityTags,
         explainer: Explainer,
         metrics: Metrics,
         accounts: QueryAccounts,
     ) -> None:
-        self._backend, self._cache, self._tags = backend, cache, tags
+        self._queries, self._progress, self._cache, self._tags = queries, progress, cache, tags
         self._explainer, self._metrics, self._accounts = explainer, metrics, accounts
 
     async def answer(self, asked: AskedQuery) -> Response:
         """The answer; what takes long of it happens while it is sent. Raises what the backend raises."""
         try:
             if asked.consistency is not Consistency.LOCAL:
-                await self._backend.reach(asked.consistency, asked.left_s)
+                await self._progress.reach(asked.consistency, asked.left_s)
             if asked.min_index:
-                await self._backend.wait_for_index(asked.min_index, asked.left_s)
-            reads = await self._backend.reads(asked.sight)
+                await self._progress.wait_for_index(asked.min_index, asked.left_s)
+            reads = await self._queries.reads(asked.visibility)
             if asked.explain:
                 return self._explanation(asked, reads)
             answer = self._answer_at_once(asked, reads)
@@ -60,7 +61,7 @@ class QueryAnswers:
             self._accounts.close(asked.account, "not_modified")
             return WholeAnswer(not_modified_head(index, tag), None, 304)
         if asked.request.method == "HEAD":
-            self._backend.check_query(asked.query)
+            self._queries.check_query(asked.query)
             index = reads.snapshot_index() if index is None else index
             return WholeAnswer(answer_head(asked.format, index, tag), None)
         return self._answer_here(asked, reads, index, tag) if asked.is_cheap(reads) else None

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from graphdb.errors import RequestError
 from graphdb.node import Consistency
 from graphdb.rdf.formats import RdfSyntax
-from serve.backend import AnswerStream, Backend
+from serve.backend import AnswerStream, Progress, Queries
 from serve.graph.metrics import Outcome
 from serve.graph.query_accounts import QueryAccounts, outcome_of
 from serve.graph.streamed_answer import Delivery, Limits, StreamedAnswer
@@ -22,8 +22,10 @@ __all__ = ["ShaclEndpoint"]
 class ShaclEndpoint:
     """POST of /shacl/validate."""
 
-    def __init__(self, backend: Backend, reader: ValidationReader, accounts: QueryAccounts) -> None:
-        self._backend, self._reader, self._accounts = backend, reader, accounts
+    def __init__(
+        self, queries: Queries, progress: Progress, reader: ValidationReader, accounts: QueryAccounts
+    ) -> None:
+        self._queries, self._progress, self._reader, self._accounts = queries, progress, reader, accounts
 
     async def post(self, request: Request) -> Response:
         """The report; a reader makes it while it is sent."""
@@ -40,9 +42,9 @@ class ShaclEndpoint:
         """The report of a validation; wrap makes of the reader's answer what is sent."""
         try:
             if asked.consistency is not Consistency.LOCAL:
-                await self._backend.reach(asked.consistency, asked.left_s)
+                await self._progress.reach(asked.consistency, asked.left_s)
             if asked.min_index:
-                await self._backend.wait_for_index(asked.min_index, asked.left_s)
+                await self._progress.wait_for_index(asked.min_index, asked.left_s)
         except Exception as error:
             self._accounts.close_validation(asked.account, outcome_of(error))
             raise
@@ -50,7 +52,7 @@ class ShaclEndpoint:
 
     def _streamed(self, asked: AskedValidation, wrap: Callable[[AnswerStream], AnswerStream]) -> Response:
         async def start() -> AnswerStream:
-            reads = await self._backend.reads(asked.sight)
+            reads = await self._queries.reads(asked.visibility)
             return wrap(await reads.start_validation(asked.for_reader()))
 
         def head(stream: AnswerStream) -> Head:

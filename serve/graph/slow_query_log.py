@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class SlowQueryLog:
-    """Lines go to a thread that writes them. No trouble with the disk reaches whoever notes a query."""
+    """Lines go to a thread that writes them. No fault with the disk reaches whoever notes a query."""
 
     def __init__(self, path: Path) -> None:
         """Nothing is opened, and no thread started, before the first line."""

@@ -20,7 +20,7 @@ from serve.graph.query_answers import QueryAnswers
 from serve.graph.service_description import describe_service, wants_description
 from serve.graph.update import FORM_TYPE, UPDATE_TYPE
 
-__all__ = ["SparqlEndpoint"]
+__all__ = ["QUERY_TYPE", "SparqlEndpoint"]
 
 QUERY_TYPE = "application/sparql-query"
 _OTHER_FIELDS_BYTES = 65_536

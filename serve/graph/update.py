@@ -11,10 +11,10 @@ from starlette.responses import Response
 from graphdb.errors import GraphDBError, InvalidParameter, UnsupportedMediaType
 from graphdb.model import Confirmation
 from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_update
-from serve.access.admitted import sight_of
+from serve.access.admitted import visibility_of
 from serve.access.audit import note_of
 from serve.addresses import request_iri
-from serve.backend import Backend
+from serve.backend import Writing
 from serve.bodies import content_type, read_body, read_text
 from serve.graph.idempotency import read_request_id
 from serve.graph.query_accounts import Account, QueryAccounts, outcome_of
@@ -44,9 +44,9 @@ class UpdateEndpoint:
     """POST of /update."""
 
     def __init__(
-        self, backend: Backend, accounts: QueryAccounts, body_bytes_max: int, limits: GateLimits
+        self, writing: Writing, accounts: QueryAccounts, body_bytes_max: int, limits: GateLimits
     ) -> None:
-        self._backend, self._accounts = backend, accounts
+        self._writing, self._accounts = writing, accounts
         self._body_bytes_max, self._limits = body_bytes_max, limits
 
     async def post(self, request: Request) -> Response:
@@ -78,7 +78,7 @@ class UpdateEndpoint:
         note.syntax = update
         note.add_graphs(graph.value for graph in using.graphs)
         try:
-            confirmation = await self._backend.writes(sight_of(request.scope)).update(
+            confirmation = await self._writing.writes(visibility_of(request.scope)).update(
                 update, using, request_id
             )
         except GraphDBError as error:

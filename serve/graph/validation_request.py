@@ -7,11 +7,11 @@ from typing import TypeAlias
 from pyoxigraph import NamedNode
 from starlette.requests import Request
 
-from graphdb.access.sight import Sight
+from graphdb.access.visibility import Visibility
 from graphdb.errors import BodyTooLarge, InvalidParameter, UnsupportedMediaType
 from graphdb.node import Consistency, MergedGraphs, ShapesDocument, ValidationRequest
 from graphdb.rdf.formats import RdfSyntax
-from serve.access.admitted import sight_of
+from serve.access.admitted import visibility_of
 from serve.bodies import read_body
 from serve.graph.consistency import consistency_of, read_consistency
 from serve.graph.query_accounts import Account
@@ -20,7 +20,7 @@ from serve.json_bodies import JSON_TYPE, JsonBody, parse_json
 from serve.negotiation import MediaType, Offer, choose
 from serve.parameters import Parameters, read_graph_iri
 
-__all__ = ["AskedValidation", "ValidationReader", "read_data_graph", "read_shapes_source"]
+__all__ = ["AskedValidation", "ValidationBody", "ValidationReader", "read_data_graph", "read_shapes_source"]
 
 _WITHOUT_NAME = ("default", "union")
 _ESCAPES = 6  # bytes that JSON may write for one of the shapes
@@ -52,7 +52,7 @@ class AskedValidation:
     timeout_s: float  # from the request's arrival to the last byte of the report
     min_index: int
     consistency: Consistency
-    sight: Sight  # what of the graph the report may be of
+    visibility: Visibility  # what of the graph the report may be of
     account: Account
 
     @property
@@ -67,7 +67,7 @@ class AskedValidation:
         )
 
 
-class _Body(JsonBody):
+class ValidationBody(JsonBody):
     """The body that the interface describes, and which graphs."""
 
     shapes: str | None = None  # Turtle
@@ -75,8 +75,8 @@ class _Body(JsonBody):
     shapes_graph: str | None = None
 
 
-_Details: TypeAlias = tuple[RdfSyntax | None, float, int, Consistency, Sight]
-"""Of an `AskedValidation`: report_syntax, timeout_s, min_index, consistency, sight."""
+_Details: TypeAlias = tuple[RdfSyntax | None, float, int, Consistency, Visibility]
+"""Of an `AskedValidation`: report_syntax, timeout_s, min_index, consistency, visibility."""
 
 
 class ValidationReader:
@@ -117,22 +117,22 @@ class ValidationReader:
             min(self._timeout_s, read_timeout(parameters) or self._timeout_s),
             read_min_index(parameters),
             consistency_of(request, read_consistency(parameters)),
-            sight_of(request.scope),
+            visibility_of(request.scope),
         )
 
-    async def _read_body(self, request: Request) -> tuple[_Body, ShapesDocument | None]:
+    async def _read_body(self, request: Request) -> tuple[ValidationBody, ShapesDocument | None]:
         """The members of a JSON body, and the shapes, in whichever kind of body they are."""
         content_type = request.headers.get("content-type", "")
         if content_type.partition(";")[0].strip().lower() == JSON_TYPE:
             bytes_max = min(self._body_bytes_max, _ESCAPES * self._shapes_bytes_max + _OTHER_MEMBERS_BYTES)
-            given = parse_json(await read_body(request, bytes_max), _Body)
+            given = parse_json(await read_body(request, bytes_max), ValidationBody)
             if given.shapes is None:
                 return given, None
             return given, ShapesDocument(self._checked(given.shapes.encode()), RdfSyntax.TURTLE)
         body = await read_body(request, min(self._body_bytes_max, self._shapes_bytes_max))
         if not body and not content_type:
-            return _Body(), None
-        return _Body(), ShapesDocument(body, _syntax(content_type)) if body else None
+            return ValidationBody(), None
+        return ValidationBody(), ShapesDocument(body, _syntax(content_type)) if body else None
 
     def _checked(self, shapes: bytes) -> bytes:
         if len(shapes) > self._shapes_bytes_max:

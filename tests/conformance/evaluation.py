@@ -1,4 +1,4 @@
-"""One evaluation case of the W3C SPARQL suites, run through the service's own paths, and its result compared.
+"""The evaluation cases of the W3C SPARQL suites, run through the service's own paths, and results compared.
 
 Queries go through our parser, `QuadStore` and the result writers, and what was written is read back; updates
 go through our parser, `plan_update` and `QuadStore.apply`. Results are compared up to blank node labels: a
@@ -8,6 +8,7 @@ table of solutions is turned into a graph with a blank node for each row, and gr
 import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from io import BytesIO, StringIO
 from itertools import count
 from pathlib import Path
@@ -39,9 +40,22 @@ from graphdb.sparql.update import UpdateContext, plan_update
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.stored_form import stored_form
-from tests.conformance.manifests import MF, Case, Files, iri_of, path_of
+from tests.conformance.manifests import MF, Case, Files, iri_of, path_of, read_manifest, suite_root
 
-__all__ = ["Outcome", "agree", "case_store", "outcome_of", "run_query_case", "run_update_case"]
+__all__ = [
+    "QUERY_KINDS",
+    "UPDATE_KINDS",
+    "Outcome",
+    "agree",
+    "case_store",
+    "evaluation_cases",
+    "outcome_of",
+    "run_query_case",
+    "run_update_case",
+]
+
+QUERY_KINDS = {"QueryEvaluationTest", "CSVResultFormatTest"}
+UPDATE_KINDS = {"UpdateEvaluationTest"}
 
 Term: TypeAlias = NamedNode | BlankNode | Literal | Triple
 Row: TypeAlias = dict[str, Term]
@@ -60,6 +74,22 @@ RDF_FORMATS = {
     ".trig": RdfFormat.TRIG,
     ".nq": RdfFormat.N_QUADS,
 }
+
+
+@lru_cache(maxsize=1)
+def evaluation_cases() -> dict[str, Case]:
+    """The evaluation cases by short name: folder and fragment, such as "sparql11/bind#bind01"."""
+    root = suite_root()
+    if root is None:
+        return {}
+    sparql = root / "w3c-rdf-tests" / "sparql"
+    found = {}
+    for suite in ("sparql10", "sparql11", "sparql12"):
+        for case in read_manifest(sparql / suite / "manifest.ttl"):
+            if case.kinds & (QUERY_KINDS | UPDATE_KINDS):
+                folder = case.manifest.parent.relative_to(sparql).as_posix()
+                found[f"{folder}#{case.iri.rpartition('#')[2]}"] = case
+    return found
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,21 @@ out as a whole are federated queries and entailment regimes, which the suites ke
 """
 
 from collections import Counter
-from functools import lru_cache
 
 import pytest
 
 from graphdb.errors import GraphDBError
-from tests.conformance.evaluation import Outcome, agree, run_query_case, run_update_case
-from tests.conformance.manifests import Case, read_manifest, suite_root
+from tests.conformance.evaluation import (
+    UPDATE_KINDS,
+    Outcome,
+    agree,
+    evaluation_cases,
+    run_query_case,
+    run_update_case,
+)
+from tests.conformance.manifests import Case, suite_root
 
 pytestmark = pytest.mark.skipif(suite_root() is None, reason="the W3C suites are not at ../shared/suites")
-
-QUERY_KINDS = {"QueryEvaluationTest", "CSVResultFormatTest"}
-UPDATE_KINDS = {"UpdateEvaluationTest"}
 
 # (suite, kind): cases, of them in SAME_VALUES, of them in FAILURES
 COUNTS = {
@@ -88,22 +91,6 @@ FAILURES = {
 }
 
 
-@lru_cache(maxsize=1)
-def cases() -> dict[str, Case]:
-    """The evaluation cases by short name: folder and fragment, such as "sparql11/bind#bind01"."""
-    root = suite_root()
-    if root is None:
-        return {}
-    sparql = root / "w3c-rdf-tests" / "sparql"
-    found = {}
-    for suite in ("sparql10", "sparql11", "sparql12"):
-        for case in read_manifest(sparql / suite / "manifest.ttl"):
-            if case.kinds & (QUERY_KINDS | UPDATE_KINDS):
-                folder = case.manifest.parent.relative_to(sparql).as_posix()
-                found[f"{folder}#{case.iri.rpartition('#')[2]}"] = case
-    return found
-
-
 def run(case: Case) -> tuple[Outcome, Outcome]:
     return run_update_case(case) if case.kinds & UPDATE_KINDS else run_query_case(case)
 
@@ -112,9 +99,9 @@ def reason_of(name: str) -> str | None:
     return next((reason for reason, names in FAILURES.items() if name in names.split()), None)
 
 
-@pytest.mark.parametrize("name", cases())
+@pytest.mark.parametrize("name", evaluation_cases())
 def test_case(name: str) -> None:
-    case = cases()[name]
+    case = evaluation_cases()[name]
     reason = reason_of(name)
     if reason is not None:
         assert not passes(case), f"stale: {name} passes; it was listed because {reason}"
@@ -136,12 +123,14 @@ def passes(case: Case) -> bool:
 
 def test_the_tables_name_existing_cases_once() -> None:
     listed = Counter([*SAME_VALUES, *(name for names in FAILURES.values() for name in names.split())])
-    assert {name: times for name, times in listed.items() if times > 1 or name not in cases()} == {}
+    assert {
+        name: times for name, times in listed.items() if times > 1 or name not in evaluation_cases()
+    } == {}
 
 
 def test_the_counts_are_right() -> None:
     found: dict[tuple[str, str], list[int]] = {}
-    for name, case in cases().items():
+    for name, case in evaluation_cases().items():
         kind = "update" if case.kinds & UPDATE_KINDS else "query"
         counts = found.setdefault((name.partition("/")[0], kind), [0, 0, 0])
         counts[0] += 1

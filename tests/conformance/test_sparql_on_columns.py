@@ -9,9 +9,8 @@ from graphdb.columns.term_texts import TermTexts
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
 from graphdb.store.quad_store import QuadStore
-from tests.conformance.evaluation import Outcome, agree, case_store, outcome_of
+from tests.conformance.evaluation import QUERY_KINDS, Outcome, agree, case_store, evaluation_cases, outcome_of
 from tests.conformance.manifests import Case, iri_of, suite_root
-from tests.conformance.test_sparql_evaluation import QUERY_KINDS, cases
 from tests.support.column_tables import column_tables
 
 pytestmark = pytest.mark.skipif(suite_root() is None, reason="the W3C suites are not at ../shared/suites")
@@ -20,7 +19,7 @@ CASES, COMPILED = 581, 331
 # The SQL ends with an error, and a reader answers: an average of nothing, letters beyond ASCII in upper case.
 TO_A_READER = {"sparql11/aggregates#agg-avg-03", "sparql11/functions#ucase01-non-bmp"}
 
-query_cases = {name: case for name, case in cases().items() if case.kinds & QUERY_KINDS}
+query_cases = {name: case for name, case in evaluation_cases().items() if case.kinds & QUERY_KINDS}
 
 
 def compiled(case: Case) -> tuple[Outcome, Outcome] | str:

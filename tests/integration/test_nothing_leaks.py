@@ -15,19 +15,18 @@ import httpx
 import pytest
 from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, Triple
 
-from actors.shard.store_shard import StoreShard
+from graphdb.access.annotations import ALLOWED_SID, REIFIES
 from graphdb.access.api_keys import key_digest
 from graphdb.access.permissions import Permission
-from graphdb.access.sight import WHOLE_SIGHT, Contexts, Sight
-from graphdb.access.visibility import ALLOWED_SID, REIFIES
-from graphdb.access.visible_state import VisibleState
+from graphdb.access.visibility import FULL_VISIBILITY, Contexts, Visibility
+from graphdb.access.writer_state import VisibleState
 from graphdb.config import Settings
 from graphdb.model import GraphName
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from serve.graph_app import build_app
-from tests.support.shards import open_shard
+from tests.support.shards import Shard, open_shard
 
 X, RDF_TYPE = "http://x/", NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
 OWL, RDFS = "http://www.w3.org/2002/07/owl#", "http://www.w3.org/2000/01/rdf-schema#"
@@ -102,7 +101,7 @@ def settings() -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def node(directory: Path) -> AsyncIterator[tuple[StoreShard, httpx.AsyncClient]]:
+async def node(directory: Path) -> AsyncIterator[tuple[Shard, httpx.AsyncClient]]:
     await asyncio.to_thread(directory.mkdir)
     sections = settings()
     async with open_shard(directory, **settings()) as shard:
@@ -114,7 +113,7 @@ async def node(directory: Path) -> AsyncIterator[tuple[StoreShard, httpx.AsyncCl
             yield shard, client
 
 
-class Dice(random.Random):
+class Random(random.Random):
     """Random statements: data, an ontology for GraphQL, annotations, statements about statements."""
 
     def statement(self) -> Triple:
@@ -160,24 +159,24 @@ def nquads(quads: list[Quad]) -> bytes:
     return b"".join(f"{quad} .\n".encode() for quad in quads)
 
 
-async def load(shard: StoreShard, quads: list[Quad]) -> None:
+async def load(shard: Shard, quads: list[Quad]) -> None:
     async def body() -> AsyncIterator[bytes]:
         yield nquads(quads)
 
-    await shard.writes(WHOLE_SIGHT).write_graph(
+    await shard.writes(FULL_VISIBILITY).write_graph(
         body(), RdfSyntax.N_QUADS, graph=None, whole_dataset=True, replace=False, base_iri=None
     )
 
 
-async def update(shard: StoreShard, text: str) -> None:
-    await shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())
+async def update(shard: Shard, text: str) -> None:
+    await shard.writes(FULL_VISIBILITY).update(parse_update(text), Dataset())
 
 
-async def make_twin(shard: StoreShard, sight: Sight, twin: StoreShard) -> int:
+async def make_twin(shard: Shard, visibility: Visibility, twin: Shard) -> int:
     """How much is hidden."""
-    assert shard._open is not None
-    state = shard._open.quads
-    visible = VisibleState(sight, state)
+    assert shard.open is not None
+    state = shard.open.quads
+    visible = VisibleState(visibility, state)
     quads, seen = list(state.dataset_quads()), list(visible.dataset_quads())
     await update(twin, "DROP ALL")
     for graph in GRAPHS[1:]:
@@ -267,18 +266,20 @@ async def answers(client: httpx.AsyncClient, key: str) -> dict[str, object]:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_a_twin_with_only_what_is_visible_answers_the_same(tmp_path: Path, seed: int) -> None:
-    dice = Dice(seed)
+    rng = Random(seed)
     contexts = Contexts(Settings.model_validate(settings()).acl)
     hidden = 0
     async with node(tmp_path / "node") as (shard, client), node(tmp_path / "twin") as (twin, of_twin):
         for _ in range(3):
-            await load(shard, dice.quads(60))
-            await update(shard, f"DELETE WHERE {{ ?r <{ALLOWED_SID.value}> '{dice.choice(SIDS)}' }}")
-            await update(shard, f"DELETE WHERE {{ <{X}r{dice.randrange(40)}> ?p ?o }}")
-            await load(shard, dice.quads(20))
+            await load(shard, rng.quads(60))
+            await update(shard, f"DELETE WHERE {{ ?r <{ALLOWED_SID.value}> '{rng.choice(SIDS)}' }}")
+            await update(shard, f"DELETE WHERE {{ <{X}r{rng.randrange(40)}> ?p ?o }}")
+            await load(shard, rng.quads(20))
             for name, (roles, sids) in PRINCIPALS.items():
-                sight = contexts.sight_of(name, ["reader", *roles], frozenset(sids), Permission.READ)
-                hidden += await make_twin(shard, sight, twin)
+                visibility = contexts.visibility_of(
+                    name, ["reader", *roles], frozenset(sids), Permission.READ
+                )
+                hidden += await make_twin(shard, visibility, twin)
                 seen, expected = await answers(client, name), await answers(of_twin, "admin")
                 for asked in expected.keys() | seen.keys():
                     assert seen.get(asked) == expected.get(asked), (name, asked)

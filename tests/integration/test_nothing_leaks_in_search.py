@@ -154,7 +154,7 @@ COUNTS: list[tuple[str, Any]] = [
 VOLATILE = {"took", "_seq_no", "_version", "uuid", "total_size_in_bytes", "size_in_bytes"}
 
 
-class Dice(random.Random):
+class Random(random.Random):
     """Random documents of few words, so that hidden and visible ones stand side by side in all orders."""
 
     def word(self) -> str:
@@ -215,16 +215,16 @@ def bulk(ask: Asking, documents: dict[str, dict[str, Any]]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_twin_with_only_what_is_visible_answers_the_same(tmp_path: Path, seed: int) -> None:
-    dice, ask = Dice(seed), Asking(tmp_path)
+    rng, ask = Random(seed), Asking(tmp_path)
     ask(NODE, "PUT", f"/{INDEX}", {"mappings": MAPPINGS})
     # what was written together, less what was replaced or deleted since; one is protected, whatever else
     batches: list[dict[str, dict[str, Any]]] = [{"-1": {"_allow_sids": []}}]
     bulk(ask, batches[0])
     hidden = 0
     for step in range(3):
-        written = {str(dice.randrange(40)): dice.document() for _ in range(20)}
+        written = {str(rng.randrange(40)): rng.document() for _ in range(20)}
         bulk(ask, written)
-        gone = dice.sample(sorted(written), 3)
+        gone = rng.sample(sorted(written), 3)
         for doc_id in gone:
             ask(NODE, "DELETE", f"/{INDEX}/_doc/{doc_id}?refresh=true")
         batches = [{name: one for name, one in old.items() if name not in written} for old in batches]

@@ -135,7 +135,7 @@ def test_service_ends_rather_than_live_half_when_ray_is_gone(running: Service) -
 
 
 def test_nothing_acknowledged_is_lost_when_everything_is_killed_again_and_again(mortal: Service) -> None:
-    dice = random.Random(7)
+    rng = random.Random(7)
     acknowledged: set[str] = set()
     if mortal.pids():
         mortal.stop()
@@ -143,7 +143,7 @@ def test_nothing_acknowledged_is_lost_when_everything_is_killed_again_and_again(
         mortal.start()
         assert acknowledged <= stored(mortal)
         with UpdateStream(mortal) as stream:
-            time.sleep(dice.uniform(0.2, 2))
+            time.sleep(rng.uniform(0.2, 2))
             mortal.kill()
         acknowledged |= stream.acknowledged
     mortal.start()

@@ -118,11 +118,11 @@ def test_writes_wait_for_a_killed_log(running: Service) -> None:
 
 
 def test_nothing_acknowledged_is_lost_when_everything_is_killed_again_and_again(running: Service) -> None:
-    dice = random.Random(5)
+    rng = random.Random(5)
     for round_ in range(ROUNDS):
         index = f"all-killed-{round_}"
         with BulkClients([running.search_url], index) as clients:
-            time.sleep(dice.uniform(1, 3))
+            time.sleep(rng.uniform(1, 3))
             running.kill()
         running.start()
         took_s = await_search(running)

@@ -16,6 +16,7 @@ from graphdb.graphql.limits import Limits
 from graphdb.graphql.mutations import read_mutation
 from graphdb.graphql.planning import read_operation
 from graphdb.graphql.schema import schema_of
+from graphdb.graphql.vocabulary import SchemaWatch
 from graphdb.model import ChangeSet
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
@@ -45,10 +46,13 @@ class Node:
     """A store with a log, written by the planner alone."""
 
     def __init__(self) -> None:
-        self.quads = QuadStore(Store())
+        schema = SchemaWatch()
+        self.quads = QuadStore(Store(), (schema,))
         self.quads.apply_many([ChangeSet(added=tuple(self._model()))])
         self.log: list[ChangeSet] = []
-        check = EditCheck(GateLimits(), monotonic, self._never, union_default_graph=False)
+        check = EditCheck(
+            GateLimits(), monotonic, lambda: schema.state, self._never, union_default_graph=False
+        )
         self.planner = EditPlanner(check)
 
     @staticmethod

@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
-from graphdb.graphql.drafts import combined
-from graphdb.graphql.modelling import model_of
+from graphdb.graphql.modelling import combined, model_of
 from graphdb.graphql.ontology import read_ontology
 from graphdb.graphql.schema import schema_of
 from graphdb.graphql.shape_source import read_shapes as read_types

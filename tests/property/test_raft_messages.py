@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphdb.model import EntryKind, LogEntry
-from graphdb.raft import message_codec
+from graphdb.raft import messages as message_codec
 from graphdb.raft.membership import Member, Members, PeerId, decode_members, encode_members
-from graphdb.raft.message_codec import decode_envelope, encode_envelope
 from graphdb.raft.messages import (
     Append,
     AppendAnswer,
@@ -24,6 +23,8 @@ from graphdb.raft.messages import (
     VoteAnswer,
     VoteRequest,
     Welcome,
+    decode_envelope,
+    encode_envelope,
 )
 from graphdb.raft.wire import Malformed
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphdb.search.analysis import Analyzers
-from graphdb.search.analysis.word_breaks import StandardTokenizer
+from graphdb.search.analysis.tokenizers import StandardTokenizer
 
 CHARS = "aB1٣_.,;:' \n-é\u0301\u00ad\u2019·カー한글яж\u2060\u202f٬x9\u0308\r"
 NAMES = ["ALetter", "Numeric", "Katakana", "ExtendNumLet", "MidNumLet", "MidLetter", "MidNum", "Single_Quote"]

@@ -53,9 +53,9 @@ def of_graphs(store: Store, names: tuple[str, ...]) -> Iterator[Quad]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(found=shapes, graph=tangled_graphs, happenings=tangled_changes, dice=st.randoms(use_true_random=False))
+@given(found=shapes, graph=tangled_graphs, happenings=tangled_changes, rng=st.randoms(use_true_random=False))
 def test_following_a_shape_that_changes_in_the_graph(
-    found: Shapes, graph: list[Quad], happenings: Changes, dice: Any
+    found: Shapes, graph: list[Quad], happenings: Changes, rng: Any
 ) -> None:
     """Parts of it go and come back; where it cannot be meanwhile, everyone says so."""
     written = shape_quads(found)
@@ -63,21 +63,21 @@ def test_following_a_shape_that_changes_in_the_graph(
     missing: list[Quad] = []
     instead: list[Quad] = []
     for removed, added in happenings:
-        gone, new = spoilt(written, dice) if written else ([], [])
+        gone, new = spoilt(written, rng) if written else ([], [])
         follow(followed, [*removed, *gone, *instead], [*added, *(set(missing) - set(gone)), *new])
         missing, instead = gone, new
     follow(followed, instead, missing)
     assert documents(followed) == documents_of(found, without(written, followed.store))
 
 
-def spoilt(written: list[Quad], dice: Any) -> tuple[list[Quad], list[Quad]]:
+def spoilt(written: list[Quad], rng: Any) -> tuple[list[Quad], list[Quad]]:
     """A part of a shape that goes, and what comes in its place, if anything."""
-    gone = dice.choice(written)
-    if dice.random() < 0.3:
+    gone = rng.choice(written)
+    if rng.random() < 0.3:
         return [], []
-    if dice.random() < 0.5 or not isinstance(gone.object, NamedNode):
+    if rng.random() < 0.5 or not isinstance(gone.object, NamedNode):
         return [gone], []
-    other = Quad(gone.subject, gone.predicate, NamedNode(f"{EX}{dice.choice(['part', 'made', 'a'])}"))
+    other = Quad(gone.subject, gone.predicate, NamedNode(f"{EX}{rng.choice(['part', 'made', 'a'])}"))
     # one that the shape has besides would be taken back with it
     return [gone], [] if other in written else [other]
 

@@ -147,11 +147,11 @@ class Cluster:
 HAPPENINGS = ("append", "save", "trim", "switch", "kill", "start", "reach", "wipe")
 
 
-def happen(cluster: Cluster, dice: Random, kind: str) -> None:
-    node = dice.choice(cluster.nodes)
+def happen(cluster: Cluster, rng: Random, kind: str) -> None:
+    node = rng.choice(cluster.nodes)
     match kind:
         case "append":
-            cluster.append(dice.choice([SEARCH, QUADS]))
+            cluster.append(rng.choice([SEARCH, QUADS]))
         case "save":
             node.save()
         case "trim":
@@ -172,20 +172,20 @@ def happen(cluster: Cluster, dice: Random, kind: str) -> None:
 def test_nodes_that_open_their_indexes_have_the_same(may_lose_disks: bool) -> None:
     """Each walk has its own idea of what happens how often."""
     for seed in range(2000):
-        dice, cluster = Random(seed), Cluster()
+        rng, cluster = Random(seed), Cluster()
         for node in cluster.nodes:
-            node.enabled = dice.random() < 0.5
-        weights = {kind: dice.choice([0, 1, 4]) for kind in HAPPENINGS} | {"start": dice.choice([1, 6, 20])}
+            node.enabled = rng.random() < 0.5
+        weights = {kind: rng.choice([0, 1, 4]) for kind in HAPPENINGS} | {"start": rng.choice([1, 6, 20])}
         weights["wipe"] = weights["wipe"] if may_lose_disks else 0
-        for kind in dice.choices(list(weights), list(weights.values()), k=dice.randint(20, 200)):
-            happen(cluster, dice, kind)
+        for kind in rng.choices(list(weights), list(weights.values()), k=rng.randint(20, 200)):
+            happen(cluster, rng, kind)
             cluster.check()
         for node in cluster.nodes:
             if not node.enabled:
                 cluster.switch(node)
             node.reachable = True
         for _ in range(300):
-            cluster.go_on(dice.choice(cluster.nodes))
+            cluster.go_on(rng.choice(cluster.nodes))
             cluster.check()
         assert all(node.open for node in cluster.nodes), "a node waits for ever"
 

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from graphdb.search.errors import SearchError
 from graphdb.search.mapping import Mapping
-from graphdb.search.mapping.addresses import address_of, address_term
-from graphdb.search.mapping.date_formats import DEFAULT_FORMAT, date_format
-from graphdb.search.mapping.date_math import date_math
+from graphdb.search.mapping.dates import DEFAULT_FORMAT, date_format, date_math
 from graphdb.search.mapping.instants import zone_of
+from graphdb.search.mapping.readers import address_of, address_term
 from graphdb.search.mapping.wildcards import wildcard_match
 from tests.unit.search.mapping.support import SPACES
 

@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphdb.search.query import max_score
-from graphdb.search.query.max_score import NEVER
+from graphdb.search.query.top_hits import NEVER
+from graphdb.search.query.top_hits import top_of_any as compiled
 
 SIZE = 9000  # more than two windows
-top_of_any: Any = max_score.top_of_any  # compiled: its types are not seen
+top_of_any: Any = compiled  # compiled: its types are not seen
 
 
 @st.composite

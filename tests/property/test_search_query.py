@@ -16,8 +16,7 @@ from graphdb.search.errors import SearchError
 from graphdb.search.query.parse import PARSERS
 from graphdb.search.query.passages import SEPARATOR, Breaks, Match, best_passages, marked
 from graphdb.search.query.regexp import Regexp
-from graphdb.search.query.similarity import LENGTHS
-from graphdb.search.query.term_codes import TermCodes
+from graphdb.search.query.searcher import LENGTHS, TermCodes
 from tests.unit.search.query.corpus import Corpus
 
 WORDS = ["ant", "bee", "cat", "dog"]

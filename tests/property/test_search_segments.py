@@ -12,8 +12,8 @@ from graphdb.search.fields import ParsedDocument, TextTokens
 from graphdb.search.segment import Bools, Leaf, TermDictionary
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.builder import SegmentBuilder
+from graphdb.search.segments.field_builders import encode_lengths
 from graphdb.search.segments.merging import merge
-from graphdb.search.segments.norms import encode_lengths
 from graphdb.search.segments.seen_segment import SeenSegment
 from graphdb.search.segments.segment_file import read_segment, verify_segment, write_segment
 

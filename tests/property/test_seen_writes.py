@@ -7,10 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
 
-from graphdb.access.sight import Sight
-from graphdb.access.visibility import ALLOWED_SID, REIFIES, Visibility, is_annotating
-from graphdb.access.visible_state import VisibleState, has_hidden_quads
-from graphdb.access.writer_state import planned_by
+from graphdb.access.annotations import ALLOWED_SID, REIFIES, VisibleQuads, is_annotating
+from graphdb.access.visibility import Visibility
+from graphdb.access.writer_state import VisibleState, has_hidden_quads, planned_by
 from graphdb.errors import Forbidden, RequestError
 from graphdb.model import ChangeSet, GraphName
 from graphdb.rdf.canonical import canonical_lines
@@ -31,8 +30,8 @@ sids = st.sampled_from([{SIDS[0]}, {SIDS[1]}, {SIDS[0], SIDS[2]}, set()])
 some_graphs = st.frozensets(
     st.sampled_from(["http://example.org/*", *(graph.value for graph in GRAPHS)]), max_size=2
 )
-sights = st.builds(
-    Sight,
+visibilities = st.builds(
+    Visibility,
     default_graph=st.sampled_from([True, True, True, False]),
     patterns=st.sampled_from([frozenset({"*"})] * 3) | some_graphs,
     sids=st.frozensets(st.sampled_from(SIDS), max_size=2),
@@ -109,14 +108,16 @@ def text_of(operations: list[OperationText]) -> str:
     return ";\n".join(operation.text.replace("_:", f"_:n{n}") for n, operation in enumerate(operations))
 
 
-def seen_twin(sight: Sight, store: QuadStore) -> Twin:
-    return twin_of(VisibleState(sight, store))
+def seen_twin(visibility: Visibility, store: QuadStore) -> Twin:
+    return twin_of(VisibleState(visibility, store))
 
 
-def planned_as_seen(update: Update, store: QuadStore, sight: Sight) -> tuple[ChangeSet, ChangeSet]:
+def planned_as_seen(update: Update, store: QuadStore, visibility: Visibility) -> tuple[ChangeSet, ChangeSet]:
     """What the writer is told, and what really changes."""
     context = UpdateContext(fresh_of("n"))
-    planned = planned_by(sight, Overlay(store), fresh_of("c"), lambda s: store_of(seen_twin(sight, s)))
+    planned = planned_by(
+        visibility, Overlay(store), fresh_of("c"), lambda s: store_of(seen_twin(visibility, s))
+    )
     change = plan_update(update, planned.state, Dataset(), context)
     return change, planned.real_change(change)
 
@@ -137,23 +138,23 @@ def is_said(store: QuadStore, quad: Quad) -> bool:
 
 
 @settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
-@given(cases(), sights, sights)
+@given(cases(), visibilities, visibilities)
 def test_whoever_sees_a_part_writes_as_if_there_was_no_other(
-    case: tuple[Twin, list[OperationText]], sight: Sight, other: Sight
+    case: tuple[Twin, list[OperationText]], visibility: Visibility, other: Visibility
 ) -> None:
     state, operations = case
     store, update = store_of(state), parse_update(text_of(operations))
-    before, seen = twin_of(store), seen_twin(sight, store)
-    others_before = frozenset(filter(Visibility(other, store).sees, before.quads))
+    before, seen = twin_of(store), seen_twin(visibility, store)
+    others_before = frozenset(filter(VisibleQuads(other, store).sees, before.quads))
     expected: ChangeSet | RequestError
     try:
         expected = plan_update(update, Overlay(store_of(seen)), Dataset(), UpdateContext(fresh_of("n")))
     except RequestError as error:
         expected = error
     try:
-        told, real = planned_as_seen(update, store, sight)
+        told, real = planned_as_seen(update, store, visibility)
     except Forbidden:
-        if sight.has_all_graphs:
+        if visibility.has_all_graphs:
             assert isinstance(expected, ChangeSet)
             assert any(
                 quad.predicate in (REIFIES, ALLOWED_SID)
@@ -173,36 +174,36 @@ def test_whoever_sees_a_part_writes_as_if_there_was_no_other(
     assert set(real.removed) <= before.quads
     assert not set(real.added) & before.quads
     store.apply(real)
-    after, sees = twin_of(store), Visibility(sight, store).sees
+    after, sees = twin_of(store), VisibleQuads(visibility, store).sees
     assert after == before.after(real)
     twin_after = seen.after(told)
     assert {quad for quad in after.quads if sees(quad)} == {quad for quad in twin_after.quads if sees(quad)}
     lost = {quad for quad in twin_after.quads if not sees(quad)}
     assert lost <= set(told.added), "only what was inserted may be hidden by what was there"
-    graphs_after = seen_twin(sight, store).graphs
+    graphs_after = seen_twin(visibility, store).graphs
     assert graphs_after <= twin_after.graphs
     assert all(has_hidden_quads(store, graph) for graph in twin_after.graphs - graphs_after)
     carried = {quad for quad in real.added if quad not in told.added}
     assert all(quad.predicate in (REIFIES, ALLOWED_SID) for quad in carried)
     assert not carried or any(operation.source is not None for operation in operations)
-    others_after = frozenset(filter(Visibility(other, store).sees, after.quads))
+    others_after = frozenset(filter(VisibleQuads(other, store).sees, after.quads))
     touched = set(real.removed) | set(real.added)
     assert others_before - touched == others_after - touched, "nobody else is shown or denied anything"
 
 
-@given(annotated(), sights, st.sampled_from([DefaultGraph(), *GRAPHS]), st.sampled_from(GRAPHS))
+@given(annotated(), visibilities, st.sampled_from([DefaultGraph(), *GRAPHS]), st.sampled_from(GRAPHS))
 def test_a_copy_is_protected_as_what_it_is_of(
-    state: Twin, other: Sight, source: GraphName, target: GraphName
+    state: Twin, other: Visibility, source: GraphName, target: GraphName
 ) -> None:
     store = store_of(twin(q for q in state.quads if q.graph_name != target))
-    sight = Sight(default_graph=True, patterns=frozenset({"*"}), sids=frozenset(SIDS[:2]))
+    visibility = Visibility(default_graph=True, patterns=frozenset({"*"}), sids=frozenset(SIDS[:2]))
     name = "DEFAULT" if isinstance(source, DefaultGraph) else str(source)
     update = parse_update(f"COPY SILENT {name} TO {target}")
-    told, real = planned_as_seen(update, store, sight)
-    denied = {q.triple for q in VisibleState(sight, store).dataset_quads() if q.graph_name == source}
+    told, real = planned_as_seen(update, store, visibility)
+    denied = {q.triple for q in VisibleState(visibility, store).dataset_quads() if q.graph_name == source}
     denied -= {q.triple for q in VisibleState(other, store).dataset_quads() if q.graph_name == source}
     store.apply(real)
-    assert {q.triple for q in VisibleState(sight, store).dataset_quads() if q.graph_name == target} == {
+    assert {q.triple for q in VisibleState(visibility, store).dataset_quads() if q.graph_name == target} == {
         q.triple for q in told.added
     }
     if other.sees_graph(source):

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from pyoxigraph import NamedNode, Quad, RdfFormat, Store, parse
 
 from graphdb.model import ChangeSet
-from graphdb.shacl.affected import ALL, affected
+from graphdb.shacl.affected import ALL, Neighbourhood, affected, is_local
 from graphdb.shacl.data_graph import UNION_GRAPH
-from graphdb.shacl.neighbourhood import Neighbourhood, is_local
 from graphdb.shacl.shapes import Shapes, read_shapes
 from graphdb.shacl.validation import validate
 from graphdb.shacl.vocabulary import Term
@@ -57,8 +56,8 @@ def test_reading_whole_indexes_finds_the_same(quads: list[Quad], text: str) -> N
     """As it is done where there is much, which is never so here."""
     shapes, store = shapes_of(text), store_of(quads)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("graphdb.shacl.pairs._FEW", 0)
-        patched.setattr("graphdb.shacl.pairs._PER_LOOKUP", 1000)
+        patched.setattr("graphdb.shacl.value_queries._FEW", 0)
+        patched.setattr("graphdb.shacl.value_queries._PER_LOOKUP", 1000)
         patched.setattr("graphdb.shacl.compiled_engine._FEW", 0)
         patched.setattr("graphdb.shacl.compiled_engine._INSTANCES_PER_VALUE", 1000)
         by_index = found(validate(store, None, shapes))

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Store, parse
 
-from actors.shard.shape_guard import ShapeGuard
+from actors.node.shape_guard import ShapeGuard
 from graphdb.config.limits import GateLimits
 from graphdb.errors import ShapesViolated
 from graphdb.model import ChangeSet
+from graphdb.shacl.change_check import check_report, first_refusing
 from graphdb.shacl.shapes import Shapes, read_shapes
-from graphdb.shacl.write_check import check_report, first_refusing
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 

@@ -8,8 +8,15 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.raft.outgoing_snapshot import OutgoingSnapshot, list_files
-from actors.raft.snapshot_stream import BLOCK_BYTES, Manifest, block_mark, encode_header, take_header
+from actors.raft.snapshot_transfer import (
+    BLOCK_BYTES,
+    Manifest,
+    OutgoingSnapshot,
+    block_mark,
+    encode_header,
+    list_files,
+    take_header,
+)
 from actors.raft.snapshots import Snapshots
 from graphdb.errors import StorageFull
 from graphdb.log.file_system import File, RealFileSystem

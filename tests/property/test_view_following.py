@@ -1,4 +1,4 @@
-"""A view that follows the changes of a graph is always what `Visibility` shows of all its quads."""
+"""A view that follows the changes of a graph is always what `VisibleQuads` shows of all its quads."""
 
 from collections.abc import Sequence
 from operator import add
@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Store, Triple
 
-from graphdb.access.sight import Sight
+from graphdb.access.annotations import ALLOWED_SID, REIFIES, VisibleQuads
 from graphdb.access.view_following import NestedTerms, hidden_by_annotations, step_of_view
-from graphdb.access.visibility import ALLOWED_SID, REIFIES, Visibility
-from graphdb.access.visible_state import VisibleState
+from graphdb.access.visibility import Visibility
+from graphdb.access.writer_state import VisibleState
 from graphdb.model import ChangeSet, GraphName, NamedGraph
 from graphdb.store.net_change import compose
 from graphdb.store.overlay import Overlay
@@ -66,8 +66,8 @@ def _related(draw: st.DrawFn) -> list[Quad]:
 
 # what a write does: quads toggled, graphs made empty or dropped
 _writes = st.tuples(st.lists(_quads, max_size=6) | _related(), st.none() | st.sampled_from(NAMED))
-_sights = st.builds(
-    Sight,
+_visibilities = st.builds(
+    Visibility,
     st.just(False),
     st.booleans(),
     st.sampled_from([(), ("*",), ("urn:g:*",), ("urn:h:two",)]).map(frozenset),
@@ -93,11 +93,11 @@ def change_of(state: QuadStore, toggled: Sequence[Quad], graph: NamedGraph | Non
     return overlay.pending
 
 
-def naive(sight: Sight, state: QuadStore) -> tuple[set[Quad], set[GraphName]]:
-    visibility = Visibility(sight, state)
+def naive(visibility: Visibility, state: QuadStore) -> tuple[set[Quad], set[GraphName]]:
+    visible_quads = VisibleQuads(visibility, state)
     return (
-        {quad for quad in state.dataset_quads() if visibility.sees(quad)},
-        set(VisibleState(sight, state).named_graphs()),
+        {quad for quad in state.dataset_quads() if visible_quads.sees(quad)},
+        set(VisibleState(visibility, state).named_graphs()),
     )
 
 
@@ -106,9 +106,9 @@ def contents(view: QuadStore) -> tuple[set[Quad], set[GraphName]]:
 
 
 @settings(deadline=None)
-@given(_sights, st.lists(st.lists(_writes, min_size=1, max_size=2), max_size=8))
+@given(_visibilities, st.lists(st.lists(_writes, min_size=1, max_size=2), max_size=8))
 def test_a_view_is_what_is_seen_after_each_change(
-    sight: Sight, batches: list[list[tuple[list[Quad], NamedGraph | None]]]
+    visibility: Visibility, batches: list[list[tuple[list[Quad], NamedGraph | None]]]
 ) -> None:
     state, view, nested = QuadStore(Store()), QuadStore(Store()), NestedTerms()
     for batch in batches:
@@ -117,20 +117,20 @@ def test_a_view_is_what_is_seen_after_each_change(
             parts.append(change_of(state, toggled, graph))
             state.apply(parts[-1])
             nested.note(parts[-1])
-        step = step_of_view(sight, view, parts, state, nested)
+        step = step_of_view(visibility, view, parts, state, nested)
         assert all(view.contains(quad) for quad in step.removed)
         assert not any(view.contains(quad) for quad in step.added)
         view.apply(step)
-        assert contents(view) == naive(sight, state)
+        assert contents(view) == naive(visibility, state)
 
 
 @settings(deadline=None)
-@given(_sights, st.builds(add, _related(), st.lists(_quads, max_size=20)))
-def test_what_annotations_hide_is_found_from_them(sight: Sight, quads: list[Quad]) -> None:
+@given(_visibilities, st.builds(add, _related(), st.lists(_quads, max_size=20)))
+def test_what_annotations_hide_is_found_from_them(visibility: Visibility, quads: list[Quad]) -> None:
     state = QuadStore(Store())
     state.apply(compose(change_of(state, quads, None)))
     nested = NestedTerms(state.dataset_quads())
-    hidden = set(hidden_by_annotations(sight, state, nested))
-    visibility = Visibility(sight, state)
-    in_sight = {quad for quad in state.dataset_quads() if sight.sees_graph(quad.graph_name)}
-    assert hidden == {quad for quad in in_sight if not visibility.sees(quad)}
+    hidden = set(hidden_by_annotations(visibility, state, nested))
+    visible_quads = VisibleQuads(visibility, state)
+    in_visibility = {quad for quad in state.dataset_quads() if visibility.sees_graph(quad.graph_name)}
+    assert hidden == {quad for quad in in_visibility if not visible_quads.sees(quad)}

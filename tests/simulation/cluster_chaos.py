@@ -26,9 +26,9 @@ _ROUND_S = 40.0  # clients work so long, then rest while everything is checked
 class Chaos:
     """Faults for one cluster. Whatever is done to it, a majority of it may be had again."""
 
-    def __init__(self, cluster: ClusterService, dice: random.Random) -> None:
+    def __init__(self, cluster: ClusterService, rng: random.Random) -> None:
         self._cluster = cluster
-        self._dice = dice
+        self._rng = rng
         self.done: Counter[str] = Counter()
         self._faults: list[Callable[[], None]] = [
             self.kill_one,
@@ -45,7 +45,7 @@ class Chaos:
 
     def strike(self) -> str:
         """One fault, and its end; what it was."""
-        fault = self._dice.choice(self._faults)
+        fault = self._rng.choice(self._faults)
         self.done[fault.__name__] += 1
         fault()
         return fault.__name__
@@ -81,10 +81,10 @@ class Chaos:
         self._pause([self._any()])
 
     def pause_most(self) -> None:
-        self._pause(self._dice.sample(sorted(self._cluster.nodes), 2))
+        self._pause(self._rng.sample(sorted(self._cluster.nodes), 2))
 
     def hand_over(self) -> None:
-        self._cluster.lead(self._dice.choice(self._cluster.followers()))
+        self._cluster.lead(self._rng.choice(self._cluster.followers()))
 
     def isolate_one(self) -> None:
         self._network.isolate(self._any())
@@ -93,7 +93,7 @@ class Chaos:
 
     def cut_one_way(self) -> None:
         """One node is not heard by another."""
-        self._network.cut(*self._dice.sample(sorted(self._cluster.nodes), 2))
+        self._network.cut(*self._rng.sample(sorted(self._cluster.nodes), 2))
         self._linger()
         self._network.heal()
 
@@ -117,12 +117,12 @@ class Chaos:
         return self._cluster.network
 
     def _any(self) -> int:
-        if self._dice.random() < 0.6:
+        if self._rng.random() < 0.6:
             return self._cluster.leader()
-        return self._dice.choice(sorted(self._cluster.nodes))
+        return self._rng.choice(sorted(self._cluster.nodes))
 
     def _linger(self) -> None:
-        time.sleep(self._dice.uniform(0.2, 5))
+        time.sleep(self._rng.uniform(0.2, 5))
 
 
 def run_round(cluster: ClusterService, chaos: Chaos, seed: int, until: float) -> str:

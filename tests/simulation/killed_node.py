@@ -6,13 +6,13 @@ from pathlib import Path
 
 from actors.log.client import LogClient
 from actors.log.update_log import UpdateLog
-from actors.shard.store_shard import ShardConfig, StoreShard
-from graphdb.access.sight import WHOLE_SIGHT
+from actors.node.store_lifecycle import StoreConfig
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config import Settings
 from graphdb.log.file_log import FileLogConfig
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
-from tests.support.shards import no_readers
+from tests.support.shards import Shard, no_readers
 
 WRITERS = 8
 
@@ -33,14 +33,16 @@ async def _serve(data_dir: Path, first: int, acknowledged: Connection) -> None:
         return log.endpoint()
 
     settings = Settings(server={"data_dir": data_dir})
-    shard = StoreShard(settings, LogClient(endpoint), no_readers(), ShardConfig(checkpoint_log_bytes=20_000))
+    shard = Shard.standalone(
+        settings, LogClient(endpoint), no_readers(), StoreConfig(checkpoint_log_bytes=20_000)
+    )
     await shard.start()
     await asyncio.gather(*(_write(shard, first + writer, acknowledged) for writer in range(WRITERS)))
 
 
-async def _write(shard: StoreShard, number: int, acknowledged: Connection) -> None:
+async def _write(shard: Shard, number: int, acknowledged: Connection) -> None:
     while True:
         text = f"INSERT DATA {{ <urn:update> <urn:number> {number} . _:b <urn:twin> {number} }}"
-        await shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())
+        await shard.writes(FULL_VISIBILITY).update(parse_update(text), Dataset())
         acknowledged.send_bytes(b"%d" % number)
         number += WRITERS

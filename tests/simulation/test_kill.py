@@ -12,10 +12,9 @@ from pyoxigraph import Literal, NamedNode
 
 from actors.log.client import LogClient
 from actors.log.update_log import UpdateLog
-from actors.shard.store_shard import StoreShard
 from graphdb.config import Settings
 from tests.simulation.killed_node import WRITERS, serve
-from tests.support.shards import no_readers
+from tests.support.shards import Shard, no_readers
 
 KILLS = 20
 
@@ -59,7 +58,7 @@ async def recovered(data_dir: Path) -> tuple[set[int], set[int], int]:
     async def endpoint() -> str:
         return log.endpoint()
 
-    shard = StoreShard(Settings(server={"data_dir": data_dir}), LogClient(endpoint), no_readers())
+    shard = Shard.standalone(Settings(server={"data_dir": data_dir}), LogClient(endpoint), no_readers())
     await shard.start()
     numbers: dict[NamedNode, set[int]] = {NamedNode("urn:number"): set(), NamedNode("urn:twin"): set()}
     for quad in shard.dataset_quads():

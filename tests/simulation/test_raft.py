@@ -9,7 +9,7 @@ import pytest
 from tests.simulation.raft.faults import FAULTS
 from tests.simulation.raft.world import run_seed
 
-# The kind of trouble that brings a fault out, where all kinds together seldom do, and a seed to begin with.
+# The kind of fault that brings a fault out, where all kinds together seldom do, and a seed to begin with.
 HUNTS: dict[str, tuple[str | None, int]] = {
     "answers without a term": ("see_saw", 45),
     "commits earlier terms by counting": ("figure_eight", 12),

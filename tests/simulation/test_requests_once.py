@@ -89,7 +89,7 @@ class ClusterLog:
     def __init__(self, random: Random, requests: list[Request]) -> None:
         self.random = random
         self.requests = requests
-        self.troubles = True
+        self.has_faults = True
         self.entries: list[LogEntry] = []
         self.states: list[State] = [frozenset()]  # by log index
         self.floating: tuple[list[LogEntry], int] | None = None
@@ -159,7 +159,7 @@ class ClusterLog:
     async def _reach(self) -> None:
         await asyncio.sleep(0)
         self._search()
-        if not self.troubles:
+        if not self.has_faults:
             self._decide()
             return
         match self.random.randrange(60):
@@ -176,7 +176,7 @@ class ClusterLog:
     async def append(self, entries: list[LogEntry], expected_index: int = 0) -> int:
         self.expect_state(expected_index - 1)
         await self._reach()
-        fate = self.random.randrange(14) if self.troubles else 0
+        fate = self.random.randrange(14) if self.has_faults else 0
         if fate == 1:
             raise NotLeader("another node leads")
         if fate == 2:
@@ -212,7 +212,7 @@ class ClusterLog:
     async def status(self) -> LogStatus:
         return LogStatus(1, len(self.entries))
 
-    async def append_anywhere(self, entries: Sequence[LogEntry]) -> int:
+    async def append_unconditionally(self, entries: Sequence[LogEntry]) -> int:
         raise NotImplementedError
 
     async def watch_index(self, known_index: int, timeout_s: float = 0) -> int:
@@ -280,7 +280,7 @@ async def run(seed: int, lives: int = 4) -> None:
     log = ClusterLog(random, requests)
     node = Node(random, log)
     for life in range(lives):
-        log.troubles = life < lives - 1
+        log.has_faults = life < lives - 1
         if life:
             node.start()
         senders: asyncio.Future[list[None]] = asyncio.gather(
@@ -291,7 +291,7 @@ async def run(seed: int, lives: int = 4) -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await senders
         end.cancel()
-        if not log.troubles:
+        if not log.has_faults:
             log.searching = False
             node.writer.hear(len(log.entries))
             await node.writer.in_turn(lambda index: None)

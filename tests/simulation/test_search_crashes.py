@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from actors.search.catalog_view import CatalogView
-from actors.search.group_commit import CommitConfig
+from actors.search.command_writer import CommitConfig
 from actors.search.open_search import SearchConfig
 from actors.search.search_node import SearchNode
 from actors.search.upkeep import UpkeepConfig
@@ -49,7 +49,7 @@ class World:
     """A log, two nodes on it, and what clients were told. Every body is written once."""
 
     def __init__(self, directory: Path, seed: int, settles_at_once: bool) -> None:
-        self.dice = Random(seed)
+        self.rng = Random(seed)
         self.log = MemoryLog(settles_at_once=settles_at_once)
         self.acknowledged: set[bytes] = set()
         self.nodes: list[SearchNode] = []
@@ -72,24 +72,22 @@ class World:
                 await node.close()
 
     def fault(self) -> Fault:
-        return self.dice.choice(
-            [granted, granted, granted, answer_is_lost(True), answer_is_lost(False), away]
-        )
+        return self.rng.choice([granted, granted, granted, answer_is_lost(True), answer_is_lost(False), away])
 
     def write(self) -> DocumentWrite:
         self._bodies += 1
-        doc_id = str(self.dice.randrange(IDS))
-        if self.dice.random() < 0.2:
+        doc_id = str(self.rng.randrange(IDS))
+        if self.rng.random() < 0.2:
             return DocumentWrite(INDEX, Operation(Action.DELETE, doc_id))
         body = b'{"number": %d}' % self._bodies
         return DocumentWrite(INDEX, Operation(Action.INDEX, doc_id, body))
 
     async def client(self) -> None:
         for _ in range(REQUESTS):
-            node = self.dice.choice(self.nodes)
-            writes = [self.write() for _ in range(self.dice.randint(1, 5))]
+            node = self.rng.choice(self.nodes)
+            writes = [self.write() for _ in range(self.rng.randint(1, 5))]
             try:
-                results = await node.write(writes, self.dice.choice(["true", "false", "wait_for"]))
+                results = await node.write(writes, self.rng.choice(["true", "false", "wait_for"]))
             except (SearchError, UnavailableError):
                 continue
             for write, result in zip(writes, results, strict=True):

@@ -16,7 +16,7 @@ import pytest
 
 from actors.search import cursor_writer, index_follower
 from actors.search.catalog_view import CatalogView
-from actors.search.group_commit import CommitConfig
+from actors.search.command_writer import CommitConfig
 from actors.search.open_search import SearchConfig
 from actors.search.search_node import SearchNode
 from actors.search.upkeep import UpkeepConfig
@@ -73,7 +73,7 @@ class World:
     """A graph, its log, and two nodes that both believe that they lead."""
 
     def __init__(self, directory: Path, seed: int) -> None:
-        self.dice = Random(seed)
+        self.rng = Random(seed)
         self.graph = LoggedGraph(MemoryLog(settles_at_once=False))
         self.nodes: list[SearchNode] = []
         self._sides: dict[Path, Any] = {directory / name: Side(self.graph.log) for name in ("a", "b")}
@@ -95,24 +95,24 @@ class World:
         self.nodes.clear()
 
     def fault(self) -> Fault:
-        return self.dice.choice(
+        return self.rng.choice(
             [granted, granted, granted, answer_is_lost(True), answer_is_lost(False), away, self._late]
         )
 
     def _late(self, log: MemoryLog, entries: Sequence[LogEntry]) -> None:
         """Nobody knows what becomes of them; then they are stored after all."""
-        asyncio.get_running_loop().call_later(self.dice.uniform(0.01, 0.3), log.store, entries)
+        asyncio.get_running_loop().call_later(self.rng.uniform(0.01, 0.3), log.store, entries)
         raise OutcomeUnknown("the leader was killed")
 
     async def happen(self) -> None:
         """The graph changes, mostly while it answers."""
         for _ in range(CHANGES):
-            change = self.graph.insert if self.dice.random() < 0.6 else self.graph.delete
-            change(" ".join(self._statement() for _ in range(self.dice.randint(1, 4))))
-            self.graph.failing = QueryTimeout("slow") if self.dice.random() < 0.1 else None
-            if self.dice.random() < 0.1:
+            change = self.graph.insert if self.rng.random() < 0.6 else self.graph.delete
+            change(" ".join(self._statement() for _ in range(self.rng.randint(1, 4))))
+            self.graph.failing = QueryTimeout("slow") if self.rng.random() < 0.1 else None
+            if self.rng.random() < 0.1:
                 self._forget()
-            await asyncio.sleep(self.dice.uniform(0, 0.06))
+            await asyncio.sleep(self.rng.uniform(0, 0.06))
         self.graph.failing = None
 
     def _forget(self) -> None:
@@ -121,14 +121,14 @@ class World:
         log.forget_before(max(log.first_index, min(side.needed_from for side in self._sides.values())))
 
     def _statement(self) -> str:
-        work = f":w{self.dice.randrange(WORKS)}"
-        return self.dice.choice(
+        work = f":w{self.rng.randrange(WORKS)}"
+        return self.rng.choice(
             [
                 f"{work} a :Work .",
-                f"{work} :title 'title {self.dice.randrange(4)}' .",
-                f"{work} :year {self.dice.choice(YEARS)} .",
-                f"{work} :frame _:f{self.dice.randrange(3)} .",
-                f"_:f{self.dice.randrange(3)} :wood 'wood {self.dice.randrange(4)}' .",
+                f"{work} :title 'title {self.rng.randrange(4)}' .",
+                f"{work} :year {self.rng.choice(YEARS)} .",
+                f"{work} :frame _:f{self.rng.randrange(3)} .",
+                f"_:f{self.rng.randrange(3)} :wood 'wood {self.rng.randrange(4)}' .",
             ]
         )
 

@@ -38,9 +38,9 @@ class DyingLog:
 
     settles_at_once = True
 
-    def __init__(self, random: Random, troubles: bool) -> None:
+    def __init__(self, random: Random, faults: bool) -> None:
         self.random = random
-        self.troubles = troubles
+        self.faults = faults
         self.system = LossyFileSystem(random)
         self._open()
         self.down_for = 0
@@ -51,7 +51,7 @@ class DyingLog:
 
     async def append(self, entries: list[LogEntry], expected_index: int = 0) -> int:
         await self._reach()
-        fate = self.random.randrange(12) if self.troubles else 0
+        fate = self.random.randrange(12) if self.faults else 0
         if fate == 1:
             raise StorageFull("full")
         if fate == 2:
@@ -101,7 +101,7 @@ class DyingLog:
     async def confirm(self, index: int) -> bool:
         return True
 
-    async def append_anywhere(self, entries: Sequence[LogEntry]) -> int:
+    async def append_unconditionally(self, entries: Sequence[LogEntry]) -> int:
         return self._append([*entries], 0)
 
     async def watch_index(self, known_index: int, timeout_s: float = 0) -> int:
@@ -116,9 +116,9 @@ class DyingLog:
 class FillingStore(QuadStore):
     """A store whose disk is full now and then."""
 
-    def __init__(self, random: Random, troubles: bool) -> None:
+    def __init__(self, random: Random, faults: bool) -> None:
         super().__init__(Store())
-        self.random, self.troubles = random, troubles
+        self.random, self.faults = random, faults
 
     def apply(self, change: ChangeSet) -> None:
         self._may_fail()
@@ -129,7 +129,7 @@ class FillingStore(QuadStore):
         super().apply_many(changes)
 
     def _may_fail(self) -> None:
-        if self.troubles and self.random.randrange(15) == 0:
+        if self.faults and self.random.randrange(15) == 0:
             raise StorageFull("full")
 
 
@@ -174,9 +174,9 @@ class Requests:
             assert writer.applied_index >= confirmation.snapshot_index
 
 
-async def run(seed: int, troubles: bool, requests_count: int = 20) -> None:
+async def run(seed: int, faults: bool, requests_count: int = 20) -> None:
     random = Random(seed)
-    log, store, requests = DyingLog(random, troubles), FillingStore(random, troubles), Requests(random)
+    log, store, requests = DyingLog(random, faults), FillingStore(random, faults), Requests(random)
     ids = iter(range(1, 1 << 20))
     writer = ShardWriter(
         store,
@@ -188,7 +188,7 @@ async def run(seed: int, troubles: bool, requests_count: int = 20) -> None:
     )
     writer.start()
     await asyncio.gather(*(requests.send(writer, number) for number in range(requests_count)))
-    store.troubles = log.troubles = False
+    store.faults = log.faults = False
     log.down_for = 0
     writer.hear(log.log.last_index)
     await writer.in_turn(
@@ -234,7 +234,7 @@ def state_of(store: QuadStore) -> tuple[set[Quad], set[object]]:
 def test_whatever_the_log_does_answers_are_true(ten: int) -> None:
     for seed in range(ten * 5, ten * 5 + 5):
         try:
-            asyncio.run(run(seed, troubles=True))
+            asyncio.run(run(seed, faults=True))
         except Exception as error:
             raise AssertionError(f"run({seed})") from error
 

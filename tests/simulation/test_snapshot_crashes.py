@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from actors.raft.snapshot_stream import BLOCK_BYTES
+from actors.raft.snapshot_transfer import BLOCK_BYTES
 from actors.raft.snapshots import Snapshots
 from graphdb.raft.membership import Member, Members, PeerId
 from graphdb.raft.messages import SnapshotMark

@@ -86,33 +86,33 @@ class ClusterClients(ClientThreads):
         """The same over the whole time."""
         return self.silence_between_s(min(self.confirmed_at), max(self.confirmed_at))
 
-    def _run(self, dice: random.Random) -> None:
+    def _run(self, rng: random.Random) -> None:
         seen: dict[str, Any] = {}
         with _client() as client:
             while not self._ended.is_set():
-                kind = dice.choice(["register", "register", _LIST])
+                kind = rng.choice(["register", "register", _LIST])
                 key = f"{kind}-{self._mark}-{next(self._turns) // (3 * OPERATIONS_PER_KEY)}"
                 try:
-                    self._act(client, dice, key, seen)
+                    self._act(client, rng, key, seen)
                 except Exception as error:  # noqa: BLE001 told by check()
                     self.unexpected.append(repr(error))
                     return
 
-    def _act(self, client: httpx.Client, dice: random.Random, key: str, seen: dict[str, Any]) -> None:
+    def _act(self, client: httpx.Client, rng: random.Random, key: str, seen: dict[str, Any]) -> None:
         number = next(self._numbers)
-        if dice.random() < 0.4:
-            seen[key] = self._read(client, self._any_url(dice), key)
+        if rng.random() < 0.4:
+            seen[key] = self._read(client, self._any_url(rng), key)
         elif key.startswith(_LIST):
-            self._write(client, dice, key, Append(number), _append_text(key, number))
-        elif dice.random() < 0.7 and seen.get(key) is not UNKNOWN:
+            self._write(client, rng, key, Append(number), _append_text(key, number))
+        elif rng.random() < 0.7 and seen.get(key) is not UNKNOWN:
             action = CompareAndSet(seen.get(key), number)
-            if self._write(client, dice, key, action, _compare_text(key, seen.get(key), number)):
+            if self._write(client, rng, key, action, _compare_text(key, seen.get(key), number)):
                 seen[key] = number
         else:
-            self._write(client, dice, key, Write(number), _write_text(key, number))
+            self._write(client, rng, key, Write(number), _write_text(key, number))
 
-    def _any_url(self, dice: random.Random) -> str:
-        return dice.choice(list(self._urls.values()))
+    def _any_url(self, rng: random.Random) -> str:
+        return rng.choice(list(self._urls.values()))
 
     def _read(self, client: httpx.Client, url: str, key: str) -> Any:
         called = time.monotonic()
@@ -128,17 +128,17 @@ class ClusterClients(ClientThreads):
     def _write(
         self,
         client: httpx.Client,
-        dice: random.Random,
+        rng: random.Random,
         key: str,
         action: Write | CompareAndSet | Append,
         text: str,
     ) -> bool:
         """Whether it is known to have had an effect. Half of the writes are sent until they are answered."""
-        headers = {"Idempotency-Key": f'"{self._mark}-{action}"'} if dice.random() < 0.5 else {}
+        headers = {"Idempotency-Key": f'"{self._mark}-{action}"'} if rng.random() < 0.5 else {}
         called = time.monotonic()
         may_have_happened = False
         while True:
-            answered = self._send(client, f"{self._any_url(dice)}/update", {"update": text}, headers)
+            answered = self._send(client, f"{self._any_url(rng)}/update", {"update": text}, headers)
             if answered.kind == "confirmed":
                 break
             may_have_happened |= answered is _LOST

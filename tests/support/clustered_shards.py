@@ -5,14 +5,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from actors.clustering.clustered_shard import ClusteredShard
+from actors.clustering.cluster_follower import ClusterFollower
+from actors.clustering.forwarded_work import ForwardedWork
+from actors.clustering.search_copies import SearchCopies
 from actors.columns.client import ColumnClient
 from actors.columns.column_view import ColumnView
+from actors.raft.raft_log_client import RaftLogClient
+from graphdb.config import Settings
+from graphdb.config.limits import GateLimits
 from tests.support.raft_logs import RaftLogs
 from tests.support.readers import answering
-from tests.support.shards import no_readers
+from tests.support.shards import Shard, no_readers
 
-__all__ = ["Nodes", "alone", "nodes"]
+__all__ = ["Nodes", "alone", "forwarded_work", "nodes"]
 
 
 class Nodes:
@@ -24,12 +29,12 @@ class Nodes:
         self.columns: dict[int, ColumnClient] = {}
         self._views: dict[int, ColumnView] = {}
         self._with_columns = columns
-        self.shards: dict[int, ClusteredShard] = {}
-        self._made: list[ClusteredShard] = []
+        self.shards: dict[int, Shard] = {}
+        self._made: list[Shard] = []
 
-    def make(self, node_id: int) -> ClusteredShard:
+    def make(self, node_id: int) -> Shard:
         """A shard that is not started; closed at the end."""
-        shard = ClusteredShard(
+        shard = Shard.clustered(
             self.logs.settings(node_id),
             self.logs.client(node_id),
             no_readers(),
@@ -88,8 +93,22 @@ async def nodes(directory: Path, *node_ids: int, columns: bool = False) -> Async
 
 
 @asynccontextmanager
-async def alone(directory: Path) -> AsyncIterator[ClusteredShard]:
+async def alone(directory: Path) -> AsyncIterator[Shard]:
     """Node 1, started, a cluster by itself."""
     async with nodes(directory, 1) as made:
         await made.start(1)
         yield made.shards[1]
+
+
+def forwarded_work(log: RaftLogClient, follower: ClusterFollower, shard: Shard) -> ForwardedWork:
+    """What other nodes ask, performed by a node that stands alone otherwise."""
+    parts = shard.node.parts
+    return ForwardedWork(
+        log,
+        follower,
+        parts.own_progress.snapshot_index,
+        parts.own_writing,
+        parts.own_alerts,
+        GateLimits(),
+        SearchCopies(Settings(), log),
+    )

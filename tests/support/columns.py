@@ -1,4 +1,4 @@
-"""`open_columns`: a StoreShard over a real log, real readers and a real column view, without Ray."""
+"""`open_columns`: a Shard over a real log, real readers and a real column view, without Ray."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,15 +14,14 @@ from actors.log.client import LogClient
 from actors.log.update_log import UpdateLog
 from actors.readers.client import ReaderClient
 from actors.readers.store_reader import StoreReader
-from actors.shard.store_shard import StoreShard
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config import Settings
 from graphdb.node import QueryRequest
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.results import ResultFormat
 from tests.support.readers import answering
-from tests.support.shards import SMALL_LOG
+from tests.support.shards import SMALL_LOG, Shard
 
 __all__ = ["ColumnNode", "open_columns"]
 
@@ -31,7 +30,7 @@ __all__ = ["ColumnNode", "open_columns"]
 class ColumnNode:
     """A node with its column view."""
 
-    shard: StoreShard
+    shard: Shard
     columns: ColumnClient
     view: ColumnView
 
@@ -56,7 +55,7 @@ class ColumnNode:
 
     async def update(self, text: str) -> int:
         return (
-            await self.shard.writes(WHOLE_SIGHT).update(parse_update(text, None), Dataset())
+            await self.shard.writes(FULL_VISIBILITY).update(parse_update(text, None), Dataset())
         ).snapshot_index
 
     async def following(self) -> ColumnStatus:
@@ -80,7 +79,7 @@ async def open_columns(directory: Path, **sections: dict[str, Any]) -> AsyncIter
     view = await asyncio.to_thread(lambda: ColumnView(settings, find_log, socket_directory=sockets))
     columns = ColumnClient(answering(view.endpoint()))
     client = ReaderClient(answering(reader.endpoint()))
-    shard = StoreShard(settings, LogClient(find_log), client, columns=columns)
+    shard = Shard.standalone(settings, LogClient(find_log), client, columns=columns)
     try:
         await shard.start()
         yield ColumnNode(shard, columns, view)

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, QueryResultsFormat, Store
 
 from graphdb.config.limits import GateLimits
-from graphdb.search.following.differences import differences
-from graphdb.search.following.plans import Row, carried_out
-from graphdb.search.following.shape import Shape
+from graphdb.search.following.shape import Row, Shape, carried_out, differences
 from graphdb.search.segments.operations import Action, Operation
 from graphdb.sparql.gate import check, read_query
 

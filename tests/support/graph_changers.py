@@ -48,12 +48,12 @@ class GraphChangers(ClientThreads):
         self.confirmed = 0
         self.unexpected: list[str] = []  # answers that nobody should get
 
-    def _run(self, url: str, dice: random.Random) -> None:
+    def _run(self, url: str, rng: random.Random) -> None:
         headers = {"Content-Type": "application/sparql-update"}
         with httpx.Client(base_url=url, timeout=_TIMEOUT_S, trust_env=False) as client:
             while not self._ended.is_set():
                 try:
-                    answer = client.post("/update", content=_PREFIX + _change(dice), headers=headers)
+                    answer = client.post("/update", content=_PREFIX + _change(rng), headers=headers)
                 except httpx.TransportError:
                     time.sleep(_PAUSE_S)
                     continue
@@ -65,9 +65,9 @@ class GraphChangers(ClientThreads):
                     self.unexpected.append(answer.text)
 
 
-def _change(dice: random.Random) -> str:
-    work, maker, number = f":w{dice.randrange(150)}", f":m{dice.randrange(8)}", dice.randrange(1000)
-    return dice.choice(
+def _change(rng: random.Random) -> str:
+    work, maker, number = f":w{rng.randrange(150)}", f":m{rng.randrange(8)}", rng.randrange(1000)
+    return rng.choice(
         [
             f'DELETE {{ {work} :title ?old }} INSERT {{ {work} a :Work ; :title "title {number}" }} '
             f"WHERE {{ OPTIONAL {{ {work} :title ?old }} }}",

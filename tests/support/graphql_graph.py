@@ -7,11 +7,10 @@ from pyoxigraph import QueryResultsFormat, QuerySolutions, RdfFormat, Store, par
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import LimitExceeded
-from graphdb.graphql.drafts import combined
 from graphdb.graphql.failures import Refused, too_large
 from graphdb.graphql.limits import Limits
 from graphdb.graphql.model import Model
-from graphdb.graphql.modelling import model_of
+from graphdb.graphql.modelling import combined, model_of
 from graphdb.graphql.ontology import read_ontology
 from graphdb.graphql.planning import plan, read_operation
 from graphdb.graphql.schema import schema_of

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 from pyoxigraph import Quad, QueryResultsFormat, RdfFormat, Store, parse
 
+from graphdb.access.annotations import VisibleQuads, has_annotations
 from graphdb.access.principal import Principal
-from graphdb.access.sight import WHOLE_SIGHT, Sight
-from graphdb.access.visibility import Visibility, has_annotations
+from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.errors import GraphDBError
 from graphdb.log.codec import encode_change_parts, encode_changes, encode_close
 from graphdb.model import ChangeSet, EntryKind, LogEntry
@@ -31,8 +31,8 @@ class LoggedGraph:
         self.asked: list[str] = []
 
     def acting_for(self, principal: Principal) -> "_SeenGraph":
-        """The same graph as the sight of somebody shows it."""
-        return _SeenGraph(self, principal.sight)
+        """The same graph as the visibility of somebody shows it."""
+        return _SeenGraph(self, principal.visibility)
 
     def insert(self, turtle: str, part_bytes: int = 0) -> None:
         """Labels of blank nodes stay as they are written; part_bytes: in entries of about so many."""
@@ -42,23 +42,23 @@ class LoggedGraph:
         self._change(ChangeSet(removed=_quads(turtle)))
 
     async def select(
-        self, query: str, min_index: int | None = None, sight: Sight = WHOLE_SIGHT
+        self, query: str, min_index: int | None = None, visibility: Visibility = FULL_VISIBILITY
     ) -> dict[str, Any]:
         assert (min_index or 0) <= self.log.last_index, "the log has never been there"
         self.asked.append(query)
         await asyncio.sleep(0)
         if self.failing is not None:
             raise self.failing
-        answer = self._seen(sight).query(query).serialize(format=QueryResultsFormat.JSON)  # type: ignore[arg-type]
+        answer = self._seen(visibility).query(query).serialize(format=QueryResultsFormat.JSON)  # type: ignore[arg-type]
         results: dict[str, Any] = orjson.loads(bytes(answer or b""))
         return results
 
-    def _seen(self, sight: Sight) -> Store:
+    def _seen(self, visibility: Visibility) -> Store:
         whole = QuadStore(self.store)
-        if sight.is_whole or (sight.has_all_graphs and not has_annotations(whole)):
+        if visibility.is_whole or (visibility.has_all_graphs and not has_annotations(whole)):
             return self.store
-        visibility, seen = Visibility(sight, whole), Store()
-        seen.extend(quad for quad in self.store if visibility.sees(quad))
+        visible_quads, seen = VisibleQuads(visibility, whole), Store()
+        seen.extend(quad for quad in self.store if visible_quads.sees(quad))
         return seen
 
     def _change(self, change: ChangeSet, part_bytes: int = 0) -> None:
@@ -77,13 +77,13 @@ class LoggedGraph:
 
 
 class _SeenGraph:
-    """A `LoggedGraph` as one sight shows it."""
+    """A `LoggedGraph` as one visibility shows it."""
 
-    def __init__(self, graph: LoggedGraph, sight: Sight) -> None:
-        self._graph, self._sight = graph, sight
+    def __init__(self, graph: LoggedGraph, visibility: Visibility) -> None:
+        self._graph, self._visibility = graph, visibility
 
     async def select(self, query: str, min_index: int | None = None) -> dict[str, Any]:
-        return await self._graph.select(query, min_index, self._sight)
+        return await self._graph.select(query, min_index, self._visibility)
 
 
 def _quads(turtle: str) -> tuple[Quad, ...]:

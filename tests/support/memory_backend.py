@@ -1,4 +1,4 @@
-"""`MemoryBackend`: the promises of `serve.backend.Backend` kept in memory, without a log.
+"""`MemoryBackend`: the promises of `serve.backend.GraphNode` kept in memory, without a log.
 
 Planning, staging and applying are the real ones; what is missing is durability.
 """
@@ -14,10 +14,10 @@ from typing import Any, Self
 
 from pyoxigraph import BlankNode, NamedNode, Quad, Store
 
-from actors.alerts.alert_desk import AlertDesk
+from actors.alerts.alert_service import AlertService
 from actors.live.live_copy import CopiedState
 from actors.live.subscription_hub import SubscriptionHub
-from graphdb.access.sight import Sight
+from graphdb.access.visibility import Visibility
 from graphdb.alerts.book import AlertBook
 from graphdb.alerts.commands import Command
 from graphdb.config import Live, Settings
@@ -27,8 +27,10 @@ from graphdb.geo.evaluate import evaluation_json
 from graphdb.graphql.edit_check import EditCheck
 from graphdb.graphql.editing import EditPlanner, LastChanges, forgotten
 from graphdb.graphql.edits import Edits
+from graphdb.graphql.vocabulary import SchemaWatch
 from graphdb.live.matcher import LiveQuery
 from graphdb.log.request_ids import key_part
+from graphdb.log.views import ViewStatus
 from graphdb.model import ChangeSet, Confirmation, GraphName, NamedGraph
 from graphdb.node import (
     ClusterReport,
@@ -48,11 +50,10 @@ from graphdb.shacl.answering import (
     shapes_in_document,
     shapes_in_graph,
 )
-from graphdb.shacl.change_check import Report
+from graphdb.shacl.change_check import Report, check_report
+from graphdb.shacl.copied_graphs import merged_graphs, merged_triples
 from graphdb.shacl.data_graph import DataGraphName
-from graphdb.shacl.merged_graphs import merged_graphs, merged_triples
 from graphdb.shacl.shapes import Shapes
-from graphdb.shacl.write_check import check_report
 from graphdb.sparql import gate
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.engine_text import engine_text
@@ -99,7 +100,8 @@ class MemoryBackend:
     ) -> None:
         """settings are those of alerts, which are evaluated once their timer is started."""
         self._limits = limits or gate.GateLimits()
-        self.store = QuadStore(Store(), union_default_graph=union_default_graph)
+        self._schema = SchemaWatch()
+        self.store = QuadStore(Store(), (self._schema,), union_default_graph=union_default_graph)
         self.status_word = "healthy"
         self.entries_at_once = -1  # no join is little, so that tests choose what a reader gets
         self.readers = MemoryReaders()
@@ -115,11 +117,15 @@ class MemoryBackend:
             timeout_s=1,
         )
         check = EditCheck(
-            self._limits, time.monotonic, self._validate_apart, union_default_graph=union_default_graph
+            self._limits,
+            time.monotonic,
+            self.schema_state,
+            self._validate_apart,
+            union_default_graph=union_default_graph,
         )
         self._edits = EditPlanner(check)
         self.book = AlertBook()
-        self.alerts = AlertDesk(self, settings or Settings())
+        self.alerts = AlertService(self, self, self, settings or Settings())
         self.book.on_change = self.alerts.timer.wake
         self._confirmed: dict[bytes, tuple[bytes, Confirmation]] = {}  # ids and answers, by `key_part`
         self._index = 0
@@ -128,17 +134,24 @@ class MemoryBackend:
 
     view_key = None
 
-    async def reads(self, sight: Sight) -> Self:
+    @property
+    def queries(self) -> Self:
+        """It is all capabilities of a node by itself; see `serve.backend.GraphNode`."""
+        return self
+
+    functions = running = progress = writing = changes = admin = queries
+
+    async def reads(self, visibility: Visibility) -> Self:
         """Memory has no views: only those who see everything are served."""
-        assert sight.has_all_graphs
+        assert visibility.has_all_graphs
         return self
 
-    def writes(self, sight: Sight) -> Self:
-        assert sight.has_all_graphs
+    def writes(self, visibility: Visibility) -> Self:
+        assert visibility.has_all_graphs
         return self
 
-    def live(self, sight: Sight) -> Self:
-        assert sight.has_all_graphs
+    def live(self, visibility: Visibility) -> Self:
+        assert visibility.has_all_graphs
         return self
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
@@ -289,7 +302,7 @@ class MemoryBackend:
         return self._index
 
     def schema_state(self) -> object:
-        return self.store.schema_watch.state
+        return self._schema.state
 
     async def follow_changes(self, since: int | None, timeout_s: float) -> MemoryChangeStream:
         if since is not None:
@@ -312,6 +325,9 @@ class MemoryBackend:
 
     def live_report(self) -> LiveReport:
         return self.hub.report(self._index)
+
+    def view_statuses(self) -> list[ViewStatus]:
+        return [ViewStatus("quads", "following", self._index, self._index, None, 0, self._index, 0.5)]
 
     def embedded_store(self) -> EmbeddedStore:
         return self.hub.status("standalone", self._index)

@@ -51,7 +51,7 @@ class MemoryLog:
     async def append(self, entries: Sequence[LogEntry], expected_index: int = 0) -> int:
         raise AssertionError("search entries have no expected index")
 
-    async def append_anywhere(self, entries: Sequence[LogEntry]) -> int:
+    async def append_unconditionally(self, entries: Sequence[LogEntry]) -> int:
         self.appends.append(len(entries))
         await self.holding.wait()
         if self.faults:

@@ -116,11 +116,11 @@ class ClusterPeer:
         credentials: ClusterCredentials,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        dice = random.Random()
+        random_source = random.Random()
         files = RealFileSystem()
         log = str(directory / "log")
         self.machine = self.make_machine(directory)
-        self.journal = Journal(files, str(directory), log, node_id, lambda: 1 + dice.getrandbits(60))
+        self.journal = Journal(files, str(directory), log, node_id, lambda: 1 + random_source.getrandbits(60))
         node = RaftNode(
             self.journal,
             RaftConfig(
@@ -128,7 +128,7 @@ class ClusterPeer:
             ),
             founders,
             clock=time.monotonic,
-            dice=dice.random,
+            random_source=random_source.random,
             snapshots=self.machine,
         )
         self.machine.node = node

@@ -49,7 +49,7 @@ class Cluster:
         self.keep: Callable[[Envelope], bool] = lambda envelope: True
         self.on_install: Callable[[int], None] = lambda node_id: None
         self.refusals: Counter[int] = Counter()  # by the disk of each node
-        self._seeds: dict[int, int] = {}  # for the dice of each node
+        self._seeds: dict[int, int] = {}  # for the random_source of each node
         self.disks = {node_id: LossyFileSystem(Random(node_id)) for node_id in range(1, size + 1)}
         self.snapshots = {node_id: Snapshots() for node_id in self.disks}
         self.config = config or RaftConfig()
@@ -66,7 +66,7 @@ class Cluster:
             self.config,
             self.founders,
             clock=lambda: self.now,
-            dice=random.random,
+            random_source=random.random,
             snapshots=self.snapshots[node_id],
             applied=applied,
         )

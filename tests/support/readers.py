@@ -14,6 +14,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from actors.readers.client import Lease, ReaderClient
 from actors.readers.protocol import EvaluatorStatus, ReaderStatus, ReaderTask, Task
 from actors.readers.store_reader import StoreReader
@@ -130,4 +132,4 @@ async def _run(directory: Path, task: ReaderTask) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_run(Path(sys.argv[1]), ReaderTask.decode(sys.argv[2].encode())))
+    asyncio.run(_run(Path(sys.argv[1]), msgspec.json.decode(sys.argv[2], type=ReaderTask)))

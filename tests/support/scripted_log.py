@@ -10,21 +10,22 @@ from typing import Any
 
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.futures import answer, fail
-from actors.log.protocol import decode_index
-from actors.log.server import LogServer, encode_nothing
-from actors.raft.forward_desk import ForwardDesk
+from actors.log.server import done, log_server, unchanged
+from actors.raft.forward_queue import ForwardQueue
 from actors.raft.log_requests import (
+    RAFT_LOG_MESSAGES,
     ClusterView,
+    Finish,
+    Forward,
     ForwardedRequest,
-    RaftLogRequest,
+    Leave,
+    Requests,
+    Take,
     ViewedMember,
-    decode_finish,
-    decode_forward,
-    decode_watch,
-    encode_requests,
-    encode_view,
+    Watch,
 )
 from actors.raft.raft_log_client import RaftLogClient
+from actors.wire.messages import Piece
 from tests.support.readers import answering
 
 __all__ = ["NO_LEADER", "Forwarding", "ScriptedLog", "following", "scripted_log"]
@@ -54,24 +55,25 @@ class Forwarding:
 
 
 class ScriptedLog:
-    """On the loop of the test. The desk is a real one: what it is given to serve, the port may take."""
+    """On the loop of the test. The queue is a real one: what it is given to serve, the port may take."""
 
     def __init__(self, directory: Path) -> None:
         self.view = NO_LEADER
-        self.desk = ForwardDesk()
+        self.queue = ForwardQueue()
         self.forwardings: asyncio.Queue[Forwarding] = asyncio.Queue()
         self.is_silent = False  # to those who watch
         self._watching: list[Future[ClusterView]] = []
-        self.server = LogServer(
+        self.server = log_server(
             {
-                RaftLogRequest.WATCH: lambda body: (self._watch(*decode_watch(body)), encode_view),
-                RaftLogRequest.FORWARD: lambda body: (self._forward(*decode_forward(body)), bytes),
-                RaftLogRequest.TAKE: lambda body: (self.desk.take(decode_index(body)), encode_requests),
-                RaftLogRequest.LEAVE: lambda body: (self._leave(decode_index(body)), encode_nothing),
-                RaftLogRequest.FINISH: lambda body: (self._finish(*decode_finish(body)), encode_nothing),
+                Watch: lambda asked: (self._watch(asked.version, asked.committed_index), unchanged),
+                Forward: lambda asked: (self._forward(asked.node_id, asked.request, asked.timeout_s), Piece),
+                Take: lambda asked: (self.queue.take(asked.port), Requests),
+                Leave: lambda asked: (self._leave(asked.port), done),
+                Finish: lambda asked: (self._finish(asked.number, asked.succeeded, asked.outcome), done),
             },
             str(directory),
             str(directory),
+            RAFT_LOG_MESSAGES,
         )
 
     def client(self) -> RaftLogClient:
@@ -106,11 +108,11 @@ class ScriptedLog:
         return forwarding.outcome
 
     def _finish(self, number: int, succeeded: bool, outcome: bytes) -> "Future[None]":
-        self.desk.finish(number, succeeded, outcome)
+        self.queue.finish(number, succeeded, outcome)
         return _done()
 
     def _leave(self, port: int) -> "Future[None]":
-        self.desk.leave(port)
+        self.queue.leave(port)
         return _done()
 
 

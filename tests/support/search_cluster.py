@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from actors.search.search_node import SearchNode
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import LogUnavailable, NotLeader
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
@@ -72,7 +72,7 @@ class SearchCluster:
             while True:
                 try:
                     node = next(iter(self.quads.shards.values()))
-                    await node.writes(WHOLE_SIGHT).update(update, Dataset())
+                    await node.writes(FULL_VISIBILITY).update(update, Dataset())
                 except NotLeader:
                     await asyncio.sleep(0.1)
                 else:

@@ -1,19 +1,149 @@
-"""Buckets by query: `filter` and `filters`."""
+"""Aggregations with buckets of their own: filter, filters, global, missing, nested, reverse_nested."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from graphdb.search.aggregations.base import Aggregation, Answer, SingleBucket
-from graphdb.search.aggregations.buckets import all_cells, bucket_lists, keyed_buckets
-from graphdb.search.aggregations.definition import Definition
-from graphdb.search.aggregations.rows import Rows
-from graphdb.search.aggregations.scope import Scope
-from graphdb.search.errors import illegal_request, parsing
+from graphdb.search.aggregations.aggregation import (
+    Aggregation,
+    Answer,
+    Definition,
+    Rows,
+    Scope,
+    SingleBucket,
+    all_cells,
+    bucket_lists,
+    keyed_buckets,
+)
+from graphdb.search.aggregations.columns import spread
+from graphdb.search.aggregations.options import required
+from graphdb.search.aggregations.sources import Source
+from graphdb.search.errors import SearchError, illegal_request, parsing
 from graphdb.search.query import Query, parse_query
 
-__all__ = ["Filter", "Filters", "parse_filter", "parse_filters"]
+__all__ = [
+    "Filter",
+    "Filters",
+    "Global",
+    "Missing",
+    "Nested",
+    "ReverseNested",
+    "parse_filter",
+    "parse_filters",
+    "parse_global",
+    "parse_missing",
+    "parse_nested",
+    "parse_reverse_nested",
+]
+
+# Other documents in one bucket: `missing`, `global`, `nested` and `reverse_nested`.
+
+
+@dataclass(frozen=True)
+class Missing(SingleBucket):
+    """The documents that have no value for a field."""
+
+    source: Source
+
+    @property
+    def typed(self) -> str:
+        return "missing"
+
+    def narrowed(self, scope: Scope, rows: Rows) -> Rows:
+        places, _ = self.source.countable(scope, rows.docs)
+        lacking = np.ones(len(rows.docs), np.bool_)
+        lacking[places] = False
+        return rows.kept(lacking)
+
+
+def parse_missing(definition: Definition) -> Aggregation:
+    source = Source.parse(definition, None)
+    definition.options.done()
+    return Missing(definition.common, source)
+
+
+@dataclass(frozen=True)
+class Global(SingleBucket):
+    """All documents that the request's names show, whatever the query."""
+
+    @property
+    def typed(self) -> str:
+        return "global"
+
+    def narrowed(self, scope: Scope, rows: Rows) -> Rows:
+        mask = scope.live() & scope.columns.at_path(None)
+        if scope.visible is not None:
+            mask &= scope.matching(scope.visible)
+        docs = np.flatnonzero(mask)
+        return Rows(docs, np.zeros(len(docs), np.int64), rows.count)
+
+
+def parse_global(definition: Definition) -> Aggregation:
+    definition.options.done()
+    return Global(definition.common)
+
+
+@dataclass(frozen=True)
+class Nested(SingleBucket):
+    """The nested objects at a path in the documents (or nested objects) of the bucket around it."""
+
+    path: str
+    outer: str | None  # the nested path that the bucket around it holds, None: documents
+
+    @property
+    def typed(self) -> str:
+        return "nested"
+
+    def narrowed(self, scope: Scope, rows: Rows) -> Rows:
+        columns = scope.columns
+        objects = np.flatnonzero(columns.at_path(self.path) & scope.live())
+        around = columns.ancestors(objects, self.outer)
+        # Blocks stand before their document, so what objects are in ascends with them.
+        places = np.searchsorted(around, rows.docs, side="left")
+        ends = np.searchsorted(around, rows.docs, side="right")
+        starts = np.stack([places, ends], axis=1).ravel()
+        members, positions = spread(starts, np.arange(len(rows.docs)) * 2)
+        return Rows(objects[positions], rows.owners[members], rows.count)
+
+
+def parse_nested(definition: Definition) -> Aggregation:
+    """The aggregations below are parsed for the path: see `inner_path`."""
+    path = required(definition.options.text("path"), "path")
+    definition.options.done()
+    return Nested(definition.common, path, definition.context.nested_path)
+
+
+@dataclass(frozen=True)
+class ReverseNested(SingleBucket):
+    """The documents that nested objects are in, each once; or the nested objects at a path around them."""
+
+    path: str | None
+
+    @property
+    def typed(self) -> str:
+        return "reverse_nested"
+
+    def narrowed(self, scope: Scope, rows: Rows) -> Rows:
+        around = scope.columns.ancestors(rows.docs, self.path)
+        found = around >= 0
+        # Document first, so that the documents stay in the order of their leaves.
+        both = np.unique(around[found] * rows.count + rows.owners[found])
+        return Rows(both // rows.count, both % rows.count, rows.count)
+
+
+def parse_reverse_nested(definition: Definition) -> Aggregation:
+    if definition.context.nested_path is None:
+        raise SearchError(
+            "illegal_argument_exception",
+            f"Reverse nested aggregation [{definition.name}] can only be used inside a [nested] aggregation",
+        )
+    path = definition.options.text("path")
+    definition.options.done()
+    return ReverseNested(definition.common, path)
+
+
+# Buckets by query: `filter` and `filters`.
 
 FILTERS_MAX = 1_000
 

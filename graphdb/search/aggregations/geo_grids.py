@@ -4,16 +4,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphdb.search.aggregations.base import Aggregation, Answer
-from graphdb.search.aggregations.buckets import bucket_lists
-from graphdb.search.aggregations.definition import Definition
+from graphdb.search.aggregations.aggregation import (
+    Aggregation,
+    Answer,
+    Definition,
+    Rows,
+    Scope,
+    bucket_lists,
+    cells_of,
+)
 from graphdb.search.aggregations.options import Options, required
-from graphdb.search.aggregations.rows import Rows, cells_of
-from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.sources import Source
 from graphdb.search.errors import illegal_request
 from graphdb.search.fields import Storage
-from graphdb.search.mapping.points import point_of
+from graphdb.search.mapping.readers import point_of
 from graphdb.search.segment import Doubles, Longs
 
 __all__ = ["GeoGrid", "parse_geo_grid", "tile_name", "tile_number", "tile_zoom", "tiles_of"]

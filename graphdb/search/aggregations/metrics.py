@@ -1,22 +1,135 @@
-"""Metrics that one pass gives: avg, sum, min, max, stats, extended_stats, value_count, weighted_avg."""
+"""Metric aggregations: sums, extremes, statistics, bounds and centroids of points, top hits."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numba import njit
 
-from graphdb.search.aggregations.base import Aggregation, Answer
-from graphdb.search.aggregations.definition import Definition
-from graphdb.search.aggregations.kernels import grouped_sums
+from graphdb.search.aggregations.aggregation import Aggregation, Answer, Definition, Rows, Scope
 from graphdb.search.aggregations.options import Options, required
-from graphdb.search.aggregations.rows import Rows
-from graphdb.search.aggregations.scope import Scope
 from graphdb.search.aggregations.sources import NUMERIC, Source, json_number
 from graphdb.search.errors import illegal_argument, illegal_request
+from graphdb.search.fields import Storage
 from graphdb.search.segment import Doubles, Longs
 
-__all__ = ["Moments", "NumberMetric", "parse_metric", "parse_weighted_avg"]
+__all__ = [
+    "GeoBounds",
+    "GeoCentroid",
+    "Moments",
+    "NumberMetric",
+    "TopHits",
+    "grouped_sums",
+    "parse_geo_bounds",
+    "parse_geo_centroid",
+    "parse_metric",
+    "parse_top_hits",
+    "parse_weighted_avg",
+]
+
+# Sums that lose nothing to rounding, by bucket.
+
+
+def grouped_sums(values: Doubles, owners: Longs, count: int) -> Doubles:
+    """The sum of the values of each of count owners, compensated as Elasticsearch's (Kahan), 0.0 for none."""
+    totals, lost = np.zeros(count), np.zeros(count)
+    _add(values, owners, totals, lost)
+    return np.where(np.isfinite(totals), totals + lost, totals)
+
+
+@njit(cache=True)
+def _add(values: Doubles, owners: Longs, totals: Doubles, lost: Doubles) -> None:
+    for i in range(len(values)):
+        owner = owners[i]
+        corrected = values[i] + lost[owner]
+        updated = totals[owner] + corrected
+        lost[owner] = corrected - (updated - totals[owner])
+        totals[owner] = updated
+
+
+# `geo_bounds` and `geo_centroid`: the box around points, and their middle.
+
+
+@dataclass(frozen=True)
+class _GeoMetric(Aggregation):
+    source: Source
+    leaf_only: ClassVar[bool] = True
+
+    def points(self, scope: Scope, rows: Rows) -> tuple[Longs, Doubles, Doubles]:
+        """(bucket, latitude, longitude) of each point."""
+        if self.source.spec is None:
+            return np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
+        found = scope.columns.points(self.source.spec, rows.docs)
+        return rows.owners[found.rows], found.latitudes, found.longitudes
+
+
+@dataclass(frozen=True)
+class GeoBounds(_GeoMetric):
+    """wraps: the box may cross the date line, where that makes it narrower."""
+
+    wraps: bool = True
+
+    @property
+    def typed(self) -> str:
+        return "geo_bounds"
+
+    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        owners, latitudes, longitudes = self.points(scope, rows)
+        return [
+            self._bounds(latitudes[owners == owner], longitudes[owners == owner])
+            for owner in range(rows.count)
+        ]
+
+    def _bounds(self, latitudes: Doubles, longitudes: Doubles) -> Answer:
+        if not len(latitudes):
+            return {}
+        left, right = float(longitudes.min()), float(longitudes.max())
+        east, west = longitudes[longitudes >= 0], longitudes[longitudes < 0]
+        if self.wraps and len(east) and len(west):
+            across = (180 - float(east.min())) + (180 + float(west.max()))
+            if across < right - left:
+                left, right = float(east.min()), float(west.max())
+        return {
+            "bounds": {
+                "top_left": {"lat": float(latitudes.max()), "lon": left},
+                "bottom_right": {"lat": float(latitudes.min()), "lon": right},
+            }
+        }
+
+
+@dataclass(frozen=True)
+class GeoCentroid(_GeoMetric):
+    """The mean of the degrees."""
+
+    @property
+    def typed(self) -> str:
+        return "geo_centroid"
+
+    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        owners, latitudes, longitudes = self.points(scope, rows)
+        counts = np.bincount(owners, minlength=rows.count)
+        sums = grouped_sums(latitudes, owners, rows.count), grouped_sums(longitudes, owners, rows.count)
+        return [
+            {"location": {"lat": lat / count, "lon": lon / count}, "count": count} if count else {"count": 0}
+            for count, lat, lon in zip(counts.tolist(), sums[0].tolist(), sums[1].tolist(), strict=True)
+        ]
+
+
+def parse_geo_bounds(definition: Definition) -> Aggregation:
+    wraps = definition.options.flag("wrap_longitude", True)
+    source = Source.parse(definition, {Storage.POINTS})
+    definition.options.done()
+    return GeoBounds(definition.common, source, wraps)
+
+
+def parse_geo_centroid(definition: Definition) -> Aggregation:
+    source = Source.parse(definition, {Storage.POINTS})
+    definition.options.done()
+    return GeoCentroid(definition.common, source)
+
+
+# Metrics that one pass gives: avg, sum, min, max, stats, extended_stats, value_count, weighted_avg.
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +323,42 @@ def parse_weighted_avg(definition: Definition) -> Aggregation:
     options.ignore("format", "value_type")
     options.done()
     return WeightedAvg(definition.common, sources["value"], sources["weight"])
+
+
+# `top_hits`: the best documents of each bucket. How hits are sorted and shown is the caller's.
+
+SIZE_MAX = 100  # index.max_inner_result_window
+
+
+@dataclass(frozen=True)
+class TopHits(Aggregation):
+    """body is a search request without a query."""
+
+    body: Mapping[str, Any]
+    leaf_only: ClassVar[bool] = True
+
+    @property
+    def typed(self) -> str:
+        return "top_hits"
+
+    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        assert scope.top_hits is not None, "whoever runs aggregations says how hits are made"
+        return [{"hits": hits} for hits in scope.top_hits(self.body, rows, scope)]
+
+
+def parse_top_hits(definition: Definition) -> Aggregation:
+    body = {"size": 3, **definition.options.rest()}
+    window = _whole(body.get("from", 0)) + _whole(body["size"])
+    if window > SIZE_MAX:
+        raise illegal_argument(
+            f"Top hits result window is too large, the top hits aggregator [{definition.name}]'s from + size "
+            f"must be less than or equal to: [{SIZE_MAX}] but was [{window}]. This limit can be set by "
+            "changing the [index.max_inner_result_window] index level setting."
+        )
+    return TopHits(definition.common, body)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise illegal_request("[from] and [size] must be whole numbers, not negative")
+    return value

@@ -6,29 +6,38 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from graphdb.search.aggregations.auto_histogram import parse_auto_date_histogram
-from graphdb.search.aggregations.base import Aggregation, Common, Pipeline
-from graphdb.search.aggregations.cardinality import parse_cardinality
+from graphdb.search.aggregations.aggregation import Aggregation, Common, Definition, Pipeline
+from graphdb.search.aggregations.approximate import (
+    parse_cardinality,
+    parse_median_deviation,
+    parse_percentiles,
+)
 from graphdb.search.aggregations.composite import parse_composite
-from graphdb.search.aggregations.definition import Definition
-from graphdb.search.aggregations.filters import parse_filter, parse_filters
-from graphdb.search.aggregations.geo_grids import parse_geo_grid
-from graphdb.search.aggregations.geo_metrics import parse_geo_bounds, parse_geo_centroid
-from graphdb.search.aggregations.histogram import parse_date_histogram, parse_histogram
-from graphdb.search.aggregations.ip_ranges import parse_ip_range
-from graphdb.search.aggregations.metrics import parse_metric, parse_weighted_avg
-from graphdb.search.aggregations.options import Options
-from graphdb.search.aggregations.pipelines import PIPELINES
-from graphdb.search.aggregations.quantiles import parse_median_deviation, parse_percentiles
-from graphdb.search.aggregations.ranges import parse_date_range, parse_range
-from graphdb.search.aggregations.single_buckets import (
+from graphdb.search.aggregations.filters import (
+    parse_filter,
+    parse_filters,
     parse_global,
     parse_missing,
     parse_nested,
     parse_reverse_nested,
 )
+from graphdb.search.aggregations.geo_grids import parse_geo_grid
+from graphdb.search.aggregations.histogram import (
+    parse_auto_date_histogram,
+    parse_date_histogram,
+    parse_histogram,
+)
+from graphdb.search.aggregations.metrics import (
+    parse_geo_bounds,
+    parse_geo_centroid,
+    parse_metric,
+    parse_top_hits,
+    parse_weighted_avg,
+)
+from graphdb.search.aggregations.options import Options
+from graphdb.search.aggregations.pipelines import PIPELINES
+from graphdb.search.aggregations.ranges import parse_date_range, parse_ip_range, parse_range
 from graphdb.search.aggregations.terms import parse_terms
-from graphdb.search.aggregations.top_hits import parse_top_hits
 from graphdb.search.errors import SearchError, illegal_request, parsing
 from graphdb.search.query import QueryContext
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from graphdb.search.aggregations.base import Answer, Pipeline
+from graphdb.search.aggregations.aggregation import Answer, Pipeline
 from graphdb.search.aggregations.options import Options, required
 from graphdb.search.errors import SearchError, illegal_request, parsing
 

@@ -5,8 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from graphdb.search.aggregations.columns import Numbers
-from graphdb.search.aggregations.global_terms import GlobalTerms
+from graphdb.search.aggregations.columns import GlobalTerms, Numbers
 from graphdb.search.segment import Doubles, Longs
 
 __all__ = ["NumberVocabulary", "TermVocabulary", "Vocabulary"]

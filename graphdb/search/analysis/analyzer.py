@@ -15,7 +15,7 @@ from graphdb.search.analysis.token import (
     TokenFilter,
     Tokenizer,
 )
-from graphdb.search.analysis.word_breaks import StandardTokenizer
+from graphdb.search.analysis.tokenizers import StandardTokenizer
 
 __all__ = ["Analyzer", "Normalizer"]
 

@@ -8,7 +8,7 @@ from graphdb.search.analysis.analyzer import Analyzer
 from graphdb.search.analysis.char_filters import CharFilter, html_strip, mapping_filter, pattern_replace
 from graphdb.search.analysis.filter_types import FILTERS, PREDEFINED_FILTERS, FilterScope
 from graphdb.search.analysis.parameters import Parameters
-from graphdb.search.analysis.patterns import JavaPattern
+from graphdb.search.analysis.regular_expressions import JavaPattern
 from graphdb.search.analysis.synonyms import Phrase
 from graphdb.search.analysis.token import StreamFilter, TermFilter, TokenFilter, Tokenizer
 from graphdb.search.analysis.tokenizer_types import PREDEFINED_TOKENIZERS, TOKENIZERS

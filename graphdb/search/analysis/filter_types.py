@@ -4,14 +4,13 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from graphdb.search.analysis import grams
+from graphdb.search.analysis import token_filters
 from graphdb.search.analysis.case import fold, java_lower, java_upper, turkish_lower
 from graphdb.search.analysis.parameters import Parameters
-from graphdb.search.analysis.patterns import JavaPattern, java_replacement
-from graphdb.search.analysis.stemming import porter, snowball, stemmer
-from graphdb.search.analysis.stop_words import ENGLISH, stop_words
+from graphdb.search.analysis.regular_expressions import JavaPattern, java_replacement
 from graphdb.search.analysis.synonyms import Phrase, flat_synonyms, graph_synonyms, synonym_map
 from graphdb.search.analysis.token import KeywordMarker, StreamFilter, TermFilter, Token, TokenFilter
+from graphdb.search.analysis.token_filters import ENGLISH, porter, snowball, stemmer, stop_words
 from graphdb.search.analysis.tokenizer_types import check_gram_sizes, gram_sizes
 from graphdb.search.errors import illegal_argument
 
@@ -100,7 +99,9 @@ def _keyword_repeat(parameters: Parameters, scope: FilterScope) -> TokenFilter:
 def _ngram(parameters: Parameters, scope: FilterScope) -> TokenFilter:
     low, high = gram_sizes(parameters, 2)
     check_gram_sizes(low, high, scope.max_ngram_diff, "Token Filter")
-    return StreamFilter(grams.gram_filter(low, high, False, parameters.flag("preserve_original", False)))
+    return StreamFilter(
+        token_filters.gram_filter(low, high, False, parameters.flag("preserve_original", False))
+    )
 
 
 def _edge_ngram(parameters: Parameters, scope: FilterScope) -> TokenFilter:
@@ -109,7 +110,7 @@ def _edge_ngram(parameters: Parameters, scope: FilterScope) -> TokenFilter:
     side = parameters.text("side", "front")
     if side not in ("front", "back"):
         raise illegal_argument(f"invalid side: {side}")
-    cut = grams.gram_filter(low, high, True, parameters.flag("preserve_original", False))
+    cut = token_filters.gram_filter(low, high, True, parameters.flag("preserve_original", False))
     return StreamFilter(cut if side == "front" else lambda tokens: _turned(cut(_turned(tokens))))
 
 
@@ -131,7 +132,7 @@ def _shingle(parameters: Parameters, scope: FilterScope) -> TokenFilter:
             f"[{diff}]. This limit can be set by changing the [index.max_shingle_diff] index level setting."
         )
     return StreamFilter(
-        grams.shingles(
+        token_filters.shingles(
             low,
             high,
             unigrams,
@@ -159,20 +160,22 @@ def _synonym_graph(parameters: Parameters, scope: FilterScope) -> TokenFilter:
 
 
 def _unique(parameters: Parameters, scope: FilterScope) -> TokenFilter:
-    return StreamFilter(grams.unique(parameters.flag("only_on_same_position", False)))
+    return StreamFilter(token_filters.unique(parameters.flag("only_on_same_position", False)))
 
 
 def _remove_duplicates(parameters: Parameters, scope: FilterScope) -> TokenFilter:
-    return StreamFilter(grams.unique(only_on_same_position=True))
+    return StreamFilter(token_filters.unique(only_on_same_position=True))
 
 
 def _limit(parameters: Parameters, scope: FilterScope) -> TokenFilter:
-    return StreamFilter(grams.limit(parameters.number("max_token_count", 1)))
+    return StreamFilter(token_filters.limit(parameters.number("max_token_count", 1)))
 
 
 def _fingerprint(parameters: Parameters, scope: FilterScope) -> TokenFilter:
     return StreamFilter(
-        grams.fingerprint(parameters.text("separator", " "), parameters.number("max_output_size", 255))
+        token_filters.fingerprint(
+            parameters.text("separator", " "), parameters.number("max_output_size", 255)
+        )
     )
 
 

@@ -8,7 +8,7 @@ from graphdb.search.analysis.analyzer import Analyzer
 from graphdb.search.analysis.analyzers import Analyzers
 from graphdb.search.analysis.components import Failure
 from graphdb.search.analysis.token import Token
-from graphdb.search.analysis.word_breaks import utf16_length
+from graphdb.search.analysis.tokenizers import utf16_length
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import FieldSpec, Storage
 

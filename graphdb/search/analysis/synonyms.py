@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from graphdb.search.analysis.grams import Stream
 from graphdb.search.analysis.token import Token
+from graphdb.search.analysis.token_filters import Stream
 from graphdb.search.errors import SearchError, illegal_argument
 
 __all__ = ["Phrase", "SynonymMap", "flat_synonyms", "graph_synonyms", "synonym_map"]

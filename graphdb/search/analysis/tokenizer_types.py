@@ -6,12 +6,13 @@ import regex
 
 from graphdb.search.analysis.case import java_lower
 from graphdb.search.analysis.parameters import Parameters
-from graphdb.search.analysis.patterns import JavaPattern
+from graphdb.search.analysis.regular_expressions import JavaPattern
 from graphdb.search.analysis.token import Tokenizer
 from graphdb.search.analysis.tokenizers import (
     CHARACTER_CLASSES,
     PathTokenizer,
     SpanTokenizer,
+    StandardTokenizer,
     grams,
     letters,
     not_whitespace,
@@ -19,7 +20,6 @@ from graphdb.search.analysis.tokenizers import (
     runs,
     whole,
 )
-from graphdb.search.analysis.word_breaks import StandardTokenizer
 from graphdb.search.errors import illegal_argument
 
 __all__ = ["PREDEFINED_TOKENIZERS", "TOKENIZERS", "check_gram_sizes", "gram_sizes"]

@@ -1,36 +1,110 @@
-"""`CatalogFiles`: the catalogue of a node on disk, written so that a crash leaves it as of one log index.
-
-    search/catalog      what there is (`catalog_file.py`), and which commit of each index belongs to it
-    search/<uuid>/      the documents and the mapping of one index (`graphdb.search.segments.index_files`)
-
-Indexes are committed first, the file that names their commits is replaced then, older commits go last. All
-that may be done beside the thread that applies, which says what there is before, and hears of it afterwards.
-"""
+"""The catalogue on disk: its file, the files of its indexes, copies of all of them."""
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping as JsonObject
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from graphdb.errors import CorruptionError
-from graphdb.log.file_system import FileSystem, RealFileSystem, storage_error
+from graphdb.log.file_system import FileSystem, RealFileSystem, replace_file, storage_error
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.catalog_file import (
-    CatalogFile,
-    IndexRow,
-    read_catalog_file,
-    write_catalog_file,
-)
 from graphdb.search.catalog.index import Index
 from graphdb.search.catalog.settings import analyzers_of, limits_of
 from graphdb.search.catalog.state import CatalogState, KnownNode
 from graphdb.search.errors import SearchError
 from graphdb.search.mapping import Mapping
-from graphdb.search.segments.index_files import IndexFiles
+from graphdb.search.segments.index_files import IndexFiles, decode_checked, encode_checked
 from graphdb.search.segments.index_shard import IndexShard, OpenAt
 from graphdb.search.segments.saving import SavedCommit, SavePlan
+from graphdb.search.segments.segment_file import map_file
 
-__all__ = ["CatalogFiles", "CatalogSave", "read_log_index"]
+__all__ = [
+    "CatalogFile",
+    "CatalogFiles",
+    "CatalogSave",
+    "IndexRow",
+    "copy_state",
+    "read_catalog_file",
+    "read_log_index",
+    "write_catalog_file",
+]
+
+# The catalogue in one small file, which is replaced as a whole: what there is, and as of which log index.
+#
+# A line with the format and a CRC-32, then JSON. The documents and the mapping of an index are in its own
+# directory, in the commit whose number stands here.
+
+_NAME = "catalog"
+_MARK = "graphdb-search-catalog-1"  # the last number is the format's version
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRow:
+    """One index; generation is of its commit."""
+
+    name: str
+    uuid: str
+    created_ms: int
+    settings: JsonObject[str, Any]
+    aliases: JsonObject[str, Any]
+    mapping_version: int
+    cursor: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogFile:
+    """log_index: every entry up to there is in. opening counts the times that a process has opened it.
+
+    nodes: name and address by node id, as text.
+    """
+
+    log_index: int
+    opening: int
+    indexes: Sequence[IndexRow] = ()
+    templates: JsonObject[str, Any] = field(default_factory=dict)
+    components: JsonObject[str, Any] = field(default_factory=dict)
+    cluster_uuid: str | None = None
+    nodes: JsonObject[str, Sequence[str]] = field(default_factory=dict)
+    cluster_settings: JsonObject[str, Any] = field(default_factory=dict)
+
+    def encode(self) -> bytes:
+        return encode_checked(_MARK, asdict(self))
+
+    @classmethod
+    def decode(cls, data: bytes, where: str) -> "CatalogFile":
+        """Raises CorruptionError."""
+        values = decode_checked(_MARK, data, "catalogue of search indexes", where)
+        values["indexes"] = tuple(IndexRow(**row) for row in values["indexes"])
+        return cls(**values)
+
+
+def read_catalog_file(file_system: FileSystem, directory: str) -> CatalogFile | None:
+    """None where there never was one. Raises CorruptionError, OSError."""
+    path = os.path.join(directory, _NAME)
+    try:
+        data = bytes(map_file(file_system, path))
+    except FileNotFoundError:
+        return None
+    return CatalogFile.decode(data, path)
+
+
+def write_catalog_file(file_system: FileSystem, directory: str, content: CatalogFile) -> None:
+    """Durably. Raises OSError; then the next reader may find the one before, or this one."""
+    replace_file(file_system, directory, _NAME, content.encode())
+
+
+# `CatalogFiles`: the catalogue of a node on disk, written so that a crash leaves it as of one log index.
+#
+#     search/catalog      what there is (`catalog_file.py`), and which commit of each index belongs to it
+#     search/<uuid>/      the documents and the mapping of one index (`graphdb.search.segments.index_files`)
+#
+# Indexes are committed first, the file that names their commits is replaced then, older commits go last.
+# All that may be done beside the thread that applies, which says what there is before, and hears of it
+# afterwards.
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,3 +273,91 @@ def _storage(doing: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise storage_error(error, doing) from error
+
+
+# Copies of a node's search indexes, made while the process that owns them goes on writing.
+
+_ATTEMPTS_MAX = 100
+_PIECE_BYTES = 16 << 20
+_NO_LINK = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES}
+
+
+def copy_state(
+    directory: str, target: str, log_index: int | None = None, file_system: FileSystem | None = None
+) -> int | None:
+    """Put the state that is on disk into a new directory, durably; the log index that it is of, None where
+    there is no state, and then no target.
+
+    Files are linked where that is possible: none is ever changed. log_index: what the copy says it is of,
+    in place of what the state says. Raises CorruptionError, UnavailableError.
+    """
+    system = file_system or RealFileSystem()
+    try:
+        for _ in range(_ATTEMPTS_MAX):
+            content = read_catalog_file(system, directory)
+            if content is None:
+                return None
+            if _copied(system, directory, target, content):
+                named = content if log_index is None else replace(content, log_index=log_index)
+                write_catalog_file(system, target, named)
+                return named.log_index
+            if read_catalog_file(system, directory) == content:
+                raise CorruptionError("the catalogue names a commit that is not whole", directory)
+    except OSError as error:
+        raise storage_error(error, "copying the search indexes") from error
+    raise storage_error(OSError(errno.EBUSY, "they change too fast"), "copying the search indexes")
+
+
+def _copied(system: FileSystem, directory: str, target: str, content: CatalogFile) -> bool:
+    """Whether all was still there. What an attempt before has copied stays: names are never given twice."""
+    system.make_directory(target)
+    for row in content.indexes:
+        source, place = os.path.join(directory, row.uuid), os.path.join(target, row.uuid)
+        try:
+            names, beside = _names(system, source, row.generation)
+            system.make_directory(place)
+            present = set(system.list(place))
+            for name in sorted(names - present):
+                _copy(system, os.path.join(source, name), os.path.join(place, name))
+            for name in sorted(beside - present):
+                with contextlib.suppress(FileNotFoundError):  # it can be made again
+                    _copy(system, os.path.join(source, name), os.path.join(place, name))
+        except FileNotFoundError:
+            return False
+        for name in present - names - beside:
+            system.unlink(os.path.join(place, name))
+        system.sync_directory(place)
+    return True
+
+
+def _names(system: FileSystem, directory: str, generation: int) -> tuple[set[str], set[str]]:
+    """The files of one commit, with itself; and the vectors' graphs beside its segments. Raises
+    FileNotFoundError.
+    """
+    listed = system.list(directory)
+    try:
+        point = IndexFiles(system, directory).committed(generation)
+    except CorruptionError as error:
+        raise FileNotFoundError(errno.ENOENT, "the commit is gone", directory) from error
+    assert point is not None, "a commit was asked for"
+    segments = {segment.name for segment in point.segments}
+    graphs = {name for name in listed if name.endswith(".hnsw") and name.partition(".")[0] in segments}
+    return point.files() | {f"commit-{generation}"}, graphs
+
+
+def _copy(system: FileSystem, source: str, target: str) -> None:
+    try:
+        system.link(source, target)
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+        _copy_bytes(system, source, target)
+
+
+def _copy_bytes(system: FileSystem, source: str, target: str) -> None:
+    with contextlib.closing(system.open(source)) as old, contextlib.closing(system.create(target)) as new:
+        at = 0
+        while data := old.read(_PIECE_BYTES, at):
+            new.write(data, at)
+            at += len(data)
+        new.sync()

@@ -1,17 +1,39 @@
-"""`Index`: one index as readers see it: its settings, mapping, analyzers and documents."""
+"""One index as the catalogue holds it, and the patterns of index names."""
 
 from collections.abc import Mapping as JsonObject
 from typing import Any
 
 from graphdb.search.analysis import Analyzers
-from graphdb.search.catalog.patterns import has_patterns
 from graphdb.search.catalog.settings import flag_setting, number_setting, shown_settings, words_setting
 from graphdb.search.mapping import Mapping
 from graphdb.search.query import QueryContext, Searcher
 from graphdb.search.segment import Leaf
 from graphdb.search.segments.index_shard import IndexShard
 
-__all__ = ["Index"]
+__all__ = ["Index", "has_patterns"]
+
+# Which indexes analyse with regular expressions of their users.
+#
+# How long such a pattern takes depends on the node, and nodes must not disagree on which documents are
+# refused. So their documents are tried before they are logged (`Catalog.prepare`), with a time limit, and
+# applied without one.
+
+_PATTERN_PARAMETERS = {"pattern", "patterns", "keywords_pattern"}
+
+
+def has_patterns(settings: JsonObject[str, Any]) -> bool:
+    """Whether any component that the settings define has one."""
+    pending: list[Any] = [settings.get("analysis")]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, JsonObject):
+            if _PATTERN_PARAMETERS & value.keys():
+                return True
+            pending += value.values()
+    return False
+
+
+# `Index`: one index as readers see it: its settings, mapping, analyzers and documents.
 
 
 class Index:

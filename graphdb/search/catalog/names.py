@@ -1,8 +1,7 @@
 """What an index and an alias may be called, and what a date within a name stands for."""
 
 from graphdb.search.errors import SearchError
-from graphdb.search.mapping.date_formats import date_format
-from graphdb.search.mapping.date_math import date_math
+from graphdb.search.mapping.dates import date_format, date_math
 from graphdb.search.mapping.instants import zone_of
 
 __all__ = ["check_alias_name", "check_index_name", "check_template_name", "with_dates"]

@@ -1,9 +1,9 @@
-"""The catalogue as a sight sees it: other indexes and other documents are not there."""
+"""The catalogue as a visibility shows it: other indexes and other documents are not there."""
 
 from dataclasses import replace
 from typing import Any
 
-from graphdb.access.index_sight import IndexSight
+from graphdb.access.visibility import IndexVisibility
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.index import Index
 from graphdb.search.catalog.state import CatalogState
@@ -74,12 +74,12 @@ class SeenIndex(Index):
 
 
 class SeenCatalog:
-    """What `catalog_of` gives, for one sight and any thread; an index stays the same one as long as it lives,
-    with what its searcher keeps.
+    """What `catalog_of` gives, for one visibility and any thread; an index stays the same one as long as it
+    lives, with what its searcher keeps.
     """
 
-    def __init__(self, sight: IndexSight) -> None:
-        self._sight = sight
+    def __init__(self, visibility: IndexVisibility) -> None:
+        self._visibility = visibility
         self._known: tuple[CatalogState, Catalog] | None = None
 
     def catalog_of(self, catalog: Catalog) -> Catalog:
@@ -96,7 +96,7 @@ class SeenCatalog:
         by_uuid = {
             uuid: self._index(index, before.get(uuid))
             for uuid, index in state.by_uuid.items()
-            if self._sight.sees_index(index.name, index.follows_graph)
+            if self._visibility.sees_index(index.name, index.follows_graph)
         }
         aliases = {uuid: aliases for uuid, aliases in state.aliases.items() if uuid in by_uuid}
         return replace(state, by_uuid=by_uuid, aliases=aliases)
@@ -104,4 +104,4 @@ class SeenCatalog:
     def _index(self, index: Index, before: Index | None) -> Index:
         if isinstance(before, SeenIndex) and before.is_of(index):
             return before
-        return SeenIndex(index, self._sight.sids)
+        return SeenIndex(index, self._visibility.sids)

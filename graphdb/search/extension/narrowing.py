@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphdb.search.aggregations.scope import Scope
+from graphdb.search.aggregations.aggregation import Scope
 from graphdb.search.segment import Longs
 
 __all__ = ["candidates_body", "filtered", "ids_of", "is_ranked"]

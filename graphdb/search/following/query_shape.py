@@ -9,9 +9,8 @@ from graphdb.config.limits import GateLimits
 from graphdb.errors import RequestError
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.extension.template import value_as_iri
-from graphdb.search.following.plans import Plan, Row
 from graphdb.search.following.query_reach import reach_of
-from graphdb.search.following.shape import Documents, Selection
+from graphdb.search.following.shape import Documents, Plan, Row, Selection
 from graphdb.search.following.values import Value, document_id, merged, value_of
 from graphdb.sparql.gate import check, read_query
 from graphdb.sparql.repeatable import is_repeatable

@@ -6,7 +6,7 @@ from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.extension.template import value_as_iri
-from graphdb.search.following.plans import Row, Term
+from graphdb.search.following.shape import Row, Term
 from graphdb.search.following.values import document_id, local_name
 
 __all__ = ["RDF_FIRST", "RDF_REST", "SHACL", "Member", "NodeTree", "ShapesGraph", "Step"]

@@ -6,9 +6,8 @@ from typing import Any, TypeAlias
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad
 
 from graphdb.search.extension.template import value_as_iri
-from graphdb.search.following.plans import Plan, Row, Term, batches
 from graphdb.search.following.shacl_tree import Member, NodeTree, Step
-from graphdb.search.following.shape import Documents, Selection
+from graphdb.search.following.shape import Documents, Plan, Row, Selection, Term, batches
 from graphdb.search.following.values import RDF_TYPE, Value, document_id, merged, resource_id, value_of
 
 __all__ = ["TreeShape"]

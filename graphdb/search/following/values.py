@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import orjson
 from pyoxigraph import BlankNode
 
-from graphdb.search.following.plans import Term
+from graphdb.search.following.shape import Term
 
 __all__ = [
     "RDF_TYPE",

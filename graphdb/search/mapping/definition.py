@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
-from graphdb.search.mapping.date_formats import date_format
+from graphdb.search.mapping.dates import date_format
 from graphdb.search.mapping.templates import checked_templates
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, FieldType, boolean
 

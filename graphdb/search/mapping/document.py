@@ -5,11 +5,9 @@ from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import ParsedDocument, TextTokens
-from graphdb.search.mapping.compiled import Compiled
+from graphdb.search.mapping.compiled import AliasNode, Compiled, FieldNode, Node, ObjectNode
 from graphdb.search.mapping.limits import MappingLimits
-from graphdb.search.mapping.nodes import AliasNode, FieldNode, Node, ObjectNode
-from graphdb.search.mapping.points import points_of
-from graphdb.search.mapping.readers import text_of
+from graphdb.search.mapping.readers import points_of, text_of
 from graphdb.search.mapping.vectors import vector_of
 from graphdb.search.mapping.wildcards import flat
 from graphdb.search.protection import ALLOW_SIDS, listed_sids

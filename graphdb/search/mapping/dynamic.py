@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_argument
-from graphdb.search.mapping.date_formats import DEFAULT_FORMAT, date_format
+from graphdb.search.mapping.dates import DEFAULT_FORMAT, date_format
 from graphdb.search.mapping.definition import Definition, normalised
 from graphdb.search.mapping.limits import MappingLimits
-from graphdb.search.mapping.numbers import parse_number
+from graphdb.search.mapping.readers import parse_number
 from graphdb.search.mapping.templates import template_mapping
 from graphdb.search.mapping.types import OBJECT_TYPES
 from graphdb.search.mapping.vectors import DIMS_MAX

@@ -6,7 +6,7 @@ from typing import Any
 
 from graphdb.search.errors import illegal_argument
 from graphdb.search.fields import Storage
-from graphdb.search.mapping.date_formats import DEFAULT_FORMAT, DEFAULT_NANOS_FORMAT, date_format
+from graphdb.search.mapping.dates import DEFAULT_FORMAT, DEFAULT_NANOS_FORMAT, date_format
 from graphdb.search.mapping.vectors import DIMS_MAX, SIMILARITIES, VECTOR_INDEX_TYPES
 
 __all__ = ["FIELD_TYPES", "OBJECT_TYPES", "FieldType", "Parameter", "boolean"]

@@ -8,12 +8,17 @@ import numpy as np
 
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.mapping.addresses import address_of, address_term, network_terms
-from graphdb.search.mapping.date_formats import date_format
-from graphdb.search.mapping.date_math import date_math, date_math_nanos
+from graphdb.search.mapping.dates import date_format, date_math, date_math_nanos
 from graphdb.search.mapping.instants import zone_of
-from graphdb.search.mapping.numbers import parse_number, rounder
-from graphdb.search.mapping.readers import checked_nanos, text_of
+from graphdb.search.mapping.readers import (
+    address_of,
+    address_term,
+    checked_nanos,
+    network_terms,
+    parse_number,
+    rounder,
+    text_of,
+)
 
 __all__ = ["interval_of", "range_of", "shown", "term_of", "whole_range"]
 

@@ -1,26 +1,171 @@
-"""`Prepared`: a search that has been parsed for every index it is of, to be run in one go or step by step."""
+"""A search over several indexes: its targets, its slices, and which of its shards fail."""
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 
-from graphdb.search.aggregations.scope import Scope
-from graphdb.search.errors import SearchError
+import numpy as np
+
+from graphdb.search.aggregations.aggregation import Scope
+from graphdb.search.aggregations.options import Options
+from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.hybrid import Scorer
-from graphdb.search.multi.failures import is_of_request
-from graphdb.search.multi.slices import Slice, parse_slice
-from graphdb.search.multi.targets import Failure, Searchers, Target, union_context
-from graphdb.search.query import Matches, Query, parse_query
-from graphdb.search.query.bool_query import BoolQuery
+from graphdb.search.mapping.lookup import FieldUnion
+from graphdb.search.query import Matches, Query, QueryContext, Searcher, parse_query
+from graphdb.search.query.compound import BoolQuery
+from graphdb.search.query.cost import is_short_query
 from graphdb.search.query.ranked import RankedQuery
-from graphdb.search.query.several import PerIndexQuery
+from graphdb.search.query.several import PerIndexQuery, SeveralSearcher
 from graphdb.search.query.tree import MatchAllQuery, boosted
-from graphdb.search.results.request import SearchRequest, parse_request
+from graphdb.search.results.matching import Found
+from graphdb.search.results.request import RESULT_WINDOW, SearchRequest, parse_request
 from graphdb.search.results.search import SearchOptions, answered, find, plain_answer, scope_of
-from graphdb.search.results.selection import Found
 
-__all__ = ["AllFailed", "Prepared", "prepare"]
+__all__ = [
+    "INDEXES_MAX",
+    "AllFailed",
+    "Failure",
+    "Prepared",
+    "Searchers",
+    "Slice",
+    "Target",
+    "is_of_request",
+    "is_short",
+    "parse_slice",
+    "prepare",
+    "union_context",
+]
 
+# Whose fault it is: the request's, which no index could answer, or one index's, with another mapping.
+
+# Elasticsearch reads a body before it knows which indexes are asked; then shards meet their mappings.
+_OF_REQUEST = frozenset(
+    {
+        "action_request_validation_exception",
+        "parsing_exception",
+        "search_phase_execution_exception",
+        "security_exception",
+        "sparql_exception",
+        "x_content_parse_exception",
+    }
+)
+
+
+def is_of_request(error: SearchError) -> bool:
+    """Whether an error would be the same for every index."""
+    return error.of_request or error.kind in _OF_REQUEST or error.status >= 500
+
+
+# `slice`: one of several disjoint parts of what a search finds, so that several clients can read it.
+
+SLICES_MAX = 1_024  # index.max_slices_per_scroll
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Part `number` of `count`. By sequence numbers, which stay through refreshes and merges: the parts are
+    disjoint although each client opens its own search.
+    """
+
+    number: int
+    count: int
+
+    def of(self, found: Found, scope: Scope) -> Found:
+        seq_nos = [leaf.segment.seq_nos for leaf in scope.columns.leaves]
+        own = np.concatenate([np.zeros(0, np.int64), *seq_nos])[found.docs]
+        return found.kept(np.asarray(own % self.count == self.number))
+
+
+def parse_slice(body: Any) -> Slice | None:
+    """`{"id": 0, "max": 2}`; field is accepted. Errors: SearchError."""
+    if body is None:
+        return None
+    options = Options("slice", body)
+    number, count = options.integer("id", -1), options.integer("max", -1)
+    options.ignore("field")
+    options.done()
+    if count <= 1:
+        raise illegal_request("max must be greater than 1")
+    if number < 0:
+        raise illegal_request("id must be greater than or equal to 0")
+    if number >= count:
+        raise illegal_request("max must be greater than id")
+    if count > SLICES_MAX:
+        raise illegal_argument(
+            f"The number of slices [{count}] is too large. It must be less than [{SLICES_MAX}]. This limit "
+            "can be set by changing the [index.max_slices_per_scroll] index level setting."
+        )
+    return Slice(number, count)
+
+
+# What a search is of: indexes as of one moment, and which part of each the request's names show.
+
+INDEXES_MAX = 1_024
+_KEPT_MAX = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One index. filter: the query, as JSON, of the aliases that it is named by, None: all of it is seen."""
+
+    searcher: Searcher
+    context: QueryContext
+    filter: Any = None
+    boost: float = 1.0  # of `indices_boost`
+    window: int = RESULT_WINDOW
+
+    @property
+    def name(self) -> str:
+        return self.context.index_name
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An index that could not be searched: the rest of the answer holds without it."""
+
+    index: str
+    error: SearchError
+
+
+def union_context(contexts: Sequence[QueryContext]) -> QueryContext:
+    """Of several indexes: queries become one query for each, fields are those of any."""
+    first = contexts[0]
+    names = [context.index_name for context in contexts]
+    fields = FieldUnion([context.mapping for context in contexts], names)
+    return QueryContext(fields, first.analyzers, first.now_ms, ",".join(names), parts=tuple(contexts))
+
+
+class Searchers:
+    """What was made for several indexes together, as it is dear: merged dictionaries, counts.
+
+    For any thread. The last ones are kept, at most one for the same names.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[object, ...], SeveralSearcher] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, targets: Sequence[Target], shared_statistics: bool = False) -> Searcher:
+        """One searcher over all of them."""
+        if len(targets) == 1:
+            return targets[0].searcher
+        searchers = [target.searcher for target in targets]
+        names = (shared_statistics, *(target.name for target in targets))
+        with self._lock:
+            known = self._kept.get(names)
+            if known is None or any(
+                one is not other for one, other in zip(known.searchers, searchers, strict=True)
+            ):
+                known = self._kept[names] = SeveralSearcher(searchers, shared_statistics)
+            self._kept.move_to_end(names)
+            while len(self._kept) > _KEPT_MAX:
+                self._kept.popitem(last=False)
+        return known
+
+
+# `Prepared`: a search that has been parsed for every index it is of, to be run in one go or step by step.
 
 DEFAULT_OPTIONS = SearchOptions()
 
@@ -160,3 +305,22 @@ def _nearest_shown(body: Mapping[str, Any], targets: Sequence[Target]) -> Mappin
         filters = [*own, targets[0].filter] if isinstance(own, list) else [own, targets[0].filter]
         filtered.append({**clause, "filter": filters})
     return {**body, "knn": filtered}
+
+
+# Whether a whole search is known to be short: see `graphdb.search.query.cost`.
+
+_HITS_MAX = 100
+
+
+def is_short(prepared: Prepared) -> bool:
+    """Whether it may run where others wait for it."""
+    request = prepared.request
+    fetching = request.fetching
+    return (
+        request.is_plain
+        and prepared.slice is None
+        and request.start + request.size <= _HITS_MAX
+        and fetching.is_raw
+        and not fetching.explain
+        and is_short_query(request.query, prepared.scope.searcher)
+    )

@@ -11,7 +11,7 @@ from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.multi.prepared import Prepared
 from graphdb.search.results.hits import Fetcher
 from graphdb.search.results.inner_hits import NestedHits
-from graphdb.search.results.selection import Found, Sorting
+from graphdb.search.results.matching import Found, Sorting
 from graphdb.search.results.sort_keys import ByDoc, ByScore, short_float
 from graphdb.search.segment import Floats
 

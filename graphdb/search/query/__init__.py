@@ -1,8 +1,13 @@
 """The query DSL: parsing, matching, BM25, explanations, highlighting. See DESIGN.md."""
 
-from graphdb.search.query.context import QueryContext
-from graphdb.search.query.explain import explain, rewritten_text
-from graphdb.search.query.named import matched_queries, named_queries, nested_with_inner_hits
+from graphdb.search.query.clause import QueryContext
+from graphdb.search.query.explain import (
+    explain,
+    matched_queries,
+    named_queries,
+    nested_with_inner_hits,
+    rewritten_text,
+)
 from graphdb.search.query.parse import parse_query
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.top_hits import TopHits, collect, top_hits

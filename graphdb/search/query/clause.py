@@ -1,12 +1,93 @@
-"""Reading the members of a clause's body: types, defaults, and Elasticsearch's words where one is wrong."""
+"""What all query clauses share: the context of parsing, parameters, minimum_should_match."""
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from graphdb.search.errors import SearchError, illegal_request, parsing
+import numpy as np
 
-__all__ = ["Clause", "field_clause", "malformed", "number_format"]
+from graphdb.search.analysis import Analyzers
+from graphdb.search.errors import SearchError, illegal_request, parsing
+from graphdb.search.mapping.lookup import FieldLookup
+from graphdb.search.query.tree import Query
+
+__all__ = [
+    "Clause",
+    "ClauseParser",
+    "Parse",
+    "QueryContext",
+    "TermsLookup",
+    "field_clause",
+    "malformed",
+    "minimum_should_match",
+    "number_format",
+]
+
+# What parsing a query needs to know about the index that is asked, and how far a query may go.
+
+TermsLookup = Callable[[str, str, str, str | None], Sequence[Any]]
+"""(index, id, path, routing) -> the values there; none where the document is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryContext:
+    """One for a request and an index; `deeper` and `within` make those of the clauses inside."""
+
+    mapping: FieldLookup
+    analyzers: Analyzers
+    now_ms: int = 0
+    index_name: str = ""
+    terms_lookup: TermsLookup | None = None
+    max_clause_count: int = 4096  # clauses of one query, those that `fuzzy` makes too
+    max_depth: int = 30  # indices.query.bool.max_nested_depth
+    max_terms_count: int = 65_536
+    max_regex_length: int = 1_000
+    max_analyzed_offset: int = 1_000_000  # characters that highlighting reads of a value
+    default_fields: tuple[str, ...] = ("*",)  # index.query.default_field
+    size: int = 10  # how many hits the request wants
+    depth: int = 0
+    nested_path: str | None = None  # the nested objects that are being matched, None: documents
+    index_names: tuple[
+        tuple[str, bool], ...
+    ] = ()  # names and aliases of the index, and whether each is hidden
+    parts: "tuple[QueryContext, ...]" = ()  # of each index, where several are searched
+
+    def deeper(self) -> "QueryContext":
+        """One level down; parsing fails at max_depth."""
+        if self.depth >= self.max_depth:
+            raise illegal_request(
+                "The nested depth of the query exceeds the maximum nested depth for queries set in "
+                "[indices.query.bool.max_nested_depth]"
+            )
+        return replace(self, depth=self.depth + 1)
+
+    def within(self, nested_path: str) -> "QueryContext":
+        """For the query inside a `nested` one."""
+        parts = tuple(part.within(nested_path) for part in self.parts)
+        return replace(self, nested_path=nested_path, parts=parts)
+
+    def failed(self, reason: str, cause: SearchError | None = None) -> SearchError:
+        """A query that parses, but not for this index: Elasticsearch's query_shard_exception."""
+        metadata = {"index": self.index_name} if self.index_name else {}
+        return SearchError("query_shard_exception", f"failed to create query: {reason}", 400, metadata, cause)
+
+    def shape(self, reason: str) -> SearchError:
+        """A body of the wrong shape."""
+        return parsing(reason, line=1, col=1)
+
+
+# How the parsers of the clauses are called, and how they call for those of the clauses inside.
+
+Parse = Callable[[object, QueryContext], Query]
+"""Parses any query, whatever its kind."""
+
+ClauseParser = Callable[[Mapping[str, Any], QueryContext, Parse], Query]
+"""Parses the body of one kind of clause, the object under its name."""
+
+
+# Reading the members of a clause's body: types, defaults, and Elasticsearch's words where one is wrong.
 
 
 def malformed(reason: str) -> SearchError:
@@ -133,3 +214,41 @@ def field_clause(
         raise malformed(f"[{kind}] unknown token [START_ARRAY] after [{fields[0]}]")
     members = value if isinstance(value, dict) else {short: value}
     return fields[0], Clause(kind, {**own, **members})
+
+
+# `minimum_should_match`: how many of the optional clauses a document has to match.
+#
+# Source: Elasticsearch's reference, "minimum_should_match parameter".
+
+
+def minimum_should_match(optional: int, text: str) -> int:
+    """What a specification such as 3, -2, 75%, -25%, 2<75% or 2<-25% 9<-3 means for so many clauses.
+
+    May be more than there are; nothing matches then.
+    """
+    text = re.sub(r"\s*<\s*", "<", text.strip())
+    if "<" not in text:
+        return _simple(optional, text)
+    result = optional
+    for part in text.split():
+        bound, _, rest = part.partition("<")
+        if optional <= _integer(bound):
+            return result
+        result = _simple(optional, rest)
+    return result
+
+
+def _simple(optional: int, text: str) -> int:
+    if text.endswith("%"):
+        hundredth = np.float32(1) / np.float32(100)
+        share = int(np.float32(optional * _integer(text[:-1])) * hundredth)  # towards zero, as Java's cast
+        return max(0, optional + share if text.startswith("-") else share)
+    number = _integer(text)
+    return max(0, optional + number if number < 0 else number)
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise number_format(text) from None

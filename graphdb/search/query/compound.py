@@ -1,20 +1,28 @@
-"""Queries around queries: `constant_score`, `dis_max`, `boosting`; and `match_all`, `match_none`."""
+"""Compound queries: bool, boosting, constant_score, dis_max."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from graphdb.search.query.clause import Clause, malformed
-from graphdb.search.query.context import QueryContext
+from graphdb.search.deadline import checkpoint
+from graphdb.search.query.clause import (
+    Clause,
+    ClauseParser,
+    Parse,
+    QueryContext,
+    malformed,
+    minimum_should_match,
+)
 from graphdb.search.query.explanation import Explanation, explained, no_match
-from graphdb.search.query.parsers import ClauseParser, Parse
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import MatchAllQuery, Matches, MatchNoneQuery, Query
-from graphdb.search.segment import Bools, Leaf
+from graphdb.search.segment import Bools, Floats, Leaf
 
-__all__ = ["PARSERS", "BoostingQuery", "ConstantScoreQuery", "DisMaxQuery"]
+__all__ = ["PARSERS", "BoolQuery", "BoostingQuery", "ConstantScoreQuery", "DisMaxQuery"]
+
+# Queries around queries: `constant_score`, `dis_max`, `boosting`; and `match_all`, `match_none`.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,10 +177,163 @@ def _boosting(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Q
     )
 
 
+# `bool`: what must, must not and should match.
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoolQuery(Query):
+    """Scores are the sum of those of must and of the should clauses that match.
+
+    minimum is how many should clauses have to match; where nothing is in must and filter, it is at least one.
+    """
+
+    must: tuple[Query, ...] = ()
+    filter: tuple[Query, ...] = ()
+    should: tuple[Query, ...] = ()
+    must_not: tuple[Query, ...] = ()
+    minimum: int = field(default=0)
+
+    @property
+    def needed(self) -> int:
+        """How many should clauses have to match."""
+        return max(self.minimum, 0 if self.must or self.filter or not self.should else 1)
+
+    def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
+        boost *= self.boost
+        mask = self._filtered(leaf, searcher)
+        if not self.must and not self.should:
+            return Matches(mask if self.needed == 0 else np.zeros_like(mask), None, 0.0)
+        scores = np.zeros(leaf.segment.size, dtype=np.float32)
+        if self.must:
+            found, sums = self._sum(self.must, len(self.must), leaf, searcher, boost)
+            mask, scores = mask & found, sums
+        if self.should and mask.any():
+            found, sums = self._sum(self.should, self.needed, leaf, searcher, boost)
+            mask, scores = mask & found, scores + sums
+        elif self.needed > len(self.should):
+            mask = np.zeros_like(mask)
+        return Matches(mask, np.where(mask, scores, np.float32(0)))
+
+    def _filtered(self, leaf: Leaf, searcher: Searcher) -> Bools:
+        mask = np.ones(leaf.segment.size, dtype=np.bool_)
+        for query in self.filter:
+            checkpoint()
+            mask &= query.mask(leaf, searcher)
+        for query in self.must_not:
+            checkpoint()
+            mask &= ~query.mask(leaf, searcher)
+        return mask
+
+    @staticmethod
+    def _sum(
+        queries: tuple[Query, ...], needed: int, leaf: Leaf, searcher: Searcher, boost: float
+    ) -> tuple[Bools, Floats]:
+        """Where so many of the queries match, and the sum of their scores (in doubles, as Lucene's)."""
+        sums = np.zeros(leaf.segment.size, dtype=np.float64)
+        counts = np.zeros(leaf.segment.size, dtype=np.int32)
+        for query in queries:
+            checkpoint()
+            query.accumulate(leaf, searcher, boost, sums, counts)
+        return counts >= needed, sums.astype(np.float32)
+
+    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
+        mask = self._filtered(leaf, searcher)
+        for query in self.must:
+            mask &= query.mask(leaf, searcher)
+        if self.needed:
+            counts = np.zeros(leaf.segment.size, dtype=np.int32)
+            for query in self.should:
+                counts += query.mask(leaf, searcher)
+            mask &= counts >= self.needed
+        return mask
+
+    def children(self) -> tuple[Query, ...]:
+        return (*self.must, *self.filter, *self.should, *self.must_not)
+
+    def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
+        details: list[Explanation] = []
+        failed = False
+        for query in self.must:
+            part = query.explain(leaf, doc, searcher, boost * self.boost)
+            failed |= _add(details, part, "no match on required clause", query)
+        for query in self.filter:
+            part = query.explain(leaf, doc, searcher, 0.0)
+            failed |= "no_match" in part
+            text = (
+                "no match on required clause"
+                if "no_match" in part
+                else "match on required clause, product of:"
+            )
+            zero = [explained(0.0, "# clause"), part] if "no_match" not in part else [part]
+            details.append(explained(0.0, f"{text} ({query})" if "no_match" in part else text, zero))
+        for query in self.must_not:
+            part = query.explain(leaf, doc, searcher, boost * self.boost)
+            if "no_match" not in part:
+                details.append(no_match(f"match on prohibited clause ({query})", [part]))
+                failed = True
+        optional = [query.explain(leaf, doc, searcher, boost * self.boost) for query in self.should]
+        met = [part for part in optional if "no_match" not in part]
+        if failed:
+            return no_match("Failure to meet condition(s) of required/prohibited clause(s)", details)
+        if len(met) < self.needed:
+            return no_match(f"Failure to match minimum number of optional clauses: {self.needed}", details)
+        value = self.matches(leaf, searcher, boost).dense()[doc]
+        return explained(float(value), "sum of:", details + met)
+
+    def text(self) -> str:
+        parts = [("+", self.must), ("#", self.filter), ("", self.should), ("-", self.must_not)]
+        texts = [sign + _enclosed(query) for sign, queries in parts for query in queries]
+        return " ".join(texts) + (f"~{self.minimum}" if self.minimum > 1 else "")
+
+
+def _add(details: list[Explanation], part: Explanation, text: str, query: Query) -> bool:
+    """Add what a required clause says; whether it has failed."""
+    failed = "no_match" in part
+    details.append(no_match(f"{text} ({query})", [part]) if failed else part)
+    return failed
+
+
+def _enclosed(query: Query) -> str:
+    text = str(query)
+    return f"({text})" if isinstance(query, BoolQuery) and query.boost == 1.0 else text
+
+
+def _queries(clause: Clause, member: str, context: QueryContext, parse: Parse) -> tuple[Query, ...]:
+    given = clause.take(member, [])
+    return tuple(parse(body, context) for body in (given if isinstance(given, list) else [given]))
+
+
+def parse_bool(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
+    """`minimum_should_match` counts the should clauses, see `minimum_should_match`."""
+    clause = Clause("bool", body, "[{}] unknown field [{}]")
+    must, filters, should, must_not = (
+        _queries(clause, member, context, parse) for member in ("must", "filter", "should", "must_not")
+    )
+    text = clause.string("minimum_should_match")
+    pure_negative = clause.flag("adjust_pure_negative", True)
+    clause.done()
+    if not (must or filters or should or must_not):
+        return MatchAllQuery(boost=clause.boost, name=clause.name)
+    if not (must or filters or should):
+        if not pure_negative:
+            return MatchNoneQuery(reason="only prohibited clauses", boost=clause.boost, name=clause.name)
+        filters = (MatchAllQuery(),)
+    return BoolQuery(
+        must=must,
+        filter=filters,
+        should=should,
+        must_not=must_not,
+        minimum=0 if text is None else minimum_should_match(len(should), text),
+        boost=clause.boost,
+        name=clause.name,
+    )
+
+
 PARSERS: dict[str, ClauseParser] = {
     "boosting": _boosting,
     "constant_score": _constant_score,
     "dis_max": _dis_max,
     "match_all": _match_all,
     "match_none": _match_none,
+    "bool": parse_bool,
 }

@@ -2,8 +2,7 @@
 
 from itertools import islice
 
-from graphdb.search.query.bool_query import BoolQuery
-from graphdb.search.query.compound import ConstantScoreQuery
+from graphdb.search.query.compound import BoolQuery, ConstantScoreQuery
 from graphdb.search.query.knn import KnnQuery
 from graphdb.search.query.number_queries import NumberRangeQuery
 from graphdb.search.query.searcher import Searcher

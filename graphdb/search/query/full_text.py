@@ -6,15 +6,19 @@ from typing import Any
 
 from graphdb.search.errors import SearchError
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.query.bool_query import BoolQuery
-from graphdb.search.query.clause import Clause, field_clause, malformed
-from graphdb.search.query.context import QueryContext
-from graphdb.search.query.dictionary_queries import PrefixQuery
-from graphdb.search.query.exact import exact, index_query, unmapped
-from graphdb.search.query.fuzzy import FuzzyQuery, edits_of
-from graphdb.search.query.minimum import minimum_should_match
-from graphdb.search.query.parsers import ClauseParser, Parse
+from graphdb.search.query.clause import (
+    Clause,
+    ClauseParser,
+    Parse,
+    QueryContext,
+    field_clause,
+    malformed,
+    minimum_should_match,
+)
+from graphdb.search.query.compound import BoolQuery
+from graphdb.search.query.dictionary_queries import FuzzyQuery, PrefixQuery, edits_of
 from graphdb.search.query.phrase import PhrasePrefixQuery, PhraseQuery
+from graphdb.search.query.term_level import exact, index_query, unmapped
 from graphdb.search.query.term_queries import SynonymQuery, TermQuery
 from graphdb.search.query.tree import MatchAllQuery, MatchNoneQuery, Query, boosted
 

@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 
 from graphdb.search.errors import illegal_request
-from graphdb.search.query.clause import Clause, malformed
-from graphdb.search.query.context import QueryContext
-from graphdb.search.query.decay import parse_decay
+from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, malformed
 from graphdb.search.query.explanation import Explanation, explained, no_match
-from graphdb.search.query.parsers import ClauseParser, Parse
 from graphdb.search.query.score_functions import (
     ScoreFunction,
     Weight,
+    parse_decay,
     parse_field_value_factor,
     parse_random_score,
 )

@@ -8,20 +8,19 @@ from graphdb.search.analysis import Token
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.values import term_of
-from graphdb.search.query.clause import Clause, malformed
-from graphdb.search.query.context import QueryContext
+from graphdb.search.query.clause import Clause, QueryContext, malformed
 from graphdb.search.query.parse import parse_query
 from graphdb.search.query.passages import (
     SEPARATOR,
     Breaks,
     Match,
     Passage,
+    Sought,
     best_passages,
     marked,
     whole_passages,
 )
 from graphdb.search.query.searcher import Searcher
-from graphdb.search.query.sought import Sought
 from graphdb.search.query.tree import Query
 
 __all__ = ["Highlighter"]

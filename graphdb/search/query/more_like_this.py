@@ -12,12 +12,16 @@ from typing import Any
 from graphdb.search.errors import illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.values import term_of
-from graphdb.search.query.bool_query import BoolQuery
-from graphdb.search.query.clause import Clause, malformed
-from graphdb.search.query.context import QueryContext
-from graphdb.search.query.minimum import minimum_should_match
+from graphdb.search.query.clause import (
+    Clause,
+    ClauseParser,
+    Parse,
+    QueryContext,
+    malformed,
+    minimum_should_match,
+)
+from graphdb.search.query.compound import BoolQuery
 from graphdb.search.query.number_queries import IdsQuery
-from graphdb.search.query.parsers import ClauseParser, Parse
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.term_queries import KeywordQuery, TermQuery
 from graphdb.search.query.tree import MatchNoneQuery, Query, RewrittenQuery

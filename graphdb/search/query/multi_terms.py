@@ -7,13 +7,16 @@ from typing import Any
 from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.values import term_of
-from graphdb.search.query.clause import Clause, field_clause
-from graphdb.search.query.context import QueryContext
-from graphdb.search.query.dictionary_queries import PrefixQuery, RegexpQuery, WildcardQuery
-from graphdb.search.query.exact import exists_query, index_query, unmapped
-from graphdb.search.query.fuzzy import FuzzyQuery, edits_of
-from graphdb.search.query.parsers import ClauseParser, Parse
+from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, field_clause
+from graphdb.search.query.dictionary_queries import (
+    FuzzyQuery,
+    PrefixQuery,
+    RegexpQuery,
+    WildcardQuery,
+    edits_of,
+)
 from graphdb.search.query.regexp import Regexp
+from graphdb.search.query.term_level import exists_query, index_query, unmapped
 from graphdb.search.query.term_queries import KeywordQuery, TermQuery
 from graphdb.search.query.tree import Query, boosted
 

@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from graphdb.search.query.clause import Clause
-from graphdb.search.query.context import QueryContext
+from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext
 from graphdb.search.query.explanation import Explanation, explained, no_match
-from graphdb.search.query.parsers import ClauseParser, Parse
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
 from graphdb.search.segment import Bools, Doubles, Leaf, Longs

@@ -4,10 +4,8 @@ import difflib
 from collections.abc import Mapping
 
 from graphdb.search.errors import SearchError, illegal_request
-from graphdb.search.query.bool_query import PARSERS as BOOL_QUERY
-from graphdb.search.query.clause import malformed
+from graphdb.search.query.clause import ClauseParser, QueryContext, malformed
 from graphdb.search.query.compound import PARSERS as COMPOUND
-from graphdb.search.query.context import QueryContext
 from graphdb.search.query.full_text import PARSERS as FULL_TEXT
 from graphdb.search.query.function_score import PARSERS as FUNCTION_SCORE
 from graphdb.search.query.geo import PARSERS as GEO
@@ -16,19 +14,15 @@ from graphdb.search.query.more_like_this import PARSERS as MORE_LIKE_THIS
 from graphdb.search.query.multi_match import PARSERS as MULTI_MATCH
 from graphdb.search.query.multi_terms import PARSERS as MULTI_TERMS
 from graphdb.search.query.nested import PARSERS as NESTED
-from graphdb.search.query.parsers import ClauseParser
 from graphdb.search.query.query_string import PARSERS as QUERY_STRING
 from graphdb.search.query.ranges import PARSERS as RANGES
 from graphdb.search.query.several import PerIndexQuery
-from graphdb.search.query.simple_query_string import PARSERS as SIMPLE_QUERY_STRING
 from graphdb.search.query.term_level import PARSERS as TERM_LEVEL
-from graphdb.search.query.terms_set import PARSERS as TERMS_SET
 from graphdb.search.query.tree import SCORE_MAX, Query, largest_boost, walk
 
 __all__ = ["PARSERS", "parse_query"]
 
 PARSERS: dict[str, ClauseParser] = {
-    **BOOL_QUERY,
     **COMPOUND,
     **FULL_TEXT,
     **FUNCTION_SCORE,
@@ -40,8 +34,6 @@ PARSERS: dict[str, ClauseParser] = {
     **NESTED,
     **QUERY_STRING,
     **RANGES,
-    **SIMPLE_QUERY_STRING,
-    **TERMS_SET,
     **TERM_LEVEL,
 }
 """By the name of a clause. Scripts, percolation, span queries and joins are not among them."""

@@ -1,17 +1,184 @@
-"""A point in time of a whole index: its segments, and the statistics over all of them that BM25 needs."""
+"""The searcher over the segments of an index: statistics, similarity, the codes of terms."""
 
+import math
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.search.analysis import Analyzers
 from graphdb.search.mapping import Mapping
-from graphdb.search.query.similarity import FieldStatistics
-from graphdb.search.query.term_codes import TermCodes
-from graphdb.search.segment import Floats, Leaf, Longs, TermDictionary
+from graphdb.search.query.explanation import Explanation, explained
+from graphdb.search.query.kernels import edit_distances, glob_matches
+from graphdb.search.segment import Bools, Floats, Leaf, Longs, TermDictionary
 
-__all__ = ["Searcher"]
+__all__ = [
+    "ANY",
+    "ANY_STRING",
+    "LENGTHS",
+    "Codes",
+    "FieldStatistics",
+    "Searcher",
+    "TermCodes",
+    "code_points",
+    "idf",
+    "idf_explained",
+    "score",
+    "score_explained",
+    "term_weight",
+]
+
+# All terms of a dictionary as one array of code points, for patterns to be held against them.
+
+Codes = NDArray[np.uint32]
+# Beyond all code points: what `?` and `*` become in a pattern.
+ANY = 0x110000
+ANY_STRING = 0x110001
+
+
+def code_points(text: str) -> Codes:
+    """A string as numbers, lone surrogates too (JSON can hold them)."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+
+
+@dataclass(frozen=True, slots=True)
+class TermCodes:
+    """Term i is codes[starts[i]:starts[i + 1]]."""
+
+    codes: Codes
+    starts: Longs
+
+    @classmethod
+    def of(cls, dictionary: TermDictionary) -> "TermCodes":
+        terms = list(dictionary.terms(0, len(dictionary)))
+        starts = np.zeros(len(terms) + 1, dtype=np.int64)
+        np.cumsum([len(term) for term in terms], out=starts[1:])
+        return cls(code_points("".join(terms)), starts)
+
+    @classmethod
+    def one(cls, term: str) -> "TermCodes":
+        """Of a single term."""
+        return cls(code_points(term), np.array([0, len(term)], dtype=np.int64))
+
+    def lowered(self) -> "TermCodes":
+        """The same in lower case, where that is one code point for one."""
+        distinct, places = np.unique(self.codes, return_inverse=True)
+        lower = [chr(code).lower() for code in distinct.tolist()]
+        folded = [ord(low) if len(low) == 1 else code for low, code in zip(lower, distinct, strict=True)]
+        return TermCodes(np.array(folded, dtype=np.uint32)[places], self.starts)
+
+    def glob(self, pattern: Codes, start: int, stop: int) -> Bools:
+        """Which of the terms in [start, stop) match a pattern with ANY and ANY_STRING."""
+        return glob_matches(self.codes, self.starts, pattern, start, stop)
+
+    def distances(
+        self, term: str, prefix_length: int, edits_max: int, transpositions: bool, start: int, stop: int
+    ) -> NDArray[np.int8]:
+        """How many edits each of the terms in [start, stop) is away; edits_max + 1 where more."""
+        wanted = code_points(term)
+        return edit_distances(
+            self.codes, self.starts, wanted, prefix_length, edits_max, transpositions, start, stop
+        )
+
+
+# BM25 as Lucene computes it and Elasticsearch 8 shows it: in 32-bit floats, with the factor k1 + 1.
+#
+# Source: Lucene's BM25Similarity, SmallFloat; Elasticsearch's LegacyBM25Similarity for the factor.
+
+K1 = np.float32(1.2)
+B = np.float32(0.75)
+EXACT_NORM_MAX = 39  # norm bytes up to here stand for one length each
+
+
+def _length(norm: int) -> int:
+    """SmallFloat.byte4ToInt: up to 24 exact, then four significant bits."""
+    if norm < 24:
+        return norm
+    bits = norm - 24
+    if bits < 8:
+        return 24 + bits
+    return 24 + ((bits & 7 | 8) << (bits // 8 - 1))
+
+
+LENGTHS: Floats = np.array([_length(norm) for norm in range(256)], dtype=np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldStatistics:
+    """Of one field over all segments, with deleted documents: those that have it, and all their tokens."""
+
+    doc_count: int
+    total_terms: int
+
+    @property
+    def average_length(self) -> np.float32:
+        return np.float32(self.total_terms / self.doc_count) if self.doc_count else np.float32(1)
+
+    def inverse_norms(self) -> Floats:
+        """(256,) by norm byte: 1 / (k1 * (1 - b + b * dl / avgdl))."""
+        return (1 / (K1 * ((1 - B) + B * LENGTHS / self.average_length))).astype(np.float32)
+
+
+def idf(doc_freq: int, doc_count: int) -> np.float32:
+    """Weigh a term by its rarity: ln(1 + (N - n + 0.5) / (n + 0.5)), in nats."""
+    return np.float32(math.log(1 + (doc_count - doc_freq + 0.5) / (doc_freq + 0.5)))
+
+
+def term_weight(boost: float, idf_sum: np.float32) -> np.float32:
+    """What a document scores at most: boost * (k1 + 1) * idf."""
+    return np.float32(np.float32(np.float32(boost) * (1 + K1)) * idf_sum)
+
+
+def score(weight: np.float32, freq: float, inverse_norm: np.float32) -> np.float32:
+    """The score of one document."""
+    return np.float32(weight - weight / (np.float32(1) + np.float32(freq) * inverse_norm))
+
+
+def idf_explained(doc_freq: int, doc_count: int) -> Explanation:
+    return explained(
+        float(idf(doc_freq, doc_count)),
+        "idf, computed as log(1 + (N - n + 0.5) / (n + 0.5)) from:",
+        [
+            explained(doc_freq, "n, number of documents containing term"),
+            explained(doc_count, "N, total number of documents with field"),
+        ],
+    )
+
+
+def _tf_explained(freq: Explanation, norm: int, statistics: FieldStatistics) -> Explanation:
+    length, average = float(LENGTHS[norm]), statistics.average_length
+    inverse = statistics.inverse_norms()[norm]
+    approximate = " (approximate)" if norm > EXACT_NORM_MAX else ""
+    return explained(
+        float(score(np.float32(1), freq["value"], inverse)),
+        "tf, computed as freq / (freq + k1 * (1 - b + b * dl / avgdl)) from:",
+        [
+            freq,
+            explained(1.2, "k1, term saturation parameter"),
+            explained(0.75, "b, length normalization parameter"),
+            explained(length, f"dl, length of field{approximate}"),
+            explained(float(average), "avgdl, average length of field"),
+        ],
+    )
+
+
+def score_explained(
+    boost: float, idf_part: Explanation, freq: Explanation, norm: int, statistics: FieldStatistics
+) -> Explanation:
+    """Explain the score of a term or phrase that stands freq times in a field with a norm byte."""
+    weight = term_weight(boost, np.float32(idf_part["value"]))
+    value = score(weight, freq["value"], statistics.inverse_norms()[norm])
+    details = [idf_part, _tf_explained(freq, norm, statistics)]
+    factor = float(np.float32(boost) * (1 + K1))
+    if factor != 1.0:
+        details.insert(0, explained(factor, "boost"))
+    text = f"score(freq={float(freq['value'])}), computed as boost * idf * tf from:"
+    return explained(float(value), text, details)
+
+
+# A point in time of a whole index: its segments, and the statistics over all of them that BM25 needs.
 
 Value = TypeVar("Value")
 

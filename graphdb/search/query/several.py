@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from graphdb.search.query.explanation import Explanation
-from graphdb.search.query.searcher import Searcher
-from graphdb.search.query.term_codes import TermCodes
+from graphdb.search.query.searcher import Searcher, TermCodes
 from graphdb.search.query.tree import Matches, Query
 from graphdb.search.segment import Bools, Doubles, Ints, Leaf, TermDictionary
 

@@ -7,9 +7,9 @@ import numpy as np
 from graphdb.search.query import kernels
 from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.number_queries import values_between
-from graphdb.search.query.searcher import Searcher
-from graphdb.search.query.similarity import (
+from graphdb.search.query.searcher import (
     FieldStatistics,
+    Searcher,
     idf,
     idf_explained,
     score,

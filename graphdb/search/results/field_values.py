@@ -1,4 +1,4 @@
-"""The values of fields in a hit: `fields`, read from the source, and `docvalue_fields`, read from columns."""
+"""Values of fields in hits, as `fields`, `docvalue_fields` and `stored_fields` ask for them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,27 +6,67 @@ from typing import Any
 
 import numpy as np
 
-from graphdb.search.aggregations.display import DATE_TYPES, DecimalPattern
+from graphdb.search.aggregations.aggregation import Scope
 from graphdb.search.aggregations.options import Options
-from graphdb.search.aggregations.scope import Scope
+from graphdb.search.aggregations.sources import DATE_TYPES, DecimalPattern
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.lookup import METADATA, FieldLookup
 from graphdb.search.mapping.readers import Read, reader_of
 from graphdb.search.mapping.values import shown
-from graphdb.search.mapping.wildcards import flat
+from graphdb.search.mapping.wildcards import flat, wildcard_match
 from graphdb.search.query import QueryContext
 from graphdb.search.results.sort_keys import short_float
-from graphdb.search.results.unmapped import Unmapped
 
 __all__ = [
     "FieldPattern",
+    "Unmapped",
     "docvalue_fields",
     "malformed_values",
     "parse_field_patterns",
     "source_fields",
     "values_at",
 ]
+
+# What a source has beside its mapped fields, for `fields` with `include_unmapped`.
+
+
+class Unmapped:
+    """One reading of a source. groups: the paths of the nested objects met on the way, not gone into."""
+
+    def __init__(self, patterns: Sequence[str], mapping: FieldLookup, inside: str | None) -> None:
+        """inside: the path of the nested object that the source is."""
+        self.groups: set[str] = set()
+        self._patterns, self._mapping, self._inside = patterns, mapping, inside
+        self._found: dict[str, list[Any]] = {}
+
+    def values(self, source: dict[str, Any]) -> dict[str, list[Any]]:
+        """By full path what fits a pattern, in the order of the source."""
+        self._members(source, self._inside or "")
+        return self._found
+
+    def _members(self, value: dict[str, Any], path: str) -> None:
+        for name, member in value.items():
+            self._at(member, f"{path}.{name}" if path else name)
+
+    def _at(self, value: Any, path: str) -> None:
+        spec = self._mapping.field(path)
+        if spec is not None and spec.type == "nested":
+            self.groups.add(path)
+        elif spec is None or spec.type == "object":
+            self._values(value, path)
+
+    def _values(self, value: Any, path: str) -> None:
+        if isinstance(value, dict):
+            self._members(value, path)
+        elif isinstance(value, list):
+            for item in value:
+                self._values(item, path)
+        elif value is not None and any(wildcard_match(pattern, path) for pattern in self._patterns):
+            self._found.setdefault(path, []).append(value)
+
+
+# The values of fields in a hit: `fields`, read from the source, and `docvalue_fields`, read from columns.
 
 PATTERNS_MAX = 1_000
 DOCVALUES_MAX = 100  # index.max_docvalue_fields_search

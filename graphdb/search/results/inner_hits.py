@@ -1,4 +1,4 @@
-"""Hits below hits: those of nested objects, of collapsed groups, and of `top_hits`."""
+"""Inner hits of nested documents and of collapsed groups."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -6,22 +6,73 @@ from typing import Any
 
 import numpy as np
 
+from graphdb.search.aggregations.aggregation import Rows, Scope, columns_of
 from graphdb.search.aggregations.options import Options
-from graphdb.search.aggregations.rows import Rows
-from graphdb.search.aggregations.scope import Scope, columns_of
+from graphdb.search.aggregations.sources import aggregatable
+from graphdb.search.errors import illegal_argument
+from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.mapping.lookup import METADATA
+from graphdb.search.mapping.values import shown
 from graphdb.search.query import Query, nested_with_inner_hits
 from graphdb.search.query.nested import NestedQuery
 from graphdb.search.query.several import PerIndexQuery
-from graphdb.search.results.collapsing import Groups
 from graphdb.search.results.fetching import Fetching, parse_fetching
 from graphdb.search.results.hits import Fetcher, envelope
+from graphdb.search.results.matching import Found, Sorting
 from graphdb.search.results.request import InnerHits, parse_inner_hits
-from graphdb.search.results.selection import Found, Sorting
 from graphdb.search.results.sort_keys import ByScore
 from graphdb.search.results.sort_parsing import parse_sort
 from graphdb.search.segment import Floats, Longs
 
-__all__ = ["NestedHits", "page", "top_hits"]
+__all__ = ["Groups", "NestedHits", "page", "top_hits"]
+
+# `collapse`: the best hit for each value of a field.
+
+_SINGLE = ("boolean", "text", *METADATA)  # whose values groups are not made of
+
+
+class Groups:
+    """Which group each of some documents is in, by number; all without a value are one group."""
+
+    def __init__(self, scope: Scope, path: str, docs: Longs) -> None:
+        spec = aggregatable(scope.context, path)
+        if spec is None:
+            raise illegal_argument(f"no mapping found for `{path}` in order to collapse on")
+        if spec.storage not in (Storage.TERMS, Storage.INTS, Storage.FLOATS) or spec.type in _SINGLE:
+            raise illegal_argument(
+                f"collapse is not supported for the field [{path}] of the type [{spec.type}]"
+            )
+        self._spec: FieldSpec = spec
+        is_terms = spec.storage is Storage.TERMS
+        values = scope.columns.ordinals(spec, docs) if is_terms else scope.columns.exact(spec, docs)
+        if len(np.unique(values.rows)) < len(values.rows):
+            raise illegal_argument(
+                f"failed to collapse on field [{path}]: multi-valued fields cannot be collapsed on"
+            )
+        self._dictionary = scope.columns.dictionary(spec) if is_terms else None
+        self._keys, inverse = np.unique(values.data, return_inverse=True)
+        self.numbers = np.full(len(docs), len(self._keys), np.int64)
+        self.numbers[values.rows] = inverse
+
+    def leaders(self, sorting: Sorting, rows: Longs) -> Longs:
+        """Of rows in order, the first of each group."""
+        _, first = np.unique(self.numbers[rows], return_index=True)
+        return rows[np.sort(first)]
+
+    def members(self, row: int) -> Longs:
+        """All rows in the group of one."""
+        return np.flatnonzero(self.numbers == self.numbers[row])
+
+    def value(self, row: int) -> Any:
+        """The value of a row's group as `fields` shows it, None for the group without."""
+        number = int(self.numbers[row])
+        if number == len(self._keys):
+            return None
+        key = self._keys[number].item() + (2**63 if self._spec.type == "unsigned_long" else 0)
+        return shown(self._spec, key if self._dictionary is None else self._dictionary.term(key), None)
+
+
+# Hits below hits: those of nested objects, of collapsed groups, and of `top_hits`.
 
 
 def page(
@@ -38,9 +89,9 @@ def page(
         rows = groups.leaders(sorting, sorting.first(len(found.docs)))[inner.start : end]
     chosen = sorting.hits(rows, scored)
     hits = [fetcher.shown(hit, inner.fetching) for hit in chosen]
-    for one, shown in zip(chosen, hits, strict=True):
+    for one, written in zip(chosen, hits, strict=True):
         if below is not None and (found_below := below.of(one.doc)):
-            shown["inner_hits"] = found_below
+            written["inner_hits"] = found_below
     if groups is not None:
         for row, hit in zip(rows.tolist(), hits, strict=True):
             hit.setdefault("fields", {})[inner.collapse] = [groups.value(row)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphdb.search.aggregations import parse as parse_aggregations
-from graphdb.search.aggregations.base import Common
+from graphdb.search.aggregations.aggregation import Common
 from graphdb.search.aggregations.options import Options
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request, parsing
 from graphdb.search.hybrid import DEFAULT_SCORER, FusedQuery, Scorer, planned

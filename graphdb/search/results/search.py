@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from graphdb.search.aggregations import MAX_BUCKETS, Scope, run
-from graphdb.search.aggregations.scope import columns_of
+from graphdb.search.aggregations.aggregation import columns_of
 from graphdb.search.hybrid import DEFAULT_SCORER, FusedQuery, Scorer
 from graphdb.search.query import Matches, QueryContext, Searcher, collect
-from graphdb.search.results.collapsing import Groups
 from graphdb.search.results.hits import Fetcher
-from graphdb.search.results.inner_hits import NestedHits, page, top_hits
-from graphdb.search.results.matching import Rescored, collected, matches_of, rescored
+from graphdb.search.results.inner_hits import Groups, NestedHits, page, top_hits
+from graphdb.search.results.matching import Found, Hit, Rescored, Sorting, collected, matches_of, rescored
 from graphdb.search.results.request import RESULT_WINDOW, SearchRequest, parse_request
-from graphdb.search.results.selection import Found, Hit, Sorting
 from graphdb.search.results.sort_keys import ByScore, short_float
 
 __all__ = ["SearchOptions", "answered", "columns_of", "execute", "find", "plain_answer", "scope_of", "search"]

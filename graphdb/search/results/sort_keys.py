@@ -1,4 +1,4 @@
-"""What hits are sorted by. Every key becomes an array that ascends where hits come first."""
+"""Sort keys of hits, and the modes that choose among several values."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -7,18 +7,57 @@ from typing import Any
 
 import numpy as np
 
-from graphdb.search.aggregations.columns import Columns, Numbers, Values
-from graphdb.search.aggregations.global_terms import GlobalTerms
-from graphdb.search.aggregations.scope import Scope
+from graphdb.search.aggregations.aggregation import Scope
+from graphdb.search.aggregations.columns import Columns, GlobalTerms, Numbers, Values
 from graphdb.search.aggregations.sources import json_number
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.mapping.date_formats import DateFormat, date_format
+from graphdb.search.mapping.dates import DateFormat, date_format
 from graphdb.search.query import Query
-from graphdb.search.results.modes import combined
 from graphdb.search.segment import Floats, Longs
 
-__all__ = ["ByDoc", "ByField", "ByScore", "Nesting", "SortColumn", "SortKey", "short_float"]
+__all__ = [
+    "MODES",
+    "ByDoc",
+    "ByField",
+    "ByScore",
+    "Nesting",
+    "SortColumn",
+    "SortKey",
+    "combined",
+    "short_float",
+]
+
+# One value for a document that has several: min, max, sum, avg, median.
+
+MODES = ("min", "max", "sum", "avg", "median")
+
+
+def combined(values: Values, mode: str) -> tuple[Longs, Numbers]:
+    """(rows, values): each row once. Means of whole numbers are rounded, as Elasticsearch's are."""
+    if not len(values.rows):
+        return values.rows, values.data
+    starts = np.flatnonzero(np.diff(values.rows, prepend=-1))
+    counts = np.diff(np.append(starts, len(values.rows)))
+    rows, data = values.rows[starts], values.data
+    if mode == "min":
+        return rows, data[starts]
+    if mode == "max":
+        return rows, data[starts + counts - 1]
+    if mode == "sum":
+        return rows, np.add.reduceat(data, starts)
+    if mode == "avg":
+        means = _like(np.add.reduceat(data.astype(np.float64), starts) / counts, data)
+        return rows, np.where(counts == 1, data[starts], means)
+    low, high = data[starts + (counts - 1) // 2], data[starts + counts // 2]
+    return rows, np.where(low == high, low, _like((low.astype(np.float64) + high) / 2, data))
+
+
+def _like(means: Numbers, data: Numbers) -> Numbers:
+    return np.floor(means + 0.5).astype(np.int64) if data.dtype == np.int64 else means
+
+
+# What hits are sorted by. Every key becomes an array that ascends where hits come first.
 
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 

@@ -18,8 +18,18 @@ from graphdb.search.segment import (
     VectorColumn,
 )
 from graphdb.search.segments.inversion import transpose
-from graphdb.search.segments.sections import IGNORED, ROUTING, Hashes, Key, Sections, hash_id, strings
-from graphdb.search.segments.strings import SortedStrings, decode, encode
+from graphdb.search.segments.sections import (
+    IGNORED,
+    ROUTING,
+    Hashes,
+    Key,
+    Sections,
+    SortedStrings,
+    decode,
+    encode,
+    hash_id,
+    strings,
+)
 
 __all__ = ["ArraySegment", "ArrayTerms", "ArrayText"]
 

@@ -24,12 +24,12 @@ from graphdb.search.segments.sections import (
     ROUTING,
     Hashes,
     Key,
+    encode,
     freeze,
     hash_id,
     id_sections,
     packed,
 )
-from graphdb.search.segments.strings import encode
 from graphdb.search.segments.versioning import Current
 
 __all__ = ["SegmentBuilder"]

@@ -1,4 +1,4 @@
-"""What the documents of a segment give to one field, gathered in arrays, and the sections it becomes."""
+"""Builders of a segment's fields: postings, norms, columns."""
 
 from array import array
 from collections.abc import Sequence
@@ -11,19 +11,45 @@ from graphdb.search.analysis.plain_words import cut_all
 from graphdb.search.fields import TextTokens
 from graphdb.search.segment import Ints, Longs
 from graphdb.search.segments.inversion import invert, transpose
-from graphdb.search.segments.norms import encode_lengths
-from graphdb.search.segments.sections import Key, packed, starts_of
-from graphdb.search.segments.strings import decode, encode
+from graphdb.search.segments.sections import Key, decode, encode, packed, starts_of
 
 __all__ = [
+    "LENGTHS",
     "FieldBuilder",
     "NumberBuilder",
     "PointBuilder",
     "TermsBuilder",
     "TextBuilder",
     "VectorBuilder",
+    "encode_lengths",
     "number_starts",
 ]
+
+# The length of a text in one byte, as Lucene keeps it for BM25.
+
+_EXACT = 24  # lengths below stand for themselves
+
+
+def _decode(byte: int) -> int:
+    """Four significant bits and a shift, above the first 24 (Lucene's SmallFloat.byte4ToInt)."""
+    if byte < _EXACT:
+        return byte
+    shift, bits = divmod(byte - _EXACT, 8)
+    return _EXACT + (bits if shift == 0 else (bits | 8) << (shift - 1))
+
+
+LENGTHS: Longs = np.array(
+    [_decode(byte) for byte in range(256)], np.int64
+)  # the length that a byte stands for
+LENGTHS.setflags(write=False)
+
+
+def encode_lengths(lengths: Longs) -> NDArray[np.uint8]:
+    """The byte of each length: that of the greatest length in LENGTHS that is not above it."""
+    return (np.searchsorted(LENGTHS, lengths, side="right") - 1).astype(np.uint8)
+
+
+# What the documents of a segment give to one field, gathered in arrays, and the sections it becomes.
 
 
 class FieldBuilder(Protocol):

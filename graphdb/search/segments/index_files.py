@@ -1,30 +1,100 @@
-"""`IndexFiles`: the directory of one index, written so that a crash leaves the last commit or the new one.
-
-    commit-<generation>                a commit point, never changed
-    <segment>-<generation>.segment     segments, never changed
-    <segment>-<generation>.live        which documents of a segment are live, never changed
-
-A file is synced, and so is its name, before a commit point names it. An older commit stays, with its files,
-until `remove_all_but` is told of the one that counts; on opening, whatever is not of the one that is opened
-goes. Readers that have a removed file mapped keep it.
-"""
+"""The files of an index: its commit point, and the segments that this names."""
 
 import contextlib
 import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
+import orjson
 
 from graphdb.errors import CorruptionError
 from graphdb.log.file_system import File, FileSystem, replace_file, storage_error
 from graphdb.search.segment import Bools
 from graphdb.search.segments.array_segment import ArraySegment
-from graphdb.search.segments.commit_point import CommitPoint
+from graphdb.search.segments.buffer import TombstoneRow
 from graphdb.search.segments.segment_file import map_file, read_segment, verify_segment, write_segment
 
-__all__ = ["IndexFiles"]
+__all__ = ["CommitPoint", "CommittedSegment", "IndexFiles", "decode_checked", "encode_checked"]
+
+# JSON behind a line with its format and a CRC-32: what the small files of search are.
+
+
+def encode_checked(mark: str, value: object) -> bytes:
+    """mark names the format and its version, without spaces."""
+    body = orjson.dumps(value)
+    return f"{mark} {zlib.crc32(body):08x}\n".encode() + body
+
+
+def decode_checked(mark: str, data: bytes, what: str, where: str) -> Any:
+    """Raises CorruptionError, which says what the file should be and where it lies."""
+    head, _, body = data.partition(b"\n")
+    found, _, checksum = head.decode("latin-1").partition(" ")
+    if found != mark:
+        raise CorruptionError(f"no {what}, or one of another format", where)
+    if checksum != f"{zlib.crc32(body):08x}":
+        raise CorruptionError(f"the checksum of the {what} does not fit", where)
+    return orjson.loads(body)
+
+
+# The commit point: what an index consists of, in one small file that is replaced as a whole.
+
+_MARK = "graphdb-search-commit-1"  # the last number is the format's version
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedSegment:
+    """A segment file and, unless all its documents are live, the file that says which are."""
+
+    name: str
+    file: str
+    live_file: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitPoint:
+    """All that is needed to open the index and to go on from the log."""
+
+    generation: int  # counts commits
+    incarnation: int  # counts openings; names of new segments begin with it
+    log_index: int  # every entry of the log up to here is in
+    next_seq_no: int
+    next_segment: int
+    mapping: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    segments: tuple[CommittedSegment, ...]
+    tombstones: tuple[TombstoneRow, ...]
+
+    def encode(self) -> bytes:
+        """A line with the format and a CRC-32, then JSON."""
+        return encode_checked(_MARK, asdict(self))
+
+    @classmethod
+    def decode(cls, data: bytes, where: str) -> "CommitPoint":
+        """Raises CorruptionError."""
+        values = decode_checked(_MARK, data, "commit point", where)
+        values["segments"] = tuple(CommittedSegment(**segment) for segment in values["segments"])
+        values["tombstones"] = tuple(tuple(row) for row in values["tombstones"])
+        return cls(**values)
+
+    def files(self) -> set[str]:
+        """The names of the files that it stands on."""
+        names = {segment.file for segment in self.segments}
+        return names | {segment.live_file for segment in self.segments if segment.live_file}
+
+
+# `IndexFiles`: the directory of one index, written so that a crash leaves the last commit or the new one.
+#
+#     commit-<generation>                a commit point, never changed
+#     <segment>-<generation>.segment     segments, never changed
+#     <segment>-<generation>.live        which documents of a segment are live, never changed
+#
+# A file is synced, and so is its name, before a commit point names it. An older commit stays, with its
+# files, until `remove_all_but` is told of the one that counts; on opening, whatever is not of the one that
+# is opened goes. Readers that have a removed file mapped keep it.
 
 _COMMIT = "commit-"
 _OURS = (".segment", ".live", ".tmp")  # whatever else is in the directory is somebody else's

@@ -21,18 +21,15 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from graphdb.search.segment import Leaf
-from graphdb.search.segments.applier import Applier, DocumentMapping
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.buffer import Tombstones
-from graphdb.search.segments.commit_point import CommitPoint
-from graphdb.search.segments.index_files import IndexFiles
-from graphdb.search.segments.live_view import array_segment, locate, numbered, replaced, stored
+from graphdb.search.segments.index_files import CommitPoint, IndexFiles
 from graphdb.search.segments.merge_policy import Candidate, TieredMergePolicy
 from graphdb.search.segments.merging import merge
 from graphdb.search.segments.operations import Operation, OperationResult
-from graphdb.search.segments.saved import SavedLeaves
-from graphdb.search.segments.saving import SavedCommit, SavePlan, over_files
-from graphdb.search.segments.shard_view import ShardView
+from graphdb.search.segments.saving import SavedCommit, SavedLeaves, SavePlan, over_files
+from graphdb.search.segments.shard_view import ShardView, array_segment, locate, numbered, replaced, stored
+from graphdb.search.segments.updates import Applier, DocumentMapping
 
 __all__ = ["Document", "DocumentMapping", "IndexShard", "MergePlan", "OpenAt", "ShardStats", "stats_of"]
 

@@ -12,7 +12,7 @@ from graphdb.search.protection import ALLOW_SIDS, without_protection
 from graphdb.search.segment import Bools, Ints, Leaf, Longs, Ordinals, TermDictionary
 from graphdb.search.segments.array_segment import ArraySegment, ArrayTerms, ArrayText
 from graphdb.search.segments.inversion import any_in
-from graphdb.search.segments.live_view import array_segment
+from graphdb.search.segments.shard_view import array_segment
 
 __all__ = ["SeenLeaves", "SeenSegment"]
 

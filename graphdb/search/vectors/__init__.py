@@ -1,13 +1,10 @@
 """Vectors: the nearest ones of a segment, exactly or by a graph. See DESIGN.md."""
 
-from graphdb.search.vectors.building import build_graph
-from graphdb.search.vectors.graph import Graph, GraphShape
-from graphdb.search.vectors.graph_files import GraphFiles
+from graphdb.search.vectors.graph import Graph, GraphShape, build_graph
 from graphdb.search.vectors.metric import Metric, of_usual_length
-from graphdb.search.vectors.nearest import Sought, nearest_in, nearest_ns_max
+from graphdb.search.vectors.nearest import Sought, VectorRows, nearest_in, nearest_ns_max
 from graphdb.search.vectors.row_set import RowSet
-from graphdb.search.vectors.rows import VectorRows
-from graphdb.search.vectors.upkeep import GraphJob, keep_graphs, missing_graphs, remove_stale
+from graphdb.search.vectors.upkeep import GraphFiles, GraphJob, keep_graphs, missing_graphs, remove_stale
 
 __all__ = [
     "Graph",

@@ -1,23 +1,94 @@
-"""`Graph`: a navigable small world over the rows of one segment's vectors (HNSW).
-
-Source: Malkov and Yashunin, "Efficient and robust approximate nearest neighbor search using Hierarchical
-Navigable Small World graphs", 2016.
-"""
+"""The graph of nearest neighbours (HNSW): built, linked, searched."""
 
 import math
 import struct
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import faiss
 import numpy as np
 
 from graphdb.search.segment import Floats, Ints
-from graphdb.search.vectors.codes import Codes, aligned
-from graphdb.search.vectors.links import Links
+from graphdb.search.vectors.codes import Codes, aligned, prepared_parts
+from graphdb.search.vectors.metric import Metric
 from graphdb.search.vectors.row_set import Bits, RowSet
 from graphdb.search.vectors.walk import scan, walk
 
-__all__ = ["MAGNITUDE_MAX", "SHARES", "Graph", "GraphShape"]
+__all__ = ["MAGNITUDE_MAX", "SHARES", "Graph", "GraphShape", "Links", "build_graph"]
+
+# `Links`: who neighbours whom in a graph, level by level; faiss decides it.
+
+_faiss: Any = faiss  # its type hints lack half of what it has
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """lowest[row]: the neighbours of a row on the lowest level, then -1; upper[upper_at[row] + l - 1]: the
+    same on level l, of rows that are on it. entry is a row of the highest, `level`. Arrays are only read.
+    """
+
+    lowest: Ints
+    upper_at: Ints
+    upper: Ints
+    entry: int
+    level: int
+
+    def __post_init__(self) -> None:
+        for array in (self.lowest, self.upper_at, self.upper):
+            array.setflags(write=False)
+
+    @property
+    def width(self) -> int:
+        """How many neighbours a row may have."""
+        return int(self.lowest.shape[1])
+
+    @classmethod
+    def built(
+        cls,
+        rows: Floats,
+        similarity: str,
+        m: int,
+        ef_construction: int,
+        stopped: Callable[[], bool],
+        threads: int,
+    ) -> "Links | None":
+        """None where it was stopped. Takes long, without the interpreter's lock. With one thread the same
+        rows always give the same links. threads holds for the calling thread from then on.
+        """
+        measure = _faiss.METRIC_L2 if similarity == "l2_norm" else _faiss.METRIC_INNER_PRODUCT
+        index = _faiss.IndexHNSWFlat(rows.shape[1], m, measure)
+        index.hnsw.efConstruction = ef_construction
+        _faiss.omp_set_num_threads(threads)
+        for part in prepared_parts(rows, similarity):
+            if stopped():
+                return None
+            index.add(part)
+        return cls._of(index.hnsw)
+
+    @classmethod
+    def _of(cls, hnsw: Any) -> "Links":
+        """There the neighbours of a row stand together, those on the lowest level first."""
+        neighbours = _faiss.vector_to_array(hnsw.neighbors)
+        starts = _faiss.vector_to_array(hnsw.offsets).astype(np.int64)
+        levels = _faiss.vector_to_array(hnsw.levels)  # how many each row is on
+        width, above = (hnsw.nb_neighbors(level) for level in (0, 1))
+        lowest = aligned((len(levels), width), np.int32)
+        for place in range(width):
+            lowest[:, place] = neighbours[starts[:-1] + place]
+        upper_counts = levels - 1
+        upper_at = np.cumsum(upper_counts) - upper_counts
+        is_upper = np.ones(len(neighbours), np.bool_)
+        for place in range(width):
+            is_upper[starts[:-1] + place] = False
+        upper = neighbours[is_upper].reshape(-1, above)
+        return cls(lowest, upper_at.astype(np.int32), upper, int(hnsw.entry_point), int(hnsw.max_level))
+
+
+# `Graph`: a navigable small world over the rows of one segment's vectors (HNSW).
+#
+# Source: Malkov and Yashunin, "Efficient and robust approximate nearest neighbor search using Hierarchical
+# Navigable Small World graphs", 2016.
 
 MAGNITUDE_MAX = 1e15  # of an element: squares of larger ones may not be summed in 32 bits
 SHARES = (1.0, 0.5, 0.25, 0.1)
@@ -116,3 +187,85 @@ class Graph:
             start += array.nbytes
         links = Links(arrays[0], arrays[1], arrays[2], entry, level)
         return cls(shape, links, Codes.of(rows, shape.similarity, whole), tuple(efforts))
+
+
+# Building a graph: its links, codes that are fine enough, and how much effort searches will take.
+#
+# The measure is what some queries find: the rows that are next to a row, walked past that row as if it were
+# not there. (With it they are found too easily: it leads to its neighbours.)
+
+_QUERIES, _NEAREST = 200, 10
+# With a row its links are missing. What is next to a query that is no row is found better, to 0.95.
+_RECALL = 0.92
+_EFFORTS = (
+    16, 20, 24, 28, 32, 38, 44, 50, 56, 64, 72, 80, 88, 96, 112, 128, 160, 192, 256, 384, 512, 768, 1024,
+    1536, 2048,
+)  # fmt: skip
+_CODES_RECALL = 0.99  # of the nearest among the first by code, as many as the least effort looks for
+
+
+def build_graph(
+    rows: Floats, shape: GraphShape, stopped: Callable[[], bool] = lambda: False, threads: int = 1
+) -> Graph | None:
+    """None where it was stopped. Takes long, for most of the time without the interpreter's lock. With one
+    thread the same rows always give the same graph. threads holds for the calling thread from then on.
+    """
+    links = Links.built(rows, shape.similarity, shape.m, shape.ef_construction, stopped, threads)
+    if links is None:
+        return None
+    graph = Graph(shape, links, Codes.of(rows, shape.similarity, whole=False), _EFFORTS[: len(SHARES)])
+    trial = _Trial(rows, shape, stopped)
+    if stopped():
+        return None
+    if not trial.codes_suffice(graph):
+        graph = replace(graph, codes=Codes.of(rows, shape.similarity, whole=True))
+    efforts = tuple(trial.effort(graph, place) for place in range(len(SHARES)))
+    return None if stopped() else replace(graph, efforts=efforts)
+
+
+class _Trial:
+    """Some rows as queries, and for each share of the others that may be allowed what the last of the nearest
+    scores. (Which these are does not count: others may be as near.)
+    """
+
+    def __init__(self, rows: Floats, shape: GraphShape, stopped: Callable[[], bool]) -> None:
+        self._rows, self._metric = rows, Metric(shape.similarity, rows.shape[1])
+        self._stopped = stopped
+        self._sample = np.unique(np.linspace(0, len(rows) - 1, _QUERIES).astype(np.int64)).tolist()
+        lots = np.random.default_rng(0).random(len(rows))
+        self._masks = [lots < share for share in SHARES]
+        self._allowed = [RowSet.of(mask) for mask in self._masks]
+        self._last = [self._last_scores(row) for row in self._sample if not stopped()]
+
+    def _last_scores(self, row: int) -> list[np.float32]:
+        """For each share; -1 where fewer are allowed."""
+        scores = self._metric.scores(self._rows, np.arange(len(self._rows), dtype=np.int32), self._rows[row])
+        scores[row] = -1
+        last = []
+        for mask in self._masks:
+            allowed = np.append(scores[mask], np.full(_NEAREST, -1, np.float32))
+            last.append(np.partition(allowed, -_NEAREST)[-_NEAREST])
+        return last
+
+    def codes_suffice(self, graph: Graph) -> bool:
+        found = (graph.scan(self._rows[row], _EFFORTS[0] + 1, self._allowed[0]) for row in self._sample)
+        return self._recall(found, 0) >= _CODES_RECALL
+
+    def effort(self, graph: Graph, place: int) -> int:
+        """The least of some at which the queries find their nearest rows, at a share by its place."""
+        allowed = self._allowed[place]
+        for effort in _EFFORTS:
+            found = (graph.walk(self._rows[row], effort, allowed, graph.size, row) for row in self._sample)
+            if self._stopped() or self._recall(found, place) >= _RECALL:
+                return effort
+        return _EFFORTS[-1]
+
+    def _recall(self, found: Iterable[Ints], place: int) -> float:
+        hits = wanted = 0
+        allowed = self._allowed[place].count
+        for row, rows, last in zip(self._sample, found, self._last, strict=False):
+            scores = self._metric.scores(self._rows, rows[rows != row], self._rows[row])
+            there = min(_NEAREST, allowed - int(self._masks[place][row]))
+            hits += min(there, int(np.count_nonzero(scores >= last[place])))
+            wanted += there
+        return hits / wanted if wanted else 1.0

@@ -1,16 +1,69 @@
-"""`Metric`: how alike two vectors are, as a score; Elasticsearch's formulas."""
+"""Metrics between vectors, and their kernels."""
 
 import math
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.segment import Floats, Ints
-from graphdb.search.vectors.kernels import cosines, dots, squared_distances
 
-__all__ = ["Metric", "of_usual_length"]
+__all__ = ["Metric", "cosines", "dots", "of_usual_length", "squared_distances"]
+
+# The loops over rows of a matrix that Numba compiles.
+#
+# Sums may be taken in any order, so that they use the processor's wide registers; what is infinite or no
+# number stays so.
+
+_ANY_ORDER = {"reassoc", "contract", "nsz"}
+_LEAST, _MOST = np.float32(1e-24), np.float32(1e24)  # squared lengths between which 32 bits are good enough
+
+
+@numba.njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+def dots(rows: Floats, which: Ints, vector: Floats, out: Floats) -> None:
+    """out[j] = the dot product of row which[j] and vector."""
+    dims = len(vector)
+    for j in range(len(which)):
+        row = rows[which[j]]
+        total = np.float32(0)
+        for c in range(dims):
+            total += row[c] * vector[c]
+        out[j] = total
+
+
+@numba.njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+def squared_distances(rows: Floats, which: Ints, vector: Floats, out: Floats) -> None:
+    """out[j] = the squared distance between row which[j] and vector."""
+    dims = len(vector)
+    for j in range(len(which)):
+        row = rows[which[j]]
+        total = np.float32(0)
+        for c in range(dims):
+            step = row[c] - vector[c]
+            total += step * step
+        out[j] = total
+
+
+@numba.njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+def cosines(rows: Floats, which: Ints, vector: Floats, out: Floats) -> None:
+    """out[j] = the cosine of row which[j] and vector; NaN where lengths are too far from 1 for 32 bits."""
+    dims = len(vector)
+    own = np.float32(0)
+    for c in range(dims):
+        own += vector[c] * vector[c]
+    for j in range(len(which)):
+        row = rows[which[j]]
+        total, squares = np.float32(0), np.float32(0)
+        for c in range(dims):
+            total += row[c] * vector[c]
+            squares += row[c] * row[c]
+        good = _LEAST < squares < _MOST and _LEAST < own < _MOST
+        out[j] = total / np.sqrt(squares * own) if good else np.float32(np.nan)
+
+
+# `Metric`: how alike two vectors are, as a score; Elasticsearch's formulas.
 
 _SCORE_MAX = 1e30  # as of any score: sums of a few stay numbers in 32 bits
 _BYTE_SCALE = 1 << 15

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.segment import Bools, Ints
-from graphdb.search.vectors.instructions import trailing_zeros
 
-__all__ = ["Bits", "RowSet", "is_in"]
+__all__ = ["Bits", "RowSet", "is_in", "trailing_zeros"]
 
 Bits = NDArray[np.uint64]
 
@@ -54,6 +53,20 @@ def is_in(bits: Bits, row: int) -> bool:
     """For compiled code."""
     word = bits[row >> 6]
     return bool((word >> np.uint64(row & 63)) & np.uint64(1))
+
+
+@numba.njit(inline="always")
+def trailing_zeros(word: np.uint64) -> int:
+    """The number of the lowest bit that is 1 in a word that is not 0; for compiled code.
+
+    The compiler knows this way of counting bits, and makes one instruction of the loop.
+    """
+    below = (word & (~word + np.uint64(1))) - np.uint64(1)
+    count = 0
+    while below:
+        below &= below - np.uint64(1)
+        count += 1
+    return count
 
 
 @numba.njit(cache=True, nogil=True)

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.segment import Floats, Ints
-from graphdb.search.vectors.instructions import prefetch, trailing_zeros
-from graphdb.search.vectors.row_set import Bits, is_in
+from graphdb.search.vectors.instructions import prefetch
+from graphdb.search.vectors.row_set import Bits, is_in, trailing_zeros
 
 __all__ = ["scan", "walk"]
 
@@ -170,7 +170,7 @@ def scan(codes: NDArray[Any], query: Floats, weights: Floats | None, allowed: Bi
     for word in range(len(allowed)):
         left = allowed[word + 1] if word + 1 < len(allowed) else np.uint64(0)
         while left:
-            prefetch(codes, (word + 1 << 6) + trailing_zeros(left))
+            prefetch(codes, np.int64((word + 1 << 6) + trailing_zeros(left)))
             left &= left - np.uint64(1)
         left = allowed[word]
         while left:

@@ -13,18 +13,18 @@ from graphdb.graphql.failures import FORBIDDEN, VALIDATION_FAILED, Refused, fail
 from graphdb.graphql.limits import Limits
 from graphdb.graphql.planning import Operation, Plan, plan, read_operation
 from graphdb.graphql.schema import Schema
-from serve.access.admitted import principal_of, sight_of
+from serve.access.admitted import principal_of, visibility_of
 from serve.access.audit import note_of
-from serve.backend import Backend
+from serve.backend import Progress
 from serve.errors import error_response
 from serve.graph.graphql.asked_operation import AskedOperation, MalformedOperation, read_get, read_post
 from serve.graph.graphql.mutator import Mutator
-from serve.graph.graphql.playground import Playground
 from serve.graph.graphql.result_answers import ResultMedia, choose_media, failed, malformed, refused, result
 from serve.graph.graphql.rows import RowReader, read_bounds
 from serve.graph.graphql.schema_keeper import SchemaKeepers
 from serve.graph.query_accounts import QueryAccounts
 from serve.graph.query_parameters import QueryParameters
+from serve.graph.stored_page import StoredPage
 from serve.parameters import Parameters
 
 __all__ = ["GraphQLEndpoint", "limits_of"]
@@ -50,18 +50,18 @@ class GraphQLEndpoint:
 
     def __init__(
         self,
-        backend: Backend,
+        progress: Progress,
         keepers: SchemaKeepers,
         rows: RowReader,
         mutator: Mutator,
         accounts: QueryAccounts,
         limits: Limits,
-        playground: Playground | None,
+        playground: StoredPage | None,
         body_bytes_max: int,
         text_bytes_max: int,
     ) -> None:
         """body_bytes_max holds for any body, text_bytes_max for the document in it."""
-        self._backend, self._keepers, self._rows, self._accounts = backend, keepers, rows, accounts
+        self._progress, self._keepers, self._rows, self._accounts = progress, keepers, rows, accounts
         self._mutator = mutator
         self._limits, self._playground = limits, playground
         self._body_bytes_max, self._text_bytes_max = body_bytes_max, text_bytes_max
@@ -109,7 +109,7 @@ class GraphQLEndpoint:
         self, request: Request, media: ResultMedia, bounds: QueryParameters, asked: AskedOperation
     ) -> Response:
         try:
-            schema = await self._keepers.current(sight_of(request.scope))
+            schema = await self._keepers.current(visibility_of(request.scope))
             operation = await self.read(schema, asked)
             if operation.type is not OperationType.QUERY and request.method != "POST":
                 return _only_posted(media)
@@ -133,7 +133,7 @@ class GraphQLEndpoint:
     ) -> Response:
         try:
             if made.query is None:  # nothing of the graph is asked for
-                rows, index = b"", self._backend.snapshot_index()
+                rows, index = b"", self._progress.snapshot_index()
             else:
                 rows, index = await self._rows.rows(request, bounds, made.query)
         except InvalidParameter:  # of the request, and not of its operation

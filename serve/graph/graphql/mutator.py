@@ -10,7 +10,7 @@ from graphql import ExecutionResult
 from starlette.requests import Request
 from starlette.responses import Response
 
-from graphdb.access.sight import Sight
+from graphdb.access.visibility import Visibility
 from graphdb.config.limits import GateLimits
 from graphdb.config.service import GraphQL
 from graphdb.errors import (
@@ -27,8 +27,8 @@ from graphdb.graphql.mutations import Mutation, read_mutation
 from graphdb.graphql.planning import Operation
 from graphdb.model import Confirmation
 from graphdb.sparql.gate import check, read_query
-from serve.access.admitted import sight_of
-from serve.backend import Backend
+from serve.access.admitted import visibility_of
+from serve.backend import Progress, Writing
 from serve.graph.graphql.asked_operation import AskedOperation
 from serve.graph.graphql.result_answers import ResultMedia, failed, not_shown, not_stored, result
 from serve.graph.graphql.rows import RowReader
@@ -44,14 +44,15 @@ class Mutator:
 
     def __init__(
         self,
-        backend: Backend,
+        progress: Progress,
+        writing: Writing,
         rows: RowReader,
         accounts: QueryAccounts,
         settings: GraphQL,
         limits: GateLimits,
     ) -> None:
         """limits are those of the SPARQL behind what is selected."""
-        self._backend, self._rows, self._accounts = backend, rows, accounts
+        self._progress, self._writing, self._rows, self._accounts = progress, writing, rows, accounts
         self._base_iri, self._limits = settings.base_iri, limits
         self._by_shapes = settings.schema_source in ("shacl", "combined")
 
@@ -72,7 +73,7 @@ class Mutator:
         request_id = read_request_id(request, told_by)
         mutation = await asyncio.to_thread(self._read, operation, request_id or os.urandom(16))
         try:
-            confirmation = await self._store(mutation, asked, request_id, sight_of(request.scope))
+            confirmation = await self._store(mutation, asked, request_id, visibility_of(request.scope))
         except EditRefused as error:
             return not_stored(media, mutation.errors(error))
         except ShapesViolated as error:
@@ -94,13 +95,13 @@ class Mutator:
         return mutation
 
     async def _store(
-        self, mutation: Mutation, asked: AskedOperation, request_id: bytes | None, sight: Sight
+        self, mutation: Mutation, asked: AskedOperation, request_id: bytes | None, visibility: Visibility
     ) -> Confirmation:
         if not mutation.edits.edits:
-            return Confirmation(self._backend.snapshot_index(), 0)
+            return Confirmation(self._progress.snapshot_index(), 0)
         account = Account(asked.text, "MUTATION", perf_counter())
         try:
-            confirmation = await self._backend.writes(sight).edit(mutation.edits, request_id)
+            confirmation = await self._writing.writes(visibility).edit(mutation.edits, request_id)
         except GraphDBError as error:
             self._accounts.close_update(account, outcome_of(error))
             raise

@@ -20,7 +20,7 @@ from serve.access.admitted import PRINCIPAL
 from serve.access.audit import note_of
 from serve.access.sockets import SocketAdmission
 from serve.graph.graphql.asked_operation import AskedOperation, MalformedOperation, read_members
-from serve.graph.graphql.subscription_desk import SubscriptionDesk
+from serve.graph.graphql.socket_context import SocketContext
 from serve.graph.graphql.transport_messages import (
     ClientMessage,
     Close,
@@ -69,7 +69,7 @@ class OperationSocket:
 
     def __init__(
         self,
-        desk: SubscriptionDesk,
+        context: SocketContext,
         scope: Scope,
         bounds: QueryParameters,
         since: int | None,
@@ -77,9 +77,9 @@ class OperationSocket:
         admission: SocketAdmission,
     ) -> None:
         """bounds hold for the queries; refusal: why the connection is to be ended when it is initialised."""
-        self._desk, self._scope, self._bounds = desk, scope, bounds
+        self._context, self._scope, self._bounds = context, scope, bounds
         self._since, self._refusal, self._admission = since, refusal, admission
-        self._backend, self._settings = desk.backend, desk.settings
+        self._changes, self._progress, self._settings = context.changes, context.progress, context.settings
         self._outbox = LiveOutbox(self._settings.live.max_queue_bytes)
         self._running: dict[str, _Running] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -90,7 +90,7 @@ class OperationSocket:
         """Until either side closes."""
         try:
             parts = (self._receive(receive), self._expect(), self._expect_admission(), self._ping())
-            await converse(self._outbox, self._desk.sockets, self._scope, send, *parts)
+            await converse(self._outbox, self._context.sockets, self._scope, send, *parts)
         finally:
             tasks = list(self._tasks)
             for task in tasks:
@@ -152,7 +152,7 @@ class OperationSocket:
         if payload.get("since") is not None:
             self._since = _index(payload["since"])
         try:
-            index = self._backend.snapshot_index()
+            index = self._progress.snapshot_index()
         except UnavailableError as error:
             raise SocketClosed(Close.TRY_AGAIN_LATER, public_text(error)) from None
         self._initialised.set()
@@ -181,7 +181,7 @@ class OperationSocket:
             if len(self._running) >= most:
                 name = "operations on one socket (live.max_socket_subscriptions)"
                 raise LimitExceeded(name, len(self._running) + 1, most)
-            asked = read_members(message.payload or {}, self._desk.text_bytes_max)
+            asked = read_members(message.payload or {}, self._context.text_bytes_max)
             since = (asked.extensions or {}).get("since")
             since = self._since if since is None else read_index(since)
         except MalformedOperation as error:
@@ -201,8 +201,8 @@ class OperationSocket:
 
     async def _perform(self, one: _Running, asked: AskedOperation, since: int | None) -> None:
         try:
-            schema = await self._desk.keepers.current(self._admission.sight)
-            operation = await self._desk.operations.read(schema, asked)
+            schema = await self._context.keepers.current(self._admission.visibility)
+            operation = await self._context.operations.read(schema, asked)
             if operation.type is OperationType.SUBSCRIPTION:
                 await self._subscribe(one, operation, asked, since)
             else:
@@ -219,7 +219,7 @@ class OperationSocket:
         """As if it had come by POST."""
         scope = {**self._scope, "type": "http", "method": "POST", PRINCIPAL: self._admission.principal}
         request = Request(scope, _nothing_more)
-        response = await self._desk.operations.answer(request, self._bounds, asked)
+        response = await self._context.operations.answer(request, self._bounds, asked)
         note_of(self._scope).tell("operation", status=response.status_code, operation=operation.type.value)
         body = bytes(response.body)
         if response.status_code != 200:  # there are no data, not even null
@@ -239,11 +239,11 @@ class OperationSocket:
     async def _subscribe(
         self, one: _Running, operation: Operation, asked: AskedOperation, since: int | None
     ) -> None:
-        query = await self._desk.read(operation.schema, asked)
+        query = await self._context.read(operation.schema, asked)
         opening = asyncio.get_running_loop().create_task(
-            self._backend.live(self._admission.sight).subscribe(query, since, _Sink(self, one))
+            self._changes.live(self._admission.visibility).subscribe(query, since, _Sink(self, one))
         )
-        self._desk.keep(opening)
+        self._context.keep(opening)
         # not broken off half-way: when the client has gone, it is taken back as soon as it is open
         await asyncio.shield(opening)
 
@@ -255,9 +255,9 @@ class OperationSocket:
 
     def _take_back(self, one: _Running) -> None:
         if one.subscription is not None:
-            leaving = asyncio.get_running_loop().create_task(self._backend.unsubscribe(one.subscription))
+            leaving = asyncio.get_running_loop().create_task(self._changes.unsubscribe(one.subscription))
             one.subscription = None
-            self._desk.keep(leaving)
+            self._context.keep(leaving)
 
     async def _leave(self, one: _Running) -> None:
         """The client wants no more of it."""

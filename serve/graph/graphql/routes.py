@@ -8,15 +8,15 @@ from graphdb.config import Settings
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.gate import read_query
 from graphdb.sparql.results import ResultFormat
-from serve.backend import Backend, GraphReads, QueryRequest
+from serve.backend import GraphNode, GraphReads, QueryRequest
 from serve.graph.asked_query import QueryReader
 from serve.graph.graphql.endpoint import GraphQLEndpoint, limits_of
 from serve.graph.graphql.mutator import Mutator
-from serve.graph.graphql.playground import Playground
+from serve.graph.graphql.playground import PLAYGROUND
 from serve.graph.graphql.rows import RowReader, read_whole
 from serve.graph.graphql.schema_endpoint import SchemaEndpoint
 from serve.graph.graphql.schema_keeper import SchemaKeepers
-from serve.graph.graphql.subscription_desk import SubscriptionDesk
+from serve.graph.graphql.socket_context import SocketContext
 from serve.graph.graphql.subscriptions_endpoint import SubscriptionsEndpoint
 from serve.graph.live_outbox import SocketCounts
 from serve.graph.query_accounts import QueryAccounts
@@ -30,7 +30,7 @@ _BODIES_A_TEXT = 8
 
 
 def graphql_routes(
-    backend: Backend,
+    node: GraphNode,
     reader: QueryReader,
     answers: QueryAnswers,
     accounts: QueryAccounts,
@@ -48,21 +48,21 @@ def graphql_routes(
         request = QueryRequest(query, Dataset(), ResultFormat.TSV, server.query_timeout_seconds)
         return await read_whole(await reads.start_query(request))
 
-    keepers = SchemaKeepers(backend, graphql, ask, server.views)
+    keepers = SchemaKeepers(node.queries, graphql, ask, server.views)
     rows = RowReader(reader, answers)
-    playground = Playground() if graphql.playground else None
+    playground = PLAYGROUND if graphql.playground else None
     endpoint = GraphQLEndpoint(
-        backend,
+        node.progress,
         keepers,
         rows,
-        Mutator(backend, rows, accounts, graphql, limits),
+        Mutator(node.progress, node.writing, rows, accounts, graphql, limits),
         accounts,
         limits_of(graphql),
         playground,
         min(server.max_body_bytes, _BODIES_A_TEXT * limits.max_query_bytes),
         limits.max_query_bytes,
     )
-    schema = SchemaEndpoint(backend, keepers, graphql.introspection)
+    schema = SchemaEndpoint(node.progress, keepers, graphql.introspection)
     routes: list[BaseRoute] = [
         resource("/graphql", failure_headers, get=endpoint.get, post=endpoint.post),
         resource("/graphql/schema", failure_headers, get=schema.get),
@@ -70,8 +70,17 @@ def graphql_routes(
     ]
     if graphql.subscriptions:
         limit = limits.max_query_bytes
-        desk = SubscriptionDesk(backend, keepers, endpoint, limits_of(graphql), settings, limit, sockets)
-        live = SubscriptionsEndpoint(desk)
+        context = SocketContext(
+            node.changes,
+            node.progress,
+            keepers,
+            endpoint,
+            limits_of(graphql),
+            settings,
+            limit,
+            sockets,
+        )
+        live = SubscriptionsEndpoint(context)
         routes += [WebSocketRoute("/graphql/ws", live), resource("/graphql/ws", get=live.get)]
     if playground is not None:
         routes.append(resource("/graphql/playground/{name}", get=playground.get))

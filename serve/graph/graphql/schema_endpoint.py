@@ -4,8 +4,8 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from serve.access.admitted import sight_of
-from serve.backend import Backend
+from serve.access.admitted import visibility_of
+from serve.backend import Progress
 from serve.errors import error_response
 from serve.graph.graphql.schema_keeper import SchemaKeepers
 
@@ -15,26 +15,26 @@ __all__ = ["SchemaEndpoint"]
 class SchemaEndpoint:
     """GET of /graphql/schema, POST of /graphql/schema/refresh."""
 
-    def __init__(self, backend: Backend, keepers: SchemaKeepers, introspection: bool) -> None:
+    def __init__(self, progress: Progress, keepers: SchemaKeepers, introspection: bool) -> None:
         """Without introspection the schema is nobody's business here either."""
-        self._backend, self._keepers, self._introspection = backend, keepers, introspection
+        self._progress, self._keepers, self._introspection = progress, keepers, introspection
 
     async def get(self, request: Request) -> Response:
         """The SDL."""
         if not self._introspection:
             return error_response(403, "introspection is switched off (graphql.introspection)")
-        schema = await self._keepers.current(sight_of(request.scope))
+        schema = await self._keepers.current(visibility_of(request.scope))
         headers = {
             "Content-Disposition": 'attachment; filename="schema.graphql"',
             "Cache-Control": "no-cache",
-            "X-Snapshot-Index": str(self._backend.snapshot_index()),
+            "X-Snapshot-Index": str(self._progress.snapshot_index()),
         }
         return Response(schema.sdl, headers=headers, media_type="text/plain; charset=utf-8")
 
     async def refresh(self, request: Request) -> Response:
         """Read ontology, shapes or data again, whether or not they have changed."""
-        schema = await self._keepers.refresh(sight_of(request.scope))
-        index, types = self._backend.snapshot_index(), len(schema.model.types)
+        schema = await self._keepers.refresh(visibility_of(request.scope))
+        index, types = self._progress.snapshot_index(), len(schema.model.types)
         body = {
             "success": True,
             "message": f"the schema has {types} types",

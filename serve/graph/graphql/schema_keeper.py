@@ -8,18 +8,16 @@ from collections.abc import Awaitable, Callable
 
 from pyoxigraph import Triple
 
-from graphdb.access.sight import Sight
+from graphdb.access.visibility import Visibility
 from graphdb.config.service import GraphQL
 from graphdb.errors import GraphDBError
-from graphdb.graphql.drafts import Drafts, combined
-from graphdb.graphql.inference import CLASSES, classes_of, inferred, samples
-from graphdb.graphql.modelling import model_of
-from graphdb.graphql.ontology import read_ontology
+from graphdb.graphql.modelling import Drafts, combined, model_of
+from graphdb.graphql.ontology import CLASSES, classes_of, inferred, read_ontology, samples
 from graphdb.graphql.schema import Schema, schema_of
 from graphdb.graphql.shape_source import read_shapes
 from graphdb.graphql.vocabulary import vocabulary
 from graphdb.shacl.shapes_graph import ShapesGraph
-from serve.backend import Backend, GraphReads
+from serve.backend import GraphReads, Queries
 
 __all__ = ["Ask", "SchemaKeeper", "SchemaKeepers"]
 
@@ -32,25 +30,26 @@ Ask = Callable[[GraphReads, str], Awaitable[bytes]]
 class SchemaKeepers:
     """Owned by the application, on the port's event loop. Nobody's schema names what is hidden."""
 
-    def __init__(self, backend: Backend, settings: GraphQL, ask: Ask, keepers_max: int) -> None:
+    def __init__(self, queries: Queries, settings: GraphQL, ask: Ask, keepers_max: int) -> None:
         """See `SchemaKeeper`; the keeper that was longest unused goes first."""
-        self._backend, self._settings, self._ask, self._keepers_max = backend, settings, ask, keepers_max
+        self._queries, self._settings, self._ask, self._keepers_max = queries, settings, ask, keepers_max
         # Whoever sees everything has one of their own: others whose view is the whole graph (its key is None)
         # may see less of it with the next write.
         self._keepers: dict[tuple[bool, str | None], SchemaKeeper] = {}
 
-    async def current(self, sight: Sight) -> Schema:
-        """The schema of the present state as a sight sees it. Raises LimitExceeded, UnavailableError."""
-        reads = await self._backend.reads(sight)
-        return await self._keeper(sight, reads).current(reads)
+    async def current(self, visibility: Visibility) -> Schema:
+        """The schema of the present state as a visibility shows it. Raises LimitExceeded,
+        UnavailableError."""
+        reads = await self._queries.reads(visibility)
+        return await self._keeper(visibility, reads).current(reads)
 
-    async def refresh(self, sight: Sight) -> Schema:
+    async def refresh(self, visibility: Visibility) -> Schema:
         """The schema, made anew. Raises as `current`."""
-        reads = await self._backend.reads(sight)
-        return await self._keeper(sight, reads).refresh(reads)
+        reads = await self._queries.reads(visibility)
+        return await self._keeper(visibility, reads).refresh(reads)
 
-    def _keeper(self, sight: Sight, reads: GraphReads) -> "SchemaKeeper":
-        key = sight.is_whole, reads.view_key
+    def _keeper(self, visibility: Visibility, reads: GraphReads) -> "SchemaKeeper":
+        key = visibility.is_whole, reads.view_key
         keeper = self._keepers.pop(key, None) or SchemaKeeper(self._settings, self._ask)
         self._keepers[key] = keeper
         if len(self._keepers) > self._keepers_max:

@@ -11,7 +11,7 @@ from serve.access.sockets import admission_of
 from serve.errors import error_response
 from serve.graph.graphql.operation_socket import OperationSocket
 from serve.graph.graphql.rows import read_bounds
-from serve.graph.graphql.subscription_desk import SubscriptionDesk
+from serve.graph.graphql.socket_context import SocketContext
 from serve.graph.graphql.transport_messages import PROTOCOL, Close
 from serve.graph.live_requests import read_since
 from serve.parameters import Parameters
@@ -21,19 +21,12 @@ __all__ = ["SubscriptionsEndpoint"]
 
 
 class SubscriptionsEndpoint:
-    """Owned by the application. Made for graphql-transport-ws alone.
-
-    strawberry brings handlers of this protocol. They execute a schema of strawberry's, which there is none
-    of here; close where the service promises an `error` with a code (a syntax error is 4400 to them); read
-    messages without checking the types in them; know no `extensions` of a request, and so no way to resume;
-    and wait at each message until it is sent, for each subscriber anew, where here one that reads slowly must
-    cost nobody anything.
-    """
+    """Owned by the application. Made for graphql-transport-ws alone."""
 
     signs_in = True  # see `serve.access.guarded_routes`
 
-    def __init__(self, desk: SubscriptionDesk) -> None:
-        self._desk = desk
+    def __init__(self, context: SocketContext) -> None:
+        self._context = context
 
     async def get(self, _request: Request) -> Response:
         """An ordinary request here wants to know what this is."""
@@ -54,6 +47,6 @@ class SubscriptionsEndpoint:
             return await send({"type": "websocket.close", "code": Close.SUBPROTOCOL, "reason": reason})
         await send({"type": "websocket.accept", "subprotocol": PROTOCOL})
         # told at the initialisation, for a page never sees why its handshake was refused
-        refusal = refused_origin(Headers(raw=scope["headers"]), self._desk.settings.server.cors)
-        socket = OperationSocket(self._desk, scope, bounds, since, refusal, admission_of(scope))
+        refusal = refused_origin(Headers(raw=scope["headers"]), self._context.settings.server.cors)
+        socket = OperationSocket(self._context, scope, bounds, since, refusal, admission_of(scope))
         await socket.run(receive, send)

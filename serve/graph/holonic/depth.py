@@ -6,9 +6,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from graphdb.holonic.membership import depths
 from graphdb.holonic.queries import Solution, parents_of, parents_query
-from serve.graph.holonic.desk import HolonicDesk
+from graphdb.holonic.registry import depths
+from serve.graph.holonic.service import HolonicService
 
 __all__ = ["DepthEndpoint"]
 
@@ -16,12 +16,12 @@ __all__ = ["DepthEndpoint"]
 class DepthEndpoint:
     """GET of /holonic/depth."""
 
-    def __init__(self, desk: HolonicDesk) -> None:
-        self._desk = desk
+    def __init__(self, service: HolonicService) -> None:
+        self._service = service
 
     async def get(self, request: Request) -> Response:
         """The longest chain of memberships of the tenant, and of each holon."""
-        tenant = self._desk.tenant(request)
+        tenant = self._service.tenant(request)
 
         def body(solutions: Iterable[Solution]) -> dict[str, Any]:
             found = depths(parents_of(solutions))
@@ -29,4 +29,4 @@ class DepthEndpoint:
             holons = [{"iri": iri, "depth": depth} for iri, depth in found.items()]
             return {"tenant": tenant.name, "depth": deepest, "holons": holons}
 
-        return await self._desk.listed(request, parents_query(tenant), body)
+        return await self._service.listed(request, parents_query(tenant), body)

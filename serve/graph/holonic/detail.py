@@ -7,8 +7,7 @@ import orjson
 from pyoxigraph import NamedNode, Quad
 
 from graphdb.holonic.names import Layer, Tenant
-from graphdb.holonic.records import HolonRecord
-from graphdb.holonic.registry import Registry
+from graphdb.holonic.registry import HolonRecord, Registry
 from graphdb.rdf.canonical import escaped_controls
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.pieces import PieceWriter, Sink

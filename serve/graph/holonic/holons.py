@@ -8,12 +8,11 @@ from starlette.responses import Response
 
 from graphdb.holonic.names import Layer, Tenant
 from graphdb.holonic.queries import CountedHolon, Solution, holons_of, holons_query
-from graphdb.holonic.records import NewHolon
-from graphdb.holonic.registry import Registry, holon_quads
+from graphdb.holonic.registry import NewHolon, Registry, holon_quads
 from serve.answers import Pipe, WorkerAnswer
-from serve.graph.holonic.desk import HolonicDesk
 from serve.graph.holonic.detail import open_holon, write_holon
 from serve.graph.holonic.requests import HolonBody, iri_of, now
+from serve.graph.holonic.service import HolonicService
 from serve.graph.update import confirm
 from serve.json_bodies import JSON_TYPE, read_json
 from serve.routing import without_body
@@ -24,15 +23,15 @@ __all__ = ["HolonsEndpoint"]
 class HolonsEndpoint:
     """POST and GET of /holonic/holons, GET of /holonic/holons/{iri}."""
 
-    def __init__(self, desk: HolonicDesk) -> None:
-        self._desk = desk
+    def __init__(self, service: HolonicService) -> None:
+        self._service = service
 
     async def post(self, request: Request) -> Response:
         """Declare a holon."""
-        tenant = self._desk.tenant(request)
-        body = await read_json(request, HolonBody, self._desk.settings.server.max_body_bytes)
+        tenant = self._service.tenant(request)
+        body = await read_json(request, HolonBody, self._service.settings.server.max_body_bytes)
         new = NewHolon(body.iri, body.label, body.member_of, now())
-        confirmation = await self._desk.write(
+        confirmation = await self._service.write(
             request,
             body,
             tenant,
@@ -43,28 +42,28 @@ class HolonsEndpoint:
 
     async def get_all(self, request: Request) -> Response:
         """Every holon, with how much each graph of its layers holds."""
-        tenant = self._desk.tenant(request)
+        tenant = self._service.tenant(request)
 
         def body(solutions: Iterable[Solution]) -> dict[str, Any]:
             return {"holons": [_shown(tenant, holon) for holon in holons_of(tenant, solutions)]}
 
-        return await self._desk.listed(request, holons_query(tenant), body)
+        return await self._service.listed(request, holons_query(tenant), body)
 
     async def get(self, request: Request) -> Response:
         """One holon, with all that the graphs of its layers hold, in N-Triples."""
-        tenant, iri = self._desk.tenant(request), iri_of(request)
-        reads = await self._desk.reads(request)
+        tenant, iri = self._service.tenant(request), iri_of(request)
+        reads = await self._service.reads(request)
         if request.method == "HEAD":
             Registry(tenant, reads).check_holon(iri)
-            head = self._desk.head(reads.snapshot_index())
+            head = self._service.head(reads.snapshot_index())
             return without_body(head | {"Content-Type": JSON_TYPE})
 
         def produce(pipe: Pipe) -> None:
             holon = open_holon(reads, tenant, iri)
-            pipe.headers = self._desk.head(holon.index) | {"Content-Type": JSON_TYPE}
+            pipe.headers = self._service.head(holon.index) | {"Content-Type": JSON_TYPE}
             write_holon(holon, pipe.write)
 
-        return WorkerAnswer(self._desk.workers, produce)
+        return WorkerAnswer(self._service.workers, produce)
 
 
 def _shown(tenant: Tenant, holon: CountedHolon) -> dict[str, Any]:

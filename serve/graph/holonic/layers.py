@@ -10,8 +10,8 @@ from graphdb.holonic.names import Layer
 from graphdb.holonic.registry import layer_link
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.reading import read_quads
-from serve.graph.holonic.desk import HolonicDesk
 from serve.graph.holonic.requests import LayerBody, iri_of
+from serve.graph.holonic.service import HolonicService
 from serve.graph.update import confirm
 from serve.json_bodies import read_json
 
@@ -21,22 +21,22 @@ __all__ = ["LayerEndpoint"]
 class LayerEndpoint:
     """POST to one of the layers."""
 
-    def __init__(self, desk: HolonicDesk, layer: Layer) -> None:
-        self._desk, self._layer = desk, layer
+    def __init__(self, service: HolonicService, layer: Layer) -> None:
+        self._service, self._layer = service, layer
 
     async def post(self, request: Request) -> Response:
         """Add what the Turtle says to the graph; it can only be added to."""
-        tenant, holon = self._desk.tenant(request), iri_of(request)
-        body = await read_json(request, LayerBody, self._desk.settings.server.max_body_bytes)
+        tenant, holon = self._service.tenant(request), iri_of(request)
+        body = await read_json(request, LayerBody, self._service.settings.server.max_body_bytes)
         graph = tenant.layer_graph(holon, self._layer, body.graph_slug)
-        (await self._desk.registry(request, tenant)).check_holon(holon)  # before much is parsed in vain
+        (await self._service.registry(request, tenant)).check_holon(holon)  # before much is parsed in vain
         link = layer_link(tenant, holon, self._layer, graph)
 
         def quads() -> Iterator[Quad]:
             yield link
             yield from _parsed(body.turtle, graph)
 
-        confirmation = await self._desk.write(
+        confirmation = await self._service.write(
             request, body, tenant, quads, lambda registry: registry.check_holon(holon)
         )
         return confirm(confirmation, graph=graph.value)

@@ -5,11 +5,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from graphdb.holonic.names import Layer
-from graphdb.holonic.records import HolonRecord
+from graphdb.holonic.registry import HolonRecord
 from graphdb.node import MergedGraphs
 from serve.backend import AnswerStream
-from serve.graph.holonic.desk import HolonicDesk
 from serve.graph.holonic.requests import iri_of
+from serve.graph.holonic.service import HolonicService
 from serve.graph.shacl import ShaclEndpoint
 from serve.graph.validation_request import ValidationReader
 
@@ -19,13 +19,13 @@ __all__ = ["MembraneEndpoint"]
 class MembraneEndpoint:
     """GET of the membrane of a holon."""
 
-    def __init__(self, desk: HolonicDesk, reader: ValidationReader, validations: ShaclEndpoint) -> None:
-        self._desk, self._reader, self._validations = desk, reader, validations
+    def __init__(self, service: HolonicService, reader: ValidationReader, validations: ShaclEndpoint) -> None:
+        self._service, self._reader, self._validations = service, reader, validations
 
     async def get(self, request: Request) -> Response:
         """The report of a validation of all that the interior holds; in JSON with the holon's IRI."""
-        tenant, iri = self._desk.tenant(request), iri_of(request)
-        record = HolonRecord.of(tenant, iri, (await self._desk.registry(request, tenant)).statements(iri))
+        tenant, iri = self._service.tenant(request), iri_of(request)
+        record = HolonRecord.of(tenant, iri, (await self._service.registry(request, tenant)).statements(iri))
         shapes, data = record.layer(Layer.BOUNDARY), record.layer(Layer.INTERIOR)
         asked = self._reader.ask_about(request, MergedGraphs(shapes), MergedGraphs(data))
         if asked.report_syntax is not None:

@@ -11,19 +11,26 @@ from starlette.responses import Response
 
 from graphdb.errors import InvalidParameter
 from graphdb.holonic.names import Layer, Tenant
-from graphdb.holonic.portals import check_construct, read_construct, source_dataset
 from graphdb.holonic.queries import Solution, portals_of, portals_query
-from graphdb.holonic.records import HolonRecord, NewPortal, Portal
-from graphdb.holonic.registry import Registry, portal_quads
+from graphdb.holonic.registry import (
+    HolonRecord,
+    NewPortal,
+    Portal,
+    Registry,
+    check_construct,
+    portal_quads,
+    read_construct,
+    source_dataset,
+)
 from graphdb.node import QueryRequest
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
-from serve.access.admitted import sight_of
+from serve.access.admitted import visibility_of
 from serve.backend import AnswerStream
 from serve.graph.asked_query import QueryReader
-from serve.graph.holonic.desk import HolonicDesk
 from serve.graph.holonic.requests import PortalBody, RunBody, iri_of, now
+from serve.graph.holonic.service import HolonicService
 from serve.graph.idempotency import read_request_id
 from serve.graph.query_answers import QueryAnswers
 from serve.graph.streamed_answer import BACKSTOP_S, past_limit
@@ -39,17 +46,17 @@ _RUN_BODY_BYTES_MAX = 4_096
 class PortalsEndpoint:
     """POST and GET of /holonic/portals, POST of /holonic/portals/{iri}/run."""
 
-    def __init__(self, desk: HolonicDesk, reader: QueryReader, answers: QueryAnswers) -> None:
-        self._desk, self._reader, self._answers = desk, reader, answers
+    def __init__(self, service: HolonicService, reader: QueryReader, answers: QueryAnswers) -> None:
+        self._service, self._reader, self._answers = service, reader, answers
 
     async def post(self, request: Request) -> Response:
         """Declare a portal."""
-        tenant = self._desk.tenant(request)
-        body = await read_json(request, PortalBody, self._desk.settings.server.max_body_bytes)
-        query = await run_in_threadpool(read_construct, body.construct_query, self._desk.settings.security)
-        self._desk.backend.check_query(query)
+        tenant = self._service.tenant(request)
+        body = await read_json(request, PortalBody, self._service.settings.server.max_body_bytes)
+        query = await run_in_threadpool(read_construct, body.construct_query, self._service.settings.security)
+        self._service.queries.check_query(query)
         new = NewPortal(body.iri, body.source, body.target, body.construct_query, now())
-        confirmation = await self._desk.write(
+        confirmation = await self._service.write(
             request,
             body,
             tenant,
@@ -60,25 +67,25 @@ class PortalsEndpoint:
 
     async def get_all(self, request: Request) -> Response:
         """The portals of the tenant, or those that lead out of one holon."""
-        tenant = self._desk.tenant(request)
+        tenant = self._service.tenant(request)
         text = Parameters(request.scope["query_string"]).one("source")
         source = None if text is None else read_graph_iri("source", text)
         if source is not None:
-            (await self._desk.registry(request, tenant)).check_holon(source)
+            (await self._service.registry(request, tenant)).check_holon(source)
 
         def body(solutions: Iterable[Solution]) -> dict[str, Any]:
             return {"portals": [_shown(portal) for portal in portals_of(tenant, solutions)]}
 
-        return await self._desk.listed(request, portals_query(tenant, source), body)
+        return await self._service.listed(request, portals_query(tenant, source), body)
 
     async def run(self, request: Request) -> Response:
         """What comes through a portal now: as RDF, or stored in the target's projection."""
-        tenant, iri = self._desk.tenant(request), iri_of(request)
+        tenant, iri = self._service.tenant(request), iri_of(request)
         parameters = self._reader.parameters(request.scope["query_string"])
         if parameters.query is not None or parameters.dataset:
             raise InvalidParameter("query string", "names a query or a dataset; both are the portal's")
         is_stored = await _wants_store(request)
-        registry = await self._desk.registry(request, tenant)
+        registry = await self._service.registry(request, tenant)
         portal = registry.portal(iri)
         dataset = _dataset(registry, tenant, portal)
         if is_stored:
@@ -92,11 +99,11 @@ class PortalsEndpoint:
 
         No annotation protects it there, so nothing comes through that one protects, whoever runs the portal.
         """
-        settings, sight = self._desk.settings, sight_of(request.scope)
-        reads = await self._desk.backend.reads(sight.without_sids)
-        writes = self._desk.backend.writes(sight)
+        settings, visibility = self._service.settings, visibility_of(request.scope)
+        reads = await self._service.queries.reads(visibility.without_sids)
+        writes = self._service.writing.writes(visibility)
         request_id = read_request_id(request, ("store",))
-        (await self._desk.registry(request, tenant)).check_holon(portal.target)
+        (await self._service.registry(request, tenant)).check_holon(portal.target)
         query = await run_in_threadpool(read_construct, portal.construct_query, settings.security)
         limit_s = settings.server.query_timeout_seconds
         graph = tenant.portal_graph(portal.target, portal.iri)

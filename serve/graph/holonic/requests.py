@@ -28,7 +28,7 @@ def _iri(value: object) -> NamedNode:
         raise ValueError(f"{value!r} is not an absolute IRI: {error}") from None
 
 
-_Iri = Annotated[NamedNode, PlainValidator(_iri)]
+_Iri = Annotated[NamedNode, PlainValidator(_iri, json_schema_input_type=str)]
 
 
 class HolonBody(JsonBody):

@@ -8,19 +8,19 @@ from starlette.types import Receive, Scope, Send
 from graphdb.holonic.names import Layer
 from serve.errors import error_response
 from serve.graph.holonic.depth import DepthEndpoint
-from serve.graph.holonic.desk import HolonicDesk
 from serve.graph.holonic.health import HolonicHealthEndpoint
 from serve.graph.holonic.holons import HolonsEndpoint
 from serve.graph.holonic.layers import LayerEndpoint
 from serve.graph.holonic.membrane import MembraneEndpoint
 from serve.graph.holonic.portals import PortalsEndpoint
+from serve.graph.holonic.service import HolonicService
 from serve.routing import ByRawPath, resource
 
 __all__ = ["holonic_routes"]
 
 
 def holonic_routes(
-    desk: HolonicDesk,
+    service: HolonicService,
     portals: PortalsEndpoint,
     membrane: MembraneEndpoint,
     index: Callable[[], dict[str, str]],
@@ -29,13 +29,13 @@ def holonic_routes(
 
     index makes the headers of failures.
     """
-    holonic = desk.settings.holonic
+    holonic = service.settings.holonic
     health = resource("/holonic/health", get=HolonicHealthEndpoint(holonic).get)
     if not holonic.enabled:
         return [health]
-    holons = HolonsEndpoint(desk)
+    holons = HolonsEndpoint(service)
     layers = (
-        resource(f"/holonic/holons/{{iri}}/{layer.value}", index, post=LayerEndpoint(desk, layer).post)
+        resource(f"/holonic/holons/{{iri}}/{layer.value}", index, post=LayerEndpoint(service, layer).post)
         for layer in Layer
     )
     routes = [
@@ -45,7 +45,7 @@ def holonic_routes(
         resource("/holonic/holons/{iri}/membrane", index, get=membrane.get),
         resource("/holonic/portals", index, get=portals.get_all, post=portals.post),
         resource("/holonic/portals/{iri}/run", index, post=portals.run),
-        resource("/holonic/depth", index, get=DepthEndpoint(desk).get),
+        resource("/holonic/depth", index, get=DepthEndpoint(service).get),
     ]
     return [health, Route("/holonic/{path:path}", ByRawPath(routes, _not_found))]
 

@@ -13,7 +13,7 @@ from graphdb.search.catalog.index import Index
 from graphdb.search.catalog.resolution import ResolveOptions
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
-from serve.search.administration.index_choice import CHOICE, chosen_indexes
+from serve.search.administration.indices import CHOICE, chosen_indexes
 from serve.search.backend import SearchBackend
 from serve.search.frame.answer import Answer
 from serve.search.frame.endpoint import Body, Endpoint, endpoint

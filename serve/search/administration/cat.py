@@ -1,23 +1,92 @@
 """`_cat`: listings for people at a terminal, and for programs with `format=json`."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from graphdb.config import Settings
 from graphdb.search.catalog.index import Index
-from serve.search.administration import cat_indices, cat_nodes, cat_templates
-from serve.search.administration.cat_table import Column, TableOptions, make_table, render_help
-from serve.search.administration.cat_view import CatView, Listing
-from serve.search.administration.index_choice import chosen_indexes
+from graphdb.search.mapping.wildcards import wildcard_match
+from serve.search.administration import cat_indices, cat_nodes
+from serve.search.administration.cat_table import (
+    CatView,
+    Column,
+    Listing,
+    Row,
+    TableOptions,
+    make_table,
+    render_help,
+)
+from serve.search.administration.indices import chosen_indexes
 from serve.search.backend import SearchBackend
 from serve.search.frame.answer import Answer
 from serve.search.frame.endpoint import Endpoint, Handler, endpoint
-from serve.search.frame.exchange import Exchange
+from serve.search.frame.exchange import Exchange, accepted
 from serve.search.frame.identity import Identity
-from serve.search.frame.media_types import accepted
 from serve.search.frame.parameters import Parameters
 
 __all__ = ["routes"]
+
+# `_cat` listings of templates.
+
+
+def _template_listings() -> list[Listing]:
+    return [
+        Listing("templates", _TEMPLATES, _templates, "name"),
+        Listing("component_templates", _COMPONENTS, _components, "name"),
+    ]
+
+
+_TEMPLATES = (
+    Column("name", ("n",), "template name"),
+    Column("index_patterns", ("t",), "template index patterns"),
+    Column("order", ("o", "p"), "template application order/priority number"),
+    Column("version", ("v",), "version"),
+    Column("composed_of", ("c",), "component templates comprising index template"),
+)
+_COMPONENTS = (
+    Column("name", ("n",), "component template name"),
+    Column("version", ("v",), "component template version"),
+    Column("alias_count", ("a",), "number of aliases in template", right=True),
+    Column("mapping_count", ("m",), "number of mappings in template", right=True),
+    Column("settings_count", ("s",), "number of settings in template", right=True),
+    Column("metadata_count", ("me",), "number of metadata in template", right=True),
+    Column("included_in", ("i",), "included in"),
+)
+
+
+def _templates(view: CatView) -> Iterator[Row]:
+    for name, template in _named(view.node.catalog.templates, view.names):
+        yield {
+            "name": name,
+            "index_patterns": f"[{', '.join(template['index_patterns'])}]",
+            "order": template.get("priority", 0),
+            "version": template.get("version"),
+            "composed_of": f"[{', '.join(template.get('composed_of', []))}]",
+        }
+
+
+def _components(view: CatView) -> Iterator[Row]:
+    templates = view.node.catalog.templates
+    for name, component in _named(view.node.catalog.components, view.names):
+        contents = component["template"]
+        users = [user for user, template in templates.items() if name in template.get("composed_of", [])]
+        yield {
+            "name": name,
+            "version": component.get("version"),
+            "alias_count": len(contents.get("aliases", {})),
+            "mapping_count": len(contents.get("mappings", {}).get("properties", {})),
+            "settings_count": len(contents.get("settings", {}).get("index", {})),
+            "metadata_count": len(component.get("_meta", {})),
+            "included_in": f"[{', '.join(sorted(users))}]",
+        }
+
+
+def _named(templates: Mapping[str, Any], pattern: str | None) -> list[tuple[str, Any]]:
+    return [(name, one) for name, one in sorted(templates.items()) if wildcard_match(pattern or "*", name)]
+
+
+# `_cat`: listings for people at a terminal, and for programs with `format=json`.
 
 # What every listing takes.
 _PARAMETERS = "bytes h help local master_timeout s time v"
@@ -30,7 +99,7 @@ def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
     listings = [
         *cat_indices.listings(data_dir),
         *cat_nodes.listings(data_dir),
-        *cat_templates.listings(),
+        *_template_listings(),
     ]
     found: list[Endpoint] = []
     for listing in listings:

@@ -8,11 +8,9 @@ from graphdb.search.catalog.index import Index
 from graphdb.search.catalog.settings import number_setting
 from graphdb.search.errors import illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
-from serve.search.administration.cat_table import Column, Row, Size
-from serve.search.administration.cat_view import CatView, Listing
-from serve.search.administration.host_load import disk_use
-from serve.search.administration.segment_list import list_segments
-from serve.search.administration.shard_health import count_shards
+from serve.search.administration.cat_table import CatView, Column, Listing, Row, Size
+from serve.search.administration.index_stats import count_shards, list_segments
+from serve.search.administration.nodes import disk_use
 
 __all__ = ["listings"]
 

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from serve.search.administration.cat_table import Column, Row, Size, Time
-from serve.search.administration.cat_view import CatView, Listing
+from serve.search.administration.cat_table import CatView, Column, Listing, Row, Size, Time
 from serve.search.administration.cluster_health import health_json
-from serve.search.administration.host_load import disk_use, host_load
+from serve.search.administration.nodes import disk_use, host_load
 from serve.search.frame.identity import COMPATIBLE_VERSION
 
 __all__ = ["listings"]

@@ -1,20 +1,67 @@
-"""The tables of `_cat`: which columns, in which order, as aligned text, JSON or YAML.
-
-A table knows all its columns; a request chooses (`h`), sorts (`s`), wants headers (`v`) or only the list of
-columns (`help`). What a column holds is a str, an int, a `Size`, a `Time` or None.
-"""
+"""The tables of `_cat`: columns, units, formats, and what all of them show."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
+from graphdb.node import NodeStatus
+from graphdb.search.catalog.index import Index
 from graphdb.search.errors import illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
-from serve.search.administration.units import BYTE_UNITS, size_text, time_text
-from serve.search.frame.time_values import TIME_UNITS
+from serve.search.administration.index_stats import nodes_reached
+from serve.search.backend import SearchBackend
+from serve.search.frame.identity import Identity
+from serve.search.frame.parameters import TIME_UNITS, Parameters
 
-__all__ = ["Column", "Row", "Size", "Table", "TableOptions", "Time", "make_table", "render_help"]
+__all__ = [
+    "BYTE_UNITS",
+    "CatView",
+    "Column",
+    "Listing",
+    "Row",
+    "Size",
+    "Table",
+    "TableOptions",
+    "Time",
+    "make_table",
+    "render_help",
+    "size_text",
+    "time_text",
+]
+
+# Sizes and times as Elasticsearch writes them, and the units in which a caller may ask for them.
+
+BYTE_UNITS = {"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40, "pb": 1 << 50}
+
+
+def size_text(count: int) -> str:
+    """In the largest unit that it reaches, with one decimal: 225b, 1.2kb."""
+    reached = [name for name in BYTE_UNITS if BYTE_UNITS[name] <= count]
+    unit = reached[-1] if reached else "b"
+    return _one_decimal(count / BYTE_UNITS[unit]) + unit
+
+
+def time_text(milliseconds: float) -> str:
+    """As `size_text`: 0s, 12ms, 1.5m."""
+    nanos = milliseconds * TIME_UNITS["ms"]
+    if nanos == 0:
+        return "0s"
+    reached = [name for name in TIME_UNITS if TIME_UNITS[name] <= nanos]
+    unit = reached[-1] if reached else "nanos"
+    return _one_decimal(nanos / TIME_UNITS[unit]) + unit
+
+
+def _one_decimal(value: float) -> str:
+    """Cut off, not rounded."""
+    return f"{int(value * 10) / 10:.1f}".removesuffix(".0")
+
+
+# The tables of `_cat`: which columns, in which order, as aligned text, JSON or YAML.
+#
+# A table knows all its columns; a request chooses (`h`), sorts (`s`), wants headers (`v`) or only the list
+# of columns (`help`). What a column holds is a str, an int, a `Size`, a `Time` or None.
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -168,3 +215,37 @@ def _text(value: Value, options: TableOptions) -> str | None:
             return time_text(value.milliseconds)
         return str(int(value.milliseconds * TIME_UNITS["ms"]) // TIME_UNITS[options.time])
     return None if value is None else str(value)
+
+
+# `CatView`: what the listings of `_cat` are made of, and `Listing`: one of them.
+
+
+@dataclass(frozen=True)
+class CatView:
+    """One request to list something. names: what stands behind the listing's name in the path."""
+
+    node: SearchBackend
+    identity: Identity
+    indexes: Sequence[Index]  # that the request names; all where it names none
+    names: str | None
+    parameters: Parameters
+
+    @cached_property
+    def status(self) -> NodeStatus:
+        return self.node.status()
+
+    @cached_property
+    def nodes(self) -> int:
+        """That can be reached."""
+        return nodes_reached(self.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """name as in the path. by: what may stand behind it, as the specification says; parameters: its own."""
+
+    name: str
+    columns: Sequence[Column]
+    rows: Callable[[CatView], Iterable[Row]]
+    by: str | None = None
+    parameters: str = ""

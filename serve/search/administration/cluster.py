@@ -11,9 +11,9 @@ from graphdb.search.catalog.commands import PutClusterSettings
 from graphdb.search.catalog.settings import nested
 from graphdb.search.errors import illegal_argument, parsing
 from serve.search.administration.cluster_health import health_json
-from serve.search.administration.host_load import disk_use, host_load
-from serve.search.administration.index_choice import chosen_indexes
 from serve.search.administration.index_stats import stats_json
+from serve.search.administration.indices import chosen_indexes
+from serve.search.administration.nodes import disk_use, host_load
 from serve.search.backend import SearchBackend
 from serve.search.frame.endpoint import Body, Endpoint, endpoint
 from serve.search.frame.exchange import Exchange

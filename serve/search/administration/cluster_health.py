@@ -12,14 +12,14 @@ from graphdb.node import NodeStatus
 from graphdb.search.catalog.index import Index
 from graphdb.search.errors import SearchError, illegal_argument
 from serve.answers import client_gone
-from serve.search.administration.index_choice import chosen_indexes
-from serve.search.administration.shard_health import (
+from serve.search.administration.index_stats import (
     STATUSES,
     ShardCounts,
     count_all,
     count_shards,
     nodes_reached,
 )
+from serve.search.administration.indices import chosen_indexes
 from serve.search.backend import SearchBackend
 from serve.search.frame.answer import Answer
 from serve.search.frame.endpoint import Endpoint, endpoint

@@ -5,8 +5,8 @@ from typing import Any
 from graphdb.config import Settings
 from graphdb.search.catalog.commands import PutSettings
 from graphdb.search.errors import illegal_argument
-from serve.search.administration.index_choice import CHOICE, chosen_indexes
-from serve.search.administration.shard_health import nodes_reached, shards_json
+from serve.search.administration.index_stats import nodes_reached, shards_json
+from serve.search.administration.indices import CHOICE, chosen_indexes
 from serve.search.backend import SearchBackend
 from serve.search.frame.endpoint import Endpoint, endpoint
 from serve.search.frame.exchange import Exchange

@@ -1,21 +1,131 @@
-"""What indexes hold: `_stats`, `_segments`."""
+"""Statistics of indexes: documents, segments, the state of shards."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from graphdb.config import Settings
+from graphdb.node import NodeStatus
 from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.seen import SeenIndex
+from graphdb.search.catalog.settings import number_setting
 from graphdb.search.errors import illegal_argument
-from serve.search.administration.index_choice import CHOICE, chosen_indexes
-from serve.search.administration.segment_list import list_segments
-from serve.search.administration.shard_health import count_shards, nodes_reached, shards_json
+from graphdb.search.segments.shard_view import array_segment
+from serve.search.administration.indices import CHOICE, chosen_indexes
 from serve.search.backend import SearchBackend
 from serve.search.frame.endpoint import Endpoint, endpoint
 from serve.search.frame.exchange import Exchange
-from serve.search.frame.identity import Identity
+from serve.search.frame.identity import LUCENE_VERSION, Identity
 
-__all__ = ["routes", "stats_json"]
+__all__ = [
+    "STATUSES",
+    "SegmentInfo",
+    "ShardCounts",
+    "count_all",
+    "count_shards",
+    "list_segments",
+    "nodes_reached",
+    "routes",
+    "shards_json",
+    "stats_json",
+]
+
+# How the copies of indexes are: what the healths of indexes and of the cluster are made of.
+#
+# An index is whole on every node, in one piece. It is shown with as many primaries and replicas as its
+# settings ask for; a replica has its place where there are nodes enough.
+
+STATUSES = ("green", "yellow", "red")  # from good to bad
+
+
+@dataclass(frozen=True, slots=True)
+class ShardCounts:
+    """Of one index, or of many."""
+
+    primaries: int = 0
+    replicas: int = 0  # that have a place
+    unassigned: int = 0  # replicas without one
+
+    @property
+    def active(self) -> int:
+        return self.primaries + self.replicas
+
+    @property
+    def status(self) -> str:
+        return "yellow" if self.unassigned else "green"
+
+
+def count_shards(index: Index, nodes: int) -> ShardCounts:
+    """nodes: that can be reached, this one too."""
+    primaries = number_setting(index.settings, "number_of_shards")
+    replicas = number_setting(index.settings, "number_of_replicas")
+    placed = min(replicas, nodes - 1)
+    return ShardCounts(primaries, primaries * placed, primaries * (replicas - placed))
+
+
+def count_all(indexes: Iterable[Index], nodes: int) -> ShardCounts:
+    """Added up."""
+    counts = [count_shards(index, nodes) for index in indexes]
+    return ShardCounts(
+        sum(one.primaries for one in counts),
+        sum(one.replicas for one in counts),
+        sum(one.unassigned for one in counts),
+    )
+
+
+def nodes_reached(status: NodeStatus) -> int:
+    """This node, and the others that it reaches."""
+    others = (member for member in status.cluster_members if member.node_id != status.node_id)
+    return 1 + sum(member.reachable for member in others)
+
+
+def shards_json(indexes: Iterable[Index], nodes: int) -> dict[str, int]:
+    """The `_shards` of an answer that all copies of indexes have had a part in."""
+    counts = count_all(indexes, nodes)
+    return {"total": counts.active + counts.unassigned, "successful": counts.active, "failed": 0}
+
+
+# The segments of an index, as `_segments` and `_cat/segments` show them.
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentInfo:
+    """documents and deleted count nested ones, too."""
+
+    name: str
+    generation: int
+    documents: int
+    deleted: int
+    size_bytes: int
+    on_disk: bool
+    version: str
+
+
+def list_segments(index: Index) -> list[SegmentInfo]:
+    """What a search may see now."""
+    found = []
+    for number, leaf in enumerate(index.shard.leaves()):
+        segment, live = array_segment(leaf), int(np.count_nonzero(leaf.live))
+        # whoever may not see all is not told how many segments there have been
+        name = f"_0_{number}" if isinstance(index, SeenIndex) else segment.name
+        found.append(
+            SegmentInfo(
+                name=name,
+                generation=int(name.rpartition("_")[2]),
+                documents=live,
+                deleted=leaf.count - live,
+                size_bytes=segment.size_bytes,
+                on_disk=index.shard.log_index > 0,
+                version=LUCENE_VERSION,
+            )
+        )
+    return found
+
+
+# What indexes hold: `_stats`, `_segments`.
 
 _STATS = """completion_fields expand_wildcards fielddata_fields fields forbid_closed_indices groups
     include_segment_file_sizes include_unloaded_segments level"""

@@ -1,23 +1,156 @@
-"""Indexes as a whole: made, shown, deleted."""
+"""Indexes: made, shown, deleted; their settings and mappings; which of them a request means."""
 
 import base64
+from collections.abc import Mapping
 from secrets import token_bytes
 from typing import Any
 
 from graphdb.config import Settings
-from graphdb.search.catalog.commands import CreateIndex, DeleteIndices
+from graphdb.search.catalog.commands import CreateIndex, DeleteIndices, PutMapping, PutSettings
 from graphdb.search.catalog.index import Index
 from graphdb.search.catalog.names import with_dates
-from graphdb.search.errors import illegal_argument, parsing
+from graphdb.search.catalog.resolution import ResolveOptions
+from graphdb.search.errors import SearchError, illegal_argument, index_not_found, parsing
 from graphdb.search.mapping.wildcards import wildcard_match
-from serve.search.administration.index_choice import CHOICE, chosen_indexes
-from serve.search.administration.index_settings import settings_json
 from serve.search.backend import SearchBackend
 from serve.search.frame.answer import Answer
 from serve.search.frame.endpoint import Body, Endpoint, endpoint
 from serve.search.frame.exchange import Exchange
+from serve.search.frame.parameters import Parameters
 
-__all__ = ["routes"]
+__all__ = ["CHOICE", "chosen_indexes", "routes"]
+
+# Which indexes a request about indexes means.
+
+# The parameters of a choice.
+CHOICE = "expand_wildcards allow_no_indices ignore_unavailable"
+
+
+def chosen_indexes(
+    exchange: Exchange,
+    part: str = "index",
+    states: str = "open",
+    aliases: bool = True,
+    may_be_none: bool = True,
+) -> list[Index]:
+    """By name. part: the segment of the path that names them; all where the path has none.
+
+    states: what wildcards find unless the request says; aliases: they may be named too;
+    may_be_none: patterns that find nothing are fine, unless the request says.
+    Errors: index_not_found_exception, illegal_argument_exception.
+    """
+    parameters = exchange.parameters
+    options = ResolveOptions.of(
+        parameters.text("expand_wildcards") or states,
+        parameters.boolean("ignore_unavailable", False),
+        parameters.boolean("allow_no_indices", may_be_none),
+        aliases,
+    )
+    names = exchange.get(part)
+    if names == "":
+        raise index_not_found(names)
+    found = exchange.node.catalog.resolve(names or "_all", options, exchange.node.now_ms())
+    return [one.index for one in found]
+
+
+# The settings of indexes.
+
+_GET_SETTINGS = CHOICE + " flat_settings include_defaults local master_timeout"
+_PUT_SETTINGS = CHOICE + " flat_settings master_timeout preserve_existing reopen timeout"
+
+
+def _settings_routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
+    get = ["/_settings", "/_settings/{name}", "/{index}/_settings", "/{index}/_settings/{name}"]
+    get.append("/{index}/_setting/{name}")  # as Elasticsearch's own table has it
+    return [
+        *endpoint("GET", get, _get_settings, _GET_SETTINGS),
+        *endpoint("PUT", ["/_settings", "/{index}/_settings"], _put_settings, _PUT_SETTINGS, Body.JSON),
+    ]
+
+
+def settings_json(parameters: Parameters, index: Index, pattern: str = "*") -> dict[str, Any]:
+    """`settings`, and `defaults` where the request asks for them."""
+    return index.shown_settings(
+        pattern,
+        parameters.boolean("flat_settings", False),
+        parameters.boolean("include_defaults", False),
+    )
+
+
+async def _get_settings(exchange: Exchange) -> dict[str, Any]:
+    pattern = exchange.get("name") or "*"
+    shown = {
+        index.name: settings_json(exchange.parameters, index, pattern) for index in chosen_indexes(exchange)
+    }
+    return {name: settings for name, settings in shown.items() if any(settings.values())}
+
+
+async def _put_settings(exchange: Exchange) -> dict[str, Any]:
+    body = await exchange.json()
+    if body is None:
+        raise SearchError("parse_exception", "request body is required")
+    settings = body.get("settings") if set(body) == {"settings"} else body
+    if not isinstance(settings, dict):
+        raise illegal_argument("[settings] must be an object")
+    if not settings:
+        raise SearchError(
+            "action_request_validation_exception", "Validation Failed: 1: no settings to update;"
+        )
+    uuids = tuple(index.uuid for index in chosen_indexes(exchange, may_be_none=False))
+    preserve = exchange.parameters.boolean("preserve_existing", False)
+    await exchange.node.perform(PutSettings(uuids, settings, preserve))
+    return {"acknowledged": True}
+
+
+# The mappings of indexes: which fields there are.
+
+
+def _mappings_routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
+    # The plural is what older clients say; Elasticsearch takes both.
+    places = ["/_mapping", "/_mappings", "/{index}/_mapping", "/{index}/_mappings"]
+    fields = ["/_mapping/field/{fields}", "/{index}/_mapping/field/{fields}"]
+    return [
+        *endpoint("GET", places, _get_mappings, CHOICE + " local master_timeout"),
+        *endpoint("GET", fields, _get_field_mappings, CHOICE + " include_defaults local"),
+        *endpoint(
+            "PUT POST",
+            ["/{index}/_mapping", "/{index}/_mappings"],
+            _put_mappings,
+            CHOICE + " master_timeout timeout write_index_only",
+            Body.JSON,
+        ),
+    ]
+
+
+async def _get_mappings(exchange: Exchange) -> dict[str, Any]:
+    return {index.name: {"mappings": index.mapping.as_json()} for index in chosen_indexes(exchange)}
+
+
+async def _get_field_mappings(exchange: Exchange) -> dict[str, Any]:
+    patterns = exchange["fields"].split(",")
+    shown = {}
+    for index in chosen_indexes(exchange):
+        fields: dict[str, Any] = {}
+        for pattern in patterns:
+            fields |= index.mapping.field_mappings(pattern)
+        shown[index.name] = {"mappings": fields}
+    return shown
+
+
+async def _put_mappings(exchange: Exchange) -> dict[str, Any]:
+    body = await exchange.json()
+    if body is None:
+        raise SearchError(
+            "action_request_validation_exception", "Validation Failed: 1: mapping source is missing;"
+        )
+    if isinstance(body.get("_doc"), Mapping):
+        raise illegal_argument("Types cannot be provided in put mapping requests")
+    uuids = tuple(index.uuid for index in chosen_indexes(exchange, may_be_none=False))
+    await exchange.node.perform(PutMapping(uuids, body))
+    return {"acknowledged": True}
+
+
+# Indexes as a whole: made, shown, deleted.
 
 _MEMBERS = {"settings", "mappings", "aliases"}
 _FEATURES = ("aliases", "mappings", "settings")
@@ -25,7 +158,7 @@ _GET = CHOICE + " features flat_settings include_defaults local master_timeout"
 _CREATE = "master_timeout timeout wait_for_active_shards"
 
 
-def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
+def _index_routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
     return [
         *endpoint("PUT", "/{index}", _create, _CREATE, Body.JSON),
         *endpoint("GET", "/{index}", _get, _GET),
@@ -101,3 +234,11 @@ async def _resolve(exchange: Exchange) -> dict[str, Any]:
         shown.append(described)
     by_name = [{"name": alias, "indices": sorted(names)} for alias, names in sorted(aliases.items())]
     return {"indices": shown, "aliases": by_name, "data_streams": []}
+
+
+def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
+    return [
+        *_index_routes(node, settings),
+        *_settings_routes(node, settings),
+        *_mappings_routes(node, settings),
+    ]

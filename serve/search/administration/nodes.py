@@ -1,18 +1,74 @@
-"""The nodes of the cluster: `_nodes`, `_nodes/stats`, `_nodes/http`, which clients ask to find them all."""
+"""Endpoints of nodes, and the load of the host."""
 
 import asyncio
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import psutil  # type: ignore[import-untyped]
 
 from graphdb.config import Settings
 from graphdb.search.mapping.wildcards import wildcard_match
-from serve.search.administration.host_load import disk_use, host_load
 from serve.search.administration.index_stats import stats_json
 from serve.search.backend import SearchBackend
 from serve.search.frame.endpoint import Endpoint, endpoint
 from serve.search.frame.exchange import Exchange
 from serve.search.frame.identity import COMPATIBLE_VERSION, VERSION, Identity, NodeName
 
-__all__ = ["routes"]
+__all__ = ["DiskUse", "HostLoad", "disk_use", "host_load", "routes"]
+
+# How busy this node's machine and process are. The clock and the machine are read at each call.
+
+
+@dataclass(frozen=True, slots=True)
+class HostLoad:
+    """What Elasticsearch calls heap is the memory of this process here."""
+
+    process_id: int
+    process_bytes: int
+    memory_bytes: int
+    memory_used: int
+    memory_percent: int
+    cpu_percent: int
+    load: tuple[float, float, float]  # over 1, 5 and 15 minutes
+
+    @property
+    def process_percent(self) -> int:
+        """Of the machine's memory."""
+        return round(100 * self.process_bytes / self.memory_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUse:
+    total: int
+    used: int
+    free: int
+
+
+def host_load() -> HostLoad:
+    memory, process = psutil.virtual_memory(), psutil.Process()
+    return HostLoad(
+        process_id=process.pid,
+        process_bytes=process.memory_info().rss,
+        memory_bytes=memory.total,
+        memory_used=memory.used,
+        memory_percent=round(memory.percent),
+        cpu_percent=round(psutil.cpu_percent()),
+        load=os.getloadavg(),
+    )
+
+
+def disk_use(directory: Path) -> DiskUse:
+    """Of the disk that holds a directory, or will hold it."""
+    while not directory.exists():
+        directory = directory.parent
+    total, used, free = shutil.disk_usage(directory)
+    return DiskUse(total, used, free)
+
+
+# The nodes of the cluster: `_nodes`, `_nodes/stats`, `_nodes/http`, which clients ask to find them all.
 
 _METRICS = frozenset(
     {

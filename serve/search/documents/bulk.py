@@ -1,8 +1,10 @@
-"""`_bulk`: many writes in one request, read and proposed piece by piece."""
+"""`_bulk`: requests read line by line, and answered item by item."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -10,22 +12,135 @@ from typing import Any
 import orjson
 
 from graphdb.config import Settings
+from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.commands import WriteResult
 from graphdb.search.errors import SearchError
+from graphdb.search.results.source_filter import SourceFilter
+from graphdb.search.segments.operations import Action, Outcome
 from serve.search.backend import SearchBackend
-from serve.search.documents.bulk_items import BulkDefaults, BulkItem
-from serve.search.documents.bulk_reader import BulkReader
-from serve.search.documents.item_texts import ItemTexts, succeeded
-from serve.search.documents.kept_values import KeptValues
-from serve.search.documents.sources import SOURCE_PARAMETERS
+from serve.search.documents.bulk_items import BulkDefaults, BulkItem, BulkLines, Line, Lines, bulk_items
+from serve.search.documents.documents import written
+from serve.search.documents.wanted import SOURCE_PARAMETERS
 from serve.search.documents.write_options import WRITE_PARAMETERS
+from serve.search.frame.answer import PathFilter, filter_of
 from serve.search.frame.endpoint import Body, Endpoint, endpoint
 from serve.search.frame.errors import error_json
-from serve.search.frame.exchange import Exchange
-from serve.search.frame.filter_path import PathFilter, filter_of
-from serve.search.frame.json_text import LONG_BYTES
+from serve.search.frame.exchange import JSON_BYTES_MAX, LONG_BYTES, Exchange
 
-__all__ = ["routes"]
+__all__ = ["BulkReader", "ItemTexts", "KeptValues", "routes", "succeeded"]
+
+# `BulkReader`: bytes of a bulk request become items to be written. It may be much: a thread does it.
+
+_LINE_COST = 200  # bytes in memory beside the document
+
+
+class BulkReader:
+    """For one thread at a time. A request with less than a piece is refused as a whole where a line is
+    malformed; of a longer one, what came before is stored by then.
+    """
+
+    def __init__(self, defaults: BulkDefaults, piece_bytes: int) -> None:
+        self.chunks: deque[bytes] = deque()  # what has come and is not read yet
+        self.is_at_end = False
+        self._defaults, self._piece_bytes = defaults, piece_bytes
+        self._lines, self._operations = Lines(JSON_BYTES_MAX), BulkLines()
+        self._reading: Iterator[Line] | None = None
+
+        self._piece: list[Line] = []
+        self._size = 0
+
+    def next_piece(self, is_last: bool, keeps_values: bool) -> list[BulkItem] | None:
+        """None where more has to come first. is_last: nothing more comes; keeps_values: see `bulk_items`.
+
+        Raises SearchError, BodyTooLarge, for what spoils the rest of the request.
+        """
+        if self._reading is None:
+            self._reading = self._operations.feed(self._texts())
+        for line in self._reading:
+            self._piece.append(line)
+            self._size += len(line.document) + _LINE_COST
+            if self._size >= self._piece_bytes:
+                return self._take_piece(keeps_values)
+        self._reading = None
+        if not is_last:
+            return None
+        self._lines.check_complete()
+        self._operations.check_complete()
+        self.is_at_end = True
+        return self._take_piece(keeps_values)
+
+    def _texts(self) -> Iterator[bytes]:
+        while self.chunks:
+            yield from self._lines.feed(self.chunks.popleft())
+
+    def _take_piece(self, keeps_values: bool) -> list[BulkItem]:
+        lines, self._piece, self._size = self._piece, [], 0
+        return bulk_items(lines, self._defaults, keeps_values)
+
+
+# `KeptValues`: how much of what was read of documents is kept, beside their texts, until they are stored.
+
+
+class KeptValues:
+    """For one event loop. A value may take ten times the room of its text."""
+
+    def __init__(self, bytes_max: int) -> None:
+        """bytes_max: of texts, of all requests at once."""
+        self._free_bytes = bytes_max
+
+    @contextmanager
+    def room(self, size_bytes: int) -> Iterator[bool]:
+        """Whether there is room for the values of so much text; it is free again afterwards."""
+        has_room = size_bytes <= self._free_bytes
+        taken_bytes = size_bytes if has_room else 0
+        self._free_bytes -= taken_bytes
+        try:
+            yield has_room
+        finally:
+            self._free_bytes += taken_bytes
+
+
+# The texts of a bulk answer's items that succeeded, most of which differ by three values only.
+
+
+def succeeded(
+    catalog: Catalog, result: WriteResult, refresh: str, source: SourceFilter | None = None
+) -> dict[str, Any]:
+    """An item, of an operation that did not fail."""
+    shown = written(catalog, result, refresh, source)
+    return {result.result.action.value: {**shown, "status": result.result.status}}
+
+
+class ItemTexts:
+    """For the results of one piece of a request: of each kind one item is made, the others are like it."""
+
+    def __init__(self, catalog: Catalog, refresh: str) -> None:
+        self._catalog, self._refresh = catalog, refresh
+        self._kinds: dict[tuple[str, Action, Outcome | None], bytes] = {}
+
+    def text(self, result: WriteResult) -> bytes:
+        """`succeeded` as JSON, without a document."""
+        done = result.result
+        kind = (result.index, done.action, done.outcome)
+        template = self._kinds.get(kind)
+        if template is None:
+            template = self._kinds[kind] = self._template(result)
+        return template % (orjson.dumps(done.doc_id), done.version, done.seq_no)
+
+    def _template(self, result: WriteResult) -> bytes:
+        """An item with gaps for the id, the version and the sequence number, in this order. What it holds
+        besides is the name of an index, in which there are no quotes.
+        """
+        empty = result.result._replace(doc_id="", version=0, seq_no=0)
+        item = succeeded(self._catalog, WriteResult(result.index, empty), self._refresh)
+        text = orjson.dumps(item).replace(b"%", b"%%")
+        for name, gap in ((b'"_id":', b"%b"), (b'"_version":', b"%d"), (b'"_seq_no":', b"%d")):
+            before, found, after = text.partition(name)
+            text = before + found + gap + after[2 if gap == b"%b" else 1 :]
+        return text
+
+
+# `_bulk`: many writes in one request, read and proposed piece by piece.
 
 _PARAMETERS = f"{WRITE_PARAMETERS} {SOURCE_PARAMETERS} pipeline require_alias require_data_stream"
 _PARAMETERS += " list_executed_pipelines include_source_on_error"

@@ -1,10 +1,15 @@
-"""Single documents read: `_doc` and `_source`."""
+"""Documents read: `_doc`, `_source` and `_mget`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from graphdb.config import Settings
-from graphdb.search.errors import SearchError
+from graphdb.search.catalog.catalog import Catalog
+from graphdb.search.catalog.index import Index
+from graphdb.search.errors import SearchError, illegal_argument, index_not_found, parsing
+from graphdb.search.results.source_filter import parse_source_filter
 from serve.search.backend import SearchBackend
-from serve.search.documents.named_index import one_index
-from serve.search.documents.sources import shown_source
 from serve.search.documents.wanted import (
     READ_PARAMETERS,
     Wanted,
@@ -12,17 +17,42 @@ from serve.search.documents.wanted import (
     find_document,
     keeps_source,
     refresh_first,
+    shown_source,
 )
+from serve.search.documents.write_options import Conditions
 from serve.search.frame.answer import Answer
-from serve.search.frame.endpoint import Endpoint, endpoint
-from serve.search.frame.exchange import Exchange
+from serve.search.frame.endpoint import Body, Endpoint, endpoint
+from serve.search.frame.errors import envelope
+from serve.search.frame.exchange import Exchange, token_name
 
-__all__ = ["routes"]
+__all__ = ["one_index", "routes"]
+
+# The one index that a request for a document names, itself or by an alias.
+
+
+def one_index(catalog: Catalog, name: str) -> Index:
+    """To read from. Errors: index_not_found_exception; illegal_argument_exception for an alias of several."""
+    index = catalog.find(name)
+    if index is not None:
+        return index
+    meant = [one for one in catalog.indexes() if name in one.aliases]
+    if not meant:
+        raise index_not_found(name)
+    if len(meant) > 1:
+        listed = ", ".join(one.name for one in meant)
+        raise illegal_argument(
+            f"alias [{name}] has more than one index associated with it [{listed}], "
+            "can't execute a single index op"
+        )
+    return meant[0]
+
+
+# Single documents read: `_doc` and `_source`.
 
 _PARAMETERS = f"{READ_PARAMETERS} version version_type"
 
 
-def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
+def _single_routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
     return [
         *endpoint("GET HEAD", "/{index}/_doc/{id}", _get, _PARAMETERS),
         *endpoint("GET HEAD", "/{index}/_source/{id}", _get_source, _PARAMETERS),
@@ -54,3 +84,111 @@ async def _get_source(exchange: Exchange) -> Answer:
 def _fetched_nothing() -> SearchError:
     reason = "Validation Failed: 1: fetching source can not be disabled;"
     return SearchError("action_request_validation_exception", reason)
+
+
+# `_mget`: many documents in one request.
+
+
+def _multi_get_routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
+    return endpoint("GET POST", ["/_mget", "/{index}/_mget"], _get_many, READ_PARAMETERS, Body.JSON)
+
+
+async def _get_many(exchange: Exchange) -> Any:
+    body = await exchange.json()
+    if body is None:
+        raise SearchError("parse_exception", "request body is required")
+    default = Wanted.of(exchange.parameters)
+    asked = _asked(body, exchange.get("index"), default)
+    catalog = exchange.node.catalog
+    if exchange.parameters.boolean("refresh", False):
+        names = dict.fromkeys(one.index for one in asked)
+        await refresh_first(exchange, [index for name in names if (index := catalog.find(name)) is not None])
+
+    def documents() -> list[dict[str, Any]]:
+        return [_item(exchange.node.catalog, one) for one in asked]
+
+    return {"docs": await exchange.work.run(documents)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One document of many."""
+
+    index: str
+    doc_id: str
+    wanted: Wanted
+
+
+def _asked(body: Mapping[str, Any], index: str | None, default: Wanted) -> list[_Asked]:
+    """Raises for what is no request at all."""
+    asked: list[_Asked] = []
+    problems = []
+    for key, value in body.items():
+        if key not in ("docs", "ids"):
+            raise parsing(
+                f"unknown key [{key[:100]}] for a {token_name(value)}, expected [docs] or [ids]",
+                line=1,
+                col=1,
+            )
+        if not isinstance(value, list):
+            raise parsing(f"unexpected value for [{key}], expected START_ARRAY", line=1, col=1)
+        for item in value:
+            given = _given(item, key, default)
+            if given.get("_index", index) is None:
+                problems.append(f"index is missing for doc {len(asked)}")
+            if given.get("_id") is None:
+                problems.append(f"id is missing for doc {len(asked)}")
+            asked.append(_Asked(str(given.get("_index", index)), str(given.get("_id")), given["wanted"]))
+    if not asked:
+        problems = ["no documents to get"]
+    if problems:
+        text = "".join(f"{number}: {problem};" for number, problem in enumerate(problems, 1))
+        raise SearchError("action_request_validation_exception", f"Validation Failed: {text}")
+    return asked
+
+
+def _given(item: Any, key: str, default: Wanted) -> dict[str, Any]:
+    """An entry of docs or ids as an object with `wanted`."""
+    if key == "ids":
+        if not isinstance(item, str | int | float):
+            raise illegal_argument("ids array element should only contain ids")
+        return {"_id": str(item), "wanted": default}
+    if not isinstance(item, dict):
+        raise illegal_argument("docs array element should include an object")
+    for name in item:
+        if name not in _MEMBERS:
+            raise SearchError(
+                "parse_exception", f"failed to parse multi get request. unknown field [{name[:100]}]"
+            )
+    return {**item, "wanted": _wanted_of(item, default)}
+
+
+_MEMBERS = ("_index", "_id", "routing", "stored_fields", "version", "version_type", "_source")
+
+
+def _wanted_of(item: Mapping[str, Any], default: Wanted) -> Wanted:
+    wanted = default
+    if item.get("_source") is not None:
+        wanted = replace(wanted, source=parse_source_filter(item["_source"]))
+    if item.get("stored_fields") is not None:
+        fields = item["stored_fields"]
+        fields = fields if isinstance(fields, list) else [fields]
+        wanted = replace(wanted, fields=tuple(str(name) for name in fields))
+    conditions = Conditions.of_line(item)
+    return replace(
+        wanted,
+        version=conditions.version,
+        version_type=conditions.version_type,
+        routing=conditions.routing or wanted.routing,
+    )
+
+
+def _item(catalog: Catalog, asked: _Asked) -> dict[str, Any]:
+    try:
+        return document_json(one_index(catalog, asked.index), asked.doc_id, asked.wanted)
+    except SearchError as error:
+        return {"_index": asked.index, "_id": asked.doc_id, "error": envelope(error)["error"]}
+
+
+def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
+    return [*_single_routes(node, settings), *_multi_get_routes(node, settings)]

@@ -25,8 +25,7 @@ from serve.search.documents.rewriting import (
 from serve.search.documents.write_options import no_pipeline
 from serve.search.frame.answer import Answer
 from serve.search.frame.endpoint import Body, Endpoint, endpoint
-from serve.search.frame.exchange import Exchange
-from serve.search.frame.json_text import token_name
+from serve.search.frame.exchange import Exchange, token_name
 from serve.search.frame.parameters import java_integer
 from serve.search.searching.search_names import names_found
 

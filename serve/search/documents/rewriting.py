@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from graphdb.search.catalog.commands import DocumentWrite, WriteResult
 from graphdb.search.catalog.resolution import Resolved
 from graphdb.search.errors import SearchError, illegal_argument
-from graphdb.search.mapping.numbers import parse_number
+from graphdb.search.mapping.readers import parse_number
 from graphdb.search.multi import AllFailed, Searchers, prepare
 from graphdb.search.query import Searcher
 from graphdb.search.segment import Longs

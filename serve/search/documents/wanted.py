@@ -1,20 +1,73 @@
-"""What a request wants of a document, and the document as it is shown then."""
+"""What a request wants to see of documents: `_source`, stored fields."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
+
+import orjson
 
 from graphdb.search.catalog.index import Index
 from graphdb.search.errors import SearchError, version_conflict
-from graphdb.search.results.source_filter import EVERYTHING, SourceFilter
+from graphdb.search.results.field_values import FieldPattern, source_fields
+from graphdb.search.results.source_filter import EVERYTHING, SourceFilter, parse_source_filter
 from graphdb.search.segments.index_shard import Document
 from graphdb.search.segments.operations import PRIMARY_TERM
-from serve.search.documents.sources import SOURCE_PARAMETERS, asked_source, shown_source
-from serve.search.documents.stored_fields import stored_values
 from serve.search.documents.write_options import Conditions
 from serve.search.frame.exchange import Exchange
 from serve.search.frame.parameters import Parameters
 
-__all__ = ["READ_PARAMETERS", "Wanted", "document_json", "find_document", "keeps_source", "refresh_first"]
+__all__ = [
+    "READ_PARAMETERS",
+    "SOURCE_PARAMETERS",
+    "Wanted",
+    "asked_source",
+    "document_json",
+    "find_document",
+    "keeps_source",
+    "refresh_first",
+    "shown_source",
+    "stored_values",
+]
+
+# `_source` in requests for documents: which parts of them are shown.
+
+SOURCE_PARAMETERS = "_source _source_includes _source_excludes"
+
+
+def asked_source(parameters: Parameters, default: SourceFilter | None = EVERYTHING) -> SourceFilter | None:
+    """From the query string; default where it says nothing."""
+    given = parameters.text("_source")
+    includes, excludes = parameters.strings("_source_includes"), parameters.strings("_source_excludes")
+    if given is None and not includes and not excludes:
+        return default
+    if given in (None, "", "true", "false"):
+        chosen = parse_source_filter(given != "false")
+    else:
+        chosen = parse_source_filter(parameters.strings("_source"))
+    return replace(chosen, includes=(*chosen.includes, *includes), excludes=(*chosen.excludes, *excludes))
+
+
+def shown_source(source: bytes, chosen: SourceFilter) -> Any:
+    """The document, or what is wanted of it. A whole one is the text that was stored."""
+    if not chosen.includes and not chosen.excludes:
+        return orjson.Fragment(source)
+    return chosen.applied(orjson.loads(source))
+
+
+# `stored_fields`: the values of fields whose mapping says `store`.
+
+
+def stored_values(index: Index, source: bytes, names: Sequence[str]) -> dict[str, list[Any]]:
+    """By path, for those of the names that are stored."""
+    mapping = index.mapping
+    fields = [spec for name in names if name != "_source" for spec in mapping.match(name)]
+    stored = tuple(FieldPattern(spec.path) for spec in fields if spec.options.get("store") in (True, "true"))
+    if not stored:
+        return {}
+    return source_fields(stored, index.context(0), orjson.loads(source))
+
+
+# What a request wants of a document, and the document as it is shown then.
 
 READ_PARAMETERS = (
     f"{SOURCE_PARAMETERS} preference realtime refresh routing stored_fields force_synthetic_source"

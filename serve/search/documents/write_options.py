@@ -1,13 +1,65 @@
-"""The parameters that writes share: `refresh`, `routing`, versions, and what a document is compared with."""
+"""Options of writes: versions, routing, refresh, ids, and the documents that they carry."""
 
+import asyncio
 from collections.abc import Mapping
+from secrets import token_urlsafe
 from typing import Any, NamedTuple
 
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.segments.operations import Action, Operation
+from serve.search.frame.exchange import LONG_BYTES, parse_json
 from serve.search.frame.parameters import Parameters, java_integer
 
-__all__ = ["WRITE_PARAMETERS", "Conditions", "no_pipeline", "refresh_of", "simple_text"]
+__all__ = [
+    "WRITE_PARAMETERS",
+    "Conditions",
+    "check_document",
+    "generated_id",
+    "no_pipeline",
+    "read_document",
+    "refresh_of",
+    "simple_text",
+]
+
+# Ids for documents that come without one.
+
+
+def generated_id() -> str:
+    """20 characters that stand in an address as they are."""
+    return token_urlsafe(15)
+
+
+# Documents as they are given: text that has to be one JSON object, kept as it is.
+
+
+async def check_document(text: bytes) -> None:
+    """Raise what is wrong with it."""
+    if not text:
+        raise SearchError("parse_exception", "request body is required")
+    if len(text) >= LONG_BYTES:
+        await asyncio.to_thread(read_document, text)
+    else:
+        read_document(text)
+
+
+def read_document(text: bytes) -> dict[str, Any]:
+    """Its value. Raises document_parsing_exception where it cannot be stored, as far as its text tells."""
+    try:
+        value = parse_json(text)
+    except SearchError as error:
+        where = error.reason.partition("]")[0] + "]" if error.reason.startswith("[") else "[1:1]"
+        raise _unparsable(f"{where} failed to parse: {error.reason}", error) from None
+    if isinstance(value, dict):
+        return value
+    reason = "malformed content, must start with an object"
+    raise _unparsable(f"[1:1] failed to parse: {reason}", SearchError("not_x_content_exception", reason))
+
+
+def _unparsable(reason: str, cause: SearchError) -> SearchError:
+    return SearchError("document_parsing_exception", reason, 400, None, cause)
+
+
+# The parameters that writes share: `refresh`, `routing`, versions, and what a document is compared with.
 
 WRITE_PARAMETERS = "refresh routing timeout wait_for_active_shards"
 _REFRESH = {"": "true", "true": "true", "false": "false", "wait_for": "wait_for"}

@@ -1,22 +1,189 @@
-"""`Exchange`: one request to the search port, as the function that answers it sees it."""
+"""One request and its answer: media types, JSON bodies."""
 
 import asyncio
+import json
+import re
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+import orjson
 from starlette.requests import Request
 
 from graphdb.config import Settings
-from graphdb.search.errors import parsing
+from graphdb.search.errors import SearchError, illegal_argument, parsing
 from serve.access.admitted import principal_of
 from serve.bodies import body_chunks, read_body
 from serve.search.backend import SearchBackend
-from serve.search.frame.json_text import LONG_BYTES, parse_json, token_name
-from serve.search.frame.media_types import MediaType, accepted
 from serve.search.frame.parameters import Parameters
 from serve.search.frame.search_work import SearchWork
 
-__all__ = ["JSON_BYTES_MAX", "Exchange"]
+__all__ = [
+    "DEPTH_MAX",
+    "JSON_BYTES_MAX",
+    "LONG_BYTES",
+    "Exchange",
+    "MediaType",
+    "accepted",
+    "content_type",
+    "parse_json",
+    "token_name",
+]
+
+# Content-Type and Accept as Elasticsearch 8 reads them, its own types with a version among them.
+
+VERSIONS = ("7", "8")
+_TYPE = re.compile(r"\s*([!#$%&'*+.^_`|~0-9a-z-]+)/([!#$%&'*+.^_`|~0-9a-z-]+)\s*", re.ASCII)
+_PARAMETER = re.compile(r"\s*([!#$%&'*+.^_`|~0-9a-z-]+)=\"?([^\s;\"]+)\"?\s*", re.ASCII)
+_VENDOR = "vnd.elasticsearch+"
+
+
+@dataclass(frozen=True, slots=True)
+class MediaType:
+    """name is without Elasticsearch's own prefix; version is what that asked to be compatible with."""
+
+    name: str
+    version: str | None = None
+
+    def of_answer(self) -> str:
+        """The Content-Type of an answer in this type."""
+        if self.version is None:
+            return self.name
+        kind, _, subtype = self.name.partition("/")
+        return f"{kind}/{_VENDOR}{subtype};compatible-with={self.version}"
+
+
+@lru_cache(maxsize=512)
+def content_type(header: str) -> MediaType:
+    """Of a body. Raises media_type_header_exception for what is no media type."""
+    return _parsed(header, "Content-Type")
+
+
+@lru_cache(maxsize=512)
+def accepted(header: str) -> MediaType | None:
+    """What an answer is to be; None where the client leaves it to us, as browsers do with their lists."""
+    if not header or "," in header:
+        return None
+    found = _parsed(header, "Accept")
+    return None if "*" in found.name else found
+
+
+def _parsed(header: str, which: str) -> MediaType:
+    first, *rest = header.lower().split(";")
+    kind = _TYPE.fullmatch(first)
+    parameters = [_PARAMETER.fullmatch(part) for part in rest if part.strip()]
+    if kind is None or None in parameters:
+        cause = illegal_argument(f"invalid media-type [{header[:200]}]")
+        raise _header_error(f"Invalid media-type value on headers [{which}]", cause)
+    given = {found[1]: found[2] for found in parameters if found is not None}
+    if not kind[2].startswith(_VENDOR):
+        return MediaType(f"{kind[1]}/{kind[2]}")
+    version = given.get("compatible-with", VERSIONS[-1])
+    if version not in VERSIONS:
+        reason = f"{which} version must be either version 8 or 7, but found {version[:20]}."
+        raise _header_error(f"{reason} {which}={header[:200]}")
+    return MediaType(f"{kind[1]}/{kind[2].removeprefix(_VENDOR)}", version)
+
+
+def _header_error(reason: str, cause: SearchError | None = None) -> SearchError:
+    return SearchError("media_type_header_exception", reason, 400, None, cause)
+
+
+# JSON of a request, read strictly: no name twice in an object, no depth that would hurt what walks it.
+
+DEPTH_MAX = 200
+_ROOM = 54  # levels that answers may have around it: orjson writes 254
+LONG_BYTES = 131_072  # from here on reading takes longer than the event loop should
+
+
+class _Repeated(Exception):
+    """A name that an object has twice."""
+
+
+def parse_json(text: bytes) -> Any:
+    """The value. Raises x_content_parse_exception, which says where."""
+    try:
+        value = orjson.loads(text)
+        again = orjson.dumps(_deeper(value) if _may_be_deep(text) else value)
+    except orjson.JSONDecodeError as error:
+        raise _malformed(_reason(error), error.lineno, error.colno) from None
+    except orjson.JSONEncodeError:
+        reason = f"Document nesting depth exceeds the maximum allowed ({DEPTH_MAX})"
+        raise SearchError("x_content_parse_exception", reason) from None
+    # Each member has a colon; where a name came twice, the reader has dropped one. Those within strings stay,
+    # but for those that are written as an escape.
+    if again != text and (text.count(b":") != again.count(b":") or b"\\u003" in text):
+        _check_names(text)
+    return value
+
+
+def _may_be_deep(text: bytes) -> bool:
+    """Most have one object and no array, which is quickly seen."""
+    if text.find(b"{", 1) < 0 and b"[" not in text:
+        return False
+    return text.count(b"{") + text.count(b"[") > DEPTH_MAX
+
+
+def _deeper(value: Any) -> Any:
+    """With as much around it as leaves it DEPTH_MAX levels of what can be written."""
+    for _ in range(_ROOM):
+        value = [value]
+    return value
+
+
+def _reason(error: orjson.JSONDecodeError) -> str:
+    """In the words of the parser that clients know, where they are known."""
+    if error.msg.startswith("unexpected end of data"):
+        return "Unexpected end-of-input"
+    if error.msg.startswith("unexpected character"):
+        shown = error.doc[error.pos : error.pos + 1]
+        return f"Unexpected character ('{shown}' (code {ord(shown) if shown else 0}))"
+    return error.msg.partition(":")[0]
+
+
+def _malformed(reason: str, line: int, column: int) -> SearchError:
+    where = f"{reason}\n at [Source: REDACTED; line: {line}, column: {column}]"
+    cause = SearchError("json_parse_exception", where)
+    return SearchError("x_content_parse_exception", f"[{line}:{column}] {where}", 400, None, cause)
+
+
+def _check_names(text: bytes) -> None:
+    """Raise where an object has a name twice."""
+
+    def checked(members: list[tuple[str, Any]]) -> None:
+        seen = set()
+        for name, _ in members:
+            if name in seen:
+                raise _Repeated(name)
+            seen.add(name)
+
+    try:
+        json.loads(text, object_pairs_hook=checked)
+    except _Repeated as error:
+        name = str(error)
+        position = _second(text, name)
+        line = text.count(b"\n", 0, position) + 1
+        column = position - (text.rfind(b"\n", 0, position) + 1) + 1
+        raise _malformed(f"Duplicate field '{name[:200]}'", line, column) from None
+
+
+def _second(text: bytes, name: str) -> int:
+    """Where the name stands for the second time, as well as a glance can tell."""
+    quoted = orjson.dumps(name)
+    return max(text.find(quoted, text.find(quoted) + 1), 0)
+
+
+def token_name(value: Any) -> str:
+    """What a value begins with, in the words of error messages."""
+    if isinstance(value, dict | list):
+        return "START_OBJECT" if isinstance(value, dict) else "START_ARRAY"
+    if value is None or isinstance(value, bool):
+        return "VALUE_NULL" if value is None else "VALUE_BOOLEAN"
+    return "VALUE_STRING" if isinstance(value, str) else "VALUE_NUMBER"
+
+
+# `Exchange`: one request to the search port, as the function that answers it sees it.
 
 # Of a body that has to be in memory at once; Elasticsearch's http.max_content_length.
 JSON_BYTES_MAX = 100 * 1024 * 1024

@@ -1,14 +1,72 @@
-"""`Parameters`: the query string as Elasticsearch reads it."""
+"""Parameters of a request: booleans, numbers, times, and suggestions for misspelt ones."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 from urllib.parse import unquote_to_bytes
 
 from graphdb.search.errors import SearchError, illegal_argument
-from serve.search.frame.suggestions import did_you_mean
-from serve.search.frame.time_values import time_value_ms
 
-__all__ = ["COMMON", "Parameters", "decoded", "java_integer"]
+__all__ = ["COMMON", "TIME_UNITS", "Parameters", "decoded", "did_you_mean", "java_integer", "time_value_ms"]
+
+# What a name that is not known may have been meant for.
+
+_ALIKE = 0.5
+_NAME_LENGTH_MAX = 100  # of longer ones the beginning is compared
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Elasticsearch's hint, the likeliest first; empty where nothing is like it."""
+    short = name[:_NAME_LENGTH_MAX]
+    rated = sorted((-_likeness(short, other), other) for other in known)
+    alike = [other for likeness, other in rated if -likeness > _ALIKE]
+    if not alike:
+        return ""
+    meant = f"[{', '.join(alike)}]"
+    return f" -> did you mean {meant if len(alike) == 1 else f'any of {meant}'}?"
+
+
+def _likeness(one: str, other: str) -> float:
+    """1 less the edit distance (Levenshtein's) over the longer length."""
+    row = list(range(len(other) + 1))
+    for place, char in enumerate(one, 1):
+        above, row = row, [place]
+        for column, wanted in enumerate(other, 1):
+            row.append(min(above[column] + 1, row[-1] + 1, above[column - 1] + (char != wanted)))
+    return 1 - row[-1] / max(len(one), len(other), 1)
+
+
+# Time values as Elasticsearch writes them: `30s`, `1m`, `500ms`.
+
+_VALUE = re.compile(r"\s*(-?\d{1,18})\s*(nanos|micros|ms|s|m|h|d)\s*", re.ASCII | re.IGNORECASE)
+TIME_UNITS = {  # in nanoseconds
+    "nanos": 1,
+    "micros": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+    "d": 86_400_000_000_000,
+}
+
+
+def time_value_ms(text: str, name: str) -> int:
+    """In milliseconds; name is what the value was given for. `-1` and `0` need no unit."""
+    if text.strip() in ("-1", "0"):
+        return int(text)
+    found = _VALUE.fullmatch(text)
+    what = f"failed to parse setting [{name}] with value [{text[:200]}] as a time value"
+    if found is None:
+        raise illegal_argument(f"{what}: unit is missing or unrecognized")
+    number, nanoseconds = int(found[1]), TIME_UNITS[found[2].lower()]
+    if number < 0 or number * nanoseconds > _LONG_MAX:
+        raise illegal_argument(
+            f"{what}: {'negative durations are not supported' if number < 0 else 'value is too large'}"
+        )
+    return number * nanoseconds // 1_000_000
+
+
+# `Parameters`: the query string as Elasticsearch reads it.
 
 D = TypeVar("D", int, None)
 

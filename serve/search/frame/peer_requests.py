@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 
 from graphdb.access.principal import Principal
 from graphdb.errors import UnavailableError
-from graphdb.raft.message_codec import MESSAGE_BYTES_MAX
+from graphdb.raft.messages import MESSAGE_BYTES_MAX
 from graphdb.search.errors import SearchError, illegal_argument
 from serve.access.private_entrance import PRINCIPAL_HEADER, PrivateEntrance
 from serve.search.backend import SearchBackend

@@ -25,8 +25,7 @@ from serve.search.backend import SearchBackend
 from serve.search.frame.answer import PRODUCT, Answer, rendered
 from serve.search.frame.endpoint import Body, Endpoint
 from serve.search.frame.errors import failure, internal
-from serve.search.frame.exchange import Exchange
-from serve.search.frame.media_types import MediaType, content_type
+from serve.search.frame.exchange import Exchange, MediaType, content_type
 from serve.search.frame.parameters import Parameters, decoded
 from serve.search.frame.search_work import SearchWork
 from serve.search.frame.seen_node import SeenNodes
@@ -114,9 +113,6 @@ class SearchRouter:
         self._depth = max(endpoint.path.count("/") for endpoint in endpoints)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await _lifespan(receive, send)
-            return
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
             return
@@ -247,12 +243,3 @@ def _raw_path(request: Request) -> str:
 def _segments(path: str) -> list[str]:
     """Slashes at the end say nothing."""
     return path.rstrip("/").split("/")[1:]
-
-
-async def _lifespan(receive: Receive, send: Send) -> None:
-    """There is nothing to begin or end, but a server waits for the word."""
-    while True:
-        message = await receive()
-        await send({"type": f"{message['type']}.complete"})
-        if message["type"] == "lifespan.shutdown":
-            return

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from graphdb.access.index_sight import IndexSight
 from graphdb.access.principal import Principal
+from graphdb.access.visibility import IndexVisibility
 from graphdb.node import NodeStatus
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.commands import Command, DocumentWrite, WriteResult
@@ -21,25 +21,25 @@ from serve.search.backend import GraphAccess, SearchBackend
 
 __all__ = ["SeenNode", "SeenNodes"]
 
-_KEPT_MAX = 256  # sights whose searchers are kept
+_KEPT_MAX = 256  # visibilities whose searchers are kept
 
 
 class SeenNodes:
-    """Of one node, for whoever asks. For one event loop; equal sights share what is kept of them."""
+    """Of one node, for whoever asks. For one event loop; equal visibilities share what is kept of them."""
 
     def __init__(self, node: SearchBackend) -> None:
         self._node = node
-        self._catalogs: OrderedDict[IndexSight, SeenCatalog] = OrderedDict()
+        self._catalogs: OrderedDict[IndexVisibility, SeenCatalog] = OrderedDict()
 
     def of(self, principal: Principal) -> SearchBackend:
         """The node itself for whoever sees everything."""
-        sight = principal.index_sight
-        if sight.is_whole:
+        visibility = principal.index_visibility
+        if visibility.is_whole:
             return self._node
-        seen = self._catalogs.get(sight)
+        seen = self._catalogs.get(visibility)
         if seen is None:
-            seen = self._catalogs[sight] = SeenCatalog(sight)
-        self._catalogs.move_to_end(sight)
+            seen = self._catalogs[visibility] = SeenCatalog(visibility)
+        self._catalogs.move_to_end(visibility)
         if len(self._catalogs) > _KEPT_MAX:
             self._catalogs.popitem(last=False)
         return SeenNode(self._node, principal, seen)
@@ -50,11 +50,11 @@ class SeenNode:
 
     def __init__(self, node: SearchBackend, principal: Principal, seen: SeenCatalog) -> None:
         self._node, self._seen = node, seen
-        self._sight = principal.index_sight
+        self._visibility = principal.index_visibility
         self.graph: GraphAccess = node.graph
         self.own: KnownNode = node.own
-        # under another sight somebody is somebody else: a scroll goes on showing what it showed
-        owner = f"{principal.provider}:{principal.name}:{self._sight.to_json()}"
+        # under another visibility somebody is somebody else: a scroll goes on showing what it showed
+        owner = f"{principal.provider}:{principal.name}:{self._visibility.to_json()}"
         self.contexts: SearchContexts = _OwnContexts(node.contexts, owner)
 
     @property
@@ -67,7 +67,7 @@ class SeenNode:
         raise _forbidden("changes of indexes, aliases and templates are for admins")
 
     async def write(self, writes: Sequence[DocumentWrite], refresh: str = "false") -> list[WriteResult]:
-        """See `SearchBackend.write`. What the sight forbids fails by itself, with status 403."""
+        """See `SearchBackend.write`. What the visibility forbids fails by itself, with status 403."""
         catalog, refused, allowed = self.catalog, dict[int, WriteResult](), list[DocumentWrite]()
         for place, write in enumerate(writes):
             error = self._refusal(catalog, write)
@@ -75,7 +75,7 @@ class SeenNode:
                 result = OperationResult(write.operation.action, write.operation.doc_id)
                 refused[place] = WriteResult(write.index, result.failed(error))
             else:
-                allowed.append(replace(write, operation=write.operation._replace(sids=self._sight.sids)))
+                allowed.append(replace(write, operation=write.operation._replace(sids=self._visibility.sids)))
         done = iter(await self._node.write(allowed, refresh) if allowed else ())
         return [refused[place] if place in refused else _shown(next(done)) for place in range(len(writes))]
 
@@ -94,7 +94,7 @@ class SeenNode:
         if name in whole.by_name:
             return name not in catalog.state.by_name
         if name not in whole.by_alias:
-            return not self._sight.sees_index(name)
+            return not self._visibility.sees_index(name)
         # Where an alias writes to must be seen, so all of its indexes are: which one it is may change.
         return whole.by_alias[name].keys() - catalog.state.by_uuid.keys() != set()
 

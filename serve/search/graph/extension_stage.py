@@ -1,42 +1,141 @@
-"""`ExtensionStage`: the `_ext` of one search: synonyms, a filter, a boost, what the graph says of hits."""
+"""The stage of a search that asks the graph: filters, boosts, synonyms, PageRank."""
 
+import asyncio
+import logging
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from graphdb.access.permissions import Permission
 from graphdb.access.principal import NODE, Principal
-from graphdb.access.sight import Sight
+from graphdb.access.visibility import Visibility
 from graphdb.config import Settings
+from graphdb.errors import GraphDBError, LimitExceeded, UnavailableError
 from graphdb.search.errors import illegal_argument
-from graphdb.search.extension.boosting import boosted
+from graphdb.search.extension.boosting import LINKS_MAX, LinkCollector, PageRanks, boosted
 from graphdb.search.extension.narrowing import candidates_body, filtered, ids_of, is_ranked
 from graphdb.search.extension.request import ExtensionRequest, parse_extension
 from graphdb.search.extension.synonyms import SynonymColumns, expanded, terms_sought
 from graphdb.search.extension.template import Template
 from graphdb.search.multi import Prepared, Searchers, Target, prepare
-from graphdb.search.results.selection import Found
+from graphdb.search.results.matching import Found
 from serve.search.backend import SearchBackend
 from serve.search.frame.search_work import SearchWork
 from serve.search.graph.graph_asker import GraphAsker
-from serve.search.graph.page_rank_view import PageRankView
-from serve.search.searching.search_stage import SearchStage, StageOf
+from serve.search.searching.search_runner import SearchStage, StageOf
 
-__all__ = ["ExtensionStage", "extension_stages"]
+__all__ = ["LINKS_QUERY", "ExtensionStage", "LinkSource", "PageRankView", "extension_stages"]
+
+# `PageRankView`: the PageRank of the graph's resources, computed when first asked for, then refreshed.
+
+log = logging.getLogger(__name__)
+
+LINKS_QUERY = (
+    "SELECT ?s ?o WHERE { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } FILTER(isIRI(?o) || isBlank(?o)) }"
+)
+_AGE_S_MIN = 60.0  # between two computations at least
+_SHARE = 10  # and so many times as long as one takes
+_PIECE_BYTES = 1 << 20  # read on a thread at a time
+
+
+class LinkSource(Protocol):
+    """A graph that gives the rows of a SELECT as they come."""
+
+    def rows(self, query: str) -> AsyncIterator[bytes]:
+        """SPARQL 1.1 results as TSV, in pieces of any length. Raises SearchError, UnavailableError."""
+
+
+class PageRankView:
+    """For one event loop. What it gives may be behind the graph by some minutes: a change of the graph makes
+    the ranks stale, but they are computed again only when somebody asks, beside requests, and not too often.
+    """
+
+    def __init__(
+        self,
+        graph: LinkSource,
+        index: Callable[[], int],
+        first_wait_s: float,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """index: how far the log is applied, so that what has not changed is not computed again."""
+        self._graph, self._index = graph, index
+        self._first_wait_s, self._clock_s = first_wait_s, clock_s
+        self._ranks: PageRanks | None = None
+        self._of_index = -1
+        self._next_s = 0.0
+        self._task: asyncio.Task[None] | None = None
+
+    async def ranks(self) -> PageRanks:
+        """Of the graph as it is, or was a while ago.
+
+        Raises UnavailableError as long as they are computed for the first time, SearchError with the reason
+        of the graph, LimitExceeded for a graph with too many links.
+        """
+        if self._ranks is not None:
+            if self._index() != self._of_index and self._clock_s() >= self._next_s:
+                self._begin()
+            return self._ranks
+        task = self._begin()
+        done, _ = await asyncio.wait([task], timeout=self._first_wait_s)
+        if not done:
+            raise UnavailableError("PageRank of the graph is being computed for the first time: try again", 5)
+        task.result()
+        assert self._ranks is not None
+        return self._ranks
+
+    def _begin(self) -> asyncio.Task[None]:
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._compute())
+            self._task.add_done_callback(_note_failure)
+        return self._task
+
+    async def _compute(self) -> None:
+        start, index = self._clock_s(), self._index()
+        collector, held = LinkCollector(), bytearray()
+        try:
+            async for piece in self._graph.rows(LINKS_QUERY):
+                held += piece
+                if len(held) >= _PIECE_BYTES:
+                    await asyncio.to_thread(collector.feed, bytes(held))
+                    held.clear()
+            await asyncio.to_thread(collector.feed, bytes(held))
+            self._ranks = await asyncio.to_thread(collector.ranks)
+            self._of_index = index
+        except OverflowError:
+            raise LimitExceeded("links of the graph, for PageRank", collector.count, LINKS_MAX) from None
+        finally:
+            took_s = self._clock_s() - start
+            self._next_s = self._clock_s() + max(_AGE_S_MIN, _SHARE * took_s)
+        log.info("PageRank of %d links took %.1f s", collector.count, took_s)
+
+
+def _note_failure(task: asyncio.Task[None]) -> None:
+    """Whoever waits meets it too; behind an older result nobody does."""
+    if task.cancelled():
+        return
+    error = task.exception()
+    if isinstance(error, GraphDBError):
+        log.warning("PageRank could not be computed: %s", error)
+    elif error is not None:
+        log.error("PageRank could not be computed", exc_info=error)
+
+
+# `ExtensionStage`: the `_ext` of one search: synonyms, a filter, a boost, what the graph says of hits.
 
 _FIRST_WAIT_S = 20.0
-_SIGHTS_MAX = 16
+_VISIBILITIES_MAX = 16
 _FOUND_MAX = 1_000_000  # candidates whose ids are looked up
 
 
 def extension_stages(node: SearchBackend, settings: Settings, work: SearchWork) -> StageOf:
     """What `SearchRunner` asks of each request."""
     wait_s = min(_FIRST_WAIT_S, settings.server.query_timeout_seconds)
-    ranks = _RanksBySight(node, wait_s)
+    ranks = _RanksByVisibility(node, wait_s)
 
     def stage_of(body: Mapping[str, Any], principal: Principal) -> SearchStage | None:
         if body.get("_ext") is None:
@@ -50,24 +149,26 @@ def extension_stages(node: SearchBackend, settings: Settings, work: SearchWork) 
     return stage_of
 
 
-class _RanksBySight:
-    """PageRank of what each sight sees of the graph: a hidden link moves nobody's ranks who does not see it.
-    Those of the sights that were asked for lately are kept.
+class _RanksByVisibility:
+    """PageRank of what each visibility shows of the graph: a hidden link moves nobody's ranks who does not
+    see it. Those of the visibilities that were asked for lately are kept.
     """
 
     def __init__(self, node: SearchBackend, wait_s: float) -> None:
         self._node, self._wait_s = node, wait_s
-        self._views: OrderedDict[Sight, PageRankView] = OrderedDict()
+        self._views: OrderedDict[Visibility, PageRankView] = OrderedDict()
 
     def of(self, principal: Principal) -> PageRankView:
-        sight = principal.sight
-        view = self._views.get(sight)
+        visibility = principal.visibility
+        view = self._views.get(visibility)
         if view is None:
-            graph = self._node.graph.acting_for(replace(NODE, permission=Permission.READ, sight=sight))
+            graph = self._node.graph.acting_for(
+                replace(NODE, permission=Permission.READ, visibility=visibility)
+            )
             view = PageRankView(graph, lambda: self._node.status().snapshot_index, self._wait_s)
-            self._views[sight] = view
-        self._views.move_to_end(sight)
-        if len(self._views) > _SIGHTS_MAX:
+            self._views[visibility] = view
+        self._views.move_to_end(visibility)
+        if len(self._views) > _VISIBILITIES_MAX:
             self._views.popitem(last=False)
         return view
 

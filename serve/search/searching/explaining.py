@@ -1,5 +1,6 @@
-"""`_explain`: why one document has the score that it has."""
+"""`_explain` and `_validate/query`: how a query scores a document, and what it becomes."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -8,22 +9,26 @@ import orjson
 from graphdb.search.catalog.resolution import Resolved
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from graphdb.search.multi import AllFailed, Searchers, Target, prepare
-from graphdb.search.query import explain
+from graphdb.search.query import explain, parse_query, rewritten_text
 from graphdb.search.results.source_filter import SourceFilter, parse_source_filter
 from graphdb.search.segment import Leaf
 from serve.search.frame.answer import Answer
 from serve.search.frame.endpoint import Body, Endpoint, endpoint
 from serve.search.frame.exchange import Exchange
-from serve.search.searching.search_body import QUERY_TEXT, body_with
-from serve.search.searching.search_names import names_found, targets_of
+from serve.search.searching.search_body import QUERY_TEXT, body_with, query_of, shards_json
+from serve.search.searching.search_names import NAME_PARAMETERS, names_found, targets_of
 from serve.search.searching.search_runner import SearchRunner
 
 __all__ = ["endpoints"]
 
-_PARAMETERS = f"{QUERY_TEXT} stored_fields preference routing _source _source_includes _source_excludes"
+# `_explain`: why one document has the score that it has.
+
+_EXPLAIN_PARAMETERS = (
+    f"{QUERY_TEXT} stored_fields preference routing _source _source_includes _source_excludes"
+)
 
 
-def endpoints(shared: SearchRunner) -> list[Endpoint]:
+def _explain_endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def explain_one(exchange: Exchange) -> Any:
         runner = shared.seen_by(exchange)
         body = await exchange.json() or {}
@@ -45,7 +50,7 @@ def endpoints(shared: SearchRunner) -> list[Endpoint]:
         except (AllFailed, SearchError) as error:
             raise runner.as_failure(error, [target]) from error
 
-    return endpoint("GET POST", "/{index}/_explain/{id}", explain_one, _PARAMETERS, Body.JSON)
+    return endpoint("GET POST", "/{index}/_explain/{id}", explain_one, _EXPLAIN_PARAMETERS, Body.JSON)
 
 
 def _one(found: list[Resolved]) -> Resolved:
@@ -82,3 +87,92 @@ def _got(leaf: Leaf, doc: int, shown: SourceFilter) -> dict[str, Any]:
     if shown.enabled:
         got["_source"] = shown.applied(orjson.loads(leaf.segment.source(doc)))
     return got
+
+
+# `_validate/query`: whether a query can be run, and what it becomes.
+
+_VALIDATE_PARAMETERS = f"{NAME_PARAMETERS} {QUERY_TEXT} explain rewrite all_shards"
+_ALL: dict[str, Any] = {"match_all": {}}
+
+
+def _validate_endpoints(shared: SearchRunner) -> list[Endpoint]:
+    async def validate(exchange: Exchange) -> Any:
+        runner = shared.seen_by(exchange)
+        parameters = exchange.parameters
+        explains = parameters.boolean("explain", False) or parameters.boolean("rewrite", False)
+        targets = targets_of(runner.node, names_found(runner.node, exchange.get("index"), parameters))
+        try:
+            body = await exchange.json() or {}
+            _check(body)
+        except SearchError as error:
+            return _refused(error, explains)
+        query = query_of(parameters) or body.get("query") or _ALL
+        work = partial(_explanations, targets, query)
+        try:
+            return _answer(await runner.work.run(work), runner, explains)
+        except SearchError as error:
+            return _refused(error, explains)
+
+    return endpoint(
+        "GET POST",
+        ["/_validate/query", "/{index}/_validate/query"],
+        validate,
+        _VALIDATE_PARAMETERS,
+        Body.JSON,
+    )
+
+
+def _check(body: Mapping[str, Any]) -> None:
+    for name in body:
+        if name != "query":
+            raise SearchError("parsing_exception", f"request does not support [{name[:100]}]")
+
+
+def _refused(error: SearchError, explains: bool) -> dict[str, Any]:
+    answer: dict[str, Any] = {"valid": False}
+    return {**answer, "error": _detailed(error)} if explains else answer
+
+
+def _explanations(targets: list[Target], query: Any) -> list[dict[str, Any]]:
+    """For each index what the query is there, or why it is none. Raises for what is no query anywhere."""
+    found: list[dict[str, Any]] = []
+    for target in targets:
+        try:
+            text = rewritten_text(parse_query(query, target.context))
+            found.append({"index": target.name, "valid": True, "explanation": text})
+        except SearchError as error:
+            if error.kind == "parsing_exception":
+                raise
+            found.append({"index": target.name, "valid": False, "error": _text(error)})
+    return found
+
+
+def _answer(found: list[dict[str, Any]], runner: SearchRunner, explains: bool) -> dict[str, Any]:
+    valid = all(one["valid"] for one in found)
+    shards = shards_json(len(found), (), runner.node_id)
+    answer: dict[str, Any] = {
+        "_shards": {name: shards[name] for name in ("total", "successful", "failed")},
+        "valid": valid,
+    }
+    return {**answer, "explanations": found} if explains else answer
+
+
+def _text(error: SearchError) -> str:
+    """As Java shows an exception."""
+    own = f"{_class_name(error)}[{error.reason}]"
+    return own if error.cause is None else f"{own}; nested: {_text(error.cause)}"
+
+
+def _detailed(error: SearchError) -> str:
+    """As Elasticsearch shows what it could not read."""
+    own = f"org.elasticsearch.common.{_class_name(error)}: {error.reason}"
+    return own if error.cause is None else f"{own}; {_detailed(error.cause)}"
+
+
+def _class_name(error: SearchError) -> str:
+    words = error.kind.removesuffix("_exception").split("_")
+    return "".join(word.capitalize() for word in words) + "Exception"
+
+
+def endpoints(shared: SearchRunner) -> list[Endpoint]:
+    return [*_explain_endpoints(shared), *_validate_endpoints(shared)]

@@ -10,11 +10,10 @@ import orjson
 from graphdb.search.errors import SearchError, illegal_argument
 from serve.search.frame.endpoint import Body, Endpoint, endpoint
 from serve.search.frame.errors import envelope, search_error
-from serve.search.frame.exchange import Exchange
-from serve.search.frame.json_text import parse_json
+from serve.search.frame.exchange import Exchange, parse_json
 from serve.search.frame.parameters import Parameters
-from serve.search.searching.point_in_time import search_point_in_time
 from serve.search.searching.search import asked_of
+from serve.search.searching.search_contexts import search_point_in_time
 from serve.search.searching.search_names import names_found
 from serve.search.searching.search_runner import SearchRunner
 

@@ -1,22 +1,24 @@
-"""`_search`: over HTTP, whether of names, of a point in time, or as the first page of a scroll."""
+"""`_search`, `_count` and `_search_shards`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphdb.access.principal import Principal
-from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.errors import SearchError, illegal_argument, parsing
 from serve.search.frame.endpoint import Body, Endpoint, endpoint
 from serve.search.frame.exchange import Exchange
 from serve.search.frame.parameters import Parameters
-from serve.search.searching.point_in_time import search_point_in_time
-from serve.search.searching.search_body import SEARCH_PARAMETERS, body_with
-from serve.search.searching.search_names import check_boosts, names_found
+from serve.search.searching.search_body import QUERY_TEXT, SEARCH_PARAMETERS, body_with, query_of
+from serve.search.searching.search_contexts import search_point_in_time
+from serve.search.searching.search_names import NAME_PARAMETERS, check_boosts, names_found
 from serve.search.searching.search_runner import Asked, SearchRunner
 
 __all__ = ["asked_of", "endpoints"]
 
+# `_search`: over HTTP, whether of names, of a point in time, or as the first page of a scroll.
 
-def endpoints(shared: SearchRunner) -> list[Endpoint]:
+
+def _search_endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def search(exchange: Exchange) -> Any:
         runner = shared.seen_by(exchange)
         parameters = exchange.parameters
@@ -87,3 +89,86 @@ def _sorts_by_shard_doc(sort: Any) -> bool:
 
 def _invalid(problem: str) -> SearchError:
     return SearchError("action_request_validation_exception", f"Validation Failed: 1: {problem};")
+
+
+# `_count`: how many documents a query matches.
+
+_COUNT_PARAMETERS = f"{NAME_PARAMETERS} {QUERY_TEXT} min_score preference routing terminate_after"
+
+
+def _count_endpoints(shared: SearchRunner) -> list[Endpoint]:
+    async def count(exchange: Exchange) -> Any:
+        runner = shared.seen_by(exchange)
+        body = await exchange.json() or {}
+        for name in body:
+            if name != "query":
+                raise parsing(f"request does not support [{name[:100]}]", line=1, col=1)
+        parameters = exchange.parameters
+        if (parameters.integer("terminate_after", 0) or 0) < 0:
+            raise illegal_argument("terminateAfter must be > 0")
+        search: dict[str, Any] = {"size": 0, "track_total_hits": True}
+        query = query_of(parameters) or body.get("query")
+        if query is not None:
+            search["query"] = query
+        for name in ("min_score", "terminate_after"):
+            if name in parameters:
+                search[name] = parameters.text(name)
+        answer = await runner.search(
+            names_found(runner.node, exchange.get("index"), parameters), Asked(search)
+        )
+        early = {"terminated_early": answer["terminated_early"]} if "terminated_early" in answer else {}
+        return {"count": answer["hits"]["total"]["value"], **early, "_shards": answer["_shards"]}
+
+    return endpoint("GET POST", ["/_count", "/{index}/_count"], count, _COUNT_PARAMETERS, Body.JSON)
+
+
+# `_search_shards`: where a search would run.
+
+_SHARDS_PARAMETERS = f"{NAME_PARAMETERS} preference routing local master_timeout"
+
+
+def _shards_endpoints(shared: SearchRunner) -> list[Endpoint]:
+    async def search_shards(exchange: Exchange) -> Any:
+        runner = shared.seen_by(exchange)
+        here = runner.identity.here(runner.node.status())
+        found = names_found(runner.node, exchange.get("index"), exchange.parameters)
+        indices = {one.index.name: _filtered(one.filters) for one in found}
+        shards = [
+            [
+                {
+                    "state": "STARTED",
+                    "primary": True,
+                    "node": here.id,
+                    "relocating_node": None,
+                    "shard": 0,
+                    "index": one.index.name,
+                    "allocation_id": {"id": one.index.uuid},
+                }
+            ]
+            for one in found
+        ]
+        node = {
+            "name": here.name,
+            "ephemeral_id": here.id,
+            "transport_address": here.transport_address,
+            "attributes": {},
+        }
+        return {"nodes": {here.id: node}, "indices": indices, "shards": shards}
+
+    return endpoint(
+        "GET POST",
+        ["/_search_shards", "/{index}/_search_shards"],
+        search_shards,
+        _SHARDS_PARAMETERS,
+        Body.JSON,
+    )
+
+
+def _filtered(filters: Sequence[Any]) -> dict[str, Any]:
+    if not filters:
+        return {}
+    return {"filter": filters[0] if len(filters) == 1 else {"bool": {"should": list(filters)}}}
+
+
+def endpoints(shared: SearchRunner) -> list[Endpoint]:
+    return [*_search_endpoints(shared), *_count_endpoints(shared), *_shards_endpoints(shared)]

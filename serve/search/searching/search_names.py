@@ -1,20 +1,48 @@
-"""Which indexes a search is of, and what it sees of them."""
+"""The indexes that a search names, and lookups of terms in documents."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import orjson
+
+from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.index import Index
 from graphdb.search.catalog.resolution import Resolved, ResolveOptions
 from graphdb.search.errors import illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.multi import INDEXES_MAX, Target
 from graphdb.search.query import QueryContext
+from graphdb.search.results.field_values import values_at
 from serve.search.backend import SearchBackend
+from serve.search.documents.reading import one_index
 from serve.search.frame.parameters import Parameters
-from serve.search.searching.terms_lookup import TermsOfDocuments
 
-__all__ = ["NAME_PARAMETERS", "check_boosts", "names_found", "search_context", "targets_of"]
+__all__ = [
+    "NAME_PARAMETERS",
+    "TermsOfDocuments",
+    "check_boosts",
+    "names_found",
+    "search_context",
+    "targets_of",
+]
+
+# The values of a `terms` query that another document holds, of whatever index.
+
+
+class TermsOfDocuments:
+    """A `TermsLookup` over all indexes of a node."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def __call__(self, index: str, doc_id: str, path: str, routing: str | None) -> list[Any]:
+        """As they stand in the document now; none where there is none. Errors: index_not_found_exception."""
+        document = one_index(self._catalog, index).shard.get(doc_id)
+        return [] if document is None else list(values_at(orjson.loads(document.source), path))
+
+
+# Which indexes a search is of, and what it sees of them.
 
 NAME_PARAMETERS = "ignore_unavailable ignore_throttled allow_no_indices expand_wildcards"
 

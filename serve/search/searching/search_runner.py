@@ -1,17 +1,15 @@
-"""`SearchRunner`: a search from its request to its answer; what `_search`, `_msearch` and `_count` share.
-
-    names ─► targets ─► [expand] ─► prepare ─► find ─► [narrow] ─► finish ─► [enrich] ─► the envelope
-
-What is known to be short runs on the event loop, all else on the threads of `SearchWork`.
-"""
+"""Runs searches: on shards, with a cache, within time limits."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any, Protocol, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary, ref
+
+import orjson
 
 from graphdb.access.principal import NOBODY, Principal
 from graphdb.config import Settings
@@ -19,23 +17,102 @@ from graphdb.search.catalog.resolution import Resolved
 from graphdb.search.errors import SearchError
 from graphdb.search.hybrid import scorer_of
 from graphdb.search.multi import AllFailed, Failure, Prepared, Scroll, Searchers, Target, prepare
-from graphdb.search.multi.failures import is_of_request
+from graphdb.search.multi.prepared import is_of_request, is_short
 from graphdb.search.multi.scrolling import check_batch, check_scroll
-from graphdb.search.multi.short import is_short
+from graphdb.search.query import Searcher
 from graphdb.search.results import SearchOptions
-from graphdb.search.results.selection import Found
+from graphdb.search.results.matching import Found
 from serve.search.backend import SearchBackend
 from serve.search.frame.errors import query_failed
 from serve.search.frame.exchange import Exchange
 from serve.search.frame.identity import Identity
 from serve.search.frame.search_work import SearchWork, TimedOut
-from serve.search.searching.request_cache import RequestCache
-from serve.search.searching.search_body import timeout_ms
-from serve.search.searching.search_envelope import NOTHING, enveloped, profiled, shards_json, totals_as_int
+from serve.search.searching.search_body import (
+    NOTHING,
+    enveloped,
+    profiled,
+    shards_json,
+    timeout_ms,
+    totals_as_int,
+)
 from serve.search.searching.search_names import targets_of
-from serve.search.searching.search_stage import SearchStage, StageOf
 
-__all__ = ["Asked", "SearchRunner"]
+__all__ = ["Asked", "RequestCache", "SearchRunner", "SearchStage", "StageOf"]
+
+# What may stand between the steps of a search: the members of a request that are not Elasticsearch's.
+
+
+class SearchStage(Protocol):
+    """For one request; called in this order, on the event loop. Raises SearchError."""
+
+    async def expand(self, body: Mapping[str, Any], targets: Sequence[Target]) -> Mapping[str, Any]:
+        """The request to parse instead of this one."""
+
+    async def narrow(self, prepared: Prepared, found: Found) -> Found:
+        """The candidates without those that do not count, or with other scores."""
+
+    async def enrich(self, prepared: Prepared, answer: dict[str, Any]) -> None:
+        """Add to the answer."""
+
+
+StageOf: TypeAlias = Callable[[Mapping[str, Any], Principal], SearchStage | None]
+"""The stage that the body of a request asks for, None for most."""
+
+
+# `RequestCache`: answers of searches that show no hits, for as long as what is searched stays as it is.
+
+_KEPT_MAX = 256
+_KEY_BYTES_MAX = 20_000
+
+Answer = dict[str, Any]
+
+
+class RequestCache:
+    """For the event loop only. Least recently asked go first. Answers are shared: nobody may change one.
+
+    Searchers are not kept alive: they hold segments, which merges may have replaced.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Hashable, tuple[tuple[ref[Searcher], ...], Answer]] = OrderedDict()
+
+    @staticmethod
+    def key(
+        targets: Sequence[Target], body: Mapping[str, Any], more: Hashable, wanted: bool | None
+    ) -> Hashable:
+        """None where the answer is not to be kept: hits are shown, or it depends on the clock.
+
+        wanted: what `request_cache` says. As in Elasticsearch only searches without hits are cached.
+        """
+        if wanted is False or body.get("size") != 0 or body.get("profile") or "_ext" in body:
+            return None
+        text = orjson.dumps(body)
+        # Dates with `now`, random scores and documents that are looked up make another answer each time.
+        if len(text) > _KEY_BYTES_MAX or any(word in text for word in (b"now", b"random_score", b'"index"')):
+            return None
+        return tuple((one.name, orjson.dumps(one.filter), one.boost) for one in targets), text, more
+
+    def get(self, key: Hashable, targets: Sequence[Target]) -> Answer | None:
+        known = self._kept.get(key)
+        if known is None or any(
+            one() is not two.searcher for one, two in zip(known[0], targets, strict=True)
+        ):
+            return None
+        self._kept.move_to_end(key)
+        return known[1]
+
+    def put(self, key: Hashable, targets: Sequence[Target], answer: Answer) -> None:
+        self._kept[key] = tuple(ref(target.searcher) for target in targets), answer
+        self._kept.move_to_end(key)
+        if len(self._kept) > _KEPT_MAX:
+            self._kept.popitem(last=False)
+
+
+# `SearchRunner`: a search from its request to its answer; what `_search`, `_msearch` and `_count` share.
+#
+#     names ─► targets ─► [expand] ─► prepare ─► find ─► [narrow] ─► finish ─► [enrich] ─► the envelope
+#
+# What is known to be short runs on the event loop, all else on the threads of `SearchWork`.
 
 T = TypeVar("T")
 

@@ -6,30 +6,22 @@ from serve.search.frame.endpoint import Endpoint
 from serve.search.frame.search_work import SearchWork
 from serve.search.graph.extension_stage import extension_stages
 from serve.search.searching import (
-    counting,
     explaining,
     field_caps,
     multi_search,
-    point_in_time,
-    scrolling,
     search,
-    search_shards,
+    search_contexts,
     terms_enum,
-    validating,
 )
 from serve.search.searching.search_runner import SearchRunner
 
 __all__ = ["routes"]
 
 _WITH_RUNNER = (
-    counting,
     explaining,
     multi_search,
-    point_in_time,
-    scrolling,
     search,
-    search_shards,
-    validating,
+    search_contexts,
 )
 _WITHOUT = (field_caps, terms_enum)
 

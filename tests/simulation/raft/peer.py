@@ -13,8 +13,7 @@ from graphdb.log.file_system import FileSystem, storage_error
 from graphdb.model import LogEntry
 from graphdb.raft.journal import Journal, JournalConfig
 from graphdb.raft.membership import Members, PeerId
-from graphdb.raft.message_codec import encode_envelope
-from graphdb.raft.messages import AppendAnswer, Envelope, SnapshotMark
+from graphdb.raft.messages import AppendAnswer, Envelope, SnapshotMark, encode_envelope
 from graphdb.raft.node import Outcome, Proposal, RaftNode
 from graphdb.raft.replica import RaftConfig
 from tests.simulation.lossy_file_system import LossyFileSystem
@@ -158,13 +157,13 @@ class Peer:
         self.paused_until = 0.0
         self.proposals: list[_Proposed] = []
         self.reads: dict[int, _Read] = {}
-        self.life = node_id
+        self.incarnation = node_id
 
     def start(self) -> None:
         """Begin with what is on disk. Raises UnavailableError where the disk fails."""
         durable = self.snapshots.durable
         journal = self.variant.journal(
-            self.disk, "state", "log", self.node_id, self._fresh_life, JOURNAL_CONFIG
+            self.disk, "state", "log", self.node_id, self._fresh_incarnation, JOURNAL_CONFIG
         )
         journal.checker, journal.applied_index = self.checker, lambda: self.machine.applied_index
         self.journal = journal
@@ -173,16 +172,16 @@ class Peer:
             self.config,
             self.founders,
             clock=self.clock,
-            dice=self.random.random,
+            random_source=self.random.random,
             snapshots=self.snapshots,
             applied=durable.mark,
         )
         self.machine = Machine(durable.mark, durable.applied_index, durable.chain)
 
-    def _fresh_life(self) -> int:
+    def _fresh_incarnation(self) -> int:
         if not self.variant.lives_repeat:
-            self.life = self.random.getrandbits(63) + 1
-        return self.life
+            self.incarnation = self.random.getrandbits(63) + 1
+        return self.incarnation
 
     def begin_with_data(self, index: int, chain: bytes) -> None:
         """Have a state of a time when the node stood alone."""

@@ -1,4 +1,4 @@
-"""What goes wrong in a run: one trouble after the other, several at a time, drawn from the world's seed."""
+"""What goes wrong in a run: one fault after the other, several at a time, drawn from the world's seed."""
 
 from collections.abc import Callable
 
@@ -10,13 +10,13 @@ __all__ = ["Storm"]
 
 
 class Storm:
-    """Troubles for a `World`, as long as it is stormy. Each run favours some kinds."""
+    """Faults for a `World`, as long as it is stormy. Each run favours some kinds."""
 
     def __init__(self, world: World, only: str | None = None) -> None:
-        """only: the one kind of trouble, by the name of its method, where a run shall have no other."""
+        """only: the one kind of fault, by the name of its method, where a run shall have no other."""
         self._world = world
         self._random = world.random
-        troubles: list[Callable[[Peer], None]] = [
+        faults: list[Callable[[Peer], None]] = [
             self._weather,
             self._partition,
             self._isolate,
@@ -36,22 +36,22 @@ class Storm:
             self._see_saw,
             self._figure_eight,
         ]
-        self._troubles = [(trouble, self._random.choice([0, 1, 1, 4])) for trouble in troubles]
+        self._faults = [(fault, self._random.choice([0, 1, 1, 4])) for fault in faults]
         self._every_s = self._random.choice([0.2, 0.5, 1.2])
         if only is not None:
-            self._troubles, self._every_s = [(getattr(self, f"_{only}"), 1)], 2.0
+            self._faults, self._every_s = [(getattr(self, f"_{only}"), 1)], 2.0
 
     def begin(self) -> None:
-        """Begin to make trouble."""
+        """Begin to make fault."""
         self._world.at(1.0, self._strike)
 
     def _strike(self) -> None:
         if not self._world.stormy:
             return
-        kinds, weights = zip(*self._troubles, strict=True)
+        kinds, weights = zip(*self._faults, strict=True)
         if any(weights):
-            trouble = self._random.choices(kinds, weights)[0]
-            trouble(self._random.choice([*self._world.peers.values()]))
+            fault = self._random.choices(kinds, weights)[0]
+            fault(self._random.choice([*self._world.peers.values()]))
         self._world.at(self._random.random() * 2 * self._every_s, self._strike)
 
     # the network

@@ -9,7 +9,7 @@ from random import Random
 from graphdb.errors import MembershipRefused, UnavailableError
 from graphdb.model import EntryKind, LogEntry
 from graphdb.raft.membership import decode_members
-from graphdb.raft.message_codec import decode_envelope
+from graphdb.raft.messages import decode_envelope
 from graphdb.raft.node import RaftNode
 from graphdb.raft.replica import RaftConfig
 from tests.simulation.lossy_file_system import Crash
@@ -259,7 +259,7 @@ def fail_disk(peer: Peer, random: Random) -> None:
 
 
 def run_seed(seed: int, variant: Variant | None = None, only: str | None = None) -> World:
-    """One run, with all kinds of trouble or only one (`Storm`).
+    """One run, with all kinds of fault or only one (`Storm`).
 
     Raises Violation, or another AssertionError, where something does not hold.
     """

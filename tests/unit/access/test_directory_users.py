@@ -5,14 +5,14 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ldap3.core.exceptions import LDAPInvalidDnError
 from ldap3.operation.search import parse_filter
 from ldap3.utils.dn import parse_dn
 
-from graphdb.access.directory_users import DirectoryUsers, UserEntry, user_filter
-from graphdb.access.distinguished_names import canonical_name
+from graphdb.access.directory_users import DirectoryUsers, UserEntry, security_identifier, user_filter
 from graphdb.access.permissions import Permission, Roles
-from graphdb.access.security_identifiers import security_identifier
 from graphdb.config.access import Ldap
+from graphdb.config.distinguished_names import canonical_name
 from tests.support.slapd import sid_octets
 
 EQUAL = [
@@ -75,6 +75,14 @@ def test_what_is_no_name(text: str) -> None:
         canonical_name(text)
 
 
+@pytest.mark.parametrize("text", ["2.5.4.3=a", "cn=#0C0141", "cn=a=b", "cn=", "cn=a;ou=b"])
+def test_names_that_ldap3_does_not_read(text: str) -> None:
+    """The reason why names are read here; all but the last are of RFC 4514, that one of RFC 2253."""
+    canonical_name(text)
+    with pytest.raises(LDAPInvalidDnError):
+        parse_dn(text)
+
+
 VALUES = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=12)
 
 
@@ -85,6 +93,11 @@ def test_whatever_is_escaped_is_the_value(values: list[str]) -> None:
     signs = ["cn=" + re.sub(r"""([ "#+,;<=>\\])""", r"\\\1", value) for value in values]
     assert canonical_name(",".join(octets)) == canonical_name(",".join(signs))
     assert len(canonical_name(",".join(octets))) == len(parse_dn(",".join(octets))) == len(values)
+
+
+def test_keys_about_a_profile_are_ignored() -> None:
+    profile = {"display_name_attribute": "displayName", "email_attribute": "mail"}
+    assert users(**profile).attributes == users().attributes
 
 
 SIDS = st.builds(

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphdb.access.client_address import TrustedProxies
-from graphdb.access.lockout import Lockout, client_key
+from graphdb.access.lockout import Lockout, TrustedProxies, client_key
 from graphdb.config.access import RateLimiting
 
 LIMITS = RateLimiting(max_attempts=3, window_seconds=10, lockout_duration=20, whitelist=("10.0.0.0/8", "::1"))

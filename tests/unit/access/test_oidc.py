@@ -12,12 +12,11 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 
 from graphdb.access.discovery import discovery_url, read_discovery
-from graphdb.access.key_ring import KeyRing
-from graphdb.access.key_set import KeySet, read_key_set
+from graphdb.access.keys import KeyRing, KeySet, read_key_set
 from graphdb.access.oidc import AccessTokens
 from graphdb.access.permissions import Permission, Roles
 from graphdb.access.principal import Principal
-from graphdb.access.verified_tokens import VerifiedTokens
+from graphdb.access.tokens import VerifiedTokens
 from graphdb.config.access import Oidc
 from graphdb.errors import NotAuthenticated
 

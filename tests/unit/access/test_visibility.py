@@ -1,123 +1,137 @@
-"""What annotations hide, quad by quad."""
-
-from collections.abc import Iterable
+"""What `[acl]` lets whom see, by graph."""
 
 import pytest
-from pyoxigraph import Quad, RdfFormat, Store, parse
+from pyoxigraph import BlankNode, DefaultGraph, NamedNode
 
-from graphdb.access.sight import NO_SIGHT, WHOLE_SIGHT, Sight
-from graphdb.access.visibility import Visibility, has_annotations
-from graphdb.store.quad_store import QuadStore
+from graphdb.access.permissions import Permission
+from graphdb.access.visibility import FULL_VISIBILITY, NO_VISIBILITY, Contexts, Visibility
+from graphdb.config.access import Acl
+from graphdb.model import GraphName
 
-PREFIXES = """PREFIX : <urn:x:> PREFIX acl: <urn:graphdb:acl#>
-PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>
-"""
-ANNOTATED = """
-:a :pay 1 {| acl:allowedSid "S-1-1", "S-1-2" |} .
-:b :pay 2 ~ :r {| :sure 0.5 |} .
-:c :pay 3 .
-<< :a :pay 9 >> acl:allowedSid "S-1-3" .
-:said :that <<( :a :pay 1 )>> .
-:heard :of <<( :said :that <<( :a :pay 1 )>> )>> .
-:empty acl:allowedSid "S-1-1" .
-GRAPH :g { :a :pay 1 . :secret :is 4 {| acl:allowedSid :nobody |} }
-"""
-
-
-def everywhere(*sids: str) -> Sight:
-    return Sight(default_graph=True, patterns=frozenset({"*"}), sids=frozenset(sids))
+DEFAULT = DefaultGraph()
+ACL = Acl.model_validate(
+    {
+        "contexts": {
+            "all": {"visible_graphs": ["**"]},
+            "named": {"visible_graphs": ["*"]},
+            "default": {"visible_default_graph": True},
+            "hr": {"visible_graphs": ["urn:hr:*", "urn:one"]},
+            "nothing": {},
+        },
+        "role_contexts": {"clerk": "hr", "teller": "default", "auditor": "all", "archivist": "named"},
+        "actor_contexts": {"ada": "nothing", "bob": "default"},
+    }
+)
 
 
-def quads(text: str) -> list[Quad]:
-    return [*parse(PREFIXES + text, RdfFormat.TRIG)]
+def visibility(actor: str, *roles: str, permission: Permission = Permission.WRITE) -> Visibility:
+    return Contexts(ACL).visibility_of(actor, roles, frozenset({"S-1-5-21-7"}), permission)
 
 
-def state(text: str) -> QuadStore:
-    store = Store()
-    store.extend(quads(text))
-    return QuadStore(store)
+@pytest.mark.parametrize(
+    ("roles", "graph", "is_seen"),
+    [
+        (("clerk",), NamedNode("urn:hr:pay"), True),
+        (("clerk",), NamedNode("urn:hr:"), True),
+        (("clerk",), NamedNode("urn:hr"), False),
+        (("clerk",), NamedNode("urn:one"), True),
+        (("clerk",), NamedNode("urn:one:more"), False),
+        (("clerk",), DEFAULT, False),
+        (("clerk",), BlankNode("g"), False),
+        (("teller",), DEFAULT, True),
+        (("teller",), NamedNode("urn:one"), False),
+        (("archivist",), NamedNode("urn:any"), True),
+        (("archivist",), BlankNode("g"), True),
+        (("archivist",), DEFAULT, False),
+        (("auditor",), DEFAULT, True),
+        (("auditor",), NamedNode("urn:any"), True),
+        (("clerk", "teller"), DEFAULT, True),
+        (("clerk", "teller"), NamedNode("urn:hr:pay"), True),
+        (("stranger",), DEFAULT, False),
+        ((), NamedNode("urn:any"), False),
+    ],
+)
+def test_roles_show_the_graphs_of_their_contexts(
+    roles: tuple[str, ...], graph: GraphName, is_seen: bool
+) -> None:
+    assert visibility("eve", *roles).sees_graph(graph) is is_seen
 
 
-def seen(sight: Sight, text: str = ANNOTATED) -> set[str]:
-    quads_of = state(text)
-    visibility = Visibility(sight, quads_of)
-    return shown(quad for quad in quads_of.dataset_quads() if visibility.sees(quad))
+def test_an_actors_context_wins_over_its_roles() -> None:
+    assert not visibility("ada", "auditor").sees_graph(DEFAULT)
+    assert not visibility("bob", "clerk").sees_graph(NamedNode("urn:one"))
+    assert visibility("bob", "clerk").sees_graph(DEFAULT)
 
 
-def shown(found: Iterable[Quad]) -> set[str]:
-    return {str(quad) for quad in found}
+def test_an_admin_sees_everything_whatever_the_contexts_say() -> None:
+    assert visibility("ada", permission=Permission.ADMIN) == FULL_VISIBILITY
 
 
-ALWAYS = """
-:c :pay 3 . :b :pay 2 . :r :sure 0.5 ; rdf:reifies <<( :b :pay 2 )>> .
-GRAPH :g { :a :pay 1 }
-"""
-TOLD = ":a :pay 1 . :said :that <<( :a :pay 1 )>> . :heard :of <<( :said :that <<( :a :pay 1 )>> )>> ."
+def test_without_contexts_every_graph_is_seen_and_sids_count() -> None:
+    found = Contexts(None).visibility_of("eve", ["reader"], frozenset({"S-1-5-21-7"}), Permission.READ)
+    assert found.has_all_graphs
+    assert not found.is_whole
+    assert found.sids == {"S-1-5-21-7"}
 
 
-@pytest.mark.parametrize("sid", ["S-1-1", "S-1-2"])
-def test_one_sid_of_several_shows_a_triple_and_what_tells_of_it(sid: str) -> None:
-    assert seen(everywhere(sid)) == shown(quads(ALWAYS + TOLD))
+def test_only_who_sees_the_default_graph_and_all_named_ones_sees_all_graphs() -> None:
+    names = ("auditor", "archivist", "teller", "clerk")
+    assert [visibility("eve", name).has_all_graphs for name in names] == [True, False, False, False]
+    assert visibility("eve", "archivist", "teller").has_all_graphs
 
 
-@pytest.mark.parametrize("sids", [(), ("S-1",), ("S-1-3",), ("urn:x:nobody", "nobody")])
-def test_without_a_sid_neither_the_triple_nor_what_tells_of_it_is_seen(sids: tuple[str, ...]) -> None:
-    assert seen(everywhere(*sids)) == shown(quads(ALWAYS))
+@pytest.mark.parametrize("one", [FULL_VISIBILITY, NO_VISIBILITY, visibility("eve", "clerk", "teller")])
+def test_a_visibility_goes_through_json(one: Visibility) -> None:
+    assert Visibility.from_json(one.to_json()) == one
 
 
-SAID = """
-:a :pay 1 ~ :note {| acl:allowedSid "S-1" ; :source :ledger {| :since 2020 |} |} .
-:a :pay 1 ~ :review {| :by :eve {| :since 2021 |} |} .
-:heard :of <<( :x :that <<( :review :by :eve )>> )>> .
-:denies :that <<( :review :by :bob )>> .
-:round rdf:reifies <<( :round :by :eve )>> ; :by :eve .
-GRAPH :g { :note :source :ledger . :review :by :eve ; rdf:reifies <<( :a :pay 1 )>> }
-"""
-SAID_TO_ALL = """
-:denies :that <<( :review :by :bob )>> .
-:round rdf:reifies <<( :round :by :eve )>> ; :by :eve .
-GRAPH :g { :note :source :ledger . :review :by :eve ; rdf:reifies <<( :a :pay 1 )>> }
-"""
-SAID_TO_ONE = """
-:a :pay 1 ~ :review {| :by :eve |} .
-:heard :of <<( :x :that <<( :review :by :eve )>> )>> .
-"""
+@pytest.mark.parametrize("text", ["", "[]", "[true]", "[1, false, [], []]", "[false, false, [1], []]", "{}"])
+def test_what_is_no_visibility_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"no visibility|Expecting"):
+        Visibility.from_json(text)
 
 
-def test_what_is_said_about_a_hidden_triple_is_hidden_with_it() -> None:
-    assert seen(everywhere(), SAID) == shown(quads(SAID_TO_ALL))
+@pytest.mark.parametrize(
+    ("roles", "plain", "of_the_graph"),
+    [
+        (("clerk",), True, False),
+        (("teller",), True, False),
+        (("archivist",), True, False),
+        (("auditor",), True, True),
+        (("archivist", "teller"), True, True),  # together they see all graphs
+        (("stranger",), False, False),
+        ((), False, False),
+    ],
+)
+def test_a_context_that_names_no_indexes_shows_all_that_say_nothing_of_hidden_graphs(
+    roles: tuple[str, ...], plain: bool, of_the_graph: bool
+) -> None:
+    found = Contexts(ACL).index_visibility_of("eve", roles, frozenset(), Permission.READ)
+    assert (found.sees_index("books"), found.sees_index("books", follows_graph=True)) == (plain, of_the_graph)
 
 
-def test_who_sees_a_triple_sees_what_is_said_about_it_and_nothing_of_its_annotation() -> None:
-    found = seen(everywhere("S-1"), SAID)
-    assert found >= shown(quads(SAID_TO_ALL + SAID_TO_ONE))
-    further = "".join(found - shown(quads(SAID_TO_ALL + SAID_TO_ONE)))
-    assert "2021" in further
-    assert "2020" not in further
-    assert not [line for line in found if "urn:x:note" in line and "urn:x:g" not in line]
+@pytest.mark.parametrize(
+    ("given", "plain", "of_the_graph"),
+    [
+        (["*"], ["books", "maps"], []),
+        (["**"], ["books", "maps"], ["books", "maps"]),
+        (["b*"], ["books"], ["books"]),
+        (["maps", "*"], ["books", "maps"], ["maps"]),
+        ([], [], []),
+    ],
+)
+def test_an_index_of_hidden_graphs_has_to_be_named(
+    given: list[str], plain: list[str], of_the_graph: list[str]
+) -> None:
+    context = {"visible_graphs": ["urn:one"], "visible_indexes": given}
+    acl = Acl.model_validate({"contexts": {"some": context}, "role_contexts": {"clerk": "some"}})
+    found = Contexts(acl).index_visibility_of("eve", ["clerk"], frozenset(), Permission.READ)
+    names = ("books", "maps")
+    assert [name for name in names if found.sees_index(name)] == plain
+    assert [name for name in names if found.sees_index(name, follows_graph=True)] == of_the_graph
 
 
-def test_an_annotation_holds_in_its_own_graph() -> None:
-    only_named = Sight(patterns=frozenset({"*"}))
-    assert seen(only_named) == shown(quads("GRAPH :g { :a :pay 1 }"))
-
-
-def test_a_whole_sight_sees_the_annotations_too() -> None:
-    told = state(ANNOTATED)
-    visibility = Visibility(WHOLE_SIGHT, told)
-    assert all(visibility.sees(quad) for quad in told.dataset_quads())
-
-
-def test_no_sight_sees_nothing() -> None:
-    assert seen(NO_SIGHT) == set()
-
-
-def test_what_is_annotated_before_it_is_there_is_hidden_when_it_comes() -> None:
-    text = "<< :a :pay 9 >> acl:allowedSid 'S-1-3' ."
-    visibility = Visibility(everywhere(), state(text))
-    assert [visibility.sees(quad) for quad in quads(":a :pay 9 . :a :pay 8 .")] == [False, True]
-
-
-def test_a_look_tells_whether_anything_is_annotated() -> None:
-    assert has_annotations(state("GRAPH :g { << :a :b :c >> acl:allowedSid 'S-1' }"))
-    assert not has_annotations(state(":a :b :c {| :d :e |} ."))
+def test_without_contexts_every_index_is_seen() -> None:
+    found = Contexts(None).index_visibility_of("eve", ["reader"], frozenset(), Permission.READ)
+    assert found.sees_index("books")
+    assert found.sees_index("books", follows_graph=True)

@@ -5,9 +5,8 @@ from itertools import count
 import pytest
 from pyoxigraph import BlankNode
 
-from graphdb.access.sight import Sight
-from graphdb.access.visible_state import VisibleState
-from graphdb.access.writer_state import planned_by
+from graphdb.access.visibility import Visibility
+from graphdb.access.writer_state import VisibleState, planned_by
 from graphdb.errors import Forbidden
 from graphdb.model import ChangeSet
 from graphdb.sparql.dataset import Dataset
@@ -16,7 +15,7 @@ from graphdb.sparql.update import UpdateContext, plan_update
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 from tests.property.twin import store_of, twin_of
-from tests.unit.access.test_visibility import everywhere, shown, state
+from tests.unit.access.test_annotations import everywhere, shown, state
 
 PREFIXES = """PREFIX : <urn:x:> PREFIX acl: <urn:graphdb:acl#>
 PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>
@@ -28,49 +27,51 @@ PROTECTED = """
 """
 
 
-def written(sight: Sight, text: str, store: QuadStore) -> ChangeSet:
+def written(visibility: Visibility, text: str, store: QuadStore) -> ChangeSet:
     numbers = count()
 
     def fresh() -> BlankNode:
         return BlankNode(f"fresh{next(numbers)}")
 
-    planned = planned_by(sight, Overlay(store), fresh, lambda s: store_of(twin_of(VisibleState(sight, s))))
+    planned = planned_by(
+        visibility, Overlay(store), fresh, lambda s: store_of(twin_of(VisibleState(visibility, s)))
+    )
     update = parse_update(PREFIXES + text)
     real = planned.real_change(plan_update(update, planned.state, Dataset(), UpdateContext(fresh)))
     store.apply(real)
     return real
 
 
-def statements(sight: Sight, store: QuadStore) -> set[str]:
-    return shown(VisibleState(sight, store).dataset_quads())
+def statements(visibility: Visibility, store: QuadStore) -> set[str]:
+    return shown(VisibleState(visibility, store).dataset_quads())
 
 
-@pytest.mark.parametrize("sight", [everywhere(), everywhere("S-1")])
+@pytest.mark.parametrize("visibility", [everywhere(), everywhere("S-1")])
 @pytest.mark.parametrize("resource", [":source", ":by"])
-def test_what_is_not_seen_is_not_deleted(sight: Sight, resource: str) -> None:
+def test_what_is_not_seen_is_not_deleted(visibility: Visibility, resource: str) -> None:
     store = state(PROTECTED)
     before = set(store.dataset_quads())
-    real = written(sight, f"DELETE WHERE {{ ?r {resource} ?o }}", store)
-    sees_it = resource == ":by" and sight.sids
+    real = written(visibility, f"DELETE WHERE {{ ?r {resource} ?o }}", store)
+    sees_it = resource == ":by" and visibility.sids
     assert len(real.removed) == (1 if sees_it else 0)
     assert set(store.dataset_quads()) == before - set(real.removed)
 
 
-@pytest.mark.parametrize("sight", [everywhere(), everywhere("S-1")])
+@pytest.mark.parametrize("visibility", [everywhere(), everywhere("S-1")])
 @pytest.mark.parametrize(
     "statement",
     [
         ":note :more :said",  # of what annotates
         ":note rdf:reifies <<( :ada :name 'Ada' )>>",
-        ":ada rdf:reifies <<( :a :pay 1 )>>",  # would take what is said of :ada out of sight
-        ":review :year 2020",  # would take what was said of it out of sight
+        ":ada rdf:reifies <<( :a :pay 1 )>>",  # would take what is said of :ada out of visibility
+        ":review :year 2020",  # would take what was said of it out of visibility
     ],
 )
-def test_nothing_is_taken_out_of_the_sight_of_others(sight: Sight, statement: str) -> None:
+def test_nothing_is_taken_away_from_others(visibility: Visibility, statement: str) -> None:
     store = state(PROTECTED)
     before = set(store.dataset_quads())
     with pytest.raises(Forbidden):
-        written(sight, f"INSERT DATA {{ {statement} }}", store)
+        written(visibility, f"INSERT DATA {{ {statement} }}", store)
     assert set(store.dataset_quads()) == before
 
 

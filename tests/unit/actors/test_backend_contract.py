@@ -1,4 +1,4 @@
-"""The shard, over a real log and real readers, keeps what `serve.backend.Backend` promises."""
+"""The shard, over a real log and real readers, keeps what `serve.backend.GraphNode` promises."""
 
 import asyncio
 from collections.abc import Iterator
@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from actors.shard.store_shard import StoreShard
-from tests.support.shards import open_shard
+from tests.support.shards import Shard, open_shard
 from tests.unit.serve.backend_contract import BackendContract
 
 
 class TestStoreShard(BackendContract):
     @pytest.fixture
-    def node(self, tmp_path: Path, loop: asyncio.Runner) -> Iterator[StoreShard]:
+    def node(self, tmp_path: Path, loop: asyncio.Runner) -> Iterator[Shard]:
         stack = AsyncExitStack()
         shard = loop.run(stack.enter_async_context(open_shard(tmp_path)))
         try:

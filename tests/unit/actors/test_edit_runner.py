@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyoxigraph import Literal, NamedNode
 
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import EditRefused
 from graphdb.graphql.edits import EditKind, Edits, ResourceEdit
 from graphdb.sparql.dataset import Dataset
@@ -31,8 +31,8 @@ def named(name: str) -> Edits:
 
 async def test_shapes_with_sparql_hold_in_a_graph_whose_ontology_is_elsewhere(tmp_path: Path) -> None:
     async with open_shard(tmp_path) as shard:
-        await shard.writes(WHOLE_SIGHT).update(parse_update(SHAPES), Dataset())
-        assert (await shard.writes(WHOLE_SIGHT).edit(named("Ann"))).affected_triples == 2
+        await shard.writes(FULL_VISIBILITY).update(parse_update(SHAPES), Dataset())
+        assert (await shard.writes(FULL_VISIBILITY).edit(named("Ann"))).affected_triples == 2
         with pytest.raises(EditRefused, match="nobody is called Jonah"):
-            await shard.writes(WHOLE_SIGHT).edit(named("Jonah"))
+            await shard.writes(FULL_VISIBILITY).edit(named("Jonah"))
         assert len(list(shard.graph_quads(NamedNode("urn:graph")))) == 2

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from pyoxigraph import NamedNode
 
-from actors.shard.store_shard import StoreShard
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import GraphDBError, StorageFull
 from graphdb.model import Confirmation
 from graphdb.node import QueryRequest
@@ -20,7 +19,7 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.results import ResultFormat
 from graphdb.store.quad_store import QuadStore
-from tests.support.shards import open_shard
+from tests.support.shards import Shard, open_shard
 from tests.support.small_disk import ToldDisk, fill, mounted
 
 pytestmark = pytest.mark.anyio
@@ -36,8 +35,8 @@ def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
         yield place
 
 
-async def update(shard: StoreShard, text: str) -> Confirmation:
-    return await shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())
+async def update(shard: Shard, text: str) -> Confirmation:
+    return await shard.writes(FULL_VISIBILITY).update(parse_update(text), Dataset())
 
 
 def inserting(graph: str, first: int, count: int) -> str:
@@ -45,7 +44,7 @@ def inserting(graph: str, first: int, count: int) -> str:
     return f"INSERT DATA {{ GRAPH <urn:{graph}> {{ {triples} }} }}"
 
 
-async def counted(shard: StoreShard) -> int:
+async def counted(shard: Shard) -> int:
     """As a reader counts them, from a checkpoint."""
     request = QueryRequest(parse_query(COUNT), Dataset(), ResultFormat.JSON, 20)
     stream = await shard.start_query(request)
@@ -82,7 +81,7 @@ async def test_a_full_disk_takes_deletions_answers_reads_and_goes_on(disk: Path)
         await update(shard, "DROP GRAPH <urn:g0>")
         await update(shard, "CLEAR GRAPH <urn:g1>")
         await update(shard, "DELETE WHERE { GRAPH <urn:g2> { ?s ?p ?o } }")
-        await shard.writes(WHOLE_SIGHT).delete_graph(NamedNode("urn:g3"))
+        await shard.writes(FULL_VISIBILITY).delete_graph(NamedNode("urn:g3"))
         assert await counted(shard) == 0
         with pytest.raises(StorageFull):
             await update(shard, "INSERT DATA { <urn:a> <urn:b> 1 }")
@@ -153,7 +152,7 @@ async def test_a_large_document_is_refused_before_it_fills_the_disk(disk: Path) 
     async with open_shard(data_dir, server={"disk_reserve_mb": RESERVE_MB}) as shard:
         await until(lambda: _is(lambda: (data_dir / "reserve").exists()))
         with pytest.raises(StorageFull):
-            await shard.writes(WHOLE_SIGHT).write_graph(
+            await shard.writes(FULL_VISIBILITY).write_graph(
                 body(),
                 RdfSyntax.N_TRIPLES,
                 graph=NamedNode("urn:large"),

@@ -9,11 +9,10 @@ import pytest
 from pyoxigraph import NamedNode, Quad
 
 from actors import offline
-from actors.clustering.clustered_shard import ClusteredShard
 from actors.offline import back_up_offline, enter_cluster, load_in_bulk, refuse_member, restore
 from actors.raft.raft_directory import raft_directory
 from actors.shard.store_directory import StoreDirectory
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import LogUnavailable, StorageFull, UnavailableError
 from graphdb.log import request_ids
 from graphdb.log.file_log import FileLog
@@ -24,7 +23,7 @@ from graphdb.raft.state_file import STATE_FILE
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.clustered_shards import nodes
-from tests.support.shards import stand_alone
+from tests.support.shards import Shard, stand_alone
 
 pytestmark = pytest.mark.anyio
 
@@ -38,8 +37,8 @@ def insertion(value: int) -> str:
 async def write_alone(data_dir: Path) -> None:
     """Two entries."""
     async with stand_alone(data_dir) as node:
-        await node.writes(WHOLE_SIGHT).update(parse_update(insertion(1)), Dataset())
-        await node.writes(WHOLE_SIGHT).update(parse_update(insertion(2)), Dataset(), KEY)
+        await node.writes(FULL_VISIBILITY).update(parse_update(insertion(1)), Dataset())
+        await node.writes(FULL_VISIBILITY).update(parse_update(insertion(2)), Dataset(), KEY)
 
 
 @pytest.fixture
@@ -56,12 +55,12 @@ async def in_cluster(data_dir: Path) -> list[str]:
         await cluster.start(1)
         shard = cluster.shards[1]
         await check_key(shard)
-        return sorted(quad.object.value for quad in shard.graph_quads(None))  # type: ignore[union-attr]
+        return sorted(quad.object.value for quad in shard.graph_quads(None))
 
 
-async def check_key(shard: ClusteredShard) -> None:
+async def check_key(shard: Shard) -> None:
     """A request that was sent when the node stood alone is known."""
-    known = await shard.writes(WHOLE_SIGHT).update(parse_update(insertion(2)), Dataset(), KEY)
+    known = await shard.writes(FULL_VISIBILITY).update(parse_update(insertion(2)), Dataset(), KEY)
     assert known == Confirmation(2, 1, "applied before")
 
 
@@ -71,7 +70,7 @@ def base_of(data_dir: Path) -> tuple[int, int]:
     journal = Journal(RealFileSystem(), str(place), str(data_dir / "log"), 1, lambda: 99)
     try:
         assert journal.last_index == journal.base.log_index
-        assert (journal.peer.node_id, journal.peer.life != 99) == (1, True)
+        assert (journal.peer.node_id, journal.peer.incarnation != 99) == (1, True)
         return journal.base.log_index, journal.base.raft_term
     finally:
         journal.close()
@@ -146,11 +145,11 @@ async def test_interrupted_it_can_still_stand_alone(data_dir: Path, monkeypatch:
         with pytest.raises(LogUnavailable):
             enter_cluster(data_dir, 1)
     async with stand_alone(data_dir) as node:
-        known = await node.writes(WHOLE_SIGHT).update(parse_update(insertion(2)), Dataset(), KEY)
+        known = await node.writes(FULL_VISIBILITY).update(parse_update(insertion(2)), Dataset(), KEY)
         assert known == Confirmation(2, 1, "applied before")
-        assert await node.writes(WHOLE_SIGHT).update(parse_update(insertion(3)), Dataset()) == Confirmation(
-            3, 1
-        )
+        assert await node.writes(FULL_VISIBILITY).update(
+            parse_update(insertion(3)), Dataset()
+        ) == Confirmation(3, 1)
 
 
 async def test_a_members_directory_is_read_and_not_changed(tmp_path: Path, data_dir: Path) -> None:
@@ -173,7 +172,9 @@ async def test_a_backup_of_a_member_at_work_has_what_it_had(tmp_path: Path, data
     enter_cluster(data_dir, 1)
     async with nodes(tmp_path, 1) as cluster:
         await cluster.start(1)
-        written = await cluster.shards[1].writes(WHOLE_SIGHT).update(parse_update(insertion(3)), Dataset())
+        written = (
+            await cluster.shards[1].writes(FULL_VISIBILITY).update(parse_update(insertion(3)), Dataset())
+        )
     index = back_up_offline(data_dir, tmp_path / "backup")
     assert index >= written.snapshot_index
     async with stand_alone(tmp_path / "backup") as node:

@@ -28,10 +28,10 @@ class Starts:
         self.gcs_address = "127.0.0.1:1"
         self._children: list[subprocess.Popen[bytes]] = []
 
-    def __call__(self, parameters: Any, **_: Any) -> "Starts":
+    def __call__(self, **parameters: Any) -> "Starts":
         self.found.append(sorted(path.name for path in self.files.runtime_dir.iterdir()))
         self.running.append(sum(child.pid in marked_processes(self.files.marker) for child in self._children))
-        self.ports.append({getattr(parameters, name) for name in cluster._AGENT_PORTS})
+        self.ports.append({parameters[name] for name in cluster._AGENT_PORTS})
         if len(self.found) > self.failing:
             return self
         (self.files.runtime_dir / "session").touch()
@@ -59,7 +59,7 @@ def starts(
     files: ServiceFiles, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[Starts]:
     failing = Starts(files, request.param)
-    monkeypatch.setattr(cluster, "_BareNode", failing)
+    monkeypatch.setattr(cluster, "start_head_node", failing)
     monkeypatch.setattr(cluster, "_START_PAUSE_S", 0)
     monkeypatch.setattr(cluster, "connect", lambda *_: None)
     monkeypatch.setenv(MARKER_VARIABLE, files.marker)

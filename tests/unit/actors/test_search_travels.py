@@ -16,8 +16,7 @@ from actors.search.catalog_view import CatalogView
 from actors.search.search_directory import SearchDirectory
 from actors.shard.search_state import copy_search, saved_search_index
 from actors.shard.store_directory import StoreDirectory
-from actors.shard.store_shard import StoreShard
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config import Settings
 from graphdb.errors import LogUnavailable
 from graphdb.log.file_log import FileLog
@@ -31,7 +30,7 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.clustered_shards import alone
 from tests.support.readers import answering
-from tests.support.shards import no_readers
+from tests.support.shards import Shard, no_readers
 
 pytestmark = pytest.mark.anyio
 QUAD = Quad(NamedNode("urn:a"), NamedNode("urn:p"), NamedNode("urn:b"))
@@ -47,11 +46,11 @@ def entry(command: Command) -> LogEntry:
 
 
 @asynccontextmanager
-async def standing_alone(data_dir: Path) -> AsyncIterator[tuple[StoreShard, LogClient]]:
+async def standing_alone(data_dir: Path) -> AsyncIterator[tuple[Shard, LogClient]]:
     log = UpdateLog(str(data_dir / "log"), views=(QUADS, SEARCH))
     client = LogClient(answering(log.endpoint()))
     settings = Settings(server={"data_dir": data_dir})
-    shard = StoreShard(settings, LogClient(answering(log.endpoint())), no_readers())
+    shard = Shard.standalone(settings, LogClient(answering(log.endpoint())), no_readers())
     try:
         await shard.start()
         yield shard, client
@@ -61,9 +60,9 @@ async def standing_alone(data_dir: Path) -> AsyncIterator[tuple[StoreShard, LogC
         log.close()
 
 
-async def insert(shard: StoreShard, value: int) -> int:
+async def insert(shard: Shard, value: int) -> int:
     text = f"INSERT DATA {{ <urn:s> <urn:p> {value} }}"
-    return (await shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())).snapshot_index
+    return (await shard.writes(FULL_VISIBILITY).update(parse_update(text), Dataset())).snapshot_index
 
 
 async def follow(data_dir: Path, log: LogClient, *, flush: bool) -> CatalogView:
@@ -92,12 +91,12 @@ def on_disk(data_dir: Path) -> list[str]:
 async def write_alone(data_dir: Path, doc_ids: Sequence[str] = "ab", *, flush: bool = True) -> None:
     """Quads and documents by turns; what is flushed of the documents is all but the last."""
     async with standing_alone(data_dir) as (shard, log):
-        await log.append_anywhere([entry(MADE)])
+        await log.append_unconditionally([entry(MADE)])
         for value, doc_id in enumerate(doc_ids):
             if flush:
                 await follow(data_dir, log, flush=True)
             await insert(shard, value)
-            await log.append_anywhere([entry(document(doc_id))])
+            await log.append_unconditionally([entry(document(doc_id))])
 
 
 @pytest.mark.parametrize("flush", [True, False])
@@ -113,7 +112,7 @@ async def test_a_backup_of_a_stopped_service_and_what_is_restored_from_it(
         async with standing_alone(place) as (shard, log):
             assert (await log.status()).first_index == index + 1
             assert found(await follow(place, log, flush=False)) == ["a1", "b1"]
-            await log.append_anywhere([entry(document("c")), entry(document("a"))])
+            await log.append_unconditionally([entry(document("c")), entry(document("a"))])
             await insert(shard, 7)
             assert found(await follow(place, log, flush=True)) == ["a2", "b1", "c1"]
             assert len([*shard.graph_quads(None)]) == 3
@@ -127,12 +126,12 @@ async def test_a_backup_of_a_service_at_work(tmp_path: Path) -> None:
         await insert(shard, 7)
         await follow(data_dir, log, flush=True)
         index = await shard.backup(backup)
-        await log.append_anywhere([entry(document("c"))])
+        await log.append_unconditionally([entry(document("c"))])
         await follow(data_dir, log, flush=True)
     assert saved_search_index(backup) == index
     assert (on_disk(backup), on_disk(data_dir)) == (["a1", "b1"], ["a1", "b1", "c1"])
     async with standing_alone(backup) as (shard, log):
-        await log.append_anywhere([entry(document("b"))])
+        await log.append_unconditionally([entry(document("b"))])
         assert found(await follow(backup, log, flush=True)) == ["a1", "b2"]
     assert on_disk(data_dir) == ["a1", "b1", "c1"], "a backup stands for itself"
 
@@ -155,7 +154,7 @@ async def test_a_bulk_load_keeps_documents(tmp_path: Path, flush: bool) -> None:
     async with standing_alone(tmp_path) as (shard, log):
         begins = (await log.status()).first_index
         assert saved_search_index(tmp_path) == begins - 1
-        await log.append_anywhere([entry(document("c"))])
+        await log.append_unconditionally([entry(document("c"))])
         assert found(await follow(tmp_path, log, flush=True)) == ["a1", "b1", "c1"]
         assert len([*shard.graph_quads(None)]) == 3
 
@@ -189,17 +188,17 @@ async def test_a_snapshot_has_the_documents_that_are_on_disk_as_of_its_index_or_
 ) -> None:
     data_dir, peer = tmp_path / "1", StoreDirectory(tmp_path / "peer")
     async with alone(tmp_path) as node:
-        log = node._raft
-        await log.append_anywhere([entry(MADE), entry(document("a"))])
+        log = node.parts.log
+        await log.append_unconditionally([entry(MADE), entry(document("a"))])
         index = await insert(node, 1)
-        tree = node._opened().directory.scratch / "snapshot"
-        assert await node._opened().make_snapshot(tree) == index
+        tree = node.opened().directory.scratch / "snapshot"
+        assert await node.opened().make_snapshot(tree) == index
         monkeypatch.setattr(chores, "_SEARCH_S", 0.1)
         with pytest.raises(LogUnavailable, match="not on disk"):
             await chores._add_search(data_dir, tree, index)
         monkeypatch.setattr(chores, "_SEARCH_S", 10)
         adding = asyncio.create_task(chores._add_search(data_dir, tree, index))
-        await log.append_anywhere([entry(document("b"))])
+        await log.append_unconditionally([entry(document("b"))])
         reached = (await follow(data_dir, log, flush=True)).applied_index
         await adding
         for _ in range(2):  # a second time after a crash

@@ -6,29 +6,28 @@ from pathlib import Path
 import pytest
 from pyoxigraph import Literal, NamedNode
 
-from actors.shard.store_shard import StoreShard
-from graphdb.access.sight import WHOLE_SIGHT, Sight
+from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.errors import EditRefused
 from graphdb.graphql.edits import EditKind, Edits, ResourceEdit
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
-from tests.support.shards import stand_alone
+from tests.support.shards import Shard, stand_alone
 
 pytestmark = pytest.mark.anyio
 
-EVERY_GRAPH = Sight(default_graph=True, patterns=frozenset({"*"}))
+EVERY_GRAPH = Visibility(default_graph=True, patterns=frozenset({"*"}))
 ONE = replace(EVERY_GRAPH, sids=frozenset({"S-1"}))
-SIGHTS = {"all": EVERY_GRAPH, "one": ONE, "admin": WHOLE_SIGHT}
+VISIBILITIES = {"all": EVERY_GRAPH, "one": ONE, "admin": FULL_VISIBILITY}
 PREFIX = "PREFIX : <urn:x:> PREFIX acl: <urn:graphdb:acl#> "
 PROTECT = "INSERT DATA { << :a :pay 1 >> acl:allowedSid 'S-1' }"
 UNPROTECT = "DELETE { ?r acl:allowedSid ?s } WHERE { ?r acl:allowedSid ?s }"
 
 
-async def write(shard: StoreShard, text: str) -> int:
-    return (await shard.writes(WHOLE_SIGHT).update(parse_update(PREFIX + text), Dataset())).snapshot_index
+async def write(shard: Shard, text: str) -> int:
+    return (await shard.writes(FULL_VISIBILITY).update(parse_update(PREFIX + text), Dataset())).snapshot_index
 
 
-async def is_unchanged(shard: StoreShard, sight: Sight, since: int) -> bool:
+async def is_unchanged(shard: Shard, visibility: Visibility, since: int) -> bool:
     """Whether an edit is let through that wants :a unchanged since."""
     edit = ResourceEdit(
         EditKind.UPDATE,
@@ -39,7 +38,7 @@ async def is_unchanged(shard: StoreShard, sight: Sight, since: int) -> bool:
         since,
     )
     try:
-        await shard.writes(sight).edit(Edits((edit,)))
+        await shard.writes(visibility).edit(Edits((edit,)))
     except EditRefused:
         return False
     return True
@@ -56,7 +55,7 @@ async def is_unchanged(shard: StoreShard, sight: Sight, since: int) -> bool:
         (["INSERT DATA { :a :pay 1 }", "DELETE DATA { :a :pay 1 }", PROTECT], {"all", "one", "admin"}),
     ],
 )
-@pytest.mark.parametrize("who", SIGHTS)
+@pytest.mark.parametrize("who", VISIBILITIES)
 async def test_a_change_counts_for_those_who_saw_it_then(
     tmp_path: Path, who: str, past: list[str], seen_by: set[str]
 ) -> None:
@@ -64,10 +63,10 @@ async def test_a_change_counts_for_those_who_saw_it_then(
         since = await write(shard, "INSERT DATA { :a a :Person }")
         for text in past:
             await write(shard, text)
-        assert await is_unchanged(shard, SIGHTS[who], since) == (who not in seen_by)
+        assert await is_unchanged(shard, VISIBILITIES[who], since) == (who not in seen_by)
 
 
-async def test_what_comes_into_sight_or_goes_out_of_it_is_a_change(tmp_path: Path) -> None:
+async def test_what_becomes_visible_or_hidden_is_a_change(tmp_path: Path) -> None:
     async with stand_alone(tmp_path) as shard:
         since = await write(shard, "INSERT DATA { :a a :Person ; :pay 1 }")
         await write(shard, PROTECT)

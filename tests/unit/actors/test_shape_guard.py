@@ -10,22 +10,21 @@ from typing import Any
 import pytest
 from pyoxigraph import BlankNode, NamedNode, Quad, RdfFormat, Store, parse
 
-from actors.shard.shape_guard import ShapeGuard
-from actors.shard.store_shard import StoreShard
-from graphdb.access.sight import WHOLE_SIGHT
+from actors.node.shape_guard import ShapeGuard
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError, MalformedShapes, ShapesViolated
 from graphdb.model import ChangeSet, Confirmation
 from graphdb.node import RunningQuery
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.shacl.change_check import check_report
 from graphdb.shacl.shapes import Shapes, read_shapes
-from graphdb.shacl.write_check import check_report
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.view import Term
-from tests.support.shards import open_shard
+from tests.support.shards import Shard, open_shard
 
 SHAPES_GRAPH = NamedNode("http://g/shapes")
 PREFIXES = "PREFIX sh: <http://www.w3.org/ns/shacl#> PREFIX x: <http://x/> "
@@ -266,7 +265,7 @@ def test_shapes_that_somebody_else_has_changed_hold() -> None:
 
 
 @asynccontextmanager
-async def shard(directory: Path, *, shapes: str = PERSON, **server: Any) -> AsyncIterator[StoreShard]:
+async def shard(directory: Path, *, shapes: str = PERSON, **server: Any) -> AsyncIterator[Shard]:
     enforced = {"enforce_graph": SHAPES_GRAPH.value}
     async with open_shard(directory, shacl=enforced, server=server) as opened:
         if shapes:
@@ -274,24 +273,22 @@ async def shard(directory: Path, *, shapes: str = PERSON, **server: Any) -> Asyn
         yield opened
 
 
-async def put(
-    opened: StoreShard, turtle: str, graph: NamedNode | None, *, replace: bool = True
-) -> Confirmation:
+async def put(opened: Shard, turtle: str, graph: NamedNode | None, *, replace: bool = True) -> Confirmation:
     async def body() -> AsyncIterator[bytes]:
         yield turtle.encode()
 
-    return await opened.writes(WHOLE_SIGHT).write_graph(
+    return await opened.writes(FULL_VISIBILITY).write_graph(
         body(), RdfSyntax.TURTLE, graph=graph, whole_dataset=False, replace=replace, base_iri=None
     )
 
 
-async def update(opened: StoreShard, text: str) -> Confirmation:
-    return await opened.writes(WHOLE_SIGHT).update(
+async def update(opened: Shard, text: str) -> Confirmation:
+    return await opened.writes(FULL_VISIBILITY).update(
         parse_update("PREFIX x: <http://x/> " + text, None), Dataset()
     )
 
 
-async def until_listed(opened: StoreShard) -> list[RunningQuery]:
+async def until_listed(opened: Shard) -> list[RunningQuery]:
     """What runs, once there is something."""
     for _ in range(500):
         if running := opened.running_queries():
@@ -342,7 +339,7 @@ def test_every_way_to_write(tmp_path: Path) -> None:
                 await outcome(update(opened, MOVE)),
             ]
             assert opened.snapshot_index() == index
-            found.append(await outcome(opened.writes(WHOLE_SIGHT).delete_graph(None)))
+            found.append(await outcome(opened.writes(FULL_VISIBILITY).delete_graph(None)))
             return found
 
     assert asyncio.run(go()) == ["ShapesViolated"] * 6 + ["stored"]
@@ -370,7 +367,7 @@ def test_shapes_hold_after_a_restart(tmp_path: Path) -> None:
             assert await outcome(update(opened, "INSERT DATA { x:a a x:P }")) == "ShapesViolated"
         async with shard(tmp_path, shapes="") as opened:
             assert await outcome(update(opened, "INSERT DATA { x:a a x:P }")) == "ShapesViolated"
-            assert await outcome(opened.writes(WHOLE_SIGHT).delete_graph(SHAPES_GRAPH)) == "stored"
+            assert await outcome(opened.writes(FULL_VISIBILITY).delete_graph(SHAPES_GRAPH)) == "stored"
             assert await outcome(update(opened, "INSERT DATA { x:a a x:P }")) == "stored"
             assert await outcome(put(opened, PERSON, SHAPES_GRAPH)) == "ShapesViolated"
             assert not opened.graph_exists(SHAPES_GRAPH)

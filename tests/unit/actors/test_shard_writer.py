@@ -71,7 +71,7 @@ class ToldLog:
     async def status(self) -> LogStatus:
         return LogStatus(1, len(self.entries))
 
-    async def append_anywhere(self, entries: Sequence[LogEntry]) -> int:
+    async def append_unconditionally(self, entries: Sequence[LogEntry]) -> int:
         self.add(*entries)
         return len(self.entries) + 1 - len(entries)
 
@@ -212,7 +212,7 @@ def test_who_does_not_lead_says_so_at_once(count: int, nth: int) -> None:
             with pytest.raises(NotLeader) as caught:
                 await writer.write(adding("a", count))
             assert caught.value.leader_hint == 2
-            assert (log.reads, writer.trouble) == (0, None)
+            assert (log.reads, writer.fault) == (0, None)
 
     asyncio.run(go())
 
@@ -270,7 +270,7 @@ def test_an_append_that_stays_undecided_has_an_unknown_outcome() -> None:
                 return_exceptions=True,
             )
             assert [type(answer) for answer in answers] == [OutcomeUnknown, LogUnavailable]
-            assert writer.trouble is None
+            assert writer.fault is None
             assert (await writer.write(adding("b"))).snapshot_index == 1
 
     asyncio.run(go())
@@ -294,7 +294,7 @@ def test_a_log_that_was_compacted_is_trouble_and_not_asked_again() -> None:
             log.on_read = [LogCompacted("gone")]
             writer.hear(5)
             await asyncio.sleep(0.05)
-            assert isinstance(writer.trouble, LogCompacted)
+            assert isinstance(writer.fault, LogCompacted)
             for _ in range(3):
                 writer.hear(6)
                 with pytest.raises(LogCompacted):
@@ -402,7 +402,7 @@ def test_a_log_that_cannot_start_refuses_writes_and_does_not_end_the_writer(is_i
                 with pytest.raises(LogUnavailable, match="cannot start"):
                     await writer.write(adding("a"))
             async with asyncio.timeout(5):
-                while log.on_read or writer.trouble is not None:  # noqa: ASYNC110 nobody tells
+                while log.on_read or writer.fault is not None:  # noqa: ASYNC110 nobody tells
                     await asyncio.sleep(0.01)
             assert (await writer.write(adding("b"))).snapshot_index == 1
 

@@ -10,8 +10,7 @@ import pytest
 from pyoxigraph import QuerySolutions
 
 from actors.shard import spatial_keeper
-from actors.shard.store_shard import StoreShard
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.geo.called_functions import load
 from graphdb.geo.entailment import Entailment, asked_text
 from graphdb.geo.spatial_index import SpatialIndex
@@ -21,7 +20,7 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.results import ResultFormat
 from graphdb.store.small_joins import little_join
-from tests.support.shards import open_shard
+from tests.support.shards import Shard, open_shard
 
 pytestmark = pytest.mark.anyio
 
@@ -41,11 +40,11 @@ def points(begin: int, end: int) -> str:
     return "INSERT DATA { " + " ".join(there) + " }"
 
 
-async def update(shard: StoreShard, text: str) -> None:
-    await shard.writes(WHOLE_SIGHT).update(parse_update(PREFIXES + text), Dataset())
+async def update(shard: Shard, text: str) -> None:
+    await shard.writes(FULL_VISIBILITY).update(parse_update(PREFIXES + text), Dataset())
 
 
-async def read(shard: StoreShard, text: str, *, explain: bool = False) -> bytes:
+async def read(shard: Shard, text: str, *, explain: bool = False) -> bytes:
     """By a reader."""
     request = QueryRequest(parse_query(PREFIXES + text), Dataset(), ResultFormat.CSV, 30, None, explain)
     stream = await shard.start_query(request)
@@ -58,20 +57,20 @@ async def read(shard: StoreShard, text: str, *, explain: bool = False) -> bytes:
         stream.close()
 
 
-async def names(shard: StoreShard, text: str) -> list[str]:
+async def names(shard: Shard, text: str) -> list[str]:
     return [row.removeprefix("urn:") for row in (await read(shard, text)).decode().split()[1:]]
 
 
-async def lookups(shard: StoreShard, text: str) -> list[dict[str, Any]]:
+async def lookups(shard: Shard, text: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(await read(shard, text, explain=True)).get("lookups", [])
     return found
 
 
-async def ready(shard: StoreShard) -> SpatialIndex:
+async def ready(shard: Shard) -> SpatialIndex:
     """Once there is nothing left to do for it."""
-    assert shard._open is not None
+    assert shard.open is not None
     for _ in range(2000):
-        index = shard._open.quads.spatial_index
+        index = shard.open.quads.spatial_index
         if index is not None and not index.has_work:
             return index
         await asyncio.sleep(0.01)
@@ -79,7 +78,7 @@ async def ready(shard: StoreShard) -> SpatialIndex:
 
 
 @pytest.fixture
-async def shard(tmp_path: Path) -> AsyncIterator[StoreShard]:
+async def shard(tmp_path: Path) -> AsyncIterator[Shard]:
     """Of a thousand points."""
     async with open_shard(tmp_path) as shard:
         await update(shard, points(0, 1000))
@@ -87,13 +86,13 @@ async def shard(tmp_path: Path) -> AsyncIterator[StoreShard]:
         yield shard
 
 
-def is_little(shard: StoreShard, text: str) -> bool:
+def is_little(shard: Shard, text: str) -> bool:
     load()  # as whoever is asked does before
     join = little_join(parse_query(PREFIXES + text))
     return join is not None and shard.joins_little(join)
 
 
-async def test_readers_are_given_what_it_finds(shard: StoreShard) -> None:
+async def test_readers_are_given_what_it_finds(shard: Shard) -> None:
     expected = sorted(f"g{number}" for number in range(91, 120))  # not those on the boundary
     assert sorted(await names(shard, WITHIN)) == expected
     assert await lookups(shard, WITHIN) == [
@@ -101,7 +100,7 @@ async def test_readers_are_given_what_it_finds(shard: StoreShard) -> None:
     ]
 
 
-async def test_what_it_finds_is_little(shard: StoreShard) -> None:
+async def test_what_it_finds_is_little(shard: Shard) -> None:
     assert is_little(shard, WITHIN)
     answer = shard.query(parse_query(PREFIXES + WITHIN), Dataset()).answer
     assert isinstance(answer, QuerySolutions)
@@ -110,25 +109,25 @@ async def test_what_it_finds_is_little(shard: StoreShard) -> None:
     assert not is_little(shard, wide)
 
 
-async def test_the_nearest(shard: StoreShard) -> None:
+async def test_the_nearest(shard: Shard) -> None:
     assert await names(shard, NEAREST) == ["g0", "g1"]
     assert [lookup["values"] for lookup in await lookups(shard, NEAREST)] == [14, 50]
 
 
-async def test_the_nearest_when_few_have_what_else_is_asked_for(shard: StoreShard) -> None:
+async def test_the_nearest_when_few_have_what_else_is_asked_for(shard: Shard) -> None:
     """No attempt has enough rows, so all is looked through."""
     await update(shard, "INSERT DATA { :g800 a :Tall . :g900 a :Tall }")
     assert await names(shard, NEAREST.replace("?g geo:asWKT", "?g a :Tall ; geo:asWKT")) == ["g800", "g900"]
 
 
-async def test_writes_are_seen_at_once(shard: StoreShard) -> None:
+async def test_writes_are_seen_at_once(shard: Shard) -> None:
     await update(shard, 'INSERT DATA { :new geo:asWKT "POINT(10.01 10.01)"^^geo:wktLiteral }')
     assert "new" in await names(shard, WITHIN)
     await update(shard, "DELETE WHERE { :new geo:asWKT ?w }")
     assert "new" not in await names(shard, WITHIN)
 
 
-async def test_topology_properties_with_one_end_given(shard: StoreShard) -> None:
+async def test_topology_properties_with_one_end_given(shard: Shard) -> None:
     await update(shard, f"INSERT DATA {{ :area geo:hasGeometry :shape . :shape geo:asWKT {AREA} }}")
     await ready(shard)
     text = "SELECT ?x { ?x geo:sfWithin :area FILTER(?x != :area && ?x != :shape) }"
@@ -137,7 +136,7 @@ async def test_topology_properties_with_one_end_given(shard: StoreShard) -> None
     assert len(await names(shard, asked_text(parse_query(PREFIXES + text), Entailment.SIMPLE))) == 0
 
 
-async def test_a_property_of_ones_own_once_it_was_asked_for(shard: StoreShard) -> None:
+async def test_a_property_of_ones_own_once_it_was_asked_for(shard: Shard) -> None:
     await update(shard, "INSERT { ?g :place ?w } WHERE { ?g geo:asWKT ?w }")
     text = WITHIN.replace("geo:asWKT", ":place")
     assert (await lookups(shard, text))[0][
@@ -159,9 +158,7 @@ async def test_after_a_start(tmp_path: Path) -> None:
         assert len(await names(shard, WITHIN)) == 29
 
 
-async def test_a_failure_costs_the_index_and_no_answer(
-    shard: StoreShard, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_failure_costs_the_index_and_no_answer(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(index: SpatialIndex) -> bool:
         raise OSError("no room")
 
@@ -175,10 +172,10 @@ async def test_a_failure_costs_the_index_and_no_answer(
     assert (await lookups(shard, WITHIN))[0]["values"] == 31
 
 
-async def is_gone(shard: StoreShard) -> bool:
-    assert shard._open is not None
+async def is_gone(shard: Shard) -> bool:
+    assert shard.open is not None
     for _ in range(1000):
-        if shard._open.quads.spatial_index is None:
+        if shard.open.quads.spatial_index is None:
             return True
         await asyncio.sleep(0.001)
     return False

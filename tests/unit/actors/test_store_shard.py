@@ -11,8 +11,8 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from actors.log.client import LogClient
 from actors.log.update_log import UpdateLog
-from actors.shard.store_shard import ShardConfig, StoreShard
-from graphdb.access.sight import WHOLE_SIGHT
+from actors.node.store_lifecycle import StoreConfig
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config import Settings
 from graphdb.errors import (
     AlreadyExists,
@@ -31,24 +31,26 @@ from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.store.quad_store import QuadStore
-from tests.support.shards import no_readers
+from tests.support.shards import Shard, no_readers
 
 SMALL = FileLogConfig(segment_bytes=4096, reserve_bytes=4096)
-Use = Callable[[StoreShard], Awaitable[None]]
+Use = Callable[[Shard], Awaitable[None]]
 
 
 def with_shard(data_dir: Path, use: Use, *, checkpoint_log_bytes: int = 1 << 30) -> None:
     """Start a node on the directory, use it, stop it in order."""
-    asyncio.run(_with_shard(data_dir, use, ShardConfig(checkpoint_log_bytes)))
+    asyncio.run(_with_shard(data_dir, use, StoreConfig(checkpoint_log_bytes)))
 
 
-async def _with_shard(data_dir: Path, use: Use, config: ShardConfig) -> None:
+async def _with_shard(data_dir: Path, use: Use, config: StoreConfig) -> None:
     log = UpdateLog(str(data_dir / "log"), SMALL)
 
     async def endpoint() -> str:
         return log.endpoint()
 
-    shard = StoreShard(Settings(server={"data_dir": data_dir}), LogClient(endpoint), no_readers(), config)
+    shard = Shard.standalone(
+        Settings(server={"data_dir": data_dir}), LogClient(endpoint), no_readers(), config
+    )
     try:
         await shard.start()
         await use(shard)
@@ -57,11 +59,11 @@ async def _with_shard(data_dir: Path, use: Use, config: ShardConfig) -> None:
         log.close()
 
 
-async def update(shard: StoreShard, text: str) -> Confirmation:
-    return await shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())
+async def update(shard: Shard, text: str) -> Confirmation:
+    return await shard.writes(FULL_VISIBILITY).update(parse_update(text), Dataset())
 
 
-async def put(shard: StoreShard, body: bytes, *, graph: str, replace: bool = True) -> Confirmation:
+async def put(shard: Shard, body: bytes, *, graph: str, replace: bool = True) -> Confirmation:
     async def chunks() -> AsyncIterator[bytes]:
         for start in range(0, len(body), 50_000):
             yield body[start : start + 50_000]
@@ -70,9 +72,9 @@ async def put(shard: StoreShard, body: bytes, *, graph: str, replace: bool = Tru
 
 
 async def put_chunks(
-    shard: StoreShard, chunks: AsyncIterator[bytes], *, graph: str, replace: bool = True
+    shard: Shard, chunks: AsyncIterator[bytes], *, graph: str, replace: bool = True
 ) -> Confirmation:
-    return await shard.writes(WHOLE_SIGHT).write_graph(
+    return await shard.writes(FULL_VISIBILITY).write_graph(
         chunks,
         RdfSyntax.N_TRIPLES,
         graph=NamedNode(graph),
@@ -82,21 +84,21 @@ async def put_chunks(
     )
 
 
-async def write_a_hundred(shard: StoreShard) -> None:
+async def write_a_hundred(shard: Shard) -> None:
     for number in range(100):
         await update(shard, f"INSERT DATA {{ <urn:s> <urn:p> {number} }}")
 
 
-async def expect_a_hundred(shard: StoreShard) -> None:
+async def expect_a_hundred(shard: Shard) -> None:
     assert shard.snapshot_index() == 100
     assert len(list(shard.dataset_quads())) == 100
 
 
-async def nothing(shard: StoreShard) -> None: ...
+async def nothing(shard: Shard) -> None: ...
 
 
 def test_bodies_that_come_slowly_keep_nothing_else_waiting(tmp_path: Path) -> None:
-    async def use(shard: StoreShard) -> None:
+    async def use(shard: Shard) -> None:
         arrived = asyncio.Event()
 
         async def slowly(line: bytes) -> AsyncIterator[bytes]:
@@ -134,7 +136,7 @@ def test_a_checkpoint_lets_the_log_go(tmp_path: Path) -> None:
 
 
 def test_a_lost_store_is_made_anew_from_a_whole_log(tmp_path: Path) -> None:
-    async def without_end(shard: StoreShard) -> None:
+    async def without_end(shard: Shard) -> None:
         await write_a_hundred(shard)
         shutil.copytree(tmp_path / "log", tmp_path / "log-before-compaction")
 
@@ -162,14 +164,14 @@ def test_another_format_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_backup_is_a_data_directory(tmp_path: Path) -> None:
-    async def back_up(shard: StoreShard) -> None:
+    async def back_up(shard: Shard) -> None:
         await write_a_hundred(shard)
         assert await shard.backup(tmp_path / "backup") == 100
         await update(shard, "DELETE WHERE { ?s ?p ?o }")
         with pytest.raises(AlreadyExists):
             await shard.backup(tmp_path / "backup")
 
-    async def go_on(shard: StoreShard) -> None:
+    async def go_on(shard: Shard) -> None:
         await expect_a_hundred(shard)
         assert (await update(shard, "INSERT DATA { <urn:s> <urn:p> 'new' }")).snapshot_index == 101
 
@@ -183,7 +185,7 @@ def test_a_document_of_many_parts_appears_at_once(tmp_path: Path) -> None:
     lines = [b"<urn:s%d> <urn:p> <urn:o> .\n" % i for i in range(50_000)]
     body = b"".join(lines)
 
-    async def go(shard: StoreShard) -> None:
+    async def go(shard: Shard) -> None:
         confirmation = await put(shard, body, graph="urn:g")
         assert (confirmation.snapshot_index, confirmation.affected_triples) == (4, 50_000)
         assert len(list(shard.graph_quads(NamedNode("urn:g")))) == 50_000
@@ -191,7 +193,7 @@ def test_a_document_of_many_parts_appears_at_once(tmp_path: Path) -> None:
         assert (half.affected_triples, len(list(shard.graph_quads(NamedNode("urn:g"))))) == (25_000, 25_000)
         assert (await put(shard, body, graph="urn:g", replace=False)).affected_triples == 25_000
 
-    async def check(shard: StoreShard) -> None:
+    async def check(shard: Shard) -> None:
         assert len(list(shard.graph_quads(NamedNode("urn:g")))) == 50_000
 
     with_shard(tmp_path, go)
@@ -199,11 +201,11 @@ def test_a_document_of_many_parts_appears_at_once(tmp_path: Path) -> None:
 
 
 def test_a_document_that_does_not_parse_stores_nothing(tmp_path: Path) -> None:
-    async def go(shard: StoreShard) -> None:
+    async def go(shard: Shard) -> None:
         await put(shard, b'<urn:s> <urn:p> "old" .\n', graph="urn:g")
         with pytest.raises(RdfSyntaxError):
             await put(shard, b'<urn:s> <urn:p> "new" .\n' * 9000 + b"broken", graph="urn:g")
-        assert [quad.object.value for quad in shard.graph_quads(NamedNode("urn:g"))] == ["old"]  # type: ignore[union-attr]
+        assert [quad.object.value for quad in shard.graph_quads(NamedNode("urn:g"))] == ["old"]
         assert shard.snapshot_index() == 1
 
     with_shard(tmp_path, go)
@@ -212,22 +214,22 @@ def test_a_document_that_does_not_parse_stores_nothing(tmp_path: Path) -> None:
 def test_graphs_come_and_go(tmp_path: Path) -> None:
     graph = NamedNode("urn:g")
 
-    async def go(shard: StoreShard) -> None:
+    async def go(shard: Shard) -> None:
         await put(shard, b"", graph="urn:g")
         assert shard.graph_exists(graph)
-        assert (await shard.writes(WHOLE_SIGHT).delete_graph(graph)).affected_triples == 0
+        assert (await shard.writes(FULL_VISIBILITY).delete_graph(graph)).affected_triples == 0
         assert not shard.graph_exists(graph)
         with pytest.raises(UnknownGraph):
-            await shard.writes(WHOLE_SIGHT).delete_graph(graph)
+            await shard.writes(FULL_VISIBILITY).delete_graph(graph)
         await update(shard, "INSERT DATA { <urn:s> <urn:p> <urn:o> }")
-        assert (await shard.writes(WHOLE_SIGHT).delete_graph(None)).affected_triples == 1
+        assert (await shard.writes(FULL_VISIBILITY).delete_graph(None)).affected_triples == 1
         assert list(shard.dataset_quads()) == []
 
     with_shard(tmp_path, go)
 
 
 def test_an_update_without_effect_is_not_logged(tmp_path: Path) -> None:
-    async def go(shard: StoreShard) -> None:
+    async def go(shard: Shard) -> None:
         assert await update(shard, "DELETE DATA { <urn:s> <urn:p> 1 }") == Confirmation(0, 0)
         await update(shard, "INSERT DATA { <urn:s> <urn:p> 1 }")
         assert await update(shard, "INSERT DATA { <urn:s> <urn:p> 1 }") == Confirmation(1, 0)
@@ -236,7 +238,7 @@ def test_an_update_without_effect_is_not_logged(tmp_path: Path) -> None:
 
 
 def test_hosts_that_are_not_allowed_are_not_asked(tmp_path: Path) -> None:
-    async def go(shard: StoreShard) -> None:
+    async def go(shard: Shard) -> None:
         for endpoint in ("<http://127.0.0.1:1/sparql>", "?s"):
             with pytest.raises(HostNotAllowed, match="SERVICE"):
                 shard.query(parse_query(f"SELECT * {{ ?s ?p ?o SERVICE {endpoint} {{}} }}"), Dataset())
@@ -247,9 +249,9 @@ def test_hosts_that_are_not_allowed_are_not_asked(tmp_path: Path) -> None:
 
 
 def test_before_and_after_its_life_a_shard_says_so(tmp_path: Path) -> None:
-    kept: list[StoreShard] = []
+    kept: list[Shard] = []
 
-    async def go(shard: StoreShard) -> None:
+    async def go(shard: Shard) -> None:
         assert (shard.status().status, shard.status().index_loaded) == ("healthy", True)
         assert list(shard.graph_quads(None)) == list[Quad]()
         kept.append(shard)
@@ -266,7 +268,7 @@ def test_a_disk_that_is_almost_full_refuses_writes_until_there_is_room(
     free = [0]
     monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(total=1 << 40, free=free[0]))
 
-    async def go(shard: StoreShard) -> None:
+    async def go(shard: Shard) -> None:
         for request in (update(shard, "INSERT DATA { <urn:s> <urn:p> 1 }"), put(shard, b"", graph="urn:g")):
             with pytest.raises(StorageFull):
                 await request
@@ -294,7 +296,7 @@ def test_a_store_that_could_not_be_written_is_opened_again(
             raise StorageFull("no room")
         real(quads, changes)
 
-    async def go(shard: StoreShard) -> None:
+    async def go(shard: Shard) -> None:
         with pytest.raises(OutcomeUnknown):
             await update(shard, "INSERT DATA { <urn:s> <urn:p> 1 }")
         assert (shard.status().status, shard.snapshot_index()) == ("degraded", 0)

@@ -7,22 +7,21 @@ from pathlib import Path
 import pytest
 from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad
 
-from actors.shard.store_shard import StoreShard
-from graphdb.access.sight import WHOLE_SIGHT, Sight
+from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.errors import EditRefused, Forbidden, ShapesViolated, UnknownGraph
 from graphdb.graphql.edits import EditKind, Edits, ResourceEdit
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
-from tests.support.shards import open_shard
+from tests.support.shards import Shard, open_shard
 
 pytestmark = pytest.mark.anyio
 
 ACL = "PREFIX acl: <urn:graphdb:acl#> "
 OPEN, SECRET = NamedNode("urn:open"), NamedNode("urn:secret")
 # sees every graph but urn:secret, and of what is annotated what is for one SID
-SOME = Sight(default_graph=True, patterns=frozenset({"urn:open*"}), sids=frozenset({"S-1"}))
+SOME = Visibility(default_graph=True, patterns=frozenset({"urn:open*"}), sids=frozenset({"S-1"}))
 DATA = """
     <urn:a> <urn:p> 1 , 2 .
     << <urn:a> <urn:p> 2 >> acl:allowedSid "S-1" .
@@ -36,42 +35,42 @@ DATA = """
 
 
 @pytest.fixture
-async def shard(tmp_path: Path) -> AsyncIterator[StoreShard]:
+async def shard(tmp_path: Path) -> AsyncIterator[Shard]:
     async with open_shard(tmp_path) as opened:
-        await update(opened, f"INSERT DATA {{ {DATA} }}", WHOLE_SIGHT)
+        await update(opened, f"INSERT DATA {{ {DATA} }}", FULL_VISIBILITY)
         yield opened
 
 
 async def update(
-    shard: StoreShard, text: str, sight: Sight = SOME, using: Dataset | None = None
+    shard: Shard, text: str, visibility: Visibility = SOME, using: Dataset | None = None
 ) -> Confirmation:
-    return await shard.writes(sight).update(parse_update(ACL + text), using or Dataset())
+    return await shard.writes(visibility).update(parse_update(ACL + text), using or Dataset())
 
 
 async def put(
-    shard: StoreShard, body: bytes, graph: NamedNode | None, *, replace: bool = True, sight: Sight = SOME
+    shard: Shard, body: bytes, graph: NamedNode | None, *, replace: bool = True, visibility: Visibility = SOME
 ) -> Confirmation:
     async def once() -> AsyncIterator[bytes]:
         yield body
 
     syntax = RdfSyntax.TURTLE
-    return await shard.writes(sight).write_graph(
+    return await shard.writes(visibility).write_graph(
         once(), syntax, graph=graph, whole_dataset=False, replace=replace, base_iri=None
     )
 
 
-def quads(shard: StoreShard) -> set[Quad]:
+def quads(shard: Shard) -> set[Quad]:
     return set(shard.dataset_quads())
 
 
-def names(shard: StoreShard, graph: NamedNode = OPEN) -> set[str]:
+def names(shard: Shard, graph: NamedNode = OPEN) -> set[str]:
     """What is really there."""
     found = shard.quads_matching(None, NamedNode("urn:name"), None, graph)
     return {quad.object.value for quad in found if isinstance(quad.object, Literal)}
 
 
-async def seen(shard: StoreShard, sight: Sight = SOME, graph: NamedNode = OPEN) -> set[str]:
-    found = (await shard.reads(sight)).quads_matching(None, NamedNode("urn:name"), None, graph)
+async def seen(shard: Shard, visibility: Visibility = SOME, graph: NamedNode = OPEN) -> set[str]:
+    found = (await shard.reads(visibility)).quads_matching(None, NamedNode("urn:name"), None, graph)
     return {quad.object.value for quad in found if isinstance(quad.object, Literal)}
 
 
@@ -100,7 +99,7 @@ async def seen(shard: StoreShard, sight: Sight = SOME, graph: NamedNode = OPEN) 
         "INSERT DATA { << <urn:a> <urn:p> 1 >> acl:allowedSid 'S-1' }",
     ],
 )
-async def test_refused_as_a_whole(shard: StoreShard, text: str) -> None:
+async def test_refused_as_a_whole(shard: Shard, text: str) -> None:
     before = quads(shard)
     with pytest.raises(Forbidden):
         await update(shard, text)
@@ -109,8 +108,8 @@ async def test_refused_as_a_whole(shard: StoreShard, text: str) -> None:
     assert quads(shard) == before
 
 
-async def test_whoever_knows_what_annotates_cannot_annotate_by_it(shard: StoreShard) -> None:
-    await update(shard, "INSERT DATA { <urn:r> acl:allowedSid 'S-9' }", WHOLE_SIGHT)
+async def test_whoever_knows_what_annotates_cannot_annotate_by_it(shard: Shard) -> None:
+    await update(shard, "INSERT DATA { <urn:r> acl:allowedSid 'S-9' }", FULL_VISIBILITY)
     reifying = "PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> INSERT DATA { %s }"
     triple = "<urn:r> rdf:reifies <<( <urn:a> <urn:p> 1 )>>"
     with pytest.raises(Forbidden, match="statements of <urn:r>"):
@@ -118,7 +117,7 @@ async def test_whoever_knows_what_annotates_cannot_annotate_by_it(shard: StoreSh
     assert (await update(shard, reifying % f"GRAPH <urn:open> {{ {triple} }}")).affected_triples == 1
 
 
-async def test_where_sees_what_its_writer_sees(shard: StoreShard) -> None:
+async def test_where_sees_what_its_writer_sees(shard: Shard) -> None:
     text = (
         "INSERT { GRAPH <urn:openseen> { ?s <urn:name> ?name } } WHERE { GRAPH ?g { ?s <urn:name> ?name } }"
     )
@@ -130,10 +129,10 @@ async def test_where_sees_what_its_writer_sees(shard: StoreShard) -> None:
     )
     await update(shard, count)
     found = shard.quads_matching(NamedNode("urn:n"), None, None, NamedNode("urn:openseen"))
-    assert [quad.object.value for quad in found] == ["6"]  # type: ignore[union-attr]
+    assert [quad.object.value for quad in found] == ["6"]
 
 
-async def test_what_is_hidden_is_not_deleted(shard: StoreShard) -> None:
+async def test_what_is_hidden_is_not_deleted(shard: Shard) -> None:
     assert (await update(shard, "DELETE WHERE { GRAPH ?g { ?s ?p ?o } }")).affected_triples == 2
     assert names(shard) == {"hidden"}
     hidden = "DELETE DATA { GRAPH <urn:open> { <urn:b> <urn:name> 'hidden' } }"
@@ -144,7 +143,7 @@ async def test_what_is_hidden_is_not_deleted(shard: StoreShard) -> None:
     assert shard.graph_exists(SECRET)
 
 
-async def test_what_is_hidden_counts_as_added_and_changes_nothing(shard: StoreShard) -> None:
+async def test_what_is_hidden_counts_as_added_and_changes_nothing(shard: Shard) -> None:
     before, index = quads(shard), shard.snapshot_index()
     text = "INSERT DATA { GRAPH <urn:open> { <urn:b> <urn:name> 'hidden' } }"
     for more in (1, 2):
@@ -161,7 +160,7 @@ async def test_a_write_that_is_sent_again_tells_the_same_after_a_restart_too(tmp
     key, copy = bytes(15) + b"1", bytes(15) + b"2"
     copying = parse_update("COPY <urn:open> TO <urn:opencopy>")
     async with open_shard(tmp_path) as shard:
-        await update(shard, f"INSERT DATA {{ {DATA} }}", WHOLE_SIGHT)
+        await update(shard, f"INSERT DATA {{ {DATA} }}", FULL_VISIBILITY)
         told = [
             await shard.writes(SOME).update(inserting, Dataset(), key),
             await shard.writes(SOME).update(copying, Dataset(), copy),
@@ -173,15 +172,15 @@ async def test_a_write_that_is_sent_again_tells_the_same_after_a_restart_too(tmp
             assert again == replace(one, message="applied before")
 
 
-async def test_annotations_outlive_what_they_protect(shard: StoreShard) -> None:
+async def test_annotations_outlive_what_they_protect(shard: Shard) -> None:
     data = "DATA { GRAPH <urn:open> { <urn:b> <urn:name> 'for one' } }"
     await update(shard, f"DELETE {data}")
     await update(shard, f"INSERT {data}")
     assert await seen(shard) == {"public", "for one"}
-    assert await seen(shard, Sight(patterns=frozenset({"urn:open"}))) == {"public"}
+    assert await seen(shard, Visibility(patterns=frozenset({"urn:open"}))) == {"public"}
 
 
-async def test_a_graph_of_hidden_triples_is_not_there_and_stays(shard: StoreShard) -> None:
+async def test_a_graph_of_hidden_triples_is_not_there_and_stays(shard: Shard) -> None:
     with pytest.raises(UnknownGraph):
         await update(shard, "DROP GRAPH <urn:openshadow>")
     before = quads(shard)
@@ -190,33 +189,33 @@ async def test_a_graph_of_hidden_triples_is_not_there_and_stays(shard: StoreShar
 
 
 @pytest.mark.parametrize("verb", ["COPY", "ADD", "MOVE"])
-async def test_copies_are_protected_as_their_source(shard: StoreShard, verb: str) -> None:
+async def test_copies_are_protected_as_their_source(shard: Shard, verb: str) -> None:
     target = NamedNode("urn:opencopy")
     await update(shard, f"{verb} <urn:open> TO <urn:opencopy>")
     assert names(shard, target) == {"public", "for one"}
     assert await seen(shard, graph=target) == {"public", "for one"}
-    others = Sight(patterns=frozenset({"*"}), sids=frozenset({"S-9"}))
+    others = Visibility(patterns=frozenset({"*"}), sids=frozenset({"S-9"}))
     assert await seen(shard, others, target) == {"public"}
     assert names(shard) == ({"hidden"} if verb == "MOVE" else {"public", "hidden", "for one"})
 
 
-async def test_copying_again_lets_nobody_in(shard: StoreShard) -> None:
+async def test_copying_again_lets_nobody_in(shard: Shard) -> None:
     protect = (
         "INSERT DATA { GRAPH <urn:opencopy> { << <urn:b> <urn:name> 'for one' >> acl:allowedSid 'S-9' } }"
     )
-    await update(shard, protect, WHOLE_SIGHT)
+    await update(shard, protect, FULL_VISIBILITY)
     await update(shard, "ADD <urn:open> TO <urn:opencopy>")
     assert await seen(shard, graph=NamedNode("urn:opencopy")) == {"public"}
 
 
-async def test_a_document_replaces_what_is_seen(shard: StoreShard) -> None:
+async def test_a_document_replaces_what_is_seen(shard: Shard) -> None:
     assert (await put(shard, b"<urn:b> <urn:name> 'new' .", OPEN)).affected_triples == 3
     assert names(shard) == {"new", "hidden"}
     assert (await put(shard, b"", OPEN)).affected_triples == 1
     assert names(shard) == {"hidden"}
 
 
-async def test_documents_are_refused_as_updates_are(shard: StoreShard) -> None:
+async def test_documents_are_refused_as_updates_are(shard: Shard) -> None:
     before = quads(shard)
     annotated = b"<< <urn:b> <urn:name> 'public' >> <urn:graphdb:acl#allowedSid> 'S-1' ."
     for body, graph in ((annotated, OPEN), (b"", SECRET), (b"<urn:x> <urn:p> 1 .", NamedNode("urn:nowhere"))):
@@ -226,7 +225,7 @@ async def test_documents_are_refused_as_updates_are(shard: StoreShard) -> None:
     assert quads(shard) == before
 
 
-async def test_a_graph_is_deleted_as_far_as_it_is_seen(shard: StoreShard) -> None:
+async def test_a_graph_is_deleted_as_far_as_it_is_seen(shard: Shard) -> None:
     writes = shard.writes(SOME)
     with pytest.raises(Forbidden):
         await writes.delete_graph(SECRET)
@@ -246,7 +245,7 @@ def edit(kind: EditKind, graph: NamedNode, since: int | None = None) -> Edits:
     return Edits((one,))
 
 
-async def test_resources_are_edited_as_far_as_they_are_seen(shard: StoreShard) -> None:
+async def test_resources_are_edited_as_far_as_they_are_seen(shard: Shard) -> None:
     for kind in EditKind:
         with pytest.raises(Forbidden):
             await shard.writes(SOME).edit(edit(kind, SECRET))
@@ -259,11 +258,13 @@ async def test_resources_are_edited_as_far_as_they_are_seen(shard: StoreShard) -
     assert names(shard) == {"hidden"}
 
 
-async def test_a_hidden_change_is_none_to_whoever_edits(shard: StoreShard) -> None:
+async def test_a_hidden_change_is_none_to_whoever_edits(shard: Shard) -> None:
     typed = "INSERT DATA { GRAPH <urn:open> { <urn:b> a <urn:Thing> } }"
     since = (await update(shard, typed)).snapshot_index
     hidden = "INSERT DATA { GRAPH <urn:open> { << <urn:b> <urn:name> 'h' >> acl:allowedSid 'S-9' } } ;"
-    await update(shard, hidden + "INSERT DATA { GRAPH <urn:open> { <urn:b> <urn:name> 'h' } }", WHOLE_SIGHT)
+    await update(
+        shard, hidden + "INSERT DATA { GRAPH <urn:open> { <urn:b> <urn:name> 'h' } }", FULL_VISIBILITY
+    )
     confirmed = await shard.writes(SOME).edit(edit(EditKind.UPDATE, OPEN, since))
     assert confirmed.affected_triples == 3
     with pytest.raises(EditRefused, match="has changed"):
@@ -279,22 +280,22 @@ async def test_shapes_judge_what_the_writer_sees(tmp_path: Path) -> None:
         <urn:a> a <urn:P> ; <urn:name> "hidden" . << <urn:a> <urn:name> "hidden" >> acl:allowedSid "S-9" .
         <urn:x> <urn:bans> "banned" . << <urn:x> <urn:bans> "banned" >> acl:allowedSid "S-9" .
         <urn:x> <urn:bans> "spam" }"""
-    sight = Sight(default_graph=True, patterns=frozenset({"urn:shapes"}))
+    visibility = Visibility(default_graph=True, patterns=frozenset({"urn:shapes"}))
     async with open_shard(tmp_path, shacl={"enforce_graph": "urn:shapes"}) as shard:
-        await update(shard, shapes, WHOLE_SIGHT)
+        await update(shard, shapes, FULL_VISIBILITY)
         assert (await update(shard, "INSERT DATA { <urn:a> <urn:name> 'one' }")).affected_triples == 1
-        for writer, told in ((SOME, "does not see"), (sight, "at most 1|urn:a")):
+        for writer, told in ((SOME, "does not see"), (visibility, "at most 1|urn:a")):
             with pytest.raises(ShapesViolated, match=told) as raised:
                 await update(shard, "INSERT DATA { <urn:a> <urn:name> 'two' }", writer)
             assert "hidden" not in str(raised.value)
         allowed = "INSERT DATA { <urn:q> a <urn:Q> ; <urn:name> 'banned' }"
         assert (await update(shard, allowed)).affected_triples == 2
-        for writer, told in ((SOME, "does not see"), (sight, "secretly spam")):
+        for writer, told in ((SOME, "does not see"), (visibility, "secretly spam")):
             with pytest.raises(ShapesViolated, match=told):
                 await update(shard, "INSERT DATA { <urn:r> a <urn:Q> ; <urn:name> 'spam' }", writer)
 
 
-async def test_a_large_document_goes_in_by_parts(shard: StoreShard) -> None:
+async def test_a_large_document_goes_in_by_parts(shard: Shard) -> None:
     lines = b"".join(b"<urn:n%d> <urn:name> 'n' .\n" % number for number in range(25_000))
     confirmed = await put(shard, lines + b"<urn:b> <urn:name> 'hidden' .", OPEN)
     assert confirmed.affected_triples == 25_000 + 1 + 2

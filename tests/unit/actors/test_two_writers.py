@@ -11,9 +11,9 @@ from pyoxigraph import NamedNode
 
 from actors.log.client import LogClient
 from actors.log.update_log import UpdateLog
+from actors.node.store_lifecycle import StoreConfig
 from actors.shard.shard_writer import WriterConfig
-from actors.shard.store_shard import ShardConfig, StoreShard
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config import Settings
 from graphdb.log.codec import encode_changes
 from graphdb.log.file_log import FileLogConfig
@@ -23,22 +23,22 @@ from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.readers import answering
-from tests.support.shards import no_readers
+from tests.support.shards import Shard, no_readers
 
 pytestmark = pytest.mark.anyio
 SMALL = FileLogConfig(segment_bytes=16_384, reserve_bytes=16_384)
 DOCUMENT = LogEntry(0, 0, EntryKind.SEARCH, bytes(16), 0, b"document" * 100)
 PARTS = WriterConfig(part_bytes_max=20_000)
-PATIENT = ShardConfig(
+PATIENT = StoreConfig(
     checkpoint_log_bytes=100_000, follow_s=1000, writer=PARTS
 )  # follows once, when it starts
-PROMPT = ShardConfig(checkpoint_log_bytes=100_000, follow_s=0.01)
+PROMPT = StoreConfig(checkpoint_log_bytes=100_000, follow_s=0.01)
 
 
 @asynccontextmanager
-async def two_writers(data_dir: Path, config: ShardConfig) -> AsyncIterator[tuple[StoreShard, LogClient]]:
+async def two_writers(data_dir: Path, config: StoreConfig) -> AsyncIterator[tuple[Shard, LogClient]]:
     log = UpdateLog(str(data_dir / "log"), SMALL, views=(QUADS, SEARCH), socket_directory=str(data_dir))
-    shard = StoreShard(
+    shard = Shard.standalone(
         Settings(server={"data_dir": data_dir}),
         LogClient(answering(log.endpoint())),
         no_readers(),
@@ -54,17 +54,17 @@ async def two_writers(data_dir: Path, config: ShardConfig) -> AsyncIterator[tupl
         log.close()
 
 
-async def insert(shard: StoreShard, number: int) -> int:
+async def insert(shard: Shard, number: int) -> int:
     text = f"INSERT DATA {{ <urn:s> <urn:p> {number} }}"
-    return (await shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())).snapshot_index
+    return (await shard.writes(FULL_VISIBILITY).update(parse_update(text), Dataset())).snapshot_index
 
 
-async def put(shard: StoreShard, count: int) -> int:
+async def put(shard: Shard, count: int) -> int:
     async def body() -> AsyncIterator[bytes]:
         for number in range(count):
             yield b"<urn:s%d> <urn:p> <urn:o> .\n" % number
 
-    confirmation = await shard.writes(WHOLE_SIGHT).write_graph(
+    confirmation = await shard.writes(FULL_VISIBILITY).write_graph(
         body(),
         RdfSyntax.N_TRIPLES,
         graph=NamedNode("urn:g"),
@@ -89,7 +89,7 @@ async def documents_streaming(log: LogClient) -> AsyncIterator[list[int]]:
 
     async def go() -> None:
         while True:
-            stored.append(await log.append_anywhere([DOCUMENT]))
+            stored.append(await log.append_unconditionally([DOCUMENT]))
 
     task = asyncio.create_task(go())
     try:
@@ -101,7 +101,7 @@ async def documents_streaming(log: LogClient) -> AsyncIterator[list[int]]:
 
 
 @pytest.mark.parametrize("config", [PATIENT, PROMPT])
-async def test_writes_get_their_places_among_documents(tmp_path: Path, config: ShardConfig) -> None:
+async def test_writes_get_their_places_among_documents(tmp_path: Path, config: StoreConfig) -> None:
     async with two_writers(tmp_path, config) as (shard, log):
         async with documents_streaming(log) as stored:
             indexes = [await insert(shard, number) for number in range(50)]
@@ -140,7 +140,7 @@ async def test_a_store_that_nobody_writes_to_follows_what_others_write(tmp_path:
     async with two_writers(tmp_path, PROMPT) as (shard, log):
         await insert(shard, 1)
         for _ in range(400):
-            last_index = await log.append_anywhere([DOCUMENT])
+            last_index = await log.append_unconditionally([DOCUMENT])
         await shard.wait_for_index(last_index, 5)
         assert (await log.status()).first_index == 1
         await log.truncate_before(last_index, SEARCH)
@@ -149,16 +149,16 @@ async def test_a_store_that_nobody_writes_to_follows_what_others_write(tmp_path:
 
 async def test_documents_that_are_passed_over_let_the_log_go_too(tmp_path: Path) -> None:
     """Between writes nothing is followed: what the log holds has to be seen."""
-    config = ShardConfig(checkpoint_log_bytes=100_000, follow_s=0.3)
+    config = StoreConfig(checkpoint_log_bytes=100_000, follow_s=0.3)
     async with two_writers(tmp_path, config) as (shard, log):
         for number in range(100):
             for _ in range(5):
-                last_index = await log.append_anywhere([DOCUMENT])
+                last_index = await log.append_unconditionally([DOCUMENT])
             await insert(shard, number)
         async with asyncio.timeout(5):
             while (await log.status()).first_index < 100:
                 await log.truncate_before(last_index, SEARCH)
-                await log.append_anywhere([DOCUMENT])
+                await log.append_unconditionally([DOCUMENT])
                 await asyncio.sleep(0.1)
 
 
@@ -181,7 +181,7 @@ async def test_parts_of_a_writer_that_has_died_are_ended_and_do_not_hold_the_log
     part = encode_changes(ChangeSet())
     async with two_writers(tmp_path, PATIENT) as (_, log):
         await log.append([LogEntry(0, 0, EntryKind.PART, b"x" * 16, 0, part)])
-        await log.append_anywhere([DOCUMENT])
+        await log.append_unconditionally([DOCUMENT])
     async with two_writers(tmp_path, PATIENT) as (shard, log):
         kinds = [entry.kind for entry in await all_entries(log)]
         assert kinds == [EntryKind.PART, EntryKind.SEARCH, EntryKind.NOTHING]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from graphdb.alerts.condition import Condition, Value
+from graphdb.alerts.definition import Condition, Value
 from graphdb.errors import InvalidParameter
 
 NAN = float("nan")

@@ -9,7 +9,7 @@ import pytest
 import zstandard
 from pyoxigraph import RdfFormat, parse, serialize
 
-from serve.cli import upload
+from serve.cli import load as upload
 from tests.support.memory_backend import MemoryBackend
 from tests.unit.cli.conftest import Run
 

@@ -24,11 +24,11 @@ def is_in(longitude: float, latitude: float, bounds: Bounds) -> bool:
 @pytest.mark.parametrize("latitude", [0, 30, -60, 79, 84.9, -88, 90])
 @pytest.mark.parametrize("metres", [1, 10_000, 500_000, 3_000_000, 12_000_000])
 def test_around_holds_all_that_is_near(latitude: float, metres: float) -> None:
-    dice = random.Random(f"{latitude} {metres}")
+    rng = random.Random(f"{latitude} {metres}")
     place = Bounds(179, latitude, 179, latitude)
     found = around(place, metres)
     for _ in range(300):
-        azimuth, distance = dice.uniform(0, 360), metres * math.sqrt(dice.random())
+        azimuth, distance = rng.uniform(0, 360), metres * math.sqrt(rng.random())
         longitude, there, _ = GEOD.fwd(179, latitude, azimuth, distance)
         assert is_in(longitude, there, found)
 

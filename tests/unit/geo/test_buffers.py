@@ -43,8 +43,8 @@ def test_as_large_as_half_the_globe(place: str, radius: float) -> None:
     """Places all over the globe are in it or not as their distance says."""
     around = metric_buffer(wkt(f"POINT({place})"), radius)
     centre = np.array(place.split(), dtype=float)
-    dice = np.random.default_rng(1)
-    places = np.stack((dice.uniform(-180, 180, 1000), np.degrees(np.arcsin(dice.uniform(-1, 1, 1000)))))
+    rng = np.random.default_rng(1)
+    places = np.stack((rng.uniform(-180, 180, 1000), np.degrees(np.arcsin(rng.uniform(-1, 1, 1000)))))
     far = WGS84.inv(*np.broadcast_to(centre[:, None], (2, 1000)), *places)[2]
     clear = np.abs(far - radius) > radius / 200
     assert np.array_equal(shapely.contains_xy(around.shape, *places)[clear], (far < radius)[clear])

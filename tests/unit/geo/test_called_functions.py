@@ -177,7 +177,7 @@ def test_which_requests_call(text: str, calls: bool) -> None:
     "modules",
     [
         "serve.graph_app",
-        "actors.shard.store_shard",
+        "actors.node.store_lifecycle",
         "actors.readers.evaluator",
         "actors.readers.store_reader",
     ],

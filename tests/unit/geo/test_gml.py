@@ -107,6 +107,7 @@ BOX = "POLYGON ((2 1, 2 3, 0 3, 0 1, 2 1))"
             "GEOMETRYCOLLECTION (POINT (1 2))",
         ),
         ("<MultiPoint></MultiPoint>", "MULTIPOINT EMPTY"),
+        ("<MultiPoint><pointMember><Point></Point></pointMember></MultiPoint>", "MULTIPOINT (EMPTY)"),
     ],
 )
 def test_elements_that_are_read(body: str, shape: str) -> None:

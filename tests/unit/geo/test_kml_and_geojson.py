@@ -1,9 +1,11 @@
 """KML and GeoJSON literals: always in CRS84."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 import shapely
+from shapely.geometry.base import BaseGeometry
 
 from graphdb.errors import BadGeometry
 from graphdb.geo.geojson import read_geojson, write_geojson
@@ -46,6 +48,42 @@ def test_outer_rings_of_geojson_go_counterclockwise() -> None:
 def test_nothing_is_an_empty_geometry(text: str) -> None:
     assert read_geojson(text).is_empty
     assert read_kml(text.replace("null", "")).is_empty
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ('{"type": "MultiPoint", "coordinates": [[1, 2], []]}', "MULTIPOINT ((1 2), EMPTY)"),
+        ('{"type": "MultiLineString", "coordinates": [[]]}', "MULTILINESTRING (EMPTY)"),
+        ('{"type": "MultiPolygon", "coordinates": [[]]}', "MULTIPOLYGON (EMPTY)"),
+    ],
+)
+def test_parts_may_be_empty(text: str, shape: str) -> None:
+    assert read_geojson(text).wkt == shape
+
+
+@pytest.mark.parametrize(
+    ("text", "ours", "of_shapely"),
+    [
+        # RFC 7946, section 3.1.1: what follows the third number may be ignored
+        ('{"type": "Point", "coordinates": [1, 2, 3, 4]}', "POINT Z (1 2 3)", None),
+        (
+            '{"type": "LineString", "coordinates": [[1, 2, 3], [4, 5]]}',
+            "LINESTRING (1 2, 4 5)",
+            "LINESTRING Z (1 2 3, 4 5 NaN)",
+        ),
+        # GeoSPARQL 1.1, 8.8.4: the object is a geometry
+        ('{"type": "Feature", "geometry": {"type": "Point", "coordinates": [1, 2]}}', None, "POINT (1 2)"),
+    ],
+)
+def test_why_geojson_is_not_read_by_shapely(text: str, ours: str | None, of_shapely: str | None) -> None:
+    def read(reader: Callable[[str], BaseGeometry]) -> str | None:
+        try:
+            return str(reader(text).wkt)
+        except (BadGeometry, shapely.GEOSException):
+            return None
+
+    assert (read(read_geojson), read(shapely.from_geojson)) == (ours, of_shapely)
 
 
 def test_what_geojson_may_hold_beside() -> None:

@@ -3,6 +3,8 @@
 import math
 
 import pytest
+import shapely
+from pyproj import Geod
 
 from graphdb.errors import BadGeometry, InvalidParameter
 from graphdb.geo import measures
@@ -121,6 +123,30 @@ def test_areas(text: str, square_metres: float) -> None:
         square_metres / 1e4, rel=1e-3
     )
     assert measures.area(wkt(text), UOM + "kilometre") == pytest.approx(square_metres / 1e6, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("POLYGON((-180 -90,180 -90,180 90,-180 90,-180 -90))", 1.0),
+        ("POLYGON((-180 0,180 0,180 90,-180 90,-180 0))", 0.5),
+    ],
+)
+def test_why_areas_are_not_those_of_pyproj(text: str, share: float) -> None:
+    """An edge along a whole parallel has no length for pyproj, since both ends are one point."""
+    area, _ = Geod(ellps="WGS84").geometry_area_perimeter(shapely.from_wkt(text))
+    assert area == pytest.approx(0, abs=1)
+    assert measures.metric_area(wkt(text)) == pytest.approx(share * 510065621724088.4, rel=1e-6)
+
+
+def test_why_perimeters_are_not_those_of_pyproj() -> None:
+    """pyproj leaves holes out."""
+    whole, hole = "(0 0,4 0,4 4,0 4,0 0)", "(1 1,1 2,2 2,2 1,1 1)"
+    polygon = wkt(f"POLYGON({whole},{hole})")
+    rings = sum(measures.metric_length(wkt(f"POLYGON({ring})")) for ring in (whole, hole))
+    _, perimeter = Geod(ellps="WGS84").geometry_area_perimeter(polygon.shape)
+    assert measures.metric_length(polygon) == pytest.approx(rings)
+    assert perimeter == pytest.approx(measures.metric_length(wkt(f"POLYGON({whole})")))
 
 
 def test_holes_do_not_count() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pyoxigraph import Literal, NamedNode
 
-from graphdb.graphql.given_values import UnfitInput, terms_of
 from graphdb.graphql.model import EnumType, Field, Path, Reference, Scalar
+from graphdb.graphql.mutations import UnfitInput, terms_of
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 

@@ -54,19 +54,25 @@ def test_it_is_bounded() -> None:
 NOTICED = [quad for quad in quads(TURTLE) if quad.object != NamedNode("http://e/Kind")]
 
 
+def tell(watch: SchemaWatch, changes: tuple[ChangeSet, ...]) -> None:
+    """That a whole change has been applied."""
+    assert watch.applying(changes) is changes
+    watch.applied()
+
+
 @pytest.mark.parametrize("quad", NOTICED, ids=lambda quad: quad.predicate.value)
 def test_every_triple_of_a_schema_touches_it(quad: Quad) -> None:
     for change in (ChangeSet(added=(quad,)), ChangeSet(removed=(quad,))):
         watch = SchemaWatch()
         before = watch.state
-        watch.note(change)
+        tell(watch, (change,))
         assert watch.state is not before
 
 
 def test_data_do_not() -> None:
     watch = SchemaWatch()
     before = watch.state
-    watch.note(ChangeSet(added=tuple(quads(':a a :Person ; :name "A" ; :knows :b .'))))
+    tell(watch, (ChangeSet(added=tuple(quads(':a a :Person ; :name "A" ; :knows :b .'))),))
     assert watch.state is before
 
 
@@ -75,23 +81,25 @@ def test_it_changes_only_when_the_change_is_visible(kind: type) -> None:
     watch = SchemaWatch()
     before = watch.state
     parts = [ChangeSet(added=tuple(quads(":a :p 1 ."))), ChangeSet(added=tuple(quads(":A a owl:Class .")))]
-    with watch.watching(kind(parts)) as watched:
-        assert list(watched) == parts
-        assert watch.state is before
+    assert list(watch.applying(kind(parts))) == parts
+    assert watch.state is before
+    watch.applied()
     assert watch.state is not before
 
 
 def test_a_large_change_is_not_looked_through() -> None:
     watch = SchemaWatch()
     before = watch.state
-    watch.note(ChangeSet(added=tuple(quads("".join(f":a :p {number} . " for number in range(10_001))))))
+    large = "".join(f":a :p {number} . " for number in range(10_001))
+    tell(watch, (ChangeSet(added=tuple(quads(large))),))
     assert watch.state is not before
 
 
 def test_a_state_taken_in_the_middle_of_a_change_is_another_after_it() -> None:
     watch = SchemaWatch()
-    with watch.watching(iter([ChangeSet(added=tuple(quads(":A a owl:Class ."))), ChangeSet()])) as watched:
-        next(iter(watched))
-        before = watch.state
-        assert list(watched) == [ChangeSet()]
+    watched = iter(watch.applying(iter([ChangeSet(added=tuple(quads(":A a owl:Class ."))), ChangeSet()])))
+    next(watched)
+    before = watch.state
+    assert list(watched) == [ChangeSet()]
+    watch.applied()
     assert watch.state is not before

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphdb.holonic.membership import depths
+from graphdb.holonic.registry import depths
 
 NAMES = "abcdef"
 memberships = st.dictionaries(st.sampled_from(NAMES), st.sets(st.sampled_from(NAMES + "xy"), max_size=3))

@@ -12,11 +12,19 @@ from graphdb.errors import (
     NotFound,
     QuerySyntaxError,
 )
-from graphdb.holonic.names import Layer, Tenant
-from graphdb.holonic.portals import read_construct, source_dataset
-from graphdb.holonic.records import HolonRecord, NewHolon, NewPortal, Portal
-from graphdb.holonic.registry import QuadLookup, Registry, holon_quads, portal_quads
-from graphdb.holonic.vocabulary import CONSTRUCT_QUERY, HOLON, LABEL, MEMBER_OF, TARGET_HOLON, TYPE
+from graphdb.holonic.names import CONSTRUCT_QUERY, HOLON, LABEL, MEMBER_OF, TARGET_HOLON, TYPE, Layer, Tenant
+from graphdb.holonic.registry import (
+    HolonRecord,
+    NewHolon,
+    NewPortal,
+    Portal,
+    QuadLookup,
+    Registry,
+    holon_quads,
+    portal_quads,
+    read_construct,
+    source_dataset,
+)
 from graphdb.model import ChangeSet
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore

@@ -4,11 +4,10 @@ from pathlib import Path
 
 from pyoxigraph import NamedNode, Quad, RdfFormat, parse
 
-from graphdb.holonic import vocabulary
-from graphdb.holonic.names import Layer
-from graphdb.holonic.vocabulary import LABEL, NAMESPACE, TYPE
+from graphdb.holonic import names
+from graphdb.holonic.names import LABEL, NAMESPACE, TYPE, Layer
 
-FILE = Path(vocabulary.__file__).with_name("vocabulary.ttl")
+FILE = Path(names.__file__).with_name("vocabulary.ttl")
 COMMENT = NamedNode("http://www.w3.org/2000/01/rdf-schema#comment")
 SUB_PROPERTY_OF = NamedNode("http://www.w3.org/2000/01/rdf-schema#subPropertyOf")
 SUPER_PROPERTY = NamedNode(f"{NAMESPACE}hasLayerGraph")
@@ -23,7 +22,7 @@ def values(predicate: NamedNode) -> dict[str, str]:
 
 
 def test_the_file_declares_what_the_code_uses() -> None:
-    constants = {item for item in vars(vocabulary).values() if isinstance(item, NamedNode)}
+    constants = {item for item in vars(names).values() if isinstance(item, NamedNode)}
     used = {*constants, *(layer.link for layer in Layer), SUPER_PROPERTY}
     declared = {iri for iri in values(TYPE) if iri.startswith(NAMESPACE)}
     assert declared == {term.value for term in used if term.value.startswith(NAMESPACE)}

@@ -23,8 +23,8 @@ def entry(index: int, term: int, payload: bytes = b"x", kind: EntryKind = EntryK
     return LogEntry(index, term, kind, bytes(16), 0, payload)
 
 
-def open_journal(file_system: FileSystem, life: int = 11) -> Journal:
-    return Journal(file_system, "state", "log", 1, lambda: life, CONFIG)
+def open_journal(file_system: FileSystem, incarnation: int = 11) -> Journal:
+    return Journal(file_system, "state", "log", 1, lambda: incarnation, CONFIG)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def terms(journal: Journal) -> list[int | None]:
 
 def reopen(journal: Journal, disk: LossyFileSystem) -> Journal:
     disk.crash()
-    return open_journal(disk, life=99)
+    return open_journal(disk, incarnation=99)
 
 
 def test_all_that_was_synced_is_there_after_a_crash(journal: Journal, disk: LossyFileSystem) -> None:
@@ -199,5 +199,5 @@ def test_it_works_on_the_real_file_system(tmp_path: Path) -> None:
         journal.close()
     journal = Journal(RealFileSystem(), state, log, 1, lambda: 12)
     assert terms(journal) == [0, 3, 3, 3, 6, 6, 6, None]
-    assert (journal.peer.life, journal.term) == (11, 6)
+    assert (journal.peer.incarnation, journal.term) == (11, 6)
     journal.close()

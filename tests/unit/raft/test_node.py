@@ -319,16 +319,16 @@ def test_a_node_whose_admission_is_lost_asks_again() -> None:
     cluster.begin_anew(wiped)
     cluster.keep = lambda envelope: envelope.target.node_id == wiped or not is_append_behind(envelope, 2)
     cluster.run(0.4)
-    life = cluster.nodes[wiped].status().peer
-    assert life in [member.peer for member in old.status().members]  # but not for ever
+    incarnation = cluster.nodes[wiped].status().peer
+    assert incarnation in [member.peer for member in old.status().members]  # but not for ever
     assert cluster.nodes[wiped].status().role == "follower"  # it is no newcomer any more
     cluster.cut_off = {old_id, wiped}
     cluster.keep = lambda envelope: True
     cluster.run(3)
-    assert life not in [member.peer for member in cluster.leader()[1].status().members]
+    assert incarnation not in [member.peer for member in cluster.leader()[1].status().members]
     cluster.cut_off = set()
     cluster.run(3)
-    assert life in {member.peer for member in cluster.leader()[1].status().members if member.voting}
+    assert incarnation in {member.peer for member in cluster.leader()[1].status().members if member.voting}
     assert cluster.nodes[wiped].committed_index == cluster.leader()[1].committed_index
 
 
@@ -337,7 +337,7 @@ def test_a_cluster_is_not_founded_with_those_of_another(cluster: Cluster) -> Non
     newcomer = cluster.nodes[1].status().peer
     for node_id in (2, 3):
         peer = cluster.nodes[node_id].status().peer
-        hello = Hello(cluster.founders[node_id], newcomer.life)
+        hello = Hello(cluster.founders[node_id], newcomer.incarnation)
         cluster.nodes[1].receive(Envelope(77, 1, peer, newcomer, hello))
     cluster.nodes[1].tick()
     assert cluster.nodes[1].status().role == "newcomer"
@@ -448,8 +448,8 @@ def test_where_one_peers_entries_cannot_be_read_the_others_are_fed(
         patch.setattr(Journal, "read", lambda *args: unreadable() if args[1] <= 4 else read(*args))
         cluster.cut_off = set()
         cluster.run(1)
-        assert str(leader.take_trouble()) == "unreadable"
-        assert leader.take_trouble() is None
+        assert str(leader.take_fault()) == "unreadable"
+        assert leader.take_fault() is None
         proposal = leader.propose([entry()])
         assert proposal is not None
         cluster.run(1)
@@ -488,7 +488,7 @@ class Lone:
         cluster.now += 10
         self.node = cluster.nodes[2]
         self.peers = {member.peer.node_id: member.peer for member in self.node.status().members}
-        self.cluster_id = self.peers[1].life  # it was founded by node 1
+        self.cluster_id = self.peers[1].incarnation  # it was founded by node 1
         self.term = self.node.status().term
 
     def hears(self, source: int, term: int, body: Body) -> list[Body]:

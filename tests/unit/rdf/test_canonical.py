@@ -24,12 +24,12 @@ def relabelled(term: object, labels: dict[str, str]) -> object:
 
 @settings(deadline=None)
 @given(quads(), st.randoms(use_true_random=False))
-def test_labels_and_order_do_not_show(items: list[Quad], dice: random.Random) -> None:
+def test_labels_and_order_do_not_show(items: list[Quad], rng: random.Random) -> None:
     names = ["x", "c14n1", "a"]
-    dice.shuffle(names)
+    rng.shuffle(names)
     labels = dict(zip(["a", "b0", "c"], names, strict=True))
     others = [Quad(*(relabelled(term, labels) for term in item)) for item in items]  # type: ignore[arg-type]
-    dice.shuffle(others)
+    rng.shuffle(others)
     assert b"".join(canonical_nquads(others * 2)) == b"".join(canonical_nquads(items))
 
 

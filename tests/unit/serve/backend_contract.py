@@ -1,4 +1,4 @@
-"""`BackendContract`: what every `serve.backend.Backend` promises, as tests that run over each of them.
+"""`BackendContract`: what every `serve.backend.GraphNode` promises, as tests that run over each of them.
 
 A subclass gives the fixture `node`; what is async of it runs on `loop`, one loop for the whole test.
 """
@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, QueryBoolean, QuerySolutions
 
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import (
     AlreadyExists,
     BadGeometry,
@@ -44,13 +44,19 @@ from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.results import ResultFormat
 from graphdb.store.view import StoreView
 from serve.backend import (
+    Admin,
     AnswerStream,
-    Backend,
+    Changes,
     FunctionCall,
+    Functions,
     GraphLive,
     GraphReads,
+    Progress,
+    Queries,
     QueryRequest,
+    RunningQueries,
     ValidationRequest,
+    Writing,
 )
 
 __all__ = ["BackendContract", "WholeNode"]
@@ -112,8 +118,19 @@ async def body(*pieces: bytes) -> AsyncIterator[bytes]:
         yield piece
 
 
-class WholeNode(Backend, GraphReads, GraphLive, Protocol):
-    """A node that is itself what a whole sight sees."""
+class WholeNode(
+    Queries,
+    Functions,
+    RunningQueries,
+    Progress,
+    Writing,
+    Changes,
+    Admin,
+    GraphReads,
+    GraphLive,
+    Protocol,
+):
+    """A node that is all of its capabilities by itself, and what a whole visibility shows."""
 
 
 class BackendContract:
@@ -129,7 +146,7 @@ class BackendContract:
         return self._loop.run(work)
 
     def update(self, node: WholeNode, text: str, using: Dataset | None = None) -> Confirmation:
-        return self.run(node.writes(WHOLE_SIGHT).update(parse_update(text, None), using or Dataset()))
+        return self.run(node.writes(FULL_VISIBILITY).update(parse_update(text, None), using or Dataset()))
 
     def write(
         self,
@@ -141,7 +158,7 @@ class BackendContract:
         syntax: RdfSyntax = RdfSyntax.N_QUADS,
     ) -> Confirmation:
         return self.run(
-            node.writes(WHOLE_SIGHT).write_graph(
+            node.writes(FULL_VISIBILITY).write_graph(
                 body(*pieces), syntax, graph=graph, whole_dataset=whole, replace=replace, base_iri=None
             )
         )
@@ -153,20 +170,20 @@ class BackendContract:
     def test_a_request_that_is_sent_again_takes_effect_once(self, node: WholeNode) -> None:
         insert = parse_update("INSERT DATA { <http://x/s> <http://x/p> 1 }", None)
         sent, other = (request_ids.keyed("k", "POST", b"/update", (text,)) for text in (b"1", b"2"))
-        first = self.run(node.writes(WHOLE_SIGHT).update(insert, Dataset(), sent))
+        first = self.run(node.writes(FULL_VISIBILITY).update(insert, Dataset(), sent))
         self.update(node, "DELETE WHERE { ?s ?p ?o }")
-        again = self.run(node.writes(WHOLE_SIGHT).update(insert, Dataset(), sent))
+        again = self.run(node.writes(FULL_VISIBILITY).update(insert, Dataset(), sent))
         assert again == replace(first, message="applied before")
         assert self.lines(node) == []
         with pytest.raises(KeyReused):
-            self.run(node.writes(WHOLE_SIGHT).update(insert, Dataset(), other))
+            self.run(node.writes(FULL_VISIBILITY).update(insert, Dataset(), other))
         assert self.lines(node) == []
 
     def test_graphs_are_written_and_deleted_once_for_one_request(self, node: WholeNode) -> None:
         put, delete = (request_ids.fresh(bytes([number] * 16)) for number in (1, 2))
 
         def write() -> Confirmation:
-            writing = node.writes(WHOLE_SIGHT).write_graph(
+            writing = node.writes(FULL_VISIBILITY).write_graph(
                 body(ONE),
                 RdfSyntax.N_TRIPLES,
                 graph=G,
@@ -178,10 +195,10 @@ class BackendContract:
             return self.run(writing)
 
         first = write()
-        deleted = self.run(node.writes(WHOLE_SIGHT).delete_graph(G, delete))
+        deleted = self.run(node.writes(FULL_VISIBILITY).delete_graph(G, delete))
         assert (first.affected_triples, deleted.affected_triples) == (1, 1)
         assert write() == replace(first, message="applied before")
-        assert self.run(node.writes(WHOLE_SIGHT).delete_graph(G, delete)) == replace(
+        assert self.run(node.writes(FULL_VISIBILITY).delete_graph(G, delete)) == replace(
             deleted, message="applied before"
         )
         assert not node.graph_exists(G)
@@ -189,7 +206,7 @@ class BackendContract:
     # edits of resources
 
     def edit(self, node: WholeNode, *edits: ResourceEdit, request_id: bytes | None = None) -> Confirmation:
-        return self.run(node.writes(WHOLE_SIGHT).edit(Edits(edits), request_id))
+        return self.run(node.writes(FULL_VISIBILITY).edit(Edits(edits), request_id))
 
     def refusal(self, node: WholeNode, *edits: ResourceEdit) -> list[tuple[int | None, str]]:
         """Which edit was refused, and why; nothing was stored."""
@@ -238,7 +255,7 @@ class BackendContract:
                 for n in range(8)
             )
             return await asyncio.gather(
-                *(node.writes(WHOLE_SIGHT).edit(Edits((one,))) for one in edits), return_exceptions=True
+                *(node.writes(FULL_VISIBILITY).edit(Edits((one,))) for one in edits), return_exceptions=True
             )
 
         outcomes = self.run(race())
@@ -250,7 +267,7 @@ class BackendContract:
         wrong = edited(EditKind.CREATE, values=(Literal("a"),))
         fine = replace(edited(EditKind.CREATE), subject=NamedNode("http://x/t"))
         assert self.refusal(node, fine, wrong) == [(1, "VALIDATION_FAILED")]
-        self.run(node.writes(WHOLE_SIGHT).edit(Edits((wrong,), by_shapes=False)))
+        self.run(node.writes(FULL_VISIBILITY).edit(Edits((wrong,), by_shapes=False)))
 
     def test_a_write_is_refused_by_its_precondition(self, node: WholeNode) -> None:
         def check(state: StoreView) -> None:
@@ -259,7 +276,7 @@ class BackendContract:
 
         async def write_all() -> list[Confirmation | BaseException]:
             writes = (
-                node.writes(WHOLE_SIGHT).write_graph(
+                node.writes(FULL_VISIBILITY).write_graph(
                     body(b'<http://x/s> <http://x/p> "%d" .' % number),
                     RdfSyntax.N_TRIPLES,
                     graph=G,
@@ -405,7 +422,7 @@ class BackendContract:
 
         with pytest.raises(BodyTooLarge):
             self.run(
-                node.writes(WHOLE_SIGHT).write_graph(
+                node.writes(FULL_VISIBILITY).write_graph(
                     too_large(),
                     RdfSyntax.N_TRIPLES,
                     graph=G,
@@ -421,17 +438,17 @@ class BackendContract:
         with pytest.raises(UnknownGraph):
             node.graph_quads(G)
         with pytest.raises(UnknownGraph):
-            self.run(node.writes(WHOLE_SIGHT).delete_graph(G))
+            self.run(node.writes(FULL_VISIBILITY).delete_graph(G))
         self.write(node, b"", graph=G)
         assert node.graph_exists(G)
-        assert self.run(node.writes(WHOLE_SIGHT).delete_graph(G)).affected_triples == 0
+        assert self.run(node.writes(FULL_VISIBILITY).delete_graph(G)).affected_triples == 0
         assert not node.graph_exists(G)
 
     def test_the_default_graph_can_be_emptied_but_not_deleted(self, node: WholeNode) -> None:
         self.write(node, ONE)
-        assert self.run(node.writes(WHOLE_SIGHT).delete_graph(None)).affected_triples == 1
+        assert self.run(node.writes(FULL_VISIBILITY).delete_graph(None)).affected_triples == 1
         assert list(node.graph_quads(None)) == []
-        assert self.run(node.writes(WHOLE_SIGHT).delete_graph(None)).affected_triples == 0
+        assert self.run(node.writes(FULL_VISIBILITY).delete_graph(None)).affected_triples == 0
 
     def test_blank_nodes_of_two_bodies_differ(self, node: WholeNode) -> None:
         for _ in range(2):
@@ -748,7 +765,7 @@ class BackendContract:
             waiting = asyncio.create_task(node.wait_for_index(now + 1, 10.0))
             await asyncio.sleep(0.02)
             assert not waiting.done()
-            await node.writes(WHOLE_SIGHT).update(
+            await node.writes(FULL_VISIBILITY).update(
                 parse_update("INSERT DATA { <http://x/s> <http://x/p> 1 }", None), Dataset()
             )
             await waiting

@@ -106,7 +106,7 @@ def test_the_whole_of_one(client: httpx.Client, backend: ScriptedBackend) -> Non
         "form": "SELECT",
         "text": JOIN,
         "base_iri": f"{client.base_url}/sparql",
-        "engine_text": JOIN,
+        "engine_text": "SELECT ?o WHERE { ?s <http://x/p> ?o . ?s <http://x/q> ?r . }",
         "services": {},
         "dataset": None,
     }
@@ -249,7 +249,7 @@ def test_the_text_that_the_engine_gets(client: httpx.Client) -> None:
     found = explained(client, "SELECT * { ?b ?a TRUE }")["query"]
     assert (found["text"], found["engine_text"]) == (
         "SELECT * { ?b ?a TRUE }",
-        "SELECT  ?b ?a  { ?b ?a true }",
+        "SELECT ?b ?a WHERE { ?b ?a true . }",
     )
 
 

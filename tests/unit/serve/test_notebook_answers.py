@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import serve.notebook_answers as notebook_answers
+import serve.graph.notebook_answers as notebook_answers
 from graphdb.errors import (
     InvalidParameter,
     LimitExceeded,

@@ -1,4 +1,4 @@
-"""The slow-query log: which queries stand in it, how, and that its disk is nobody's trouble."""
+"""The slow-query log: which queries stand in it, how, and that its disk is nobody's fault."""
 
 import json
 import time

@@ -6,10 +6,16 @@ from typing import Any
 import pytest
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Store, Triple, parse
 
-from graphdb.shacl.shape_cost import ShapeCost, shape_costs
+from graphdb.shacl.change_check import (
+    ShapeCost,
+    check_report,
+    first_refusing,
+    shape_costs,
+    terms_from_texts,
+    texts_of_terms,
+)
 from graphdb.shacl.shapes import Shapes, read_shapes
 from graphdb.shacl.vocabulary import Term
-from graphdb.shacl.write_check import check_report, first_refusing, terms_from_texts, texts_of_terms
 
 PREFIXES = "PREFIX sh: <http://www.w3.org/ns/shacl#> PREFIX x: <http://x/> "
 P = NamedNode("http://x/p")

@@ -3,7 +3,7 @@
 import pytest
 
 from graphdb.errors import EvaluationFailed, HostNotAllowed
-from graphdb.sparql.engine_text import engine_pattern, engine_text, engine_text_and_services
+from graphdb.sparql.engine_text import engine_text, engine_text_and_services, where_text
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.service_endpoints import is_silent
 from graphdb.sparql.syntax import Iri, Modify
@@ -15,26 +15,28 @@ SILENT = "urn:graphdb:service:silent:token:0"
 
 RENAMED = {
     f"SELECT ?s {{ SERVICE <{URL}> {{ GRAPH ?g {{ VALUES ?g {{ 1 }} }} }} }}": (
-        f"SELECT ?s {{ SERVICE <{ONE}> {{ GRAPH ?g {{ VALUES ?g {{ 1 }} }} }} }}",
+        f"SELECT ?s WHERE {{ SERVICE <{ONE}> {{ GRAPH ?g {{ VALUES ?g {{ 1 }} }} }} }}",
         {ONE: URL},
     ),
     f"PREFIX s: <{URL}> ASK {{ service#\nsilent s: {{}} ?s s: <{URL}> SERVICE <{URL}> {{}} }}": (
-        f"PREFIX s: <{URL}> ASK {{ service#\nsilent <{SILENT}> {{}} ?s s: <{URL}> SERVICE <{TWO}> {{}} }}",
+        f"ASK WHERE {{ SERVICE SILENT <{SILENT}> {{ }} ?s <{URL}> <{URL}> . SERVICE <{TWO}> {{ }} }}",
         {SILENT: URL, TWO: URL},
     ),
     "ASK { SERVICE <a:b> { SERVICE <a:c> {} } SERVICE <a:c> { SERVICE <a:b> {} } }": (
-        f"ASK {{ SERVICE <{ONE}> {{ SERVICE <a:c> {{}} }} SERVICE <{TWO}> {{ SERVICE <a:b> {{}} }} }}",
+        f"ASK WHERE {{ SERVICE <{ONE}> {{ SERVICE <a:c> {{ }} }}"
+        f" SERVICE <{TWO}> {{ SERVICE <a:b> {{ }} }} }}",
         {ONE: "a:b", TWO: "a:c"},
     ),
     "ASK { ?s ?p ?o FILTER(1 = 1 || EXISTS { SERVICE <a:b> {} }) }": (
-        f"ASK {{ ?s ?p ?o FILTER(1 = 1 || EXISTS {{ SERVICE <{ONE}> {{}} }}) }}",
+        f"ASK WHERE {{ ?s ?p ?o . FILTER(1 = 1 || EXISTS {{ SERVICE <{ONE}> {{ }} }}) }}",
         {ONE: "a:b"},
     ),
     # written out twice by other changes
     "ASK { GRAPH ?g { { SELECT (COUNT(*) AS ?n) { SERVICE <a:b> {} } } } }": (
-        f"ASK {{ GRAPH ?g {{ {{ {{ SELECT (COUNT(*) AS ?n) ?g {{ GRAPH ?g {{}} SERVICE <{ONE}> {{}} }}"
-        f" GROUP BY ?g }} UNION {{ GRAPH ?g {{}} FILTER NOT EXISTS {{ GRAPH ?g {{}} SERVICE <{ONE}> {{}} }}"
-        f" {{ SELECT (COUNT(*) AS ?n) {{ FILTER(false) }} }} }} }} }} }}",
+        f"ASK WHERE {{ GRAPH ?g {{ {{ SELECT (COUNT(*) AS ?n) ?g"
+        f" WHERE {{ GRAPH ?g {{ }} SERVICE <{ONE}> {{ }} }}"
+        f" GROUP BY ?g }} UNION {{ GRAPH ?g {{ }} {{ SELECT (COUNT(*) AS ?n) WHERE {{ FILTER(false) }} }}"
+        f" FILTER(NOT EXISTS {{ GRAPH ?g {{ }} SERVICE <{ONE}> {{ }} }}) }} }} }}",
         {ONE: "a:b"},
     ),
 }
@@ -77,8 +79,10 @@ def test_updates_too() -> None:
     )
     operation = update.operations[0]
     assert isinstance(operation, Modify)
-    text, services = engine_pattern(update.text, operation.where, operation.pattern, "token")
-    assert text == f"{{ ?s ?p 1 MINUS {{ ?s ?q 2 SERVICE <{ONE}> {{ SERVICE <a:c> {{}} }} }} }}"
+    text, services = where_text(operation.pattern, ["s"], operation.prologue, "token")
+    assert text == (
+        f"SELECT ?s WHERE {{ ?s ?p 1 . MINUS {{ ?s ?q 2 . SERVICE <{ONE}> {{ SERVICE <a:c> {{ }} }} }} }}"
+    )
     assert services == {ONE: "a:b"}
 
 

@@ -267,7 +267,7 @@ async def test_who_leads_next_goes_on(node: Node, receiver: RemoteHost) -> None:
 
 async def test_a_query_that_fails_makes_an_error_that_goes_by_itself(receiver: RemoteHost) -> None:
     node = ScriptedBackend()
-    node.alerts = type(node.alerts)(node, SETTINGS)
+    node.alerts = type(node.alerts)(node, node, node, SETTINGS)
     node.book.on_change = node.alerts.timer.wake
     node.answer_with(Overloaded("too much is waiting"))
     async with at_work(node):

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 from pyoxigraph import NamedNode, Quad
 
-from actors.clustering.clustered_shard import ClusteredShard
 from actors.offline import back_up_offline, enter_cluster, load_in_bulk, restore
-from actors.shard.store_shard import StoreShard
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.alerts.commands import Create, Fire
 from graphdb.errors import AlreadyExists, KeyReused, NotFound
 from graphdb.log import request_ids
@@ -21,7 +19,7 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.alerts import NOON_MS, definition
 from tests.support.clustered_shards import nodes
-from tests.support.shards import stand_alone
+from tests.support.shards import Shard, stand_alone
 
 pytestmark = pytest.mark.anyio
 
@@ -29,11 +27,11 @@ FAR_MS = 1 << 42  # made in the future: these nodes have no readers, so nothing 
 KEY = request_ids.keyed("key", "POST", b"/alerts", [b"many"])
 
 
-async def make(node: StoreShard, name: str, key: bytes | None = None) -> None:
+async def make(node: Shard, name: str, key: bytes | None = None) -> None:
     await node.change_alerts(Create(f"id of {name}", definition(name), FAR_MS), key)
 
 
-async def fill(node: StoreShard) -> list[dict[str, Any]]:
+async def fill(node: Shard) -> list[dict[str, Any]]:
     """Two alerts, one of which has fired twice, to a webhook that is not allowed; what is shown of them."""
     await make(node, "many", KEY)
     await make(node, "few")
@@ -47,12 +45,12 @@ async def fill(node: StoreShard) -> list[dict[str, Any]]:
             await asyncio.sleep(0.01)
 
 
-def shown(node: StoreShard) -> list[dict[str, Any]]:
+def shown(node: Shard) -> list[dict[str, Any]]:
     return [*node.alerts.show_all(), *node.alerts.history("many")]
 
 
-async def insert(node: StoreShard, value: int) -> None:
-    await node.writes(WHOLE_SIGHT).update(
+async def insert(node: Shard, value: int) -> None:
+    await node.writes(FULL_VISIBILITY).update(
         parse_update(f"INSERT DATA {{ <urn:s> <urn:p> {value} }}"), Dataset()
     )
 
@@ -126,9 +124,9 @@ async def test_one_command_with_a_name_and_the_same_key_once(filled: Filled) -> 
 async def test_among_changes_of_quads(tmp_path: Path) -> None:
     """Large and small ones: neither is lost, and all stand in the order of the log after a restart."""
 
-    async def large(node: StoreShard) -> None:
+    async def large(node: Shard) -> None:
         quads = " ".join(f'<urn:large> <urn:p> "{n:0>2000}" .' for n in range(3_000))
-        confirmed = await node.writes(WHOLE_SIGHT).update(
+        confirmed = await node.writes(FULL_VISIBILITY).update(
             parse_update(f"INSERT DATA {{ {quads} }}"), Dataset()
         )
         assert confirmed.affected_triples == 3_000
@@ -192,7 +190,7 @@ async def test_a_cluster_has_the_alerts_that_a_node_had_alone(filled: Filled, tm
         await all_have(cluster.shards, ["few", "of 1", "of 2", "of 3", "while it was away"])
 
 
-async def all_have(shards: dict[int, ClusteredShard], names: list[str]) -> None:
+async def all_have(shards: dict[int, Shard], names: list[str]) -> None:
     for shard in shards.values():
         await shard.reach(Consistency.LINEARIZABLE, 10)
         assert [alert["name"] for alert in shard.alerts.show_all()] == names

@@ -9,7 +9,7 @@ import pytest
 
 from graphdb.access.permissions import Permission
 from graphdb.access.principal import EVERYONE, Principal
-from graphdb.access.sight import WHOLE_SIGHT, Sight
+from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.alerts.book import AlertBook
 from graphdb.alerts.commands import Create, decode_command, encode_command
 from graphdb.alerts.definition import Definition
@@ -21,9 +21,9 @@ from tests.support.shards import open_shard
 
 pytestmark = pytest.mark.anyio
 
-EVERY_GRAPH = Sight(default_graph=True, patterns=frozenset({"*"}))
-ADA = Principal("ada", "jwt", permission=Permission.WRITE, sight=EVERY_GRAPH)
-BOB = Principal("bob", "jwt", permission=Permission.WRITE, sight=Sight(default_graph=True))
+EVERY_GRAPH = Visibility(default_graph=True, patterns=frozenset({"*"}))
+ADA = Principal("ada", "jwt", permission=Permission.WRITE, visibility=EVERY_GRAPH)
+BOB = Principal("bob", "jwt", permission=Permission.WRITE, visibility=Visibility(default_graph=True))
 WRITES = (
     "INSERT DATA { <urn:a> <urn:n> 1 . <urn:b> <urn:n> 2 . GRAPH <urn:g> { <urn:c> <urn:n> 3 } "
     "<urn:r> <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies> <<( <urn:b> <urn:n> 2 )>> ; "
@@ -45,7 +45,7 @@ def made(name: str, receiver: RemoteHost) -> Definition:
 async def test_an_alert_sees_what_its_maker_sees(tmp_path: Path, receiver: RemoteHost) -> None:
     security = {"webhook_allow": ["127.0.0.1"]}
     async with open_shard(tmp_path, security=security) as shard:
-        await shard.writes(WHOLE_SIGHT).update(parse_update(WRITES), Dataset())
+        await shard.writes(FULL_VISIBILITY).update(parse_update(WRITES), Dataset())
         for principal in (ADA, BOB, EVERYONE):
             await shard.alerts.of(principal).create(made(principal.name, receiver), None)
         values = {"ada": 2, "bob": 1, "everyone": 3}

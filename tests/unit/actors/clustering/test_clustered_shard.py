@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from pyoxigraph import Literal, NamedNode
 
-from actors.clustering.clustered_shard import ClusteredShard
 from actors.offline import enter_cluster
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import EditRefused, LogUnavailable, UnknownGraph
 from graphdb.graphql.edits import EditKind, Edits, ResourceEdit
 from graphdb.log import request_ids
@@ -19,33 +18,33 @@ from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.clustered_shards import alone, nodes
-from tests.support.shards import stand_alone
+from tests.support.shards import Shard, stand_alone
 
 pytestmark = pytest.mark.anyio
 
 G = NamedNode("urn:g")
 
 
-async def insert(shard: ClusteredShard, value: int, request_id: bytes | None = None) -> Confirmation:
+async def insert(shard: Shard, value: int, request_id: bytes | None = None) -> Confirmation:
     text = f"INSERT DATA {{ <urn:s> <urn:p> {value} }}"
     return await asyncio.wait_for(
-        shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset(), request_id), 15
+        shard.writes(FULL_VISIBILITY).update(parse_update(text), Dataset(), request_id), 15
     )
 
 
-async def put(shard: ClusteredShard, count: int) -> Confirmation:
+async def put(shard: Shard, count: int) -> Confirmation:
     """Replace the graph G by so many quads."""
 
     async def body() -> AsyncIterator[bytes]:
         for number in range(count):
             yield b"<urn:s> <urn:p> <urn:o%d> .\n" % number
 
-    return await shard.writes(WHOLE_SIGHT).write_graph(
+    return await shard.writes(FULL_VISIBILITY).write_graph(
         body(), RdfSyntax.N_TRIPLES, graph=G, whole_dataset=False, replace=True, base_iri=None
     )
 
 
-def values(shard: ClusteredShard) -> list[int]:
+def values(shard: Shard) -> list[int]:
     """What was inserted."""
     objects = [quad.object for quad in shard.graph_quads(None)]
     return sorted(int(each.value) for each in objects if isinstance(each, Literal))
@@ -61,9 +60,9 @@ async def test_one_alone_writes_and_reads_at_every_level(tmp_path: Path) -> None
             assert values(node) == [1, 2]
         assert (await put(node, 3)).affected_triples == 3
         assert len([*node.graph_quads(G)]) == 3
-        await node.writes(WHOLE_SIGHT).delete_graph(G)
+        await node.writes(FULL_VISIBILITY).delete_graph(G)
         with pytest.raises(UnknownGraph):
-            await node.writes(WHOLE_SIGHT).delete_graph(G)
+            await node.writes(FULL_VISIBILITY).delete_graph(G)
 
 
 async def test_one_alone_says_how_it_is(tmp_path: Path) -> None:
@@ -126,7 +125,7 @@ async def test_writes_at_any_node_are_seen_there_at_once_and_everywhere_when_ask
         with pytest.raises(UnknownGraph):
             await asyncio.gather(
                 *(
-                    node.writes(WHOLE_SIGHT).delete_graph(NamedNode("urn:none"))
+                    node.writes(FULL_VISIBILITY).delete_graph(NamedNode("urn:none"))
                     for node in cluster.shards.values()
                 )
             )
@@ -140,19 +139,19 @@ async def test_edits_at_any_node_are_checked_where_the_cluster_is_led(tmp_path: 
 
     async with nodes(tmp_path, 1, 2, 3) as cluster:
         await cluster.start(1, 2, 3)
-        made = await cluster.shards[1].writes(WHOLE_SIGHT).edit(edits(EditKind.CREATE, 0))
+        made = await cluster.shards[1].writes(FULL_VISIBILITY).edit(edits(EditKind.CREATE, 0))
         assert made.affected_triples == 2
         index = made.snapshot_index
         for node_id, node in cluster.shards.items():
             with pytest.raises(EditRefused) as raised:
-                await node.writes(WHOLE_SIGHT).edit(edits(EditKind.CREATE, node_id))
+                await node.writes(FULL_VISIBILITY).edit(edits(EditKind.CREATE, node_id))
             assert raised.value.refusals[0]["code"] == "CONFLICT"
-            confirmed = await node.writes(WHOLE_SIGHT).edit(edits(EditKind.UPDATE, node_id, index))
+            confirmed = await node.writes(FULL_VISIBILITY).edit(edits(EditKind.UPDATE, node_id, index))
             assert [quad.object for quad in node.quads_matching(None, NamedNode("urn:p"), None, None)] == [
                 Literal(node_id)
             ]
             with pytest.raises(EditRefused) as raised:
-                await node.writes(WHOLE_SIGHT).edit(edits(EditKind.UPDATE, 9, index))
+                await node.writes(FULL_VISIBILITY).edit(edits(EditKind.UPDATE, 9, index))
             assert raised.value.refusals[0]["details"] == {"ifSnapshot": index}
             index = confirmed.snapshot_index
 
@@ -194,10 +193,10 @@ async def test_a_cluster_is_founded_with_what_a_node_had_alone(tmp_path: Path) -
         data_dir = cluster.logs.data_dir(1)
         async with stand_alone(data_dir) as node:
             for value in (1, 2, 3):
-                await node.writes(WHOLE_SIGHT).update(
+                await node.writes(FULL_VISIBILITY).update(
                     parse_update(f"INSERT DATA {{ <urn:s> <urn:p> {value} }}"), Dataset()
                 )
-            await node.writes(WHOLE_SIGHT).update(
+            await node.writes(FULL_VISIBILITY).update(
                 parse_update("INSERT DATA { <urn:s> <urn:p> 7 }"), Dataset(), key
             )
         enter_cluster(data_dir, 1)
@@ -213,10 +212,10 @@ async def test_a_cluster_is_founded_with_what_a_node_had_alone(tmp_path: Path) -
 async def test_a_snapshot_that_is_offered_is_the_state_of_its_index(tmp_path: Path) -> None:
     async with alone(tmp_path) as node:
         index = (await insert(node, 1)).snapshot_index
-        tree = node._opened().directory.scratch / "snapshot"
-        assert await node._opened().make_snapshot(tree) == index
+        tree = node.opened().directory.scratch / "snapshot"
+        assert await node.opened().make_snapshot(tree) == index
         await insert(node, 2)
-        await node._raft.offer(index, str(tree))
+        await node.parts.log.offer(index, str(tree))
         assert not tree.exists()  # it is the log's now
     async with alone(tmp_path) as node:
         assert values(node) == [1, 2]

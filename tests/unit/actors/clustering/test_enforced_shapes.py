@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 from pyoxigraph import NamedNode
 
-from actors.clustering.clustered_shard import ClusteredShard
 from actors.readers.write_checks import WriteChecks
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config.service import Shacl
 from graphdb.errors import ShapesViolated
 from graphdb.node import Consistency
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.shacl.change_check import check_report
 from graphdb.shacl.shapes import read_shapes
-from graphdb.shacl.write_check import check_report
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.view import Term
 from tests.support.clustered_shards import Nodes, nodes
+from tests.support.shards import Shard
 
 pytestmark = pytest.mark.anyio
 
@@ -32,17 +32,17 @@ SHAPES = (
 )
 
 
-async def put_shapes(node: ClusteredShard) -> None:
+async def put_shapes(node: Shard) -> None:
     async def body() -> AsyncIterator[bytes]:
         yield SHAPES
 
-    await node.writes(WHOLE_SIGHT).write_graph(
+    await node.writes(FULL_VISIBILITY).write_graph(
         body(), RdfSyntax.TURTLE, graph=SHAPES_GRAPH, whole_dataset=False, replace=True, base_iri=None
     )
 
 
-async def insert(node: ClusteredShard, subject: str, value: int) -> None:
-    await node.writes(WHOLE_SIGHT).update(
+async def insert(node: Shard, subject: str, value: int) -> None:
+    await node.writes(FULL_VISIBILITY).update(
         parse_update(f"INSERT DATA {{ <urn:{subject}> <urn:p> {value} }}"), Dataset()
     )
 

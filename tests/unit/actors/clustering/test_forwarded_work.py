@@ -1,4 +1,4 @@
-"""What other nodes ask of the one that leads: a real shard performs it, over a real desk and socket."""
+"""What other nodes ask of the one that leads: a real shard performs it, over a real queue and socket."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,20 +18,17 @@ from actors.clustering.forwarded_writes import (
     decode_confirmation,
     encode_confirmation,
 )
-from actors.clustering.search_copies import SearchCopies
-from actors.error_codec import encode_error
 from actors.raft.incoming_links import Forwarded
 from actors.raft.log_requests import ForwardedRequest, encode_requests
-from actors.shard.store_shard import StoreShard
-from graphdb.access.sight import WHOLE_SIGHT
-from graphdb.config import Settings
-from graphdb.config.limits import GateLimits
+from actors.wire.error_codec import encode_error
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import NotLeader, OutcomeUnknown, QuerySyntaxError, UnknownGraph
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
+from tests.support.clustered_shards import forwarded_work
 from tests.support.scripted_log import ScriptedLog, following, scripted_log
-from tests.support.shards import stand_alone
+from tests.support.shards import Shard, stand_alone
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +39,7 @@ class Leader:
     """Node 1, and the other nodes' way to it."""
 
     def __init__(
-        self, log: ScriptedLog, follower: ClusterFollower, shard: StoreShard, work: ForwardedWork
+        self, log: ScriptedLog, follower: ClusterFollower, shard: Shard, work: ForwardedWork
     ) -> None:
         self.log = log
         self.follower = follower
@@ -57,7 +54,7 @@ class Leader:
 
     async def ask(self, operation: str, body: bytes, request_id: str = "") -> bytes:
         forwarded = Forwarded(2, operation, request_id, body)
-        return await asyncio.wait_for(self.log.desk.serve(forwarded), 5)
+        return await asyncio.wait_for(self.log.queue.serve(forwarded), 5)
 
     async def write(self, write: ForwardedWrite, number: int) -> Confirmation:
         return decode_confirmation(await self.ask(write.operation, write.encode(), id_of(number)))
@@ -68,7 +65,7 @@ def id_of(number: int) -> str:
 
 
 def insertion(value: int | str, since: int = 0) -> SparqlUpdate:
-    return SparqlUpdate(f"INSERT DATA {{ <urn:s> <urn:p> {value} }}", None, Dataset(), since, WHOLE_SIGHT)
+    return SparqlUpdate(f"INSERT DATA {{ <urn:s> <urn:p> {value} }}", None, Dataset(), since, FULL_VISIBILITY)
 
 
 @pytest.fixture
@@ -78,7 +75,7 @@ async def leader(tmp_path: Path) -> AsyncIterator[Leader]:
         scripted_log(tmp_path) as log,
         following(log) as (client, follower),
     ):
-        work = ForwardedWork(client, follower, shard, GateLimits(), SearchCopies(Settings(), client))
+        work = forwarded_work(client, follower, shard)
         work.start()
         leader = Leader(log, follower, shard, work)
         log.let_lead(1)
@@ -91,7 +88,7 @@ async def test_an_update_takes_effect_once_however_often_it_comes(leader: Leader
     assert await leader.write(insertion(1), 1) == Confirmation(1, 1, "update applied")
     assert await leader.write(insertion(2), 2) == Confirmation(2, 1, "update applied")
     assert await leader.write(insertion(1), 1) == Confirmation(1, 1, "applied before")
-    assert [quad.object.value for quad in leader.shard.graph_quads(None)] == ["1", "2"]  # type: ignore[union-attr]
+    assert [quad.object.value for quad in leader.shard.graph_quads(None)] == ["1", "2"]
 
 
 async def test_a_long_text_is_read_on_a_thread_and_performed_the_same(leader: Leader) -> None:
@@ -103,29 +100,31 @@ async def test_a_long_text_is_read_on_a_thread_and_performed_the_same(leader: Le
 
 async def test_a_document_is_stored_and_its_graph_deleted(leader: Leader) -> None:
     document = b"<a> <urn:p> <b> , <c> ."
-    write = GraphWrite(document, RdfSyntax.TURTLE, G, False, False, "http://base.example/", 0, WHOLE_SIGHT)
+    write = GraphWrite(
+        document, RdfSyntax.TURTLE, G, False, False, "http://base.example/", 0, FULL_VISIBILITY
+    )
     assert await leader.write(write, 1) == Confirmation(1, 2)
     assert sorted(str(quad.object) for quad in leader.shard.graph_quads(G)) == [
         "<http://base.example/b>",
         "<http://base.example/c>",
     ]
     replacing = GraphWrite(
-        b"<a> <urn:p> <d> .", RdfSyntax.TURTLE, G, False, True, "http://base.example/", 1, WHOLE_SIGHT
+        b"<a> <urn:p> <d> .", RdfSyntax.TURTLE, G, False, True, "http://base.example/", 1, FULL_VISIBILITY
     )
     assert await leader.write(replacing, 2) == Confirmation(2, 3)
-    assert await leader.write(GraphDeletion(G, 2, WHOLE_SIGHT), 3) == Confirmation(3, 1)
+    assert await leader.write(GraphDeletion(G, 2, FULL_VISIBILITY), 3) == Confirmation(3, 1)
     with pytest.raises(UnknownGraph) as raised:
-        await leader.write(GraphDeletion(G, 3, WHOLE_SIGHT), 4)
+        await leader.write(GraphDeletion(G, 3, FULL_VISIBILITY), 4)
     assert raised.value.graph == "urn:g"
     assert not leader.shard.graph_exists(G)
 
 
 async def test_of_a_batch_each_is_answered_for_itself(leader: Leader) -> None:
-    wrong = SparqlUpdate("INSERT DATA {", None, Dataset(), 0, WHOLE_SIGHT)
+    wrong = SparqlUpdate("INSERT DATA {", None, Dataset(), 0, FULL_VISIBILITY)
     writes: list[ForwardedWrite] = [
         insertion(1),
         wrong,
-        GraphDeletion(G, 0, WHOLE_SIGHT),
+        GraphDeletion(G, 0, FULL_VISIBILITY),
         insertion(1),
         insertion(2),
     ]
@@ -196,7 +195,7 @@ async def test_what_was_taken_is_finished_before_the_end(leader: Leader) -> None
     release = asyncio.Event()
 
     loop = asyncio.get_running_loop()
-    holding = asyncio.create_task(leader.shard._opened().writer.in_turn(lambda index: wait(loop, release)))
+    holding = asyncio.create_task(leader.shard.opened().writer.in_turn(lambda index: wait(loop, release)))
     writing = asyncio.create_task(leader.write(insertion(1), 1))
     await asyncio.sleep(0.05)
     closing = asyncio.create_task(leader.work.close())

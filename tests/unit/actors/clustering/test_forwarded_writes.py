@@ -19,7 +19,7 @@ from actors.clustering.forwarded_writes import (
     decode_write,
     encode_confirmation,
 )
-from graphdb.access.sight import WHOLE_SIGHT, Sight
+from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.alerts.commands import Create, Delete
 from graphdb.graphql.edits import EditKind, Edits, ResourceEdit
 from graphdb.model import Confirmation
@@ -34,8 +34,8 @@ NAMED = st.lists(st.sampled_from([NamedNode("urn:a"), NamedNode("urn:ü")])).map
 INDEXES = st.integers(0, 2**63 - 1)
 DATASETS = st.builds(Dataset, NAMED, NAMED)
 
-SIGHTS = st.just(WHOLE_SIGHT) | st.builds(
-    Sight,
+VISIBILITIES = st.just(FULL_VISIBILITY) | st.builds(
+    Visibility,
     default_graph=st.booleans(),
     patterns=st.frozensets(st.sampled_from(["*", "urn:a", "urn:ü*"])),
     sids=st.frozensets(TEXTS, max_size=2),
@@ -58,7 +58,7 @@ EDITS = st.builds(
 )
 
 WRITES: st.SearchStrategy[ForwardedWrite] = st.one_of(
-    st.builds(SparqlUpdate, TEXTS, IRIS, DATASETS, INDEXES, SIGHTS),
+    st.builds(SparqlUpdate, TEXTS, IRIS, DATASETS, INDEXES, VISIBILITIES),
     st.builds(
         GraphWrite,
         st.binary(),
@@ -68,10 +68,12 @@ WRITES: st.SearchStrategy[ForwardedWrite] = st.one_of(
         st.booleans(),
         IRIS,
         INDEXES,
-        SIGHTS,
+        VISIBILITIES,
     ),
-    st.builds(GraphDeletion, GRAPHS, INDEXES, SIGHTS),
-    st.builds(ResourceEdits, st.builds(Edits, st.lists(EDITS).map(tuple), st.booleans()), INDEXES, SIGHTS),
+    st.builds(GraphDeletion, GRAPHS, INDEXES, VISIBILITIES),
+    st.builds(
+        ResourceEdits, st.builds(Edits, st.lists(EDITS).map(tuple), st.booleans()), INDEXES, VISIBILITIES
+    ),
     st.builds(AlertChange, st.builds(Create, TEXTS, TEXTS.map(definition), INDEXES), INDEXES),
     st.builds(AlertChange, st.builds(Delete, TEXTS), INDEXES),
 )
@@ -94,7 +96,7 @@ def test_kinds_are_told_apart() -> None:
         "write_graph",
         "delete_graph",
     )
-    deletion = GraphDeletion(None, 3, WHOLE_SIGHT).encode()
+    deletion = GraphDeletion(None, 3, FULL_VISIBILITY).encode()
     with pytest.raises(KeyError):
         decode_write("update", deletion)
     with pytest.raises(KeyError):
@@ -121,13 +123,13 @@ def test_a_body_that_is_cut_within_its_head_is_refused(write: ForwardedWrite, da
 
 
 def test_a_syntax_that_is_not_known_is_refused() -> None:
-    body = GraphWrite(b"", RdfSyntax.TURTLE, None, False, False, None, 0, WHOLE_SIGHT).encode()
+    body = GraphWrite(b"", RdfSyntax.TURTLE, None, False, False, None, 0, FULL_VISIBILITY).encode()
     name = RdfSyntax.TURTLE.value.encode()
     with pytest.raises(StopIteration):
         decode_write("write_graph", body.replace(name, b"x" * len(name)))
 
 
 def test_what_is_logged_of_a_write_does_not_show_its_content() -> None:
-    update = SparqlUpdate("INSERT DATA { <urn:secret> <urn:p> 1 }", None, Dataset(), 0, WHOLE_SIGHT)
-    document = GraphWrite(b"<urn:secret>", RdfSyntax.TURTLE, None, False, False, None, 0, WHOLE_SIGHT)
+    update = SparqlUpdate("INSERT DATA { <urn:secret> <urn:p> 1 }", None, Dataset(), 0, FULL_VISIBILITY)
+    document = GraphWrite(b"<urn:secret>", RdfSyntax.TURTLE, None, False, False, None, 0, FULL_VISIBILITY)
     assert "secret" not in repr((update, document))

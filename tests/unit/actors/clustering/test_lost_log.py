@@ -9,16 +9,14 @@ import pytest
 from actors.clustering import cluster_follower
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import cluster_report, node_status
-from actors.clustering.forwarded_work import APPLIED_INDEX, ForwardedWork
-from actors.clustering.search_copies import SearchCopies
-from actors.raft import desk_worker
+from actors.clustering.forwarded_work import APPLIED_INDEX
+from actors.raft import queue_worker
 from actors.raft.incoming_links import Forwarded
 from actors.raft.log_requests import ClusterView
 from actors.raft.raft_log_client import RaftLogClient
-from graphdb.config import Settings
-from graphdb.config.limits import GateLimits
 from graphdb.errors import ConfigError, NotLeader
 from graphdb.node import ClusterReport
+from tests.support.clustered_shards import forwarded_work
 from tests.support.scripted_log import following, scripted_log
 from tests.support.shards import stand_alone
 from tests.unit.actors.clustering.test_cluster_report import OWN
@@ -87,7 +85,7 @@ async def test_a_log_that_cannot_start_is_an_error_and_asked_for_again(tmp_path:
 async def test_work_is_taken_once_the_log_has_come_after_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk_worker, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(queue_worker, "_AGAIN_S", 0.01)
     async with (
         stand_alone(tmp_path / "data") as shard,
         scripted_log(tmp_path) as log,
@@ -95,13 +93,13 @@ async def test_work_is_taken_once_the_log_has_come_after_all(
     ):
         broken = Broken(log.server.path)
         client = RaftLogClient(broken.endpoint)
-        work = ForwardedWork(client, follower, shard, GateLimits(), SearchCopies(Settings(), client))
+        work = forwarded_work(client, follower, shard)
         work.start()
         await asyncio.sleep(0.1)
         broken.is_mended = True
         log.let_lead(1)
         await until(follower, lambda view: view == log.view)
-        asking = log.desk.serve(Forwarded(2, APPLIED_INDEX, "", b""))
+        asking = log.queue.serve(Forwarded(2, APPLIED_INDEX, "", b""))
         assert await asyncio.wait_for(asking, 5) == b"0"
         await work.close()
         await client.close()
@@ -114,7 +112,7 @@ async def test_a_log_that_is_gone_does_not_keep_the_work_from_ending(tmp_path: P
         following(log) as (_, follower),
     ):
         client = RaftLogClient(Broken("").endpoint)
-        work = ForwardedWork(client, follower, shard, GateLimits(), SearchCopies(Settings(), client))
+        work = forwarded_work(client, follower, shard)
         work.start()
         await asyncio.sleep(0.05)
         await asyncio.wait_for(work.close(), 5)

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from pyoxigraph import NamedNode
 
-from actors.clustering.clustered_shard import ClusteredShard
-from graphdb.access.sight import WHOLE_SIGHT, Sight
+from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.errors import GraphDBError
 from graphdb.live.notifications import Notification
 from graphdb.live.queries import read_live_query
@@ -17,12 +16,13 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.gate import GateLimits
 from graphdb.sparql.parser import parse_update
 from tests.support.clustered_shards import nodes
+from tests.support.shards import Shard
 
 pytestmark = pytest.mark.anyio
 
 OPEN, SECRET = NamedNode("urn:open"), NamedNode("urn:secret")
-SOME = Sight(default_graph=True, patterns=frozenset({"urn:open"}))
-ONE = Sight(default_graph=True, patterns=frozenset({"urn:open"}), sids=frozenset({"S-1"}))
+SOME = Visibility(default_graph=True, patterns=frozenset({"urn:open"}))
+ONE = Visibility(default_graph=True, patterns=frozenset({"urn:open"}), sids=frozenset({"S-1"}))
 PREFIX = "PREFIX : <urn:> PREFIX acl: <urn:graphdb:acl#> "
 PROTECTED = "{| acl:allowedSid 'S-1' |}"
 
@@ -44,13 +44,13 @@ class Heard:
         self.told.append(("END", str(error)))
 
 
-async def write(node: ClusteredShard, text: str) -> None:
-    await asyncio.wait_for(node.writes(WHOLE_SIGHT).update(parse_update(PREFIX + text), Dataset()), 15)
+async def write(node: Shard, text: str) -> None:
+    await asyncio.wait_for(node.writes(FULL_VISIBILITY).update(parse_update(PREFIX + text), Dataset()), 15)
 
 
-async def seen(node: ClusteredShard, sight: Sight) -> list[str]:
+async def seen(node: Shard, visibility: Visibility) -> list[str]:
     await node.reach(Consistency.LINEARIZABLE, 10)
-    reads = await node.reads(sight)
+    reads = await node.reads(visibility)
     found = (quad for graph in (OPEN, SECRET) for quad in reads.quads_matching(None, None, None, graph))
     return sorted(str(quad.subject).strip("<>").removeprefix("urn:") for quad in found)
 
@@ -61,7 +61,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_every_node_shows_each_sight_its_part_of_what_any_node_wrote(tmp_path: Path) -> None:
+async def test_every_node_shows_each_visibility_its_part_of_what_any_node_wrote(tmp_path: Path) -> None:
     async with nodes(tmp_path, 1, 2, 3) as cluster:
         await cluster.start(1, 2, 3)
         await write(
@@ -76,23 +76,23 @@ async def test_every_node_shows_each_sight_its_part_of_what_any_node_wrote(tmp_p
             assert (await seen(node, SOME), await seen(node, ONE)) == (["d"], ["a", "b", "d"])
 
 
-async def test_every_node_tells_each_sight_what_becomes_of_its_part(tmp_path: Path) -> None:
+async def test_every_node_tells_each_visibility_what_becomes_of_its_part(tmp_path: Path) -> None:
     query = read_live_query("LIVE SELECT * FROM <urn:T>", GateLimits())
     async with nodes(tmp_path, 1, 2, 3) as cluster:
         await cluster.start(1, 2, 3)
         await write(cluster.shards[1], f"INSERT DATA {{ :x a :T {PROTECTED} }}")
-        heard: list[tuple[Sight, Heard]] = []
+        heard: list[tuple[Visibility, Heard]] = []
         for node in cluster.shards.values():
             await node.reach(Consistency.LINEARIZABLE, 10)
-            for sight in (SOME, ONE):
-                heard.append((sight, Heard()))
-                await node.live(sight).subscribe(query, None, heard[-1][1])
+            for visibility in (SOME, ONE):
+                heard.append((visibility, Heard()))
+                await node.live(visibility).subscribe(query, None, heard[-1][1])
         await write(cluster.shards[2], f"INSERT DATA {{ :a a :T . :b a :T {PROTECTED} }}")
         await write(cluster.shards[3], "DELETE DATA { :b a :T }")
         await write(cluster.shards[1], "INSERT DATA { << :a a :T >> acl:allowedSid 'S-2' }")
-        for sight, sink in heard:
+        for visibility, sink in heard:
             ends = ("DELETE", "urn:a")
             await until(lambda sink=sink, ends=ends: ends in sink.told)  # type: ignore[misc]
             about_a = [("CREATE", "urn:a"), ends]
-            about_b = [("CREATE", "urn:b"), ("DELETE", "urn:b")] if sight is ONE else []
+            about_b = [("CREATE", "urn:b"), ("DELETE", "urn:b")] if visibility is ONE else []
             assert sorted(sink.told) == sorted(about_a + about_b)

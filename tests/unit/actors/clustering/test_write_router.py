@@ -13,7 +13,7 @@ from actors.clustering.forward_batches import BATCH, encode_outcomes
 from actors.clustering.forwarded_writes import GraphDeletion, decode_write, encode_confirmation
 from actors.clustering.write_router import WriteRouter
 from actors.raft.log_requests import decode_requests
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import (
     BodyTooLarge,
     GraphDBError,
@@ -71,7 +71,7 @@ class Node:
 
     def write(self, request_id: bytes | None = ID, *, quick: bool = False) -> "asyncio.Task[Confirmation]":
         def describe(since: int) -> GraphDeletion:
-            return GraphDeletion(GRAPH, since, WHOLE_SIGHT)
+            return GraphDeletion(GRAPH, since, FULL_VISIBILITY)
 
         routing = self.router.route(request_id, self.perform, describe, quick=quick)
         return asyncio.create_task(routing)
@@ -109,7 +109,7 @@ async def test_others_forward_it_whole_and_wait_to_see_it(node: Node) -> None:
     forwarding = await node.forwarded()
     assert (forwarding.node_id, forwarding.timeout_s) == (2, 20.5)
     assert (forwarding.request.operation, forwarding.request.request_id) == ("delete_graph", ID.hex())
-    assert decode_write("delete_graph", forwarding.request.body) == GraphDeletion(GRAPH, 7, WHOLE_SIGHT)
+    assert decode_write("delete_graph", forwarding.request.body) == GraphDeletion(GRAPH, 7, FULL_VISIBILITY)
     forwarding.succeed(encode_confirmation(DONE))
     assert await writing == DONE
     assert node.waited_for == [(12, 2.0)]

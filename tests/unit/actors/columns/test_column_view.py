@@ -11,7 +11,7 @@ from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, serialize
 
 from actors.columns.client import ColumnAnswer, ColumnClient
 from actors.columns.protocol import ColumnTask
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.columns.checking import check
 from graphdb.columns.garbage import REMOVED_MIN
 from graphdb.errors import QueryCancelled, QueryTimeout
@@ -234,7 +234,7 @@ def test_a_large_change_comes_in_parts(tmp_path: Path) -> None:
             async def body() -> AsyncIterator[bytes]:
                 yield content
 
-            await node.shard.writes(WHOLE_SIGHT).write_graph(
+            await node.shard.writes(FULL_VISIBILITY).write_graph(
                 body(),
                 RdfSyntax.N_TRIPLES,
                 graph=None,
@@ -258,10 +258,10 @@ def test_terms_that_nothing_has_any_more_go_at_a_quiet_moment(tmp_path: Path) ->
             await node.following()
             await fill(node)
             graph = NamedNode("http://example.org/large")
-            await node.shard.writes(WHOLE_SIGHT).write_graph(
+            await node.shard.writes(FULL_VISIBILITY).write_graph(
                 body(), RdfSyntax.N_TRIPLES, graph=graph, whole_dataset=False, replace=False, base_iri=None
             )
-            await node.shard.writes(WHOLE_SIGHT).delete_graph(graph)
+            await node.shard.writes(FULL_VISIBILITY).delete_graph(graph)
             assert (await node.query(COUNTED))[1] == counts(10)
             await asyncio.sleep(8)  # a second without changes for each of the two predicates, and one more
             assert await node.query(COUNTED) == ("columns", counts(10))

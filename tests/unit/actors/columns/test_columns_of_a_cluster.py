@@ -5,26 +5,26 @@ from pathlib import Path
 
 import pytest
 
-from actors.clustering.clustered_shard import ClusteredShard
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.node import Consistency, QueryRequest
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.results import ResultFormat
 from tests.support.clustered_shards import Nodes, nodes
+from tests.support.shards import Shard
 
 pytestmark = pytest.mark.anyio
 
 SUM = "SELECT ?p (COUNT(?o) AS ?n) (SUM(?o) AS ?sum) { ?s ?p ?o } GROUP BY ?p"
 
 
-async def insert(shard: ClusteredShard, value: int) -> int:
+async def insert(shard: Shard, value: int) -> int:
     text = f"INSERT DATA {{ <urn:s> <urn:p> {value} }}"
-    writing = shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())
+    writing = shard.writes(FULL_VISIBILITY).update(parse_update(text), Dataset())
     return (await asyncio.wait_for(writing, 15)).snapshot_index
 
 
-async def summed(shard: ClusteredShard) -> bytes:
+async def summed(shard: Shard) -> bytes:
     """The answer, which only the columns can give: these nodes have no readers."""
     stream = await shard.start_query(QueryRequest(parse_query(SUM, None), Dataset(), ResultFormat.CSV, 20))
     try:

@@ -11,7 +11,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, serialize
 
 from actors.columns import column_view, engine_process
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import QueryTimeout, UnavailableError
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.results import ResultFormat
@@ -56,7 +56,7 @@ async def fill(node: ColumnNode) -> None:
     async def body() -> AsyncIterator[bytes]:
         yield content
 
-    await node.shard.writes(WHOLE_SIGHT).write_graph(
+    await node.shard.writes(FULL_VISIBILITY).write_graph(
         body(), RdfSyntax.N_TRIPLES, graph=None, whole_dataset=False, replace=False, base_iri=None
     )
     assert await node.query(COUNTED) == ("columns", COUNTS)

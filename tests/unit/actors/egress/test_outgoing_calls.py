@@ -15,8 +15,7 @@ from actors.log.client import LogClient
 from actors.log.update_log import UpdateLog
 from actors.readers.client import ReaderClient
 from actors.readers.store_reader import StoreReader
-from actors.shard.store_shard import StoreShard
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config import Settings
 from graphdb.errors import EvaluationFailed, HostNotAllowed
 from graphdb.log.file_log import FileLogConfig
@@ -27,6 +26,7 @@ from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.results import ResultFormat
 from tests.support.readers import answering as found_at
 from tests.support.remote_host import RemoteHost, answering, remote_host
+from tests.support.shards import Shard
 
 BYTES_MAX = 50_000
 JSON = "application/sparql-results+json"
@@ -41,11 +41,11 @@ TWO_ROWS = (
 class Node:
     """A shard with its readers, and the loop that it runs on."""
 
-    shard: StoreShard
+    shard: Shard
     loop: asyncio.Runner
 
     def update(self, text: str) -> Confirmation:
-        return self.loop.run(self.shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset()))
+        return self.loop.run(self.shard.writes(FULL_VISIBILITY).update(parse_update(text), Dataset()))
 
     def query(self, text: str) -> list[dict[str, str]]:
         """The rows, as a reader finds them."""
@@ -83,7 +83,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     reader = StoreReader(settings, socket_directory=str(directory))
     with asyncio.Runner() as loop:
         readers = ReaderClient(found_at(reader.endpoint()))
-        shard = StoreShard(settings, LogClient(found_at(log.endpoint())), readers)
+        shard = Shard.standalone(settings, LogClient(found_at(log.endpoint())), readers)
         loop.run(shard.start())
         try:
             yield Node(shard, loop)
@@ -202,10 +202,10 @@ def test_the_writer_does_not_wait_for_documents(node: Node) -> None:
 
     async def both(host: RemoteHost) -> tuple[Confirmation, Confirmation]:
         loading = asyncio.create_task(
-            node.shard.writes(WHOLE_SIGHT).update(parse_update(f"LOAD <{host.url}>"), Dataset())
+            node.shard.writes(FULL_VISIBILITY).update(parse_update(f"LOAD <{host.url}>"), Dataset())
         )
         assert await asyncio.to_thread(asked.wait, 5)
-        other = await node.shard.writes(WHOLE_SIGHT).update(
+        other = await node.shard.writes(FULL_VISIBILITY).update(
             parse_update("INSERT DATA { <urn:x> <urn:y> 1 }"), Dataset()
         )
         released.set()

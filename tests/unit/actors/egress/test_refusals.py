@@ -16,8 +16,7 @@ from actors.log.client import LogClient
 from actors.log.update_log import UpdateLog
 from actors.readers.client import ReaderClient
 from actors.readers.store_reader import StoreReader
-from actors.shard.store_shard import StoreShard
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config import Settings
 from graphdb.errors import HostNotAllowed, QuerySyntaxError
 from graphdb.log.file_log import FileLogConfig
@@ -26,6 +25,7 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.results import ResultFormat
 from tests.support.readers import answering as found_at
+from tests.support.shards import Shard
 
 
 class Listener:
@@ -70,7 +70,7 @@ def listener() -> Iterator[Listener]:
 class Node:
     """A shard, and the loop that it runs on."""
 
-    shard: StoreShard
+    shard: Shard
     loop: asyncio.Runner
 
     def query(self, text: str, base_iri: str | None = None) -> None:
@@ -89,7 +89,7 @@ class Node:
         self.loop.run(start())
 
     def update(self, text: str, base_iri: str | None = None) -> None:
-        self.loop.run(self.shard.writes(WHOLE_SIGHT).update(parse_update(text, base_iri), Dataset()))
+        self.loop.run(self.shard.writes(FULL_VISIBILITY).update(parse_update(text, base_iri), Dataset()))
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     )
     reader = StoreReader(settings, socket_directory=str(directory))
     with asyncio.Runner() as loop:
-        shard = StoreShard(
+        shard = Shard.standalone(
             settings, LogClient(found_at(log.endpoint())), ReaderClient(found_at(reader.endpoint()))
         )
         loop.run(shard.start())

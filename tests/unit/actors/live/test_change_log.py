@@ -9,9 +9,9 @@ import pytest
 from actors.live.change_log import ChangeStream
 from actors.log.client import LogClient
 from actors.log.update_log import UpdateLog
+from actors.node.store_lifecycle import StoreConfig
 from actors.shard.shard_writer import WriterConfig
-from actors.shard.store_shard import ShardConfig, StoreShard
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config import Settings
 from graphdb.errors import ChangesForgotten, IndexNotReached
 from graphdb.live.changes import LoggedChange
@@ -19,18 +19,18 @@ from graphdb.log.file_log import FileLogConfig
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.readers import answering
-from tests.support.shards import no_readers
+from tests.support.shards import Shard, no_readers
 
 pytestmark = pytest.mark.anyio
 
-SMALL_PARTS = ShardConfig(writer=WriterConfig(part_bytes_max=2_000))
+SMALL_PARTS = StoreConfig(writer=WriterConfig(part_bytes_max=2_000))
 
 
 @asynccontextmanager
-async def shard_over(directory: Path) -> AsyncIterator[StoreShard]:
+async def shard_over(directory: Path) -> AsyncIterator[Shard]:
     log = UpdateLog(str(directory / "log"), FileLogConfig(segment_bytes=20_000, reserve_bytes=20_000))
     client = LogClient(answering(log.endpoint()))
-    shard = StoreShard(Settings(server={"data_dir": directory}), client, no_readers(), SMALL_PARTS)
+    shard = Shard.standalone(Settings(server={"data_dir": directory}), client, no_readers(), SMALL_PARTS)
     try:
         await shard.start()
         yield shard
@@ -39,8 +39,8 @@ async def shard_over(directory: Path) -> AsyncIterator[StoreShard]:
         log.close()
 
 
-async def write(shard: StoreShard, text: str) -> int:
-    return (await shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())).snapshot_index
+async def write(shard: Shard, text: str) -> int:
+    return (await shard.writes(FULL_VISIBILITY).update(parse_update(text), Dataset())).snapshot_index
 
 
 async def read(stream: ChangeStream, through: int) -> list[LoggedChange]:
@@ -103,8 +103,8 @@ async def test_what_the_log_has_dropped_is_said_to_be_gone(tmp_path: Path) -> No
         slow = await shard.follow_changes(None, 1)
         for number in range(40):
             last = await write(shard, many(number, 20))
-        assert shard._open is not None
-        await shard._open.checkpointer.checkpoint()
+        assert shard.open is not None
+        await shard.open.checkpointer.checkpoint()
         with pytest.raises(ChangesForgotten) as caught:
             await shard.follow_changes(0, 1)
         assert 1 < caught.value.first_index <= last
@@ -130,9 +130,9 @@ async def test_a_node_that_stops_ends_the_streams(tmp_path: Path) -> None:
 async def test_nothing_is_kept_while_nobody_follows(tmp_path: Path) -> None:
     async with shard_over(tmp_path) as shard:
         stream = await shard.follow_changes(None, 1)
-        assert shard._changes._following is not None
+        assert shard.parts.change_log._following is not None
         stream.close()
         stream.close()
-        assert shard._changes._following is None
+        assert shard.parts.change_log._following is None
         await write(shard, "INSERT DATA { <http://x/s> <http://x/p> 1 }")
-        assert not shard._changes._recent._changes
+        assert not shard.parts.change_log._recent._changes

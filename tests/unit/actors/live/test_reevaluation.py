@@ -9,14 +9,13 @@ import pytest
 from pyoxigraph import Literal
 
 from actors.live.whole_evaluation import ReaderEvaluation
-from actors.shard.store_shard import StoreShard
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import GraphDBError, LimitExceeded, Overloaded, QueryCancelled
 from graphdb.live.solutions import SolutionQuery
 from graphdb.live.whole import WholeQuery, solution_id
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
-from tests.support.shards import open_shard
+from tests.support.shards import Shard, open_shard
 from tests.unit.actors.live.test_subscription_hub import Heard, query
 
 pytestmark = pytest.mark.anyio
@@ -60,9 +59,9 @@ class Folding(Heard):
         return self.errors[0]
 
 
-async def add(shard: StoreShard, number: int, predicate: str = "p") -> int:
+async def add(shard: Shard, number: int, predicate: str = "p") -> int:
     text = f"INSERT DATA {{ <urn:s> <urn:{predicate}> {number} }}"
-    return (await shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())).snapshot_index
+    return (await shard.writes(FULL_VISIBILITY).update(parse_update(text), Dataset())).snapshot_index
 
 
 def counted(number: int) -> "Counter[str]":
@@ -112,7 +111,7 @@ async def test_limits_and_paths(tmp_path: Path) -> None:
         a = await add(shard, 1)
         b = await add(shard, 0)
         text = "INSERT DATA { <urn:s> <urn:p> <urn:t> . <urn:t> <urn:p> 7 }"
-        c = (await shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())).snapshot_index
+        c = (await shard.writes(FULL_VISIBILITY).update(parse_update(text), Dataset())).snapshot_index
         await reached.last(c)
         await newest.last(c)
         assert list(newest.states) == [a, c]
@@ -124,7 +123,7 @@ async def test_a_query_that_takes_too_long_ends_alone(tmp_path: Path) -> None:
     limits = {"reevaluation_timeout_seconds": 4}
     async with open_shard(tmp_path, live=limits, readers={"count": 3}) as shard:
         text = " ".join(f"<urn:n{number}> <urn:q> {number} ." for number in range(300))
-        await shard.writes(WHOLE_SIGHT).update(parse_update(f"INSERT DATA {{ {text} }}"), Dataset())
+        await shard.writes(FULL_VISIBILITY).update(parse_update(f"INSERT DATA {{ {text} }}"), Dataset())
         endless = query(
             "LIVE SELECT (COUNT(*) AS ?n) "
             "WHERE { ?a <urn:q> ?x . ?b <urn:q> ?y . ?c <urn:q> ?z . ?d <urn:q> ?w "

@@ -12,9 +12,8 @@ import pytest
 from pyoxigraph import DefaultGraph, Quad
 
 from actors.live import seen_live
-from actors.shard.store_shard import StoreShard
-from graphdb.access.sight import NO_SIGHT, WHOLE_SIGHT, Sight
-from graphdb.access.visibility import Visibility
+from graphdb.access.annotations import VisibleQuads
+from graphdb.access.visibility import FULL_VISIBILITY, NO_VISIBILITY, Visibility
 from graphdb.errors import ChangesForgotten, GraphDBError, LogUnavailable, Overloaded
 from graphdb.live.changes import LoggedChange
 from graphdb.live.matcher import LiveQuery
@@ -23,13 +22,13 @@ from graphdb.live.queries import read_live_query
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.gate import GateLimits
 from graphdb.sparql.parser import parse_update
-from tests.support.shards import open_shard, stand_alone
+from tests.support.shards import Shard, open_shard, stand_alone
 
 pytestmark = pytest.mark.anyio
 
-EVERY_GRAPH = Sight(default_graph=True, patterns=frozenset({"*"}))
+EVERY_GRAPH = Visibility(default_graph=True, patterns=frozenset({"*"}))
 ONE, TWO = (replace(EVERY_GRAPH, sids=frozenset({sid})) for sid in ("S-1", "S-2"))
-DEFAULT = Sight(default_graph=True)
+DEFAULT = Visibility(default_graph=True)
 PREFIX = "PREFIX : <urn:x:> PREFIX acl: <urn:graphdb:acl#> "
 PREFIX += "PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> "
 
@@ -83,16 +82,16 @@ class Heard:
         return self.errors[0]
 
 
-async def write(shard: StoreShard, text: str) -> int:
-    return (await shard.writes(WHOLE_SIGHT).update(parse_update(PREFIX + text), Dataset())).snapshot_index
+async def write(shard: Shard, text: str) -> int:
+    return (await shard.writes(FULL_VISIBILITY).update(parse_update(PREFIX + text), Dataset())).snapshot_index
 
 
 def annotation(number: int, triple: str, sid: str) -> str:
     return f':r{number} rdf:reifies <<( {triple} )>> ; acl:allowedSid "{sid}" .'
 
 
-async def told(shard: StoreShard, sink: Heard, marker: int) -> None:
-    """Wait until everything so far was told: by a person that all of these sights see."""
+async def told(shard: Shard, sink: Heard, marker: int) -> None:
+    """Wait until everything so far was told: by a person that all of these visibilities see."""
     await write(shard, f"INSERT DATA {{ :marker{marker} a :Person ; :n {marker} }}")
     async with asyncio.timeout(20):
         while not any(f"marker{marker}" in repr(one.result) for one in sink.told):  # noqa: ASYNC110
@@ -124,7 +123,7 @@ async def test_a_graph_that_is_not_seen_tells_nothing(tmp_path: Path) -> None:
     async with stand_alone(tmp_path) as shard:
         live = shard.live(DEFAULT)
         stream = await live.follow_changes(None, 5)
-        nothing = await shard.live(NO_SIGHT).follow_changes(None, 5)
+        nothing = await shard.live(NO_VISIBILITY).follow_changes(None, 5)
         await write(shard, "INSERT DATA { GRAPH :hidden { :a a :Person } }")
         index = await write(shard, "INSERT DATA { :b a :Person . GRAPH :hidden { :c a :Person } }")
         await write(shard, "DROP GRAPH :hidden")
@@ -177,7 +176,7 @@ async def test_who_sees_all_begins_anew_with_the_first_annotation(tmp_path: Path
         assert not await shard.unsubscribe(subscription)
 
 
-async def subscribe(shard: StoreShard, since: int) -> str:
+async def subscribe(shard: Shard, since: int) -> str:
     return await shard.live(ONE).subscribe(PERSONS, since, Heard())
 
 
@@ -227,7 +226,7 @@ async def test_a_node_that_stops_says_so(tmp_path: Path) -> None:
     assert [type(error) for error in sink.errors] == [LogUnavailable]
 
 
-async def test_subscriptions_of_all_sights_are_bounded_together(tmp_path: Path) -> None:
+async def test_subscriptions_of_all_visibilities_are_bounded_together(tmp_path: Path) -> None:
     async with open_shard(tmp_path, live={"max_subscriptions": 2}) as shard:
         await shard.live(DEFAULT).subscribe(PERSONS, None, Heard())
         await shard.subscribe(PERSONS, None, Heard())
@@ -248,11 +247,11 @@ async def test_those_that_are_being_opened_count(tmp_path: Path) -> None:
         await shard.subscribe(PERSONS, None, Heard())
 
 
-def seen(shard: StoreShard, sight: Sight) -> set[Quad]:
-    assert shard._open is not None
-    state = shard._open.quads
-    visibility = Visibility(sight, state)
-    return {quad for quad in state.dataset_quads() if visibility.sees(quad)}
+def seen(shard: Shard, visibility: Visibility) -> set[Quad]:
+    assert shard.open is not None
+    state = shard.open.quads
+    visible_quads = VisibleQuads(visibility, state)
+    return {quad for quad in state.dataset_quads() if visible_quads.sees(quad)}
 
 
 def statement(quad: Quad) -> str:
@@ -289,22 +288,22 @@ def step(rng: random.Random) -> str:
 @pytest.mark.parametrize("seed", range(3))
 async def test_events_are_those_of_a_store_that_has_only_what_is_seen(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
-    sight = [ONE, DEFAULT, Sight(False, True, frozenset({"urn:x:open"}), frozenset({"S-2"}))][seed]
+    visibility = [ONE, DEFAULT, Visibility(False, True, frozenset({"urn:x:open"}), frozenset({"S-2"}))][seed]
     (tmp_path / "whole").mkdir()
     (tmp_path / "twin").mkdir()
     async with open_shard(tmp_path / "whole") as shard, open_shard(tmp_path / "twin") as twin:
         for text in (f"INSERT DATA {{ {annotation(99, ':x :n 1', 'S-9')} }}", *map(step, [rng] * 5)):
             await write(shard, text)
-        known = seen(shard, sight)
+        known = seen(shard, visibility)
         await write(twin, f"INSERT DATA {{ {' '.join(map(statement, known))} }}")
         queries = (PERSONS, PAIRS, PATHS)
         heard, twins = [Heard() for _ in queries], [Heard() for _ in queries]
         for one, sink, other in zip(queries, heard, twins, strict=True):
-            await shard.live(sight).subscribe(one, None, sink)
+            await shard.live(visibility).subscribe(one, None, sink)
             await twin.subscribe(one, None, other)
         for _ in range(40):
             await write(shard, step(rng))
-            now = seen(shard, sight)
+            now = seen(shard, visibility)
             gone, come = known - now, now - known
             if gone or come:
                 texts = [("DELETE", gone), ("INSERT", come)]

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.clustering.clustered_shard import ClusteredShard
-from actors.shard.store_shard import StoreShard
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import ChangesForgotten, GraphDBError, LogUnavailable
 from graphdb.live.matcher import LiveQuery
 from graphdb.live.notifications import Notification
@@ -17,7 +15,7 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.gate import GateLimits
 from graphdb.sparql.parser import parse_update
 from tests.support.clustered_shards import nodes
-from tests.support.shards import stand_alone
+from tests.support.shards import Shard, stand_alone
 
 pytestmark = pytest.mark.anyio
 
@@ -55,11 +53,11 @@ def query(text: str) -> LiveQuery:
 PERSONS = query("LIVE SELECT * FROM Person")
 
 
-async def write(shard: StoreShard | ClusteredShard, number: int) -> int:
+async def write(shard: Shard | Shard, number: int) -> int:
     text = (
         f"DELETE WHERE {{ <urn:s> <urn:n> ?n }}; INSERT DATA {{ <urn:s> a <urn:Person> ; <urn:n> {number} }}"
     )
-    return (await shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())).snapshot_index
+    return (await shard.writes(FULL_VISIBILITY).update(parse_update(text), Dataset())).snapshot_index
 
 
 async def test_subscribers_at_any_time_hear_everything_behind_where_they_begin(tmp_path: Path) -> None:
@@ -132,7 +130,7 @@ async def test_a_change_that_is_too_large_to_match_is_said(
         before = await write(shard, 1)
         await sink.count(1)
         quads = " ".join(f"<urn:s> <urn:n> {number} ." for number in range(100))
-        await shard.writes(WHOLE_SIGHT).update(parse_update(f"INSERT DATA {{ {quads} }}"), Dataset())
+        await shard.writes(FULL_VISIBILITY).update(parse_update(f"INSERT DATA {{ {quads} }}"), Dataset())
         async with asyncio.timeout(10):
             while not sink.errors:  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
@@ -141,7 +139,7 @@ async def test_a_change_that_is_too_large_to_match_is_said(
             await shard.subscribe(PERSONS, before, Heard())
         again = Heard()
         await shard.subscribe(PERSONS, None, again)
-        await shard.writes(WHOLE_SIGHT).update(
+        await shard.writes(FULL_VISIBILITY).update(
             parse_update("INSERT DATA { <urn:t> a <urn:Person> }"), Dataset()
         )
         assert [action for _, action in await again.count(1)] == ["CREATE"]

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from actors.log import client as log_client
-from actors.log.protocol import LogStatus, Request, encode_status
-from actors.log.server import LogServer, encode_nothing
+from actors.log.protocol import AskStatus, LogStatus
+from actors.log.server import done, log_server, unchanged
 from actors.raft import raft_log_client
-from actors.raft.log_requests import ForwardedRequest, MemberChange, RaftLogRequest
+from actors.raft.log_requests import RAFT_LOG_MESSAGES, ForwardedRequest, MemberChange
 from actors.raft.raft_log_client import RaftLogClient
 from graphdb.errors import LogUnavailable, OutcomeUnknown
 from graphdb.log.views import QUADS
@@ -30,12 +30,11 @@ async def silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     defaults = log_client.LogClient._ask.__kwdefaults__
     assert defaults is not None
     monkeypatch.setitem(defaults, "timeout_s", 0.1)
-    codes = [*Request, *RaftLogRequest]
-    handlers: dict[int, Any] = {code: lambda body: (Future(), encode_nothing) for code in codes}
+    handlers: dict[type, Any] = {kind: lambda _: (Future(), done) for kind in RAFT_LOG_MESSAGES.kinds}
     status: Future[LogStatus] = Future()
     status.set_result(LogStatus(1, 7))
-    handlers[Request.STATUS] = lambda body: (status, encode_status)
-    server = LogServer(handlers, str(tmp_path), str(tmp_path))
+    handlers[AskStatus] = lambda _: (status, unchanged)
+    server = log_server(handlers, str(tmp_path), str(tmp_path), RAFT_LOG_MESSAGES)
     await server.start()
     client = RaftLogClient(answering(server.path))
     yield client

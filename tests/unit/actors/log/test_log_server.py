@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from actors.log.client import LogClient
-from actors.log.protocol import Request, encode_index
-from actors.log.server import LogServer
+from actors.log.protocol import Append, AskStatus, Index
+from actors.log.server import log_server
 from graphdb.errors import CorruptionError, LogUnavailable, OutcomeUnknown
 from tests.support.readers import answering
 
@@ -21,8 +21,8 @@ class HeldLog:
 
     def __init__(self, directory: Path) -> None:
         self.held: asyncio.Queue[Future[int]] = asyncio.Queue()
-        self.server = LogServer(
-            {request: lambda body: (self._hold(), encode_index) for request in Request},
+        self.server = log_server(
+            {kind: lambda _: (self._hold(), Index) for kind in (Append, AskStatus)},
             str(directory),
             str(directory),
         )

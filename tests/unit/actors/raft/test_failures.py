@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.raft.failures import decode_failure, encode_failure
+from actors.raft.peer_protocol import decode_failure, encode_failure
 from actors.raft.raft_pb2 import Failure
 from graphdb.errors import CorruptionError, OutcomeUnknown
 from tests.architecture.test_errors import CLASSES, example

@@ -13,13 +13,11 @@ import pytest
 from actors.raft import incoming_links, outgoing_link
 from actors.raft.credentials import ClusterCredentials, TlsFiles
 from actors.raft.incoming_links import Forwarded
-from actors.raft.pieces import FRAME_BYTES_MAX, frames_of
-from actors.raft.proofs import PROTOCOL_VERSION, Handshake
+from actors.raft.peer_protocol import FRAME_BYTES_MAX, PROTOCOL_VERSION, Handshake, frames_of
 from actors.raft.raft_pb2 import Frame, Greeting, Opening, Piece, Proof, Request
 from actors.raft.raft_service import FrameCall, make_channel, open_call
 from graphdb.raft.membership import PeerId
-from graphdb.raft.message_codec import encode_envelope
-from graphdb.raft.messages import Envelope, Hello
+from graphdb.raft.messages import Envelope, Hello, encode_envelope
 from tests.support.certificate import certificate_and_key, needs_openssl
 from tests.support.peer_ends import OPEN, SECRET, End, Network, connected, envelope
 from tests.support.raft_cluster import eventually, raft_cluster

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from actors.raft import peer_transport, visitors
+from actors.raft import peer_transport, relocated_peers
 from actors.raft.credentials import ClusterCredentials
 from actors.raft.peer_transport import PeerTransport
-from actors.raft.visitors import Visitors
+from actors.raft.relocated_peers import RelocatedPeers
 from graphdb.errors import ConfigError
 from graphdb.model import EntryKind, LogEntry
 from graphdb.raft.membership import PeerId
@@ -95,8 +95,8 @@ def test_a_slow_network_does_not_keep_the_sender_waiting(network: Network) -> No
 def test_a_peer_at_another_address_is_answered_there(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peer_transport, "VISIT_S", 0.3)
-    monkeypatch.setattr(visitors, "VISIT_S", 0.3)
+    monkeypatch.setattr(peer_transport, "RELOCATED_S", 0.3)
+    monkeypatch.setattr(relocated_peers, "RELOCATED_S", 0.3)
     one, before, after = network.end(1), network.end(2), network.end(2)
     one.connect(before)
     after.connect(one)
@@ -108,9 +108,9 @@ def test_a_peer_at_another_address_is_answered_there(
         return bool(after.tickets())
 
     eventually(is_answered, "it is answered where it is")
-    other_life = replace(envelope(1, 2, 7), target=PeerId(2, 10))
-    one.transport.send([other_life])
-    eventually(lambda: 7 in before.tickets(), "another life of it is where it was")
+    other_incarnation = replace(envelope(1, 2, 7), target=PeerId(2, 10))
+    one.transport.send([other_incarnation])
+    eventually(lambda: 7 in before.tickets(), "another incarnation of it is where it was")
     network.stop(after)  # it says nothing more
 
     def is_known_again() -> bool:
@@ -152,12 +152,12 @@ def test_a_hello_is_handed_on(network: Network) -> None:
 
 @pytest.mark.parametrize("address", ["", "nowhere", "0.0.0.0:7002", "[::]:7002", "10.0.0.1:7002", "a:0"])
 def test_an_address_that_is_none_is_not_called(address: str) -> None:
-    met = Visitors(OPEN, lambda: 0.0)
+    met = RelocatedPeers(OPEN, lambda: 0.0)
     assert not met.meet(PeerId(2, 9), address, "127.0.0.1:7002")
     assert met.addresses == {}
 
 
-def test_so_many_visitors_and_no_more() -> None:
-    met = Visitors(SECRET, lambda: 0.0)
-    changed = [met.meet(PeerId(2, life), "10.0.0.1:7002", None) for life in range(1, 30)]
+def test_so_many_relocated_peers_and_no_more() -> None:
+    met = RelocatedPeers(SECRET, lambda: 0.0)
+    changed = [met.meet(PeerId(2, incarnation), "10.0.0.1:7002", None) for incarnation in range(1, 30)]
     assert changed == [True] * 16 + [False] * 13

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from actors.raft.credentials import ClusterCredentials
-from actors.raft.pieces import PieceReader, frames_of
-from actors.raft.proofs import Handshake, PieceMarker, Refused
+from actors.raft.peer_protocol import Handshake, PieceMarker, PieceReader, Refused, frames_of
 from actors.raft.raft_pb2 import Frame
 
 KEY = bytes(range(32))

@@ -8,7 +8,7 @@ import pytest
 
 from actors.log.protocol import LogStatus
 from actors.raft import raft_log
-from actors.raft.log_requests import Desk, ForwardedRequest, MemberChange
+from actors.raft.log_requests import ForwardedRequest, MemberChange, RequestQueue
 from actors.raft.raft_log_client import RaftLogClient
 from actors.raft.search_requests import SEARCH_COPY, SEARCH_REQUEST, SEARCH_STATE, encode_needed
 from graphdb.errors import (
@@ -207,24 +207,24 @@ async def test_requests_go_to_the_port_of_the_node_that_is_asked(three: RaftLogs
 
 async def test_each_port_of_a_node_takes_what_is_for_it(three: RaftLogs) -> None:
     asking, graph, search = three.client(1), three.client(2), three.client(2)
-    for operation, desk in (
-        ("update", Desk.GRAPH),
-        (SEARCH_REQUEST, Desk.SEARCH),
-        (SEARCH_STATE, Desk.GRAPH),
-        (SEARCH_COPY, Desk.GRAPH),
+    for operation, queue in (
+        ("update", RequestQueue.GRAPH),
+        (SEARCH_REQUEST, RequestQueue.SEARCH),
+        (SEARCH_STATE, RequestQueue.GRAPH),
+        (SEARCH_COPY, RequestQueue.GRAPH),
     ):
         takers = {
-            Desk.GRAPH: asyncio.create_task(graph.take(Desk.GRAPH)),
-            Desk.SEARCH: asyncio.create_task(search.take(Desk.SEARCH)),
+            RequestQueue.GRAPH: asyncio.create_task(graph.take(RequestQueue.GRAPH)),
+            RequestQueue.SEARCH: asyncio.create_task(search.take(RequestQueue.SEARCH)),
         }
         forwarding = asyncio.create_task(asking.forward(2, ForwardedRequest(0, operation, "", b"body"), 10))
-        (taken,) = await asyncio.wait_for(takers.pop(desk), 5)
+        (taken,) = await asyncio.wait_for(takers.pop(queue), 5)
         assert (taken.operation, taken.body) == (operation, b"body")
-        await (graph if desk is Desk.GRAPH else search).finish(taken.number, True, b"done", desk)
+        await (graph if queue is RequestQueue.GRAPH else search).finish(taken.number, True, b"done", queue)
         assert await forwarding == b"done"
-        ((other_desk, other),) = takers.items()
+        ((other_queue, other),) = takers.items()
         assert not other.done()
-        await (search if other_desk is Desk.SEARCH else graph).leave(other_desk)
+        await (search if other_queue is RequestQueue.SEARCH else graph).leave(other_queue)
         assert await other == []
         graph, search = three.client(2), three.client(2)  # a port that has left does not come back
 

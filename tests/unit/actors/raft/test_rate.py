@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from actors.raft.mail_queue import MailQueue
+from actors.raft.incoming_links import TokenBucket
+from actors.raft.outgoing_link import MailQueue
 from actors.raft.rare_log import RareLog
-from actors.raft.rate import TokenBucket
 
 
 class Clock:

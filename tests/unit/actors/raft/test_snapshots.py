@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from actors.raft.outgoing_snapshot import list_files
-from actors.raft.snapshot_stream import BLOCK_BYTES, Manifest, SnapshotFile, encode_header, take_header
+from actors.raft.snapshot_transfer import (
+    BLOCK_BYTES,
+    Manifest,
+    SnapshotFile,
+    encode_header,
+    list_files,
+    take_header,
+)
 from actors.raft.snapshots import Snapshots
 from graphdb.errors import CorruptionError, LogUnavailable, StorageFull
 from graphdb.raft.membership import Members

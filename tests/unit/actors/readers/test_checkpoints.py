@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from pyoxigraph import NamedNode, Quad, Store
 
+from actors.log.applied_index import AppliedIndex
 from actors.readers import checkpoints as module
 from actors.readers.checkpoints import Checkpoints
-from actors.shard.applied_index import AppliedIndex
 from graphdb.errors import LogUnavailable
 from graphdb.store.quad_store import QuadStore
 

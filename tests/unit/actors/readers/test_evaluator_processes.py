@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 import uvloop
 
@@ -147,7 +148,7 @@ async def test_an_evaluator_that_does_not_start_is_not_started_in_a_spin(
 
 def test_everything_ends_with_the_parent(tmp_path: Path, checkpoint: Path) -> None:
     """One evaluator is idle, one in the midst of its work."""
-    given = task(checkpoint, ENDLESS).encode().decode()
+    given = msgspec.json.encode(task(checkpoint, ENDLESS)).decode()
     command = [sys.executable, "-m", "tests.support.readers", str(tmp_path), given]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None

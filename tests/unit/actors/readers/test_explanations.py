@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from actors.readers.client import Lease
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import (
     EvaluationFailed,
     GraphDBError,
@@ -87,7 +87,7 @@ async def test_what_has_told_its_counts_is_not_begun_again(tmp_path: Path, check
 async def test_an_explanation_is_listed_and_cancelled(tmp_path: Path) -> None:
     data = " ".join(f"<urn:s> <urn:p> {number} ." for number in range(300))
     async with open_shard(tmp_path) as shard:
-        await shard.writes(WHOLE_SIGHT).update(parse_update(f"INSERT DATA {{ {data} }}", None), Dataset())
+        await shard.writes(FULL_VISIBILITY).update(parse_update(f"INSERT DATA {{ {data} }}", None), Dataset())
         query = parse_query(ENDLESS)
         stream = await shard.start_query(QueryRequest(query, Dataset(), ResultFormat.JSON, 30, explain=True))
         assert await stream.read() == b'{"quads": [300, 300, 300, 300]}'

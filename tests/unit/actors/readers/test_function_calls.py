@@ -6,10 +6,11 @@ from random import Random
 import orjson
 import pytest
 
-from actors.readers.protocol import FunctionTask
+from actors.readers.protocol import READER_MESSAGES, FunctionTask
 from graphdb.errors import BadGeometry, InvalidParameter, QueryTimeout, UnknownFunction
 from tests.support.reader_tasks import FEW, in_process, task
 from tests.support.readers import readers, wait_gone
+from tests.support.travelling import travelled
 
 pytestmark = pytest.mark.anyio
 
@@ -18,14 +19,14 @@ DEEP = "GEOMETRYCOLLECTION(" * 200_000 + "POINT(0 0)" + ")" * 200_000
 
 def tangle(count: int) -> str:
     """A line whose buffer takes GEOS minutes."""
-    dice = Random(1)
-    places = ",".join(f"{dice.random()} {dice.random()}" for _ in range(count))
+    rng = Random(1)
+    places = ",".join(f"{rng.random()} {rng.random()}" for _ in range(count))
     return f"<http://www.opengis.net/def/crs/EPSG/0/27700> LINESTRING({places})"
 
 
 def test_the_wire_keeps_a_task() -> None:
     sent = FunctionTask("geof:x", ("POINT(1 2)", "\n\u00e9"))
-    assert FunctionTask.decode(sent.encode()) == FunctionTask("geof:x", list(sent.args))
+    assert travelled(READER_MESSAGES, sent) == FunctionTask("geof:x", list(sent.args))
 
 
 async def test_answers_and_refusals(tmp_path: Path) -> None:

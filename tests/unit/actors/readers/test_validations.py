@@ -11,7 +11,7 @@ import orjson
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, Store
 
-from actors.readers.protocol import ValidationTask
+from actors.readers.protocol import READER_MESSAGES, ValidationTask
 from actors.readers.running_queries import RunningQueries
 from actors.readers.write_checks import WriteChecks
 from graphdb.config.limits import GateLimits
@@ -27,6 +27,7 @@ from graphdb.rdf.formats import RdfSyntax
 from graphdb.store.quad_store import QuadStore
 from tests.support.reader_tasks import FEW, in_process, task
 from tests.support.readers import readers, rest, wait_gone
+from tests.support.travelling import travelled
 
 pytestmark = pytest.mark.anyio
 
@@ -51,7 +52,7 @@ def test_the_wire_keeps_a_task() -> None:
     sent = ValidationTask(
         "/tmp/c\n", "union", "urn:g", shapes, "text/turtle", None, True, ["_:a", '"\u00e9"']
     )
-    assert ValidationTask.decode(sent.encode()) == sent
+    assert travelled(READER_MESSAGES, sent) == sent
 
 
 async def test_reports(tmp_path: Path, checkpoint: Path) -> None:

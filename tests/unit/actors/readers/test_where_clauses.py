@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 from pyoxigraph import NamedNode, Quad
 
-from actors.shard.store_shard import StoreShard
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import EvaluationFailed, QueryCancelled, QueryTimeout
 from graphdb.model import Confirmation
 from graphdb.node import QueryRequest
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.results import ResultFormat
-from tests.support.shards import open_shard
+from tests.support.shards import Shard, open_shard
 
 pytestmark = pytest.mark.anyio
 
@@ -35,11 +34,11 @@ def people() -> str:
     return f"INSERT DATA {{ {rows} _:b <urn:label> 'é\"\\n'@en--rtl , <<( _:b <urn:p> 1.50 )>> }}"
 
 
-async def update(shard: StoreShard, text: str) -> Confirmation:
-    return await shard.writes(WHOLE_SIGHT).update(parse_update(text), Dataset())
+async def update(shard: Shard, text: str) -> Confirmation:
+    return await shard.writes(FULL_VISIBILITY).update(parse_update(text), Dataset())
 
 
-def quads(shard: StoreShard) -> list[Quad]:
+def quads(shard: Shard) -> list[Quad]:
     return list(shard.dataset_quads())
 
 
@@ -144,7 +143,7 @@ async def test_it_can_be_seen_and_cancelled(tmp_path: Path) -> None:
         await update(shard, "INSERT DATA { <urn:new> <urn:p> 1 }")
 
 
-async def planning_of_many_solutions(shard: StoreShard) -> "asyncio.Task[Confirmation]":
+async def planning_of_many_solutions(shard: Shard) -> "asyncio.Task[Confirmation]":
     """An update whose WHERE clause is evaluated, and whose solutions, very many, are being gone through."""
     running = asyncio.create_task(update(shard, MANY_SOLUTIONS))
     seen: list[str] = []

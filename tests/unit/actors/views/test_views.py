@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 from pyoxigraph import Quad, QuerySolutions
 
-from actors.shard.open_shard import OpenShard
-from actors.shard.store_shard import StoreShard
+from actors.node.open_store import OpenStore
 from actors.views import view as view_module
 from actors.views.view import Listener, View
-from graphdb.access.sight import NO_SIGHT, WHOLE_SIGHT, Sight
-from graphdb.access.visibility import Visibility
-from graphdb.access.visible_state import VisibleState
+from graphdb.access.annotations import VisibleQuads
+from graphdb.access.visibility import FULL_VISIBILITY, NO_VISIBILITY, Visibility
+from graphdb.access.writer_state import VisibleState
 from graphdb.errors import Overloaded
 from graphdb.live.changes import LoggedChange
 from graphdb.node import QueryRequest
@@ -25,22 +24,22 @@ from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.results import ResultFormat
 from graphdb.store.quad_store import QuadStore
 from serve.backend import GraphReads
-from tests.support.shards import open_shard, stand_alone
+from tests.support.shards import Shard, open_shard, stand_alone
 
 pytestmark = pytest.mark.anyio
 
-EVERY_GRAPH = Sight(default_graph=True, patterns=frozenset({"*"}))
+EVERY_GRAPH = Visibility(default_graph=True, patterns=frozenset({"*"}))
 ONE, TWO = (replace(EVERY_GRAPH, sids=frozenset({sid})) for sid in ("S-1", "S-2"))
 GRAPH = replace(EVERY_GRAPH, default_graph=False, patterns=frozenset({"urn:g:*"}))
 PREFIX = "PREFIX : <urn:x:> PREFIX acl: <urn:graphdb:acl#> "
 ALL = parse_query("SELECT ?s { { ?s <urn:x:p> ?o } UNION { GRAPH ?g { ?s <urn:x:p> ?o } } }")
 
 
-async def write(shard: StoreShard, text: str) -> int:
-    return (await shard.writes(WHOLE_SIGHT).update(parse_update(PREFIX + text), Dataset())).snapshot_index
+async def write(shard: Shard, text: str) -> int:
+    return (await shard.writes(FULL_VISIBILITY).update(parse_update(PREFIX + text), Dataset())).snapshot_index
 
 
-async def insert(shard: StoreShard, turtle: str) -> int:
+async def insert(shard: Shard, turtle: str) -> int:
     return await write(shard, f"INSERT DATA {{ {turtle} }}")
 
 
@@ -50,32 +49,32 @@ def names(reads: GraphReads) -> list[str]:
     return sorted(str(row["s"].value).removeprefix("urn:x:") for row in answer)
 
 
-async def seen_by(shard: StoreShard, sight: Sight) -> str:
-    return "".join(names(await shard.reads(sight)))
+async def seen_by(shard: Shard, visibility: Visibility) -> str:
+    return "".join(names(await shard.reads(visibility)))
 
 
-def opened(shard: StoreShard) -> OpenShard:
-    assert shard._open is not None
-    return shard._open
+def opened(shard: Shard) -> OpenStore:
+    assert shard.open is not None
+    return shard.open
 
 
 def contents(quads: QuadStore) -> tuple[set[Quad], set[object]]:
     return set(quads.dataset_quads()), set(quads.named_graphs())
 
 
-def check(shard: StoreShard, view: View) -> None:
+def check(shard: Shard, view: View) -> None:
     """The view is what is seen of the store, which has not gone on meanwhile."""
     main = opened(shard).quads
-    visibility = Visibility(view.sight, main)
+    visible_quads = VisibleQuads(view.visibility, main)
     assert view.index == shard.snapshot_index()
     assert contents(view.quads) == (
-        {quad for quad in main.dataset_quads() if visibility.sees(quad)},
-        set(VisibleState(view.sight, main).named_graphs()),
+        {quad for quad in main.dataset_quads() if visible_quads.sees(quad)},
+        set(VisibleState(view.visibility, main).named_graphs()),
     )
 
 
-async def view_of(shard: StoreShard, sight: Sight) -> View:
-    view = await opened(shard).views.view(sight)
+async def view_of(shard: Shard, visibility: Visibility) -> View:
+    view = await opened(shard).views.view(visibility)
     assert view is not None
     return view
 
@@ -83,11 +82,25 @@ async def view_of(shard: StoreShard, sight: Sight) -> View:
 async def test_who_sees_everything_needs_no_view(tmp_path: Path) -> None:
     async with stand_alone(tmp_path) as shard:
         await insert(shard, ":a :p 1 . GRAPH <urn:g:1> { :b :p 2 }")
-        for sight in (WHOLE_SIGHT, ONE):
-            reads = await shard.reads(sight)
+        for visibility in (FULL_VISIBILITY, ONE):
+            reads = await shard.reads(visibility)
             assert (names(reads), reads.view_key) == (["a", "b"], None)
             assert reads.exact_index() == shard.snapshot_index()
         assert not list((tmp_path / "views").iterdir())
+
+
+async def test_it_is_reported_how_each_view_follows_the_log(tmp_path: Path) -> None:
+    async with stand_alone(tmp_path) as shard:
+        await insert(shard, ":a :p 1 {| acl:allowedSid 'S-1' |}")
+        await seen_by(shard, ONE)
+        index = await insert(shard, ":b :p 1")
+        await seen_by(shard, ONE)
+        statuses = {status.name: status for status in shard.view_statuses()}
+        assert [*statuses] == ["quads", "principals", "changes"]
+        assert {status.index for status in statuses.values()} == {index}
+        assert {status.state for status in statuses.values()} == {"following"}
+        assert {status.entries_behind for status in statuses.values()} == {0}
+    assert shard.view_statuses() == []
 
 
 async def test_each_sees_what_its_sids_and_graphs_show(tmp_path: Path) -> None:
@@ -96,12 +109,12 @@ async def test_each_sees_what_its_sids_and_graphs_show(tmp_path: Path) -> None:
             shard, ":a :p 1 {| acl:allowedSid 'S-1' |} . :b :p 1 {| acl:allowedSid 'S-2' |} . :c :p 1 ."
         )
         await insert(shard, "GRAPH <urn:g:1> { :d :p 1 . :a :p 1 } GRAPH <urn:h:1> { :e :p 1 }")
-        assert await seen_by(shard, WHOLE_SIGHT) == "aabcde"
+        assert await seen_by(shard, FULL_VISIBILITY) == "aabcde"
         assert await seen_by(shard, ONE) == "aacde"
         assert await seen_by(shard, TWO) == "abcde"
         assert await seen_by(shard, EVERY_GRAPH) == "acde"
         assert await seen_by(shard, GRAPH) == "ad"
-        assert await seen_by(shard, NO_SIGHT) == ""
+        assert await seen_by(shard, NO_VISIBILITY) == ""
         await write(shard, "DELETE { ?r acl:allowedSid 'S-2' } WHERE { ?r acl:allowedSid 'S-2' }")
         await insert(shard, ":a :q 1 . :f :p 1 . GRAPH <urn:g:2> { :g :p 1 {| acl:allowedSid 'S-1' |} }")
         assert await seen_by(shard, ONE) == "aabcdefg"
@@ -113,8 +126,8 @@ async def test_each_sees_what_its_sids_and_graphs_show(tmp_path: Path) -> None:
 async def test_a_graph_of_which_nothing_is_seen_is_not_there(tmp_path: Path, is_made_before: bool) -> None:
     hidden = "GRAPH <urn:g:1> { :a :p 1 {| acl:allowedSid 'S-1' |} }"
 
-    async def graphs(sight: Sight) -> set[str]:
-        return {str(graph) for graph in (await view_of(shard, sight)).quads.named_graphs()}
+    async def graphs(visibility: Visibility) -> set[str]:
+        return {str(graph) for graph in (await view_of(shard, visibility)).quads.named_graphs()}
 
     async with stand_alone(tmp_path) as shard:
         await insert(shard, f"{hidden} :x :p 1 {{| acl:allowedSid 'S-2' |}}")
@@ -126,8 +139,8 @@ async def test_a_graph_of_which_nothing_is_seen_is_not_there(tmp_path: Path, is_
         await shard.writes(EVERY_GRAPH).update(update, Dataset())
         assert await graphs(EVERY_GRAPH) == set()
         assert await graphs(ONE) == {"<urn:g:1>"}
-        for sight in (EVERY_GRAPH, ONE):
-            check(shard, await view_of(shard, sight))
+        for visibility in (EVERY_GRAPH, ONE):
+            check(shard, await view_of(shard, visibility))
 
 
 async def test_those_who_see_the_same_share_a_view(tmp_path: Path) -> None:
@@ -144,16 +157,16 @@ async def test_a_view_follows_small_changes_and_large_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(view_module, "_TURN_QUADS_MAX", 60)
-    dice = random.Random(7)
+    rng = random.Random(7)
     async with stand_alone(tmp_path) as shard:
         await insert(shard, ":a :p 1 {| acl:allowedSid 'S-1' |}")
-        views = [await view_of(shard, sight) for sight in (ONE, EVERY_GRAPH, GRAPH)]
+        views = [await view_of(shard, visibility) for visibility in (ONE, EVERY_GRAPH, GRAPH)]
         for round_ in range(12):
-            count = dice.choice([2, 100])
+            count = rng.choice([2, 100])
             for graph in ("DEFAULT", "GRAPH <urn:g:1>", "GRAPH <urn:h:1>"):
                 block = "".join(
-                    f":s{dice.randrange(50)} :p {dice.randrange(3)} {{| acl:allowedSid 'S-{sid}' |}} . "
-                    for sid in dice.choices(range(3), k=count)
+                    f":s{rng.randrange(50)} :p {rng.randrange(3)} {{| acl:allowedSid 'S-{sid}' |}} . "
+                    for sid in rng.choices(range(3), k=count)
                 )
                 await insert(shard, block if graph == "DEFAULT" else f"{graph} {{ {block} }}")
             await write(shard, f"DELETE WHERE {{ ?s :p {round_ % 3} }}")
@@ -247,10 +260,10 @@ async def test_a_sid_that_comes_into_use_shows_at_once_what_it_allows(tmp_path: 
 async def test_views_that_are_not_used_go(tmp_path: Path) -> None:
     async with open_shard(tmp_path, server={"views": 2}) as shard:
         await insert(shard, " . ".join(f":a{n} :p 1 {{| acl:allowedSid 'S-{n}' |}}" for n in range(4)))
-        sights = [replace(EVERY_GRAPH, sids=frozenset({f"S-{n}"})) for n in range(4)]
-        first = await shard.reads(sights[0])
-        for number, sight in enumerate(sights):
-            assert await seen_by(shard, sight) == f"a{number}"
+        visibilities = [replace(EVERY_GRAPH, sids=frozenset({f"S-{n}"})) for n in range(4)]
+        first = await shard.reads(visibilities[0])
+        for number, visibility in enumerate(visibilities):
+            assert await seen_by(shard, visibility) == f"a{number}"
         assert names(first) == ["a0"]  # for whoever still holds it
         request = QueryRequest(ALL, Dataset(), ResultFormat.CSV, 10)
         answer = await first.start_query(request)

@@ -70,7 +70,7 @@ def test_types_with_parameters() -> None:
     assert analyzers.analyzer("short").tokens("the jumped") == (["jumpe", "d"], [1, 2])
     assert analyzers.analyzer("kept").tokens("running walking")[0] == ["running", "walk"]
     assert analyzers.analyzer("commas").tokens("A b,C,,d")[0] == ["A b", "C", "d"]
-    assert (analyzers.default, analyzers.default_search) == ("default", "default")
+    assert analyzers.default == "default"
 
 
 def test_custom() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphdb.search.analysis.stemming import porter, possessive, snowball, stemmer
+from graphdb.search.analysis.token_filters import porter, possessive, snowball, stemmer
 from graphdb.search.errors import SearchError
 from tests.unit.search.analysis.porter_twin import stem
 

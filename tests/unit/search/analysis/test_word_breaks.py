@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from graphdb.search.analysis.word_breaks import StandardTokenizer, utf16_length
+from graphdb.search.analysis.tokenizers import StandardTokenizer, utf16_length
 
 A, N, EMOJI = "<ALPHANUM>", "<NUM>", "<EMOJI>"
 

@@ -20,8 +20,7 @@ from graphdb.search.catalog.commands import (
     PutSettings,
     WriteDocuments,
 )
-from graphdb.search.catalog.copying import copy_state
-from graphdb.search.catalog.files import CatalogFiles, read_log_index
+from graphdb.search.catalog.files import CatalogFiles, copy_state, read_log_index
 from graphdb.search.catalog.state import KnownNode
 from tests.support.catalog_twin import contents_of
 from tests.unit.search.catalog.catalogs import Commands, put

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphdb.search.extension.page_rank import LinkCollector, page_rank
+from graphdb.search.extension.boosting import LinkCollector, page_rank
 
 LINKS = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=30)
 

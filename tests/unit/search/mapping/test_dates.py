@@ -1,8 +1,7 @@
 import pytest
 
 from graphdb.search.errors import SearchError
-from graphdb.search.mapping.date_formats import DEFAULT_FORMAT, date_format
-from graphdb.search.mapping.date_math import date_math
+from graphdb.search.mapping.dates import DEFAULT_FORMAT, date_format, date_math
 from graphdb.search.mapping.instants import zone_of
 
 ISO = date_format(DEFAULT_FORMAT)

@@ -9,8 +9,7 @@ import pytest
 from graphdb.search.analysis import Analyzers
 from graphdb.search.mapping import Mapping
 from graphdb.search.query import QueryContext, Searcher, collect, parse_query
-from graphdb.search.query.filter_rows import _KEPT_MAX, is_kept
-from graphdb.search.query.knn import KnnQuery
+from graphdb.search.query.knn import _KEPT_MAX, KnnQuery, is_kept
 from graphdb.search.segments.index_shard import IndexShard
 from graphdb.search.segments.operations import Action, Operation
 

@@ -8,7 +8,7 @@ import pytest
 
 from graphdb.search.errors import SearchError
 from graphdb.search.query import matched_queries, nested_with_inner_hits, parse_query, rewritten_text
-from graphdb.search.query.minimum import minimum_should_match
+from graphdb.search.query.clause import minimum_should_match
 from tests.unit.search.query.corpus import Corpus
 
 MAPPING = {

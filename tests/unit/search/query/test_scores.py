@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from graphdb.search.query import collect, explain, parse_query
-from graphdb.search.query.similarity import LENGTHS
+from graphdb.search.query.searcher import LENGTHS
 from tests.unit.search.query.corpus import Corpus
 
 MAPPING: dict[str, Any] = {

@@ -8,9 +8,9 @@ from graphdb.search.fields import ParsedDocument, TextTokens
 from graphdb.search.segment import Leaf, exact_numbers
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.builder import SegmentBuilder
+from graphdb.search.segments.field_builders import LENGTHS, encode_lengths
 from graphdb.search.segments.merging import merge
-from graphdb.search.segments.norms import LENGTHS, encode_lengths
-from graphdb.search.segments.strings import SortedStrings, encode, pack
+from graphdb.search.segments.sections import SortedStrings, encode, pack
 from tests.unit.search.segments.words_mapping import tokens
 
 

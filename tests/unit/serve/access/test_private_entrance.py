@@ -13,7 +13,7 @@ import pytest
 
 from graphdb.access.permissions import Permission
 from graphdb.access.principal import NODE, Principal
-from graphdb.access.sight import WHOLE_SIGHT
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import UnavailableError
 from graphdb.search.errors import SearchError
 from serve.graph_app import build_app
@@ -27,7 +27,7 @@ from tests.support.service import free_port
 from tests.unit.serve.access.accounts import settings_of
 
 READER = Principal(
-    "rea\u20acder", "jwt", frozenset({"reader"}), permission=Permission.READ, sight=WHOLE_SIGHT
+    "rea\u20acder", "jwt", frozenset({"reader"}), permission=Permission.READ, visibility=FULL_VISIBILITY
 )
 STRANGER = Principal("stranger", "jwt", frozenset({"stranger"}))
 

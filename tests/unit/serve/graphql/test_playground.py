@@ -3,14 +3,12 @@
 import re
 import time
 from collections.abc import Callable
-from gzip import decompress
-from hashlib import sha256
-from importlib.resources import files
 
 import pytest
 
-from serve.graph.graphql.playground import FILES
+from serve.graph.graphql.playground import PLAYGROUND
 from tests.support.chromium import browser, why_no_browser
+from tests.support.stored_pages import check_file, check_page, vendored_files
 from tests.unit.serve.graphql.conftest import LIBRARY, Port
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
@@ -20,25 +18,14 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;
 def test_a_browser_gets_the_page(library: Port, accept: str) -> None:
     answer = library.http.get("/graphql", headers={"Accept": accept})
     assert answer.status_code == 200
-    assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    policy = answer.headers["content-security-policy"]
-    assert "default-src 'none'" in policy
-    assert "http" not in policy
-    assert "unsafe-eval" not in policy
-    assert re.findall(r'(?:src|href)="(?!graphql/playground/|data:,")', answer.text) == []
+    check_page(answer, "graphql/playground")
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", PLAYGROUND.files)
 @pytest.mark.parametrize("coding", ["gzip", "identity"])
 def test_its_files_are_served(library: Port, name: str, coding: str) -> None:
     answer = library.http.get(f"/graphql/playground/{name}", headers={"Accept-Encoding": coding})
-    assert answer.status_code == 200
-    assert answer.headers["content-type"] == FILES[name]
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    folder = files("serve.graph.graphql.playground")
-    packed = folder / f"{name}.gz"
-    stored = decompress(packed.read_bytes()) if packed.is_file() else (folder / name).read_bytes()
-    assert answer.content == stored
+    check_file(answer, PLAYGROUND, name)
 
 
 @pytest.mark.parametrize(
@@ -49,11 +36,7 @@ def test_nothing_else_is(library: Port, name: str) -> None:
 
 
 def test_what_is_not_ours_is_what_it_is_said_to_be() -> None:
-    folder = files("serve.graph.graphql.playground")
-    told = dict(re.findall(r"^\| `(.+?)` \|.*\| `(\w{64})` \|$", (folder / "VENDORED.md").read_text(), re.M))
-    assert len(told) == 4
-    for name, digest in told.items():
-        assert sha256(decompress((folder / f"{name}.gz").read_bytes())).hexdigest() == digest
+    assert len(vendored_files(PLAYGROUND)) == 4
 
 
 def test_it_can_be_switched_off(opened: Callable[..., Port]) -> None:

@@ -8,8 +8,7 @@ import pytest
 from pyoxigraph import NamedNode, Quad
 
 from graphdb.holonic.names import Layer, Tenant
-from graphdb.holonic.records import NewHolon
-from graphdb.holonic.registry import holon_quads
+from graphdb.holonic.registry import NewHolon, holon_quads
 from graphdb.model import ChangeSet, GraphName
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
@@ -153,9 +152,9 @@ def test_a_large_layer(holons: Holons) -> None:
 class ChangingBackend(MemoryBackend):
     """A change is applied right behind each of the first few lookups of a graph."""
 
-    def __init__(self, changes: list[str]) -> None:
+    def __init__(self, updates: list[str]) -> None:
         super().__init__()
-        self.changes = changes
+        self.updates = updates
 
     def quads_matching(
         self,
@@ -165,8 +164,8 @@ class ChangingBackend(MemoryBackend):
         graph: GraphName | None,
     ) -> Iterator[Quad]:
         found = super().quads_matching(subject, predicate, object_, graph)
-        if self.changes:
-            asyncio.run(self.update(parse_update(self.changes.pop(0), None), Dataset()))
+        if self.updates:
+            asyncio.run(self.update(parse_update(self.updates.pop(0), None), Dataset()))
         return found
 
 
@@ -175,11 +174,11 @@ def test_a_detail_is_of_one_state() -> None:
     graphs = [tenant.layer_graph(iri, layer) for layer in (Layer.INTERIOR, Layer.BOUNDARY)]
     node = ChangingBackend([])
     node.store.apply(ChangeSet(added=tuple(holon_quads(tenant, NewHolon(iri, None, None, NOON)))))
-    node.changes = [
+    node.updates = [
         f"INSERT DATA {{ GRAPH {graph} {{ <urn:s> <urn:p> {number} }} }}"
         for number in range(7)
         for graph in graphs
     ]
     opened = open_holon(node, tenant, iri)
-    assert (node.changes, opened.index) == ([], node.snapshot_index())
+    assert (node.updates, opened.index) == ([], node.snapshot_index())
     assert [len(list(opened.quads[graph.value])) for graph in graphs] == [7, 7]

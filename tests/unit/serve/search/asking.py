@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import orjson
 
-from graphdb.access.index_sight import IndexSight
 from graphdb.access.permissions import Permission
 from graphdb.access.principal import Principal
+from graphdb.access.visibility import IndexVisibility
 from serve.access.private_entrance import PRINCIPAL_HEADER, PrivateEntrance
 from serve.search_app import build_search_app
 from tests.support.memory_search import MemorySearch
@@ -19,8 +19,10 @@ __all__ = ["Asking", "principal_of"]
 
 
 def principal_of(name: str, *sids: str, patterns: tuple[str, ...] = ("logs-*",)) -> Principal:
-    sight = IndexSight(patterns=frozenset(patterns), sids=frozenset(sids))
-    return Principal(name, "jwt", permission=Permission.WRITE, sids=frozenset(sids), index_sight=sight)
+    visibility = IndexVisibility(patterns=frozenset(patterns), sids=frozenset(sids))
+    return Principal(
+        name, "jwt", permission=Permission.WRITE, sids=frozenset(sids), index_visibility=visibility
+    )
 
 
 class Asking:

@@ -13,8 +13,8 @@ import pytest
 from graphdb.search.catalog.commands import DocumentWrite, WriteResult
 from graphdb.search.segments.operations import Action, OperationResult, Outcome
 from serve.search.documents import bulk
-from serve.search.documents.bulk_lines import Lines
-from serve.search.documents.item_texts import ItemTexts, succeeded
+from serve.search.documents.bulk import ItemTexts, succeeded
+from serve.search.documents.bulk_items import Lines
 from serve.search_app import build_search_app
 from tests.support.http_server import serving
 from tests.support.memory_search import MemorySearch

@@ -5,8 +5,16 @@ from typing import Any
 import pytest
 
 from graphdb.search.errors import SearchError
-from serve.search.administration.cat_table import Column, Size, TableOptions, Time, make_table, render_help
-from serve.search.administration.units import size_text, time_text
+from serve.search.administration.cat_table import (
+    Column,
+    Size,
+    TableOptions,
+    Time,
+    make_table,
+    render_help,
+    size_text,
+    time_text,
+)
 
 COLUMNS = (
     Column("index", ("i", "idx"), "index name"),

@@ -13,7 +13,7 @@ from graphdb.search.catalog.commands import CreateIndex, IntroduceNode
 from graphdb.search.catalog.state import KnownNode
 from serve.search.administration import cluster_health
 from serve.search.administration.cat_nodes import listings
-from serve.search.administration.cat_view import CatView
+from serve.search.administration.cat_table import CatView
 from serve.search.frame.identity import Identity
 from serve.search.frame.parameters import Parameters
 from serve.search_app import build_search_app

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphdb.search.errors import SearchError
-from serve.search.frame.filter_path import filter_of
+from serve.search.frame.answer import filter_of
 
 ANSWER = {
     "took": 3,

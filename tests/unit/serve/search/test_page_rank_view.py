@@ -7,7 +7,7 @@ import pytest
 
 from graphdb.errors import UnavailableError
 from graphdb.search.errors import SearchError
-from serve.search.graph.page_rank_view import LINKS_QUERY, PageRankView
+from serve.search.graph.extension_stage import LINKS_QUERY, PageRankView
 from tests.support.memory_graph import MemoryGraph
 
 LINKS = "INSERT DATA { <urn:a> <urn:p> <urn:b> . GRAPH <urn:g> { <urn:c> <urn:p> <urn:b>, 'text' } }"

@@ -1,0 +1,54 @@
+"""`AppliedIndex`: how far a view has followed the log, as its readers see it."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+__all__ = ["AppliedIndex"]
+
+
+class AppliedIndex:
+    """Belongs to whoever changes the view, on one event loop. It may be read on any thread."""
+
+    def __init__(self, read: Callable[[], int]) -> None:
+        """read returns the log index of the last entry whose effect is in the view."""
+        self._read = read
+        self._is_changing = False
+        self._awaited: dict[asyncio.Future[None], int] = {}
+
+    @property
+    def current(self) -> int:
+        """The log index of the last entry that readers see; they may see one more that is being applied."""
+        return self._read()
+
+    @property
+    def exact(self) -> int | None:
+        """The log index of exactly the state that readers see; None while a change is being applied."""
+        return None if self._is_changing else self._read()
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Around whatever changes the view and what read() returns."""
+        self._is_changing = True
+        try:
+            yield
+        finally:
+            self._is_changing = False
+            if self._awaited:
+                self._wake()
+
+    async def wait_for(self, index: int) -> None:
+        """Return once current is at least index."""
+        if self.current >= index:
+            return
+        reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._awaited[reached] = index
+        try:
+            await reached
+        finally:
+            del self._awaited[reached]
+
+    def _wake(self) -> None:
+        for reached, index in self._awaited.items():
+            if index <= self.current and not reached.done():
+                reached.set_result(None)

@@ -1,0 +1,453 @@
+"""`ViewRunner`: keeps a view where the log is. All views of a node follow the log by it.
+
+It reads on, waits for more with a long poll, tries again with a growing pause what may pass, has a view begin
+anew where the log has forgotten its place, lets others wait for an index, and reports how the view fares.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from actors.log.applied_index import AppliedIndex
+from graphdb.errors import (
+    ChangesForgotten,
+    CorruptionError,
+    GraphDBError,
+    LogCompacted,
+    LogUnavailable,
+    UnavailableError,
+)
+from graphdb.log.codec import entries_bytes
+from graphdb.log.views import SnapshotView, View, ViewStatus
+from graphdb.model import LogEntry
+from graphdb.public_text import fault_text
+
+__all__ = [
+    "LogReading",
+    "Pace",
+    "ReadableLog",
+    "Restart",
+    "Snapshot",
+    "Source",
+    "ViewLost",
+    "ViewRunner",
+]
+
+logger = logging.getLogger(__name__)
+
+E = TypeVar("E")
+E_co = TypeVar("E_co", covariant=True)
+R = TypeVar("R")
+Perform = Callable[..., Awaitable[Any]]
+
+_DOUBLINGS_MAX = 16
+
+
+class ViewLost(UnavailableError):
+    """A view cannot go on from its place; another one can be made."""
+
+
+_LOST = (LogCompacted, ChangesForgotten, ViewLost)  # no later attempt from the same place can succeed
+
+
+class Source(Protocol[E_co]):
+    """Where a view's entries come from: a log, or what another view has applied of it."""
+
+    async def watch_index(self, known_index: int, timeout_s: float) -> int:
+        """The last index that can be read, as soon as it is more than known_index; else when the time is up.
+
+        Raises UnavailableError.
+        """
+        ...
+
+    async def read(self, after_index: int) -> Sequence[E_co]:
+        """The next entries after after_index, in order and without a gap; none at the end.
+
+        Raises UnavailableError, LogCompacted or ChangesForgotten (they are gone), CorruptionError.
+        """
+        ...
+
+
+class ReadableLog(Protocol):
+    """What `LogReading` needs of a `LogAccess`."""
+
+    async def read(self, from_index: int, max_bytes: int = ...) -> list[LogEntry]: ...
+    async def watch_index(self, known_index: int, timeout_s: float = ...) -> int: ...
+
+
+class LogReading:
+    """A log as a `Source`."""
+
+    def __init__(self, log: ReadableLog, batch_bytes: int = 0) -> None:
+        """batch_bytes: entries are read until they are of about this size, or to the end of the log; by
+        default what the log gives at once.
+        """
+        self._log, self._batch_bytes = log, batch_bytes
+
+    async def watch_index(self, known_index: int, timeout_s: float) -> int:
+        """See `Source.watch_index`."""
+        return await self._log.watch_index(known_index, timeout_s)
+
+    async def read(self, after_index: int) -> list[LogEntry]:
+        """See `Source.read`."""
+        entries = await self._log.read(after_index + 1)
+        if entries and entries[0].log_index != after_index + 1:
+            raise CorruptionError(f"the entry {after_index + 1} is missing", "update log")
+        if entries and self._batch_bytes:
+            size_bytes = entries_bytes(entries)
+            while size_bytes < self._batch_bytes:
+                more = await self._log.read(entries[-1].log_index + 1)
+                if not more:
+                    break
+                entries += more
+                size_bytes += entries_bytes(more)
+        return entries
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A state to begin anew from. tree: the directory that holds it, if the view needs one."""
+
+    log_index: int
+    tree: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """How a view begins anew where it cannot go on: it adopts what snapshots yields, as soon as there is one.
+
+    Leaving the context says that the view has adopted it, or has failed to.
+    """
+
+    view: SnapshotView[Any, Any]
+    snapshots: Callable[[], AbstractAsyncContextManager[Snapshot]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long a runner waits. All in seconds."""
+
+    watch_s: float = 10.0  # a long poll of the source is answered after this at the latest
+    again_s: float = 0.1  # after a failure that may pass, doubled with each one that follows,
+    again_s_max: float = 0.1  # up to this,
+    anew_s_max: float = 60.0  # or up to this where the view is to begin anew
+    behind_s: float = 0.005  # when the source does not have yet what was heard of
+    gather_s: float = 0.0  # entries that come meanwhile are applied together, unless somebody waits for them
+    idle_s: float | None = None  # without anything new, after which the view may tidy up; None: it never does
+
+
+async def _at_once(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)
+
+
+def _ignore(*_: Any) -> None:
+    return None
+
+
+async def _do_nothing() -> None:
+    return None
+
+
+class _Told:
+    """Up to where the owner of a view was told. Readers may keep it without the runner."""
+
+    def __init__(self, last_index: int) -> None:
+        self.last_index = last_index
+
+    def index(self) -> int:
+        return self.last_index
+
+
+class ViewRunner(Generic[E, R]):
+    """For one event loop. One of `run`, `catch_up` and `settle` at a time, and nothing else applies to the
+    view meanwhile, unless `perform` keeps the two apart. `come_to` may be called by many.
+
+    A cancelled call lets an application that has begun come to its end, with all that follows from it: a
+    view is never left between two entries, and whoever waits is told.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        view: View[E, R],
+        source: Source[E],
+        *,
+        perform: Perform = _at_once,
+        on_applied: Callable[[Sequence[E], R], None] = _ignore,
+        applied: AppliedIndex | None = None,
+        ready: Callable[[], Awaitable[None]] = _do_nothing,
+        on_idle: Callable[[], Awaitable[None]] = _do_nothing,
+        restart: Restart | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        """name is for logs and reports, such as "quads".
+
+        perform calls a function of the view's where the view may be changed, such as on its thread; it may
+        hand more to it.
+        on_applied is told, on the event loop, what was applied and what `View.apply` has returned.
+        applied is for a view that others change too, or whose readers see another index than its own: then
+        perform says when the view is changing. By default an index counts as applied once on_applied has been
+        told.
+        ready is awaited before each round of `run`, and raises UnavailableError to put it off; on_idle is
+        awaited when nothing was new for pace.idle_s. restart: None where whoever calls `run` handles a lost
+        place.
+        """
+        self.name = name
+        self._view, self._source, self._pace = view, source, pace or Pace()
+        self._perform, self._on_applied = perform, on_applied
+        self._ready, self._on_idle, self._restart = ready, on_idle, restart
+        self._told = _Told(view.index)
+        self.applied = applied or AppliedIndex(self._told.index)
+        self._changing = nullcontext if applied else self.applied.changing
+        self._heard_index = 0
+        self._wake, self._hurry = asyncio.Event(), asyncio.Event()
+        self._coming: asyncio.Task[bool] | None = None
+        self._is_lost = False  # the view begins anew next
+        self._in_a_row = 0  # failures
+        self._state, self._failures = "starting", 0
+        self._error: str | None = None
+        self._entries, self._apply_s = 0, 0.0
+
+    # how far it is
+
+    def hear(self, index: int) -> None:
+        """The source can be read that far."""
+        self._heard_index = max(self._heard_index, index)
+        if self.is_behind:
+            self._wake.set()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is more to apply, as far as is known."""
+        return self._heard_index > self._view.index
+
+    async def reach(self, index: int, timeout_s: float) -> bool:
+        """Have what is gathered applied; whether the view has come to index in time."""
+        if self.applied.current >= index:
+            return True
+        self._hurry.set()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.applied.wait_for(index)
+        except TimeoutError:
+            return False
+        return True
+
+    def status(self) -> ViewStatus:
+        """Never blocks, never raises."""
+        return ViewStatus(
+            self.name,
+            self._state,
+            self._view.index,
+            self._heard_index,
+            self._error,
+            self._failures,
+            self._entries,
+            self._apply_s,
+        )
+
+    # to where the source is now
+
+    async def catch_up(self, progress: Callable[[int], None] = _ignore) -> None:
+        """Apply what the source has and the view does not. progress is told each index that is reached.
+
+        Raises UnavailableError (LogCompacted: for good), CorruptionError; what was applied before that stays.
+        """
+        while True:
+            heard_index = self._heard_index
+            if not await self._advance():
+                if self._heard_index == heard_index:  # else something may have come after the read
+                    self._heard_index = 0
+                return
+            progress(self._view.index)
+
+    async def settle(
+        self, is_settled: Callable[[], bool], *, wait_s: float, poll_s: float, pause: bool
+    ) -> bool:
+        """Catch up until is_settled, or for wait_s: False. pause: wait for poll_s first, as before each
+        further attempt.
+
+        Raises as `catch_up`, LogUnavailable only after wait_s.
+        """
+        clock = asyncio.get_running_loop().time
+        give_up_at = clock() + wait_s
+        while True:
+            if pause:
+                await asyncio.sleep(poll_s)
+            pause = True
+            try:
+                await self.catch_up()
+            except LogUnavailable:
+                if clock() >= give_up_at:
+                    raise
+            else:
+                if is_settled():
+                    return True
+                if clock() >= give_up_at:
+                    return False
+
+    async def come_to(self, index: int) -> None:
+        """Apply until the view is at index or further. Those who ask meanwhile share the work, which goes on
+        when one of them no longer waits. Raises as `catch_up`.
+        """
+        while self._view.index < index:
+            if self._coming is None or self._coming.done():
+                self._coming = asyncio.get_running_loop().create_task(self._advance())
+                self._coming.add_done_callback(_note_asked)
+            await asyncio.shield(self._coming)
+
+    # for ever
+
+    async def run(self) -> None:
+        """Follow until cancelled. What may pass is waited for. A view that cannot go on from its place begins
+        anew where there is a `Restart`; else that raises LogCompacted, ChangesForgotten, CorruptionError, or
+        what else the view or the source has raised.
+        """
+        watching = asyncio.get_running_loop().create_task(self._watch())
+        try:
+            while True:
+                try:
+                    await self._round()
+                except Exception as error:  # noqa: BLE001 what cannot be mended is raised
+                    await asyncio.sleep(self._pause_after(error))
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    def begin_anew(self, error: Exception) -> None:
+        """Before `run`: the view has no place to go on from, for this reason."""
+        self._pause_after(error)
+        self._state, self._is_lost = "restarting", True
+
+    async def close(self) -> None:
+        """Break off what `come_to` has begun, or let it come to its end."""
+        if self._coming is not None:
+            self._coming.cancel()
+            await asyncio.gather(self._coming, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        while True:
+            try:
+                self.hear(await self._source.watch_index(self._heard_index, self._pace.watch_s))
+            except Exception as error:
+                if not isinstance(error, GraphDBError):
+                    logger.error("watching the log for the view of %s failed", self.name, exc_info=error)
+                await asyncio.sleep(self._pace.again_s)
+
+    async def _round(self) -> None:
+        if self._is_lost:
+            await self._begin_anew()
+        await self._ready()
+        if not self._in_a_row:
+            self._state = "following"
+        if not await self._wait():
+            return
+        if self._pace.gather_s:
+            await self._gather()
+        if not await self._advance():
+            await asyncio.sleep(self._pace.behind_s)
+
+    async def _wait(self) -> bool:
+        """Whether there is more; waits for it, and lets the view tidy up when nothing comes."""
+        if not self.is_behind:
+            self._wake.clear()
+            try:
+                async with asyncio.timeout(self._pace.idle_s):
+                    await self._wake.wait()
+            except TimeoutError:
+                await self._on_idle()
+                self._note_success()
+        return self.is_behind
+
+    async def _gather(self) -> None:
+        try:
+            async with asyncio.timeout(self._pace.gather_s):
+                await self._hurry.wait()
+        except TimeoutError:
+            pass
+        self._hurry.clear()
+
+    async def _advance(self) -> bool:
+        """Apply the next entries; False where there are none."""
+        entries = await self._source.read(self._view.index)
+        if entries:
+            await _to_its_end(self._apply(entries))
+            self._view.check()
+        self._note_success()
+        return bool(entries)
+
+    async def _apply(self, entries: Sequence[E]) -> None:
+        began = asyncio.get_running_loop().time()
+        with self._changing():
+            result: R = await self._perform(self._view.apply, entries)
+            self._on_applied(entries, result)
+            self._told.last_index = self._view.index
+        self._entries += len(entries)
+        self._apply_s += asyncio.get_running_loop().time() - began
+
+    async def _begin_anew(self) -> None:
+        assert self._restart is not None
+        async with self._restart.snapshots() as snapshot:
+            await _to_its_end(self._adopt(self._restart.view, snapshot))
+        self._is_lost, self._state, self._error = False, "following", None
+
+    async def _adopt(self, view: SnapshotView[Any, Any], snapshot: Snapshot) -> None:
+        with self._changing():
+            await self._perform(view.adopt_snapshot, snapshot.log_index, snapshot.tree)
+            self._told.last_index = view.index
+
+    # how it fares
+
+    def _note_success(self) -> None:
+        self._state, self._error, self._in_a_row = "following", None, 0
+
+    def _pause_after(self, error: Exception) -> float:
+        """How long to wait before the next attempt. Raises the error where there is to be none."""
+        self._failures += 1
+        self._in_a_row += 1
+        self._error = fault_text(error)
+        if self._is_lost:
+            self._tell(error)
+            return self._backed_off(self._pace.anew_s_max)
+        if isinstance(error, UnavailableError) and not isinstance(error, _LOST):
+            logger.debug("the view of %s waits: %s", self.name, error)
+            self._state = "waiting"
+            return self._backed_off(self._pace.again_s_max)
+        if self._restart is None:
+            self._state = "failed"
+            raise error
+        self._tell(error)
+        self._state, self._is_lost = "restarting", True
+        return 0.0 if self._in_a_row == 1 else self._backed_off(self._pace.anew_s_max)
+
+    def _tell(self, error: Exception) -> None:
+        """A mistake of ours with its traceback."""
+        known = isinstance(error, GraphDBError | OSError)
+        logger.warning(
+            "the view of %s is to begin anew: %s", self.name, error, exc_info=None if known else error
+        )
+
+    def _backed_off(self, s_max: float) -> float:
+        doublings = min(self._in_a_row - 1, _DOUBLINGS_MAX)
+        return min(s_max, self._pace.again_s * float(2**doublings))
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Await work. It comes to its end although this is cancelled, and only then is this."""
+    task = asyncio.get_running_loop().create_task(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.add_done_callback(_note_asked)
+        await asyncio.wait([task])
+        raise
+
+
+def _note_asked(task: "asyncio.Task[Any]") -> None:
+    """It may be that nobody asks any more how the task has ended."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,218 @@
+"""`GraphNode`: one node's graph, composed of the capabilities that the edges ask for."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from actors.alerts.alert_service import AlertService
+from actors.columns.client import ColumnClient
+from actors.columns.column_runner import ColumnRunner
+from actors.live.change_log import ChangeLog
+from actors.live.hub_making import hub_maker
+from actors.log.client import LogAccess
+from actors.node.admin import Admin, AlertLog, Alone, Members
+from actors.node.changes import Changes
+from actors.node.column_feeder import ColumnFeeder
+from actors.node.edit_runner import EditRunner
+from actors.node.open_store import CurrentStore
+from actors.node.queries import Progress, Queries
+from actors.node.query_paths import QueryPaths
+from actors.node.store_lifecycle import Following, OwnLog, StoreConfig, StoreLifecycle, StoreMeans
+from actors.node.store_writes import StoreWrites, StoreWriting, WriteMeans
+from actors.node.update_runner import UpdateRunner
+from actors.readers.client import ReaderClient
+from actors.readers.query_runner import QueryRunner
+from actors.readers.running_queries import RunningQueries
+from actors.readers.write_checks import WriteChecks
+from actors.shard.body_source import BodyThreads
+from actors.shard.store_directory import StoreDirectory
+from graphdb.access.visibility import Visibility
+from graphdb.config import Settings
+
+__all__ = ["GraphNode", "NodeParts", "standalone_node"]
+
+_FED = "columns-feed"  # in the data directory
+_BODIES_AT_ONCE = 64  # larger ones than fit into memory unread
+
+W = TypeVar("W", covariant=True)
+
+
+class Writing(Protocol[W]):
+    """See `serve.backend.Writing`; W is what is written by, of one visibility."""
+
+    def writes(self, visibility: Visibility) -> W: ...
+
+
+class Company(Protocol):
+    """The other nodes, as one node takes part in what they do together."""
+
+    def join(self) -> None:
+        """Begin, before the store is opened; again where opening has failed."""
+
+    async def hand_over_lead(self) -> None:
+        """Before a planned end: if this node leads, have another lead, so that no election is needed."""
+
+    async def leave(self) -> None:
+        """Take no more requests of others, and finish those that were taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode(Generic[W]):
+    """See `serve.backend.GraphNode`. For one event loop.
+
+    Reads may come on any thread once start() has returned; before that everything but admin.status() raises
+    LogUnavailable. A write is in the log, on disk, before it is answered. While the disk is full (`DiskRoom`;
+    status "degraded"), deletions are taken, and what adds is refused. While it is too full for the store to
+    take what the log holds, reads go on from the last whole state, and all writes are refused.
+    """
+
+    queries: Queries
+    progress: Progress
+    writing: Writing[W]
+    changes: Changes
+    alerts: AlertService
+    admin: Admin
+    parts: "NodeParts"
+    lifecycle: StoreLifecycle
+    company: Company | None = None  # None: it stands alone
+
+    @property
+    def running(self) -> Queries:
+        """See `serve.backend.RunningQueries`."""
+        return self.queries
+
+    @property
+    def functions(self) -> Queries:
+        """See `serve.backend.Functions`."""
+        return self.queries
+
+    async def start(self, progress: Callable[[int, int], None] = lambda applied, last: None) -> None:
+        """See `StoreLifecycle.start`."""
+        if self.company is not None:
+            self.company.join()
+        await self.lifecycle.start(progress)
+        self.alerts.timer.start()
+
+    async def prepare_close(self) -> None:
+        """While requests still come: end those that would not end, and leave to this node nothing for which
+        others would notice it gone.
+        """
+        await self.changes.end_streams()
+        if self.company is not None:
+            await self.company.hand_over_lead()
+
+    async def close(self) -> None:
+        """Finish the writes that are waiting, make a checkpoint, let go of the store and the log."""
+        if self.company is not None:
+            await self.company.leave()
+        await self.changes.end_streams()
+        await self.alerts.timer.close()
+        await self.lifecycle.close()
+        await self.parts.close()
+
+
+class NodeParts:
+    """What the capabilities of a node are made of, whether it stands alone or not."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        log: LogAccess,
+        readers: ReaderClient,
+        config: StoreConfig | None = None,
+        columns: ColumnClient | None = None,
+    ) -> None:
+        """Nothing is opened yet. log and readers belong to the node from here on. columns: there is a column
+        view.
+        """
+        self.settings, self.log, self.readers = settings, log, readers
+        self.config = config or StoreConfig()
+        self.current = CurrentStore()
+        self.own_progress = Progress(self.current)
+        self.change_log = ChangeLog(log, self.own_progress.snapshot_index, self.own_progress.wait_for_index)
+        self.running = RunningQueries()
+        self.queries = self._queries(columns)
+        self._feeder = (
+            None if columns is None else ColumnFeeder(columns, settings.server.data_dir / _FED, self.current)
+        )
+        self.own_writing = StoreWriting(
+            WriteMeans(
+                self.current,
+                UpdateRunner(settings, readers, self.running),
+                EditRunner(settings, self.change_log),
+                BodyThreads(_BODIES_AT_ONCE),
+                self._write_checks,
+            )
+        )
+        self.own_alerts = AlertLog(self.current, settings.alerts.max_alerts)
+
+    def _queries(self, columns: ColumnClient | None) -> Queries:
+        settings = self.settings
+        runner = QueryRunner(
+            self.readers,
+            settings.security,
+            self.running,
+            union_default_graph=settings.server.union_default_graph,
+        )
+        runs_on_columns = None if columns is None else ColumnRunner(columns)
+        paths = QueryPaths(settings, runner, self.running, runs_on_columns)
+        return Queries(self.current, paths, runner, self.running)
+
+    def _write_checks(self, directory: StoreDirectory) -> WriteChecks:
+        timeout_s, loop = self.settings.server.query_timeout_seconds, asyncio.get_running_loop()
+        limits = self.settings.security
+        return WriteChecks(self.readers, self.running, directory.scratch, timeout_s, limits, loop)
+
+    def lifecycle(self, following: Following, on_alerts: Callable[[], None]) -> StoreLifecycle:
+        """What opens the store; on_alerts: see `StoreMeans`."""
+        means = StoreMeans(
+            self.change_log,
+            self._write_checks,
+            self.readers.release_checkpoint,
+            on_alerts,
+            () if self._feeder is None else (self._feeder.run,),
+        )
+        return StoreLifecycle(self.settings, self.log, self.current, following, means, self.config)
+
+    def node(
+        self,
+        lifecycle: StoreLifecycle,
+        progress: Progress,
+        writing: Writing[W],
+        alerts: AlertService,
+        members: Members,
+        company: Company | None = None,
+    ) -> GraphNode[W]:
+        """A node of these parts, and of what makes its kind."""
+        settings = self.settings
+        admin = Admin(settings, self.current, lifecycle, members, self.change_log.view_status)
+        changes = Changes(
+            self.current,
+            progress,
+            self.change_log,
+            hub_maker(settings, self.readers, self.running),
+            lambda: admin.status().role,
+            subscriptions_max=settings.live.max_subscriptions,
+        )
+        return GraphNode(self.queries, progress, writing, changes, alerts, admin, self, lifecycle, company)
+
+    async def close(self) -> None:
+        """Let go of the readers and the log."""
+        self.own_writing.close()
+        await self.readers.close()
+        await self.log.close()
+
+
+def standalone_node(
+    settings: Settings,
+    log: LogAccess,
+    readers: ReaderClient,
+    config: StoreConfig | None = None,
+    columns: ColumnClient | None = None,
+) -> GraphNode[StoreWrites]:
+    """A node that stands alone. See `NodeParts`."""
+    parts = NodeParts(settings, log, readers, config, columns)
+    alerts = AlertService(parts.own_alerts, parts.own_progress, parts.queries, settings)
+    lifecycle = parts.lifecycle(OwnLog(log), alerts.timer.wake)
+    return parts.node(lifecycle, parts.own_progress, parts.own_writing, alerts, Alone())

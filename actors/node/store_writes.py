@@ -1,0 +1,145 @@
+"""`StoreWrites`: writing to a node's own store, as one visibility shows it; `StoreWriting`: for any
+visibility."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass
+
+from pyoxigraph import NamedNode
+
+from actors.node.edit_runner import EditRunner
+from actors.node.open_store import CurrentStore, OpenStore
+from actors.node.seen_writer import SeenWriter, SeenWrites
+from actors.node.update_runner import UpdateRunner
+from actors.readers.write_checks import WriteChecks
+from actors.shard.body_source import BodySource, BodyThreads, read_small
+from actors.shard.store_directory import StoreDirectory
+from graphdb.access.visibility import Visibility
+from graphdb.access.writer_state import check_graph, check_targets
+from graphdb.graphql.edits import Edits
+from graphdb.model import ChangeSet, Confirmation
+from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.reading import read_quads
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.syntax import DeleteWhere, Modify, Update
+from graphdb.store.overlay import Overlay
+from graphdb.store.staging import StagedBody, graph_deletion
+from graphdb.store.view import StoreView
+
+__all__ = ["StoreWrites", "StoreWriting", "WriteMeans"]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteMeans:
+    """What a node writes by, whoever asks."""
+
+    current: CurrentStore
+    updates: UpdateRunner
+    edits: EditRunner
+    bodies: BodyThreads
+    checks: Callable[[StoreDirectory], WriteChecks]
+
+
+class StoreWrites:
+    """See `serve.backend.GraphWrites`, and `ShardWriter.write` for since. For one event loop.
+
+    Each write is planned in the writer's turn, on what the visibility shows then.
+    """
+
+    def __init__(self, means: WriteMeans, visibility: Visibility) -> None:
+        self._means, self._visibility = means, visibility
+
+    async def update(
+        self, update: Update, using: Dataset, request_id: bytes | None = None, since: int | None = None
+    ) -> Confirmation:
+        """See `serve.backend.GraphWrites.update`."""
+        check_targets(self._visibility, update)
+        shard = self._means.current.opened()
+
+        async def write(writer: SeenWriter) -> Confirmation:
+            return await self._means.updates.run(update, using, writer, shard.directory.scratch)
+
+        looks = any(isinstance(operation, Modify | DeleteWhere) for operation in update.operations)
+        return await self._seen_writes(shard, request_id, since).perform(write, needs_view=looks)
+
+    async def write_graph(
+        self,
+        body: AsyncIterator[bytes],
+        syntax: RdfSyntax,
+        *,
+        graph: NamedNode | None,
+        whole_dataset: bool,
+        replace: bool,
+        base_iri: str | None,
+        request_id: bytes | None = None,
+        since: int | None = None,
+        precondition: Callable[[StoreView], None] | None = None,
+    ) -> Confirmation:
+        """See `serve.backend.GraphWrites.write_graph`. The body is read and parsed outside the writer's
+        turn.
+        """
+        if not whole_dataset:
+            check_graph(self._visibility, graph)
+        shard = self._means.current.opened()
+        beginning, is_all = await read_small(body)
+        source = beginning if is_all else BodySource(beginning, body, asyncio.get_running_loop())
+
+        def stage() -> StagedBody:
+            quads = read_quads(source, syntax, base_iri=base_iri)
+            if not is_all:
+                quads = shard.checkpointer.staged(quads)
+            directory = shard.directory.scratch
+            return StagedBody(quads, graph=graph, whole_dataset=whole_dataset, directory=directory)
+
+        def plan(state: Overlay) -> Iterable[ChangeSet]:
+            if precondition is not None:
+                precondition(state)
+            return staged.parts(state, replace=replace)
+
+        staged = await (asyncio.to_thread(stage) if is_all else self._means.bodies.run(stage))
+        try:
+            for target in staged.targets:
+                check_graph(self._visibility, target)
+            return await self._seen_writes(shard, request_id, since).plan(plan)
+        finally:
+            await asyncio.to_thread(staged.close)
+
+    async def delete_graph(
+        self, graph: NamedNode | None, request_id: bytes | None = None, since: int | None = None
+    ) -> Confirmation:
+        """See `serve.backend.GraphWrites.delete_graph`."""
+        check_graph(self._visibility, graph)
+        writing = self._seen_writes(self._means.current.opened(), request_id, since)
+        return await writing.plan(lambda state: graph_deletion(state, graph))
+
+    async def edit(
+        self, edits: Edits, request_id: bytes | None = None, since: int | None = None
+    ) -> Confirmation:
+        """See `serve.backend.GraphWrites.edit`."""
+        for one in edits.edits:
+            check_graph(self._visibility, one.graph)
+        shard = self._means.current.opened()
+
+        async def write(writer: SeenWriter) -> Confirmation:
+            checks = self._means.checks(shard.directory)
+            return await self._means.edits.run(edits, writer, checks, shard.schema, self._visibility)
+
+        return await self._seen_writes(shard, request_id, since).perform(write)
+
+    def _seen_writes(self, shard: OpenStore, request_id: bytes | None, since: int | None) -> SeenWrites:
+        return SeenWrites(shard.writer, shard.views, self._visibility, request_id, since)
+
+
+class StoreWriting:
+    """See `serve.backend.Writing`. Owned by a node, on its event loop."""
+
+    def __init__(self, means: WriteMeans) -> None:
+        self._means = means
+
+    def writes(self, visibility: Visibility) -> StoreWrites:
+        """See `serve.backend.Writing.writes`."""
+        return StoreWrites(self._means, visibility)
+
+    def close(self) -> None:
+        """Let go of the threads that read bodies."""
+        self._means.bodies.close()

@@ -1,0 +1,88 @@
+"""`UpdateRunner`: the way of SPARQL updates to a node's writer: what they load, and how they are
+planned.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from pyoxigraph import BlankNode
+
+from actors.egress.document_loader import DocumentLoader, load_fetch
+from actors.egress.rules import HostRules
+from actors.node.seen_writer import SeenWriter
+from actors.readers.client import ReaderClient
+from actors.readers.running_queries import RunningQueries
+from actors.readers.where_clauses import UpdateTurn, WhereClauses
+from graphdb.config import Settings
+from graphdb.geo.called_functions import calls_functions
+from graphdb.model import ChangeSet, Confirmation
+from graphdb.sparql import gate
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.syntax import DeleteData, InsertData, Modify, Update
+from graphdb.sparql.update import UpdateContext, check_calls, plan_update
+from graphdb.store.overlay import Overlay
+
+__all__ = ["UpdateRunner", "is_quick"]
+
+_QUICK_UPDATE_CHARACTERS = 4096
+
+
+class UpdateRunner:
+    """Owned by a node's `StoreWriting`, on its event loop."""
+
+    def __init__(self, settings: Settings, readers: ReaderClient, running: RunningQueries) -> None:
+        self._limits = settings.security
+        self._running = running
+        self._documents = DocumentLoader(load_fetch(settings))
+        self._where_clauses = WhereClauses(readers, union_default_graph=settings.server.union_default_graph)
+        self._timeout_s = settings.server.query_timeout_seconds
+        self._context = UpdateContext(
+            fresh_blank_node=lambda: BlankNode(os.urandom(16).hex()),
+            load_allowed=self._documents.allows,
+            service_allowed=HostRules("SERVICE", settings.security.service_allow).allows,
+        )
+
+    async def run(self, update: Update, using: Dataset, writer: SeenWriter, scratch: Path) -> Confirmation:
+        """See `GraphWrites.update`. scratch is a directory on the store's file system."""
+        if _calls_geometry(update):  # whose constants are read, which may take a while
+            await asyncio.to_thread(gate.check, update, self._limits)
+        else:
+            gate.check(update, self._limits)
+        check_calls(update, self._context)
+        if is_quick(update):
+            return await writer.write(lambda state: _plan(update, state, using, self._context), quick=True)
+        with self._running.listed(update.text, "UPDATE") as run:
+            run.where = "writer"
+            load = await self._documents.load(update)
+
+            def plan(state: Overlay) -> Iterable[ChangeSet]:
+                turn = UpdateTurn(run, self._timeout_s)
+                context = replace(
+                    self._context,
+                    load=load,
+                    evaluate_apart=partial(self._where_clauses.solutions, turn, scratch),
+                    check=run.check,
+                )
+                return _plan(update, state, using, context)
+
+            return await writer.write(plan)
+
+
+def _plan(update: Update, state: Overlay, using: Dataset, context: UpdateContext) -> Iterable[ChangeSet]:
+    return (plan_update(update, state, using, context),)
+
+
+def _calls_geometry(update: Update) -> bool:
+    patterns = [each.pattern for each in update.operations if isinstance(each, Modify)]
+    return any(map(calls_functions, patterns))
+
+
+def is_quick(update: Update) -> bool:
+    """Whether planning takes no longer than reading the text."""
+    return len(update.text) <= _QUICK_UPDATE_CHARACTERS and all(
+        isinstance(operation, InsertData | DeleteData) for operation in update.operations
+    )

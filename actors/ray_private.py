@@ -1,0 +1,80 @@
+"""All that this service uses of Ray beside its public interface, in one place.
+
+Ray changes these names without notice. So `pyproject.toml` bounds `ray` to what is tested, and
+`tests/unit/actors/test_ray_private.py` fails where a new Ray moves one of them. `ray_environment` has the
+variables.
+
+Ray is imported where it is used and not with this module, because `ray_environment` needs it before Ray.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__all__ = [
+    "REPLICA_MODULE",
+    "default_temp_dir",
+    "keep_replica_on_loopback",
+    "print_no_deaths",
+    "start_head_node",
+]
+
+REPLICA_MODULE = "ray.serve._private.replica"  # what Serve's actors import first, which takes long
+
+
+def start_head_node(**parameters: Any) -> Any:
+    """A head node without the dashboard's server; nothing that a service uses asks for it.
+
+    parameters are those of Ray's `RayParams`. Raises what Ray does.
+    """
+    from ray._private.node import Node
+    from ray._private.parameter import RayParams
+    from ray._raylet import (  # type: ignore[attr-defined] # a compiled module, whose types are incomplete
+        DASHBOARD_AGENT_LISTEN_PORT_NAME,
+        persist_port,
+    )
+
+    class BareNode(Node):
+        def start_api_server(self, **_: Any) -> None:
+            pass
+
+        def start_raylet(self, *arguments: Any, **keywords: Any) -> None:
+            # the raylet is told of the other agents' ports, and waits for this one to stand in a file
+            port = self._ray_params.dashboard_agent_listen_port
+            persist_port(self._session_dir, self._node_id, DASHBOARD_AGENT_LISTEN_PORT_NAME, port)
+            super().start_raylet(*arguments, **keywords)
+
+    return BareNode(RayParams(**parameters), head=True, shutdown_at_exit=False, spawn_reaper=True)
+
+
+def default_temp_dir() -> str:
+    """Where Ray keeps its files, as RAY_TMPDIR says."""
+    from ray._common.utils import get_default_ray_temp_dir
+
+    directory: str = get_default_ray_temp_dir()  # type: ignore[no-untyped-call]
+    return directory
+
+
+def print_no_deaths() -> None:
+    """Keep Ray from printing every death of a worker, which it does whatever its logging options say.
+
+    Such deaths are handled here, and Ray's own log files have them.
+    """
+    from ray._private import worker
+
+    worker.print_to_stdstream = _say_nothing
+
+
+def keep_replica_on_loopback() -> None:
+    """Have Serve bind this replica's internal port to the loopback; it has no option for that.
+
+    Call it in the replica's process, before the replica listens, as its constructor is.
+    """
+    replica: Any = import_module(REPLICA_MODULE)
+    add_port = replica.add_port_to_grpc_server
+    replica.add_port_to_grpc_server = lambda server, address: add_port(
+        server, address.replace("[::]", "127.0.0.1")
+    )
+
+
+def _say_nothing(*_: Any, **__: Any) -> None:
+    pass

@@ -1,0 +1,230 @@
+"""`CommandWriter`: takes commands into the log, several in an entry, and answers them."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from actors.log.client import LogAccess
+from actors.log.group_commit import GroupCommit
+from actors.log.view_runner import ViewRunner
+from actors.search.catalog_view import Applied
+from actors.search.own_entries import OwnEntries
+from actors.search.search_job import SearchJob, SharedEntry, join
+from graphdb.errors import (
+    GraphDBError,
+    LogUnavailable,
+    OutcomeUnknown,
+    Overloaded,
+    StorageFull,
+    UnavailableError,
+)
+from graphdb.model import EntryKind, LogEntry
+from graphdb.public_text import fault_text
+from graphdb.search.catalog.commands import Command
+from graphdb.search.errors import SearchError
+
+__all__ = ["CommandWriter", "CommitConfig"]
+
+_SMALL_BYTES = 64 << 10  # so little is encoded on the event loop
+
+
+@dataclass(frozen=True, slots=True)
+class CommitConfig:
+    """How commands are gathered, and how long they wait."""
+
+    waiting_bytes_max: int = 128 << 20  # of commands that are not answered yet; more are refused
+    append_bytes: int = 4 << 20  # in one append, about
+    in_flight_max: int = 4  # appends under way
+    full_bytes: int = 256 << 10  # with appends under way, so much is gathered before the next begins
+    log_wait_s: float = 15.0  # how long a command waits for a log that is away, or for its unknown outcome
+    log_poll_s: float = 0.05
+
+
+class CommandWriter:
+    """The `Outcomes` of a node's search, for one event loop.
+
+    An answered command is in the log, durably, and has taken effect here. One that failed has had none, but
+    OutcomeUnknown may have, or will have, taken effect.
+    """
+
+    refusals: tuple[type[UnavailableError], ...] = (StorageFull, Overloaded)
+
+    def __init__(
+        self,
+        log: LogAccess,
+        own: OwnEntries,
+        runner: ViewRunner[LogEntry, list[Applied]],
+        config: CommitConfig,
+        *,
+        clock_ms: Callable[[], int],
+        fresh_request_id: Callable[[], bytes],
+    ) -> None:
+        """The entries that are logged are kept in own, which the runner reads."""
+        self._log, self._own, self._runner, self._config = log, own, runner, config
+        self._commit = GroupCommit[SharedEntry](self, config.log_wait_s)
+        self._clock_ms, self._fresh_request_id = clock_ms, fresh_request_id
+        self._queue: deque[SearchJob] = deque()
+        self._queued_bytes = self._waiting_bytes = 0
+        self._logging: dict[bytes, SharedEntry] = {}  # whose outcome is awaited, by request_id
+        self._in_flight: set[asyncio.Task[None]] = set()
+        self._closing: GraphDBError | None = None
+
+    def submit(self, command: Command, size_bytes: int) -> SearchJob:
+        """Have a command logged; size_bytes is about what it takes. Raises SearchError (429),
+        LogUnavailable.
+        """
+        if self._closing is not None:
+            raise self._closing
+        if self._waiting_bytes and self._waiting_bytes + size_bytes > self._config.waiting_bytes_max:
+            raise SearchError(
+                "es_rejected_execution_exception",
+                "rejected execution of coordinating operation [coordinating_and_primary_bytes="
+                f"{self._waiting_bytes}, operation_bytes={size_bytes}, "
+                f"max_coordinating_and_primary_bytes={self._config.waiting_bytes_max}]",
+                429,
+            )
+        job = SearchJob(command, size_bytes)
+        self._waiting_bytes += size_bytes
+        job.outcome.add_done_callback(lambda _: self._release(size_bytes))
+        self._queue.append(job)
+        self._queued_bytes += size_bytes
+        self._pump()
+        return job
+
+    def take(self, applied: Iterable[Applied]) -> None:
+        """These entries have taken effect: answer those that are ours."""
+        for one in applied:
+            shared = self._logging.pop(one.request_id, None)
+            if shared is not None:
+                shared.succeed(one.outcome)
+
+    async def close(self, reason: GraphDBError) -> None:
+        """Refuse what comes from now on; answer what waits, by what is known of it."""
+        self._closing = reason
+        while self._queue:
+            self._queue.popleft().fail(reason)
+        for task in list(self._in_flight):
+            task.cancel()
+        await asyncio.gather(*self._in_flight, return_exceptions=True)
+        for shared in self._logging.values():
+            shared.fail(OutcomeUnknown(f"the change may have been stored: {reason}"))
+        self._logging.clear()
+
+    def _release(self, size_bytes: int) -> None:
+        self._waiting_bytes -= size_bytes
+
+    def _pump(self) -> None:
+        """Begin the appends that there is reason for. One by itself does not wait; others share the next."""
+        while self._queue and len(self._in_flight) < self._config.in_flight_max:
+            if self._in_flight and self._queued_bytes < self._config.full_bytes:
+                return
+            task = asyncio.get_running_loop().create_task(self._send(self._take_batch()))
+            self._in_flight.add(task)
+            task.add_done_callback(self._sent)
+
+    def _sent(self, task: "asyncio.Task[None]") -> None:
+        self._in_flight.discard(task)
+        if self._closing is None:
+            self._pump()
+
+    def _take_batch(self) -> list[SharedEntry]:
+        batch: list[SharedEntry] = []
+        size_bytes = 0
+        while self._queue and (
+            not batch or size_bytes + self._queue[0].size_bytes <= self._config.append_bytes
+        ):
+            command, jobs = join(self._queue)
+            joined_bytes = sum(job.size_bytes for job in jobs)
+            size_bytes += joined_bytes
+            self._queued_bytes -= joined_bytes
+            shared = SharedEntry(self._fresh_request_id(), command, jobs)
+            self._logging[shared.request_id] = shared
+            batch.append(shared)
+        return batch
+
+    async def _send(self, batch: Sequence[SharedEntry]) -> None:
+        """Log a batch; when it is applied it is answered. Whatever goes wrong, its jobs are answered."""
+        try:
+            await self._log_encoded(await self._encode(batch))
+        except GraphDBError as error:
+            self._fail(batch, error)
+        except Exception as error:  # noqa: BLE001 a mistake of ours; those who wait are told
+            self._fail(batch, LogUnavailable(f"logging failed: {fault_text(error)}", 5))
+
+    def _fail(self, batch: Iterable[SharedEntry], error: Exception) -> None:
+        for shared in batch:
+            if self._logging.pop(shared.request_id, None) is not None:
+                shared.fail(error)
+
+    async def _encode(self, batch: Sequence[SharedEntry]) -> dict[SharedEntry, bytes]:
+        """The payloads of those that can be logged; the others are answered, or queued without culprits."""
+        if sum(job.size_bytes for shared in batch for job in shared.jobs) <= _SMALL_BYTES:
+            tried = [shared.try_encode() for shared in batch]
+        else:
+            tried = await asyncio.to_thread(lambda: [shared.try_encode() for shared in batch])
+        for shared, payload in zip(batch, tried, strict=True):
+            if payload is None:
+                del self._logging[shared.request_id]
+                innocent = shared.fail_culprits()
+                self._queue.extendleft(reversed(innocent))
+                self._queued_bytes += sum(job.size_bytes for job in innocent)
+        return {shared: payload for shared, payload in zip(batch, tried, strict=True) if payload is not None}
+
+    async def _log_encoded(self, payloads: Mapping[SharedEntry, bytes]) -> None:
+        """Append, again what certainly is not in the log, until all are in it or answered."""
+        left = list(payloads)
+        while left:
+            entries = [self._entry(shared, payloads[shared]) for shared in left]
+            appended = await self._commit.append(
+                partial(self._log.append_unconditionally, entries), left, left, partial(self._settle, left)
+            )
+            if appended.first_index:
+                commands = [shared.command for shared in left]
+                self._runner.hear(self._own.keep(appended.first_index, entries, commands))
+                for shared in payloads:
+                    shared.note_logged()
+            else:
+                for shared in set(left).difference(appended.again):
+                    self._logging.pop(shared.request_id, None)
+            left = list(appended.again)
+
+    def _entry(self, shared: SharedEntry, payload: bytes) -> LogEntry:
+        return LogEntry(0, 0, EntryKind.SEARCH, shared.request_id, self._clock_ms(), payload)
+
+    def may_be_stored(self, error: UnavailableError) -> bool:
+        """See `Outcomes.may_be_stored`."""
+        return isinstance(error, OutcomeUnknown)
+
+    def answer_known(self, job: SharedEntry) -> bool:
+        """See `Outcomes.answer_known`: `take` has answered it."""
+        return job.request_id not in self._logging
+
+    def fall_behind(self, error: GraphDBError) -> None:
+        """See `Outcomes.fall_behind`: the runner follows the log by itself, and reports."""
+
+    async def _settle(self, sent: Iterable[SharedEntry], error: UnavailableError | None) -> bool:
+        """See `Settle`: until those that the log has are answered."""
+        if not isinstance(error, OutcomeUnknown):
+            await asyncio.sleep(self._config.log_poll_s)
+            return True
+        try:
+            async with asyncio.timeout(self._config.log_wait_s):
+                if self._log.settles_at_once:
+                    await self._runner.applied.wait_for(await self._last_index())
+                else:
+                    await asyncio.wait([shared.answered for shared in sent])
+        except TimeoutError:
+            return False
+        return True
+
+    async def _last_index(self) -> int:
+        while True:
+            try:
+                last_index = (await self._log.status()).last_index
+            except UnavailableError:
+                await asyncio.sleep(self._config.log_poll_s)
+            else:
+                self._runner.hear(last_index)
+                return last_index

@@ -1,0 +1,380 @@
+"""What an aggregation is: documents in scope, rows of a bucket, buckets, and how a tree of them runs."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from graphdb.search.aggregations.columns import Columns
+from graphdb.search.aggregations.options import Options
+from graphdb.search.deadline import checkpoint
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.query import Query, QueryContext, Searcher
+from graphdb.search.segment import Bools, Doubles, Floats, Longs
+
+__all__ = [
+    "MAX_BUCKETS",
+    "Aggregation",
+    "Answer",
+    "Cells",
+    "Common",
+    "Definition",
+    "Pipeline",
+    "Rows",
+    "Scope",
+    "SingleBucket",
+    "all_cells",
+    "answers_below",
+    "bucket_lists",
+    "cells_of",
+    "columns_of",
+    "keyed_buckets",
+    "measure_below",
+    "members_of",
+    "run",
+]
+
+# Documents in buckets: what every aggregation collects, and how one makes buckets of buckets.
+#
+# Buckets are numbered through all their owners, so that a tree of any depth costs one pass of arrays a
+# level and no loop over buckets.
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Document docs[i] is in bucket owners[i], of count buckets. docs keep the order of their leaves."""
+
+    docs: Longs
+    owners: Longs
+    count: int
+
+    def kept(self, which: "np.typing.NDArray[np.bool_]") -> "Rows":
+        """The same buckets with fewer documents."""
+        return Rows(self.docs[which], self.owners[which], self.count)
+
+    def sizes(self) -> Longs:
+        """How many documents each bucket has."""
+        return np.bincount(self.owners, minlength=self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The buckets that one aggregation makes below each of its owners.
+
+    Cell c is the bucket with key keys[c] of owner owners[c]; document docs[i] is in cell members[i].
+    """
+
+    owners: Longs
+    keys: Longs
+    counts: Longs
+    docs: Longs
+    members: Longs
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def rows(self) -> Rows:
+        """The documents of each cell, for the aggregations below."""
+        return Rows(self.docs, self.members, len(self.keys))
+
+    def picked(self, chosen: Longs) -> "Cells":
+        """Only these cells, in this order."""
+        number = np.full(len(self.keys), -1, np.int64)
+        number[chosen] = np.arange(len(chosen))
+        members = number[self.members]
+        kept = members >= 0
+        return Cells(
+            self.owners[chosen], self.keys[chosen], self.counts[chosen], self.docs[kept], members[kept]
+        )
+
+    def filled(self, owners: Longs, keys: Longs) -> "Cells":
+        """As many cells as there are (owner, key), with no documents where there was none.
+
+        Both this and the new ones ascend by (owner, key); the new ones hold all of this.
+        """
+        low = int(keys.min(initial=0))
+        width = int(keys.max(initial=0)) - low + 1
+        position = np.searchsorted(owners * width + (keys - low), self.owners * width + (self.keys - low))
+        counts = np.zeros(len(keys), np.int64)
+        counts[position] = self.counts
+        return Cells(owners, keys, counts, self.docs, position[self.members])
+
+    def ranks(self) -> Longs:
+        """The place of each cell among those of its owner; owners must ascend."""
+        return np.arange(len(self.owners)) - np.searchsorted(self.owners, self.owners)
+
+    def ordered(self, *keys: Longs | Doubles) -> "Cells":
+        """Sorted by owner, then by these, the most important first."""
+        return self.picked(np.lexsort((*reversed(keys), self.owners)))
+
+
+def cells_of(rows: Rows, members: Longs, keys: Longs) -> Cells:
+    """Group: the document at place members[i] of the rows has key keys[i], not negative.
+
+    A document counts once for a key, given that equal keys of one document stand together.
+    The cells ascend by (owner, key).
+    """
+    if len(keys):
+        new = np.ones(len(keys), np.bool_)
+        new[1:] = (members[1:] != members[:-1]) | (keys[1:] != keys[:-1])
+        if not new.all():
+            members, keys = members[new], keys[new]
+    width = int(keys.max(initial=0)) + 1
+    combined = rows.owners[members] * width + keys
+    docs = rows.docs[members]
+    if rows.count * width <= 4 * len(combined) + 1024:
+        counts = np.bincount(combined, minlength=1)
+        present = np.flatnonzero(counts)
+        number = np.cumsum(counts > 0) - 1
+        return Cells(present // width, present % width, counts[present], docs, number[combined])
+    present, inverse, counts = np.unique(combined, return_inverse=True, return_counts=True)
+    return Cells(present // width, present % width, counts, docs, inverse)
+
+
+# What aggregations read while they run: columns, queries, scores, and the count of buckets made so far.
+
+MAX_BUCKETS = 65_536  # `search.max_buckets`
+
+TopHits = Callable[[Mapping[str, Any], Rows, "Scope"], Sequence[dict[str, Any]]]
+
+
+def columns_of(searcher: Searcher) -> Columns:
+    """The columns of a searcher; made once, as their merged dictionaries are dear."""
+    return searcher.keep("columns", lambda: Columns(searcher.leaves, _indexes(searcher)))
+
+
+def _indexes(searcher: Searcher) -> list[Searcher]:
+    return [searcher.part(leaf)[2] for leaf in searcher.leaves]
+
+
+@dataclass
+class Scope:
+    """One run over one searcher. scores are by document in the whole, None where nothing was scored."""
+
+    searcher: Searcher
+    columns: Columns
+    context: QueryContext
+    scores: Floats | None = None
+    top_hits: TopHits | None = None
+    typed_keys: bool = False
+    max_buckets: int = MAX_BUCKETS
+    buckets: int = 0
+    visible: Query | None = None  # what the aliases show of the indexes, None: all
+    _masks: dict[int, tuple[Query, Bools]] = field(default_factory=dict)
+
+    def matching(self, query: Query) -> Bools:
+        """Which of all documents, nested ones too, a query matches."""
+        known = self._masks.get(id(query))
+        if known is None:
+            parts = []
+            for leaf in self.columns.leaves:
+                checkpoint()
+                parts.append(query.mask(leaf, self.searcher))
+            # The query is kept with its answer, so that its identity is not given to another.
+            known = self._masks[id(query)] = (query, np.concatenate([np.zeros(0, np.bool_), *parts]))
+        return known[1]
+
+    def live(self) -> Bools:
+        """Which of all documents are not deleted."""
+        return np.concatenate([np.zeros(0, np.bool_), *(leaf.live for leaf in self.columns.leaves)])
+
+    def count_buckets(self, made: int) -> None:
+        """Note that so many buckets go into the answer; too many in all are refused."""
+        self.buckets += made
+        if self.buckets > self.max_buckets:
+            raise self._too_many("this number of buckets was exceeded")
+
+    def check_buckets(self, asked: int) -> None:
+        """Refuse a request for more buckets than there may be."""
+        if asked > self.max_buckets:
+            raise self._too_many(f"was [{asked}]")
+
+    def _too_many(self, what: str) -> SearchError:
+        return SearchError(
+            "too_many_buckets_exception",
+            f"Trying to create too many buckets. Must be less than or equal to: [{self.max_buckets}] but "
+            f"{what}. This limit can be set by changing the [search.max_buckets] cluster level setting.",
+            400,
+            {"max_buckets": self.max_buckets},
+        )
+
+
+# What an aggregation is: it answers for all the buckets that it stands in at once.
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What every aggregation has beside its own parameters."""
+
+    name: str
+    meta: Mapping[str, Any] | None = None
+    children: tuple["Aggregation", ...] = ()
+    pipelines: tuple["Pipeline", ...] = ()
+
+
+class Pipeline(ABC):
+    """Works on answers instead of documents. Those beside others come after them, in the order given."""
+
+    name: str
+    meta: Mapping[str, Any] | None
+
+    @abstractmethod
+    def beside(self, answers: Answer) -> None:
+        """Add to, or change, the answers of the aggregations that this one stands beside."""
+
+    @abstractmethod
+    def among(self, buckets: list[Answer]) -> list[Answer]:
+        """The buckets of the aggregation that this one stands in, changed."""
+
+
+@dataclass(frozen=True)
+class Aggregation(ABC):
+    """A node of the tree, parsed and checked against the mapping."""
+
+    common: Common
+    leaf_only: ClassVar[bool] = False  # metrics take no aggregations below
+
+    @property
+    @abstractmethod
+    def typed(self) -> str:
+        """The name of the answer's kind, for `typed_keys`."""
+
+    @abstractmethod
+    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        """One answer for each of rows.count buckets."""
+
+    def measure(self, scope: Scope, rows: Rows, path: Sequence[str], metric: str) -> Doubles:
+        """One number for each bucket, to order buckets by. path leads to an aggregation further below."""
+        raise SearchError(
+            "aggregation_execution_exception",
+            f"Invalid aggregation order path [{'>'.join([*path, metric])}]. Buckets can only be sorted on a "
+            "sub-aggregator path that is built out of zero or more single-bucket aggregations within the "
+            "path and a final single-bucket or a metrics aggregation at the path end.",
+        )
+
+
+@dataclass(frozen=True)
+class SingleBucket(Aggregation):
+    """One bucket in each that it stands in: filter, missing, global, nested."""
+
+    @abstractmethod
+    def narrowed(self, scope: Scope, rows: Rows) -> Rows:
+        """Other documents for the same buckets."""
+
+    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        scope.count_buckets(rows.count)
+        inner = self.narrowed(scope, rows)
+        below = answers_below(scope, self.common, inner)
+        return [{"doc_count": size, **sub} for size, sub in zip(inner.sizes().tolist(), below, strict=True)]
+
+    def measure(self, scope: Scope, rows: Rows, path: Sequence[str], metric: str) -> Doubles:
+        inner = self.narrowed(scope, rows)
+        if not path:
+            if metric not in ("", "doc_count", "_count"):
+                return super().measure(scope, rows, path, metric)
+            return inner.sizes().astype(float)
+        return measure_below(scope, self.common, inner, path, metric)
+
+
+def answers_below(scope: Scope, common: Common, rows: Rows) -> list[Answer]:
+    """For each bucket the answers of all aggregations that stand in it, by name."""
+    found: list[Answer] = [{} for _ in range(rows.count)]
+    if not common.children and not common.pipelines:
+        return found
+    for child in common.children:
+        checkpoint()
+        key = f"{child.typed}#{child.common.name}" if scope.typed_keys else child.common.name
+        meta = {} if child.common.meta is None else {"meta": child.common.meta}
+        for target, answer in zip(found, child.answers(scope, rows), strict=True):
+            target[key] = {**meta, **answer}
+    for pipeline in common.pipelines:
+        for target in found:
+            pipeline.beside(target)
+    return found
+
+
+def measure_below(scope: Scope, common: Common, rows: Rows, path: Sequence[str], metric: str) -> Doubles:
+    """The numbers of the aggregation that a path names, for each bucket."""
+    for child in common.children:
+        if child.common.name == path[0]:
+            return child.measure(scope, rows, path[1:], metric)
+    known = [child.common.name for child in common.children]
+    raise illegal_argument(
+        f"Invalid aggregator order path [{'>'.join(path)}]. The provided aggregation [{path[0]}] either does "
+        f"not exist, or is a pipeline aggregation and cannot be used to sort the buckets. Known: {known}"
+    )
+
+
+# Runs a tree of aggregations over the documents that a search has matched.
+
+
+def run(aggregations: Common, scope: Scope, docs: Longs) -> Answer:
+    """What stands under `aggregations` in the answer. docs ascend."""
+    (answers,) = answers_below(scope, aggregations, Rows(docs, np.zeros(len(docs), np.int64), 1))
+    return answers
+
+
+# From the cells of an aggregation to the buckets of its answer.
+
+
+def bucket_lists(
+    scope: Scope, common: Common, cells: Cells, count: int, head: Callable[[int], Answer]
+) -> list[list[Answer]]:
+    """For each of count owners its buckets, in the order of the cells. head shows the key of a number."""
+    lists: list[list[Answer]] = [[] for _ in range(count)]
+    below = answers_below(scope, common, cells.rows())
+    columns = cells.owners.tolist(), cells.keys.tolist(), cells.counts.tolist()
+    for owner, key, size, sub in zip(*columns, below, strict=True):
+        shown = head(key)
+        # An aggregation below may be called `key`: the bucket's own name stays.
+        lists[owner].append({**shown, "doc_count": size, **sub, **shown})
+    for pipeline in common.pipelines:
+        lists = [pipeline.among(buckets) for buckets in lists]
+    return lists
+
+
+def keyed_buckets(buckets: list[Answer]) -> dict[str, Answer]:
+    """`keyed`: an object by the buckets' keys, which they then lack themselves."""
+    return {bucket.pop("key"): bucket for bucket in buckets}
+
+
+def members_of(masks: list[Bools]) -> tuple[Longs, Longs]:
+    """(places, numbers): the documents at the places that each mask has, with the mask's number."""
+    places = [np.flatnonzero(mask) for mask in masks]
+    numbers = np.repeat(np.arange(len(masks)), [len(found) for found in places])
+    joined = np.concatenate([np.empty(0, np.int64), *places])
+    order = np.argsort(joined, kind="stable")
+    return joined[order], numbers[order]
+
+
+def all_cells(scope: Scope, rows: Rows, masks: list[Bools]) -> Cells:
+    """A cell for each owner and each mask, empty ones too; a mask says which rows are in its bucket."""
+    scope.count_buckets(rows.count * len(masks))
+    cells = cells_of(rows, *members_of(masks))
+    owners = np.repeat(np.arange(rows.count), len(masks))
+    return cells.filled(owners, np.tile(np.arange(len(masks)), rows.count))
+
+
+# One aggregation of a request, taken apart as far as all kinds have it in common.
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """kind is what the request calls it; options are its own parameters."""
+
+    kind: str
+    common: Common
+    options: Options
+    context: QueryContext
+
+    @property
+    def name(self) -> str:
+        return self.common.name
+
+    def with_options(self, options: Options) -> "Definition":
+        """The same for a part that names a field of its own."""
+        return replace(self, options=options)

@@ -1,0 +1,253 @@
+"""A syntax tree as algebra (SPARQL 1.2, section 18.2)."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from graphdb.sparql import algebra, patterns
+from graphdb.sparql.algebra import EMPTY, AbstractQuery, Algebra, Select, conjunction, join
+from graphdb.sparql.patterns import (
+    Aggregate,
+    GroupGraphPattern,
+    PatternElement,
+    SolutionModifiers,
+    SubSelect,
+    TriplePattern,
+)
+from graphdb.sparql.syntax import Prologue, QuadPattern, Query
+from graphdb.sparql.terms import Iri, Variable
+from graphdb.sparql.tree_walk import all_below, expression_nodes, nodes_below, rewritten, rewritten_expression
+
+__all__ = ["FreshNames", "abstract_query", "columns_of", "pattern_of_group", "pattern_of_quads", "select_of"]
+
+
+_RESOLVES = re.compile(r"\b[IU]RI\b", re.IGNORECASE)  # wherever a text may call what resolves IRIs
+
+
+class FreshNames:
+    """Names of variables that a tree does not have."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._used: set[str] | None = None
+
+    def prefix(self, start: str) -> str:
+        """A start with a number behind it, with which no name begins that the tree has or that was given."""
+        if self._used is None:
+            self._used = {node.name for node in all_below(self._root) if isinstance(node, Variable)}
+        used = self._used
+        free = (f"{start}{number}" for number in count())
+        found = next(name for name in free if not any(other.startswith(name) for other in used))
+        used.add(found)
+        return found
+
+
+def abstract_query(query: Query) -> AbstractQuery:
+    """A whole query. Of `SELECT *` and `DESCRIBE *` all variables are the columns."""
+    described: tuple[Iri | Variable, ...] = ()
+    if query.form == "DESCRIBE":
+        described = query.described or tuple(map(Variable, sorted(_variables(query))))
+    return AbstractQuery(
+        query.form,
+        _Translator(query).query(query),
+        query.dataset,
+        query.template or (),
+        described,
+        query.prologue.base if _RESOLVES.search(query.text) else None,
+    )
+
+
+def select_of(pattern: Algebra, names: Iterable[str], prologue: Prologue) -> AbstractQuery:
+    """A SELECT of these columns over a pattern; of one that is never bound where there is no name."""
+    columns = tuple(map(Variable, names))
+    return AbstractQuery("SELECT", algebra.Project(pattern, columns), base=prologue.base)
+
+
+def pattern_of_group(group: GroupGraphPattern) -> Algebra:
+    """The pattern of an update's WHERE."""
+    return _Translator(group).group(group)
+
+
+def pattern_of_quads(quads: Iterable[QuadPattern]) -> Algebra:
+    """The pattern of DELETE WHERE."""
+    found: Algebra = EMPTY
+    for quad in quads:
+        triples = algebra.Bgp((TriplePattern(quad.subject, quad.predicate, quad.object),))
+        found = join(found, triples if quad.graph is None else algebra.Graph(quad.graph, triples))
+    return found
+
+
+def columns_of(query: Query) -> list[str]:
+    """What a SELECT shows, in order; a star the variables as they first appear. Another form shows none."""
+    if query.select is None:
+        return []
+    if query.select.projections is not None:
+        return [each.variable.name for each in query.select.projections]
+    shown = _variables(query)
+    roots = [query.where] if query.values is None else [query.where, query.values]
+    found = [node for node in all_below(*roots) if isinstance(node, Variable) and node.name in shown]
+    return list(dict.fromkeys(variable.name for variable in sorted(found, key=_start)))
+
+
+def _start(variable: Variable) -> int:
+    return variable.span.start
+
+
+def _variables(query: Query) -> set[str]:
+    """Those of a query's solutions."""
+    found = set(query.where.variables) if query.where is not None else set()
+    if query.values is not None:
+        found.update(variable.name for variable in query.values.variables)
+    return found
+
+
+class _Translator:
+    """Of one text, within which the names of aggregates are its own."""
+
+    def __init__(self, root: Any) -> None:
+        self._fresh = FreshNames(root)
+
+    def query(self, query: Query) -> Algebra:
+        where = EMPTY if query.where is None else self.group(query.where)
+        if query.select is not None:
+            return self._select(query, where, list(map(Variable, columns_of(query))))
+        if isinstance(where, algebra.Project | algebra.Distinct | algebra.Reduced | algebra.Slice):
+            where = algebra.Join(EMPTY, where)  # its columns are not those of the query
+        return self._select(query, where, None)
+
+    def group(self, group: GroupGraphPattern) -> Algebra:
+        """Section 18.2.2.6."""
+        pattern, condition = self._parts(group)
+        return pattern if condition is None else algebra.Filter(condition, pattern)
+
+    def _parts(self, group: GroupGraphPattern) -> tuple[Algebra, Any]:
+        """A group without its FILTERs, and these."""
+        pattern: Algebra = EMPTY
+        conditions = []
+        for element in group.elements:
+            match element:
+                case patterns.Filter(expression=expression):
+                    conditions.append(self._expression(expression))
+                case patterns.OptionalPattern():
+                    pattern = algebra.LeftJoin(pattern, *self._parts(element.pattern))
+                case patterns.MinusPattern():
+                    pattern = algebra.Minus(pattern, self.group(element.pattern))
+                case patterns.Bind():
+                    pattern = algebra.Extend(pattern, element.variable, self._expression(element.expression))
+                case patterns.TriplesBlock():
+                    for part in _paths_apart(element.triples):
+                        pattern = join(pattern, part)
+                case _:
+                    pattern = join(pattern, self._element(element))
+        return pattern, conjunction(conditions)
+
+    def _element(self, element: PatternElement) -> Algebra:
+        match element:
+            case GroupGraphPattern():
+                return self.group(element)
+            case patterns.UnionPattern():
+                return algebra.Union(tuple([self.group(branch) for branch in element.branches]))
+            case patterns.GraphPattern():
+                return algebra.Graph(element.name, self.group(element.pattern))
+            case patterns.ServicePattern():
+                return algebra.Service(element.endpoint, self.group(element.pattern), element.silent)
+            case patterns.InlineData():
+                return algebra.Values(element.variables, element.rows)
+            case SubSelect():
+                columns = element.select.projections
+                shown = [one.variable for one in columns or ()]
+                if columns is None:
+                    shown = list(map(Variable, sorted(element.variables)))
+                return self._select(element, self.group(element.where), shown)
+        raise TypeError(f"{element!r} is no element of a group")
+
+    def _expression(self, expression: Any) -> Any:
+        """An expression with the patterns of EXISTS as algebra."""
+        if not any(isinstance(node, patterns.Exists) for node in nodes_below(expression)):
+            return expression
+        return rewritten(expression, self._exists)
+
+    def _exists(self, node: Any) -> Any:
+        if isinstance(node, patterns.Exists):
+            return algebra.Exists(self.group(node.pattern), node.negated)
+        return node
+
+    def _select(self, node: Query | SubSelect, where: Algebra, columns: "list[Variable] | None") -> Algebra:
+        """Section 18.2.4 and 18.2.5."""
+        modifiers, clause = node.modifiers, node.select
+        projections = (clause.projections or ()) if clause is not None else ()
+        computed = [(one.variable, one.expression) for one in projections if one.expression is not None]
+        values = algebra.Values(node.values.variables, node.values.rows) if node.values is not None else None
+        select = Select(
+            where,
+            extends=tuple([(variable, self._expression(expression)) for variable, expression in computed]),
+            order=tuple([self._expression(condition) for condition in modifiers.order_by]),
+            having=conjunction([self._expression(condition) for condition in modifiers.having]),
+            variables=None if columns is None else tuple(columns),
+            start=modifiers.offset,
+            length=modifiers.limit,
+        )
+        if clause is not None and (clause.distinct or clause.reduced):
+            select = replace(select, modifier=algebra.Distinct if clause.distinct else algebra.Reduced)
+        grouped = self._grouped(select, modifiers)
+        if grouped is not None:
+            return replace(grouped, values=values).pattern()
+        return (select if values is None else replace(select, where=join(where, values))).pattern()
+
+    def _grouped(self, select: Select, modifiers: SolutionModifiers) -> Select | None:
+        """Section 18.2.4.1; None where nothing is grouped."""
+        if not (modifiers.group_by or modifiers.having or _has_aggregate(select)):
+            return None
+        found: list[tuple[Variable, Aggregate]] = []
+
+        def named(node: Any) -> Any:
+            if not isinstance(node, Aggregate):
+                return node
+            found.append((Variable(self._fresh.prefix("aggregate")), node))
+            return found[-1][0]
+
+        having = rewritten_expression(select.having, named) if select.having is not None else None
+        extends = [(variable, rewritten_expression(each, named)) for variable, each in select.extends]
+        order = [rewritten_expression(condition, named) for condition in select.order]
+        keys, where = [], select.where
+        for key in modifiers.group_by:
+            if isinstance(key.expression, Variable) and key.variable is None:
+                keys.append(key.expression)
+                continue
+            variable = key.variable or Variable(self._fresh.prefix("key"))
+            where = algebra.Extend(where, variable, self._expression(key.expression))
+            keys.append(variable)
+        return replace(
+            select,
+            where=where,
+            keys=tuple(keys),
+            aggregates=tuple(found),
+            is_grouped=True,
+            having=having,
+            extends=tuple(extends),
+            order=tuple(order),
+        )
+
+
+def _has_aggregate(select: Select) -> bool:
+    """Whether a column or the order has one, outside of EXISTS."""
+    expressions = (*(expression for _, expression in select.extends), *select.order)
+    return any(
+        isinstance(node, Aggregate) for expression in expressions for node in expression_nodes(expression)
+    )
+
+
+def _paths_apart(triples: Iterable[TriplePattern]) -> Iterator[Algebra]:
+    plain: list[TriplePattern] = []
+    for triple in triples:
+        if isinstance(triple.predicate, Iri | Variable):
+            plain.append(triple)
+            continue
+        if plain:
+            yield algebra.Bgp(tuple(plain))
+            plain = []
+        yield algebra.Path(triple.subject, triple.predicate, triple.object)  # type: ignore[arg-type]
+    if plain:
+        yield algebra.Bgp(tuple(plain))

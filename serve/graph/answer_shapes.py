@@ -1,0 +1,306 @@
+"""The shapes of JSON answers whose handlers write them member by member, for the OpenAPI document.
+
+A test holds real answers against them (`tests/unit/serve/test_openapi.py`).
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from graphdb.node import EmbeddedStore, NodeStatus, RunningQuery
+
+__all__ = [
+    "AlertHistory",
+    "AlertList",
+    "AlertTest",
+    "CallResult",
+    "Confirmed",
+    "Depths",
+    "GraphConfirmed",
+    "GraphQLRequest",
+    "GraphQLResult",
+    "HealthRecord",
+    "Holon",
+    "HolonList",
+    "HolonicHealth",
+    "MembraneReport",
+    "PortalList",
+    "QueryList",
+    "SchemaRefreshed",
+    "ServiceIndex",
+    "ShownAlert",
+    "Success",
+    "ValidationReport",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceIndex:
+    """The paths of the port, each with its purpose."""
+
+    service: str
+    endpoints: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Success:
+    """Done."""
+
+    success: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """A write that is on disk, and the log index at which it is visible."""
+
+    success: bool
+    message: str
+    snapshot_index: int
+    affected_triples: int
+
+
+@dataclass(frozen=True, slots=True)
+class GraphConfirmed:
+    """The same, and the graph that was written to."""
+
+    success: bool
+    message: str
+    snapshot_index: int
+    affected_triples: int
+    graph: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthRecord(NodeStatus):
+    """How the node is."""
+
+    embedded_store: EmbeddedStore
+
+
+@dataclass(frozen=True, slots=True)
+class QueryList:
+    """What is running, the oldest first."""
+
+    queries: list[RunningQuery]
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """The result of a function of GeoSPARQL; datatype is an IRI."""
+
+    function: str
+    result: bool | int | float | str
+    datatype: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationResult:
+    """One result of a validation."""
+
+    focusNode: str
+    resultPath: str | None
+    severity: str
+    message: str
+    sourceShape: str
+    sourceConstraintComponent: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationStats:
+    """What a validation has done."""
+
+    focus_nodes_validated: int
+    constraints_checked: int
+    violations: int
+    warnings: int
+    infos: int
+    duration_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationReport:
+    """Whether a graph conforms to shapes, and where not."""
+
+    conforms: bool
+    results: list[ValidationResult]
+    stats: ValidationStats
+
+
+@dataclass(frozen=True, slots=True)
+class MembraneReport:
+    """The report of a holon's interior."""
+
+    iri: str
+    conforms: bool
+    results: list[ValidationResult]
+    stats: ValidationStats
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAlert:
+    """An alert without its secret."""
+
+    id: str
+    name: str
+    query: str
+    condition: str
+    interval_seconds: int
+    webhook: str
+    notify: Literal["interval", "change"]
+    signed: bool
+    status: Literal["active", "paused", "error"]
+    created_at: str
+    last_evaluated_at: str | None
+    last_value: int | float | None
+    last_fired_at: str | None
+    fire_count: int
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlertList:
+    """Alerts, the oldest first."""
+
+    alerts: list[ShownAlert]
+
+
+@dataclass(frozen=True, slots=True)
+class AlertDelivery:
+    """One call of a webhook."""
+
+    id: str
+    fired_at: str
+    snapshot_index: int
+    result: int | float | None
+    status: str
+    attempts: int
+    status_code: int | None
+    error: str | None
+    finished_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlertHistory:
+    """The last deliveries, the newest first."""
+
+    history: list[AlertDelivery]
+
+
+@dataclass(frozen=True, slots=True)
+class AlertTest:
+    """What has become of a test."""
+
+    result: int | float | None
+    snapshot_index: int
+    holds: bool
+    delivered: bool
+    status_code: int | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HolonicHealth:
+    """The holonic interface is there."""
+
+    available: bool
+    default_tenant: str
+
+
+@dataclass(frozen=True, slots=True)
+class LayerGraph:
+    """A graph of a layer: ntriples is what it holds, where one holon is read."""
+
+    graph: str
+    triples: int
+    ntriples: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """The graphs of a holon that hold triples, by layer."""
+
+    interior: list[LayerGraph]
+    boundary: list[LayerGraph]
+    context: list[LayerGraph]
+    projection: list[LayerGraph]
+
+
+@dataclass(frozen=True, slots=True)
+class Holon:
+    """A holon and its layers."""
+
+    iri: str
+    label: str | None
+    member_of: str | None
+    tenant: str
+    created_at: str
+    layers: Layers
+
+
+@dataclass(frozen=True, slots=True)
+class HolonList:
+    """The holons of a tenant."""
+
+    holons: list[Holon]
+
+
+@dataclass(frozen=True, slots=True)
+class HolonDepth:
+    """How deep a holon is nested; null for one in a cycle, or below one."""
+
+    iri: str
+    depth: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Depths:
+    """How deep the holons of a tenant are nested."""
+
+    tenant: str
+    depth: int
+    holons: list[HolonDepth]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPortal:
+    """A portal."""
+
+    iri: str
+    source: str
+    target: str
+    construct_query: str
+
+
+@dataclass(frozen=True, slots=True)
+class PortalList:
+    """The portals of a tenant, or of one holon."""
+
+    portals: list[ShownPortal]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphQLRequest:
+    """An operation, by GraphQL over HTTP."""
+
+    query: str
+    variables: dict[str, Any] | None = None
+    operationName: str | None = None
+    extensions: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphQLResult:
+    """What has become of an operation, by GraphQL over HTTP."""
+
+    data: dict[str, Any] | None = None
+    errors: list[dict[str, Any]] | None = None
+    extensions: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRefreshed:
+    """The schema of GraphQL, made anew."""
+
+    success: bool
+    message: str
+    snapshot_index: int
+    types: int

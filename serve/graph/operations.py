@@ -1,0 +1,446 @@
+"""What each route of the graph port takes and answers: the contents of `/openapi.json`.
+
+By path, as routes are declared, and method, as `serve/access/needs.py` has permissions. A test holds that
+each route stands here, and no other.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from graphdb.geo.entailment import Entailment
+from graphdb.holonic.names import Layer
+from graphdb.node import ClusterReport, Consistency, RunningQuery
+from graphdb.rdf.formats import RdfSyntax
+from graphdb.sparql.results import ResultFormat
+from serve.graph.alerts import AlertBody
+from serve.graph.answer_shapes import (
+    AlertHistory,
+    AlertList,
+    AlertTest,
+    CallResult,
+    Confirmed,
+    Depths,
+    GraphConfirmed,
+    GraphQLRequest,
+    GraphQLResult,
+    HealthRecord,
+    Holon,
+    HolonicHealth,
+    HolonList,
+    MembraneReport,
+    PortalList,
+    QueryList,
+    SchemaRefreshed,
+    ServiceIndex,
+    ShownAlert,
+    Success,
+    ValidationReport,
+)
+from serve.graph.changes import EVENTS, NDJSON
+from serve.graph.cluster import NewLeader, NewMember
+from serve.graph.geospatial import CallBody
+from serve.graph.graphql.result_answers import ResultMedia
+from serve.graph.holonic.requests import HolonBody, LayerBody, PortalBody, RunBody
+from serve.graph.sparql import QUERY_TYPE
+from serve.graph.update import FORM_TYPE, UPDATE_TYPE
+from serve.graph.validation_request import ValidationBody
+from serve.openapi import TEXT, Operation, Parameter, Schema
+
+__all__ = ["OPERATIONS", "ROOMS"]
+
+ROOMS = {
+    "SPARQL": "Queries and updates, by the SPARQL 1.1 Protocol.",
+    "graphs": "Whole graphs, by the SPARQL 1.1 Graph Store HTTP Protocol.",
+    "GraphQL": "GraphQL over HTTP, and the schema.",
+    "changes": "What every write has changed.",
+    "SHACL": "Graphs against shapes.",
+    "GeoSPARQL": "Functions of GeoSPARQL.",
+    "alerts": "Queries on an interval that call webhooks.",
+    "holons": "Holons, their layers and portals.",
+    "queries": "What is running.",
+    "cluster": "The members and the leader.",
+    "service": "How the service is.",
+}
+
+_FLAG: Schema = {"type": "boolean"}
+_INDEX: Schema = {"type": "integer", "minimum": 0}
+_IRI: Schema = {"type": "string", "format": "iri"}
+_IRIS: Schema = {"type": "array", "items": _IRI}
+_READ_FAILS = (400, 406, 503)
+_WRITE_FAILS = (400, 409, 413, 415, 422, 503)
+_RDF: dict[str, Schema] = {
+    syntax.media_type: TEXT for syntax in RdfSyntax if syntax is not RdfSyntax.N_TRIPLES_STAR
+}
+_REPORT_RDF = {name: TEXT for name in _RDF if name not in ("application/trig", "application/n-quads")}
+
+
+def _one_of(values: Iterable[str], default: str | None = None) -> Schema:
+    schema: dict[str, Any] = {"type": "string", "enum": list(values)}
+    return schema if default is None else schema | {"default": default}
+
+
+def _form(required: str, says: str, parameters: Iterable[Parameter]) -> dict[str, Schema]:
+    """A form whose one field must be there, and that may have the parameters too."""
+    fields = {required: {"type": "string", "description": says}}
+    fields |= {
+        one.name: {**one.schema, "description": one.says} for one in parameters if one.place == "query"
+    }
+    return {FORM_TYPE: {"type": "object", "required": [required], "properties": fields}}
+
+
+_TIMEOUT = Parameter("timeout", "time limit, in seconds or with a unit: `2.5`, `2.5s` or `2500ms`")
+_MIN_INDEX = Parameter("min_index", "read a state at this log index or later", _INDEX)
+_CONSISTENCY = Parameter(
+    "consistency",
+    "in a cluster: how recent the answer must be. The header X-Consistency may say it too",
+    _one_of((level.value for level in Consistency), Consistency.LOCAL.value),
+)
+_KEY = Parameter(
+    "Idempotency-Key", "a write that is sent again with its key takes effect once", place="header"
+)
+_TAG = Parameter("If-None-Match", "an ETag: 304 while the data are unchanged", place="header")
+_FRESH = (_TIMEOUT, _MIN_INDEX, _CONSISTENCY)
+
+_QUERY_PARAMETERS = (
+    Parameter("default-graph-uri", "a graph of the query's default graph; may be repeated", _IRIS),
+    Parameter("named-graph-uri", "a graph that GRAPH reads; may be repeated", _IRIS),
+    Parameter(
+        "format",
+        "a media type, or one of "
+        + ", ".join(f"`{one.value}`" for one in ResultFormat if not one.value.startswith("plain-"))
+        + "; takes precedence over Accept",
+    ),
+    *_FRESH,
+    Parameter("explain", "return how the service evaluates the query, in place of the answer", _FLAG),
+    Parameter(
+        "entailment",
+        "what triple patterns match beside stated triples",
+        _one_of(one.value for one in Entailment),
+    ),
+)
+_QUERY = Operation(
+    "SPARQL",
+    "Evaluate a query",
+    answer_types={one.media_type: {} if "json" in one.media_type else TEXT for one in ResultFormat},
+    parameters=_QUERY_PARAMETERS,
+    fails=_READ_FAILS,
+    says="SELECT, ASK, CONSTRUCT or DESCRIBE of SPARQL 1.2. `X-Snapshot-Index` says which state was read.",
+)
+_UPDATE_PARAMETERS = (
+    Parameter("using-graph-uri", "a graph of the default graph of WHERE; may be repeated", _IRIS),
+    Parameter("using-named-graph-uri", "a graph that GRAPH reads in WHERE; may be repeated", _IRIS),
+    _KEY,
+)
+
+_PATH_GRAPH = Parameter("name", "the graph whose IRI is the address of the request", place="path")
+_GRAPH = Parameter("graph", "IRI of the graph; without it, the default graph", _IRI)
+_DEFAULT = Parameter("default", "the default graph; takes no value")
+_SYNTAX = Parameter("format", "a media type or the name of a syntax; takes precedence over Accept")
+_DATASET = Parameter("dataset", "everything, as N-Quads, TriG or JSON-LD", _one_of(["all"]))
+_READ_GRAPH = Operation(
+    "graphs",
+    "Read a graph",
+    answer_types=_RDF,
+    parameters=(_GRAPH, _DEFAULT, _DATASET, _SYNTAX, _MIN_INDEX, _CONSISTENCY, _TAG),
+    fails=(*_READ_FAILS, 404),
+)
+_PUT_GRAPH = Operation(
+    "graphs",
+    "Replace a graph",
+    answer=Confirmed,
+    parameters=(_GRAPH, _DEFAULT, _KEY),
+    body_types=_RDF,
+    fails=_WRITE_FAILS,
+    says="TriG and N-Quads without `graph` replace every graph that the body names.",
+)
+_POST_GRAPH = replace(
+    _PUT_GRAPH,
+    summary="Merge into a graph",
+    says="TriG and N-Quads without `graph` merge into the graphs that the body names.",
+)
+_DELETE_GRAPH = Operation(
+    "graphs",
+    "Delete a graph, or empty the default graph",
+    answer=Confirmed,
+    parameters=(_GRAPH, _DEFAULT, _KEY),
+    fails=(400, 404, 409, 422, 503),
+)
+
+
+def _by_path(operation: Operation) -> Operation:
+    """The same on a graph that the path names."""
+    others = [one for one in operation.parameters if one not in (_GRAPH, _DEFAULT, _DATASET)]
+    return replace(
+        operation, summary=f"{operation.summary} named by the path", parameters=(_PATH_GRAPH, *others)
+    )
+
+
+_GRAPHQL = Operation(
+    "GraphQL",
+    "Carry out an operation",
+    answer=GraphQLResult,
+    answer_types={ResultMedia.GRAPHQL.value: {"$ref": "#/components/schemas/GraphQLResult"}},
+    parameters=_FRESH,
+    body=GraphQLRequest,
+    fails=(400, 406, 413, 415, 503),
+    says="Errors of GraphQL are members of the result.",
+)
+_GRAPHQL_FIELDS = (
+    Parameter("query", "the document"),
+    Parameter("variables", "a JSON object"),
+    Parameter("operationName", "which operation of the document"),
+    Parameter("extensions", "a JSON object"),
+)
+
+_REPORT_FORMAT = Parameter(
+    "format", "`json`, `turtle`, `ntriples`, `rdfxml`, `jsonld` or a media type; takes precedence over Accept"
+)
+_ALERT = Parameter("alert", "id or name", place="path")
+_ALERT_FAILS = (404, 503)
+_CHANGE_FAILS = (404, 422, 503)
+_TENANT = Parameter("tenant", "whose holons; by default that of `holonic.default_tenant`")
+_HOLON = Parameter("iri", "IRI of the holon, percent-encoded with its slashes", place="path")
+_PORTAL = replace(_HOLON, says="IRI of the portal, percent-encoded with its slashes")
+_LAYER = Operation(
+    "holons",
+    "Add triples to a layer",
+    answer=GraphConfirmed,
+    parameters=(_HOLON, _TENANT, _KEY),
+    body=LayerBody,
+    fails=(*_WRITE_FAILS, 404),
+)
+_QUERY_ID = Parameter("id", "of a running query", place="path")
+
+OPERATIONS: Mapping[tuple[str, str], Operation] = {
+    ("/", "GET"): Operation("service", "The paths of this port", ServiceIndex),
+    ("/sparql", "GET"): replace(
+        _QUERY,
+        parameters=(
+            Parameter("query", "without it: the service description, as RDF"),
+            *_QUERY_PARAMETERS,
+            _TAG,
+        ),
+    ),
+    ("/sparql", "POST"): replace(
+        _QUERY,
+        body_types={
+            QUERY_TYPE: {**TEXT, "examples": ["SELECT * WHERE { ?s ?p ?o } LIMIT 10"]},
+            **_form("query", "the query", _QUERY_PARAMETERS),
+        },
+        fails=(*_READ_FAILS, 413, 415),
+    ),
+    ("/update", "POST"): Operation(
+        "SPARQL",
+        "Apply an update",
+        answer=Confirmed,
+        parameters=_UPDATE_PARAMETERS,
+        body_types={
+            UPDATE_TYPE: {**TEXT, "examples": ['INSERT DATA { <urn:a> <urn:b> "c" }']},
+            **_form("update", "the update", _UPDATE_PARAMETERS),
+        },
+        fails=(*_WRITE_FAILS, 403),
+        says="Several operations, separated by `;`, are applied as one. Answered when the change is on disk.",
+    ),
+    ("/data", "GET"): _READ_GRAPH,
+    ("/data", "PUT"): _PUT_GRAPH,
+    ("/data", "POST"): _POST_GRAPH,
+    ("/data", "DELETE"): _DELETE_GRAPH,
+    ("/data/{name:path}", "GET"): _by_path(_READ_GRAPH),
+    ("/data/{name:path}", "PUT"): _by_path(_PUT_GRAPH),
+    ("/data/{name:path}", "POST"): _by_path(_POST_GRAPH),
+    ("/data/{name:path}", "DELETE"): _by_path(_DELETE_GRAPH),
+    ("/graphql", "GET"): replace(
+        _GRAPHQL,
+        summary="Carry out a query; for a browser without one, the playground",
+        parameters=(*_GRAPHQL_FIELDS, *_FRESH),
+        answer_types={**_GRAPHQL.answer_types, "text/html": TEXT},
+        body=None,
+        fails=(400, 406, 503),
+    ),
+    ("/graphql", "POST"): _GRAPHQL,
+    ("/graphql/ws", "GET"): Operation("GraphQL", "Subscriptions, over a WebSocket only", fails=(426,)),
+    ("/graphql/schema", "GET"): Operation(
+        "GraphQL",
+        "The schema, in GraphQL's own language",
+        answer_types={"text/plain": TEXT},
+        fails=(403, 503),
+    ),
+    ("/graphql/schema/refresh", "POST"): Operation(
+        "GraphQL", "Make the schema anew", SchemaRefreshed, fails=(503,)
+    ),
+    ("/changes", "GET"): Operation(
+        "changes",
+        "What every write has changed, as a stream",
+        answer_types={NDJSON: TEXT, EVENTS: TEXT},
+        parameters=(
+            Parameter("since", "the log index after which changes are reported", _INDEX),
+            Parameter("Last-Event-ID", "the same, as a browser sends it", _INDEX, "header"),
+            Parameter("graph", "changes of this graph only; may be repeated", _IRIS),
+            Parameter("default", "changes of the default graph; takes no value"),
+            Parameter("predicate", "changes of this predicate only; may be repeated", _IRIS),
+            Parameter("follow", "false: end when everything so far is reported", _one_of(["true", "false"])),
+        ),
+        fails=(*_READ_FAILS, 410),
+    ),
+    ("/ws", "GET"): Operation("changes", "Live queries, over a WebSocket only", fails=(426,)),
+    ("/shacl/validate", "POST"): Operation(
+        "SHACL",
+        "Validate a graph",
+        answer=ValidationReport,
+        answer_types=_REPORT_RDF,
+        parameters=(
+            Parameter("graph", "IRI of the graph to validate, `default`, or `union` for all graphs together"),
+            Parameter("shapes_graph", "IRI of the graph that holds the shapes", _IRI),
+            _REPORT_FORMAT,
+            *_FRESH,
+        ),
+        body=ValidationBody,
+        body_types=_RDF,
+        needs_body=False,
+        fails=(*_READ_FAILS, 404, 413, 415),
+    ),
+    ("/geospatial/evaluate", "POST"): Operation(
+        "GeoSPARQL",
+        "Call a function",
+        answer=CallResult,
+        parameters=(_TIMEOUT,),
+        body=CallBody,
+        fails=(400, 413, 415, 503),
+    ),
+    ("/alerts", "GET"): Operation("alerts", "All alerts", AlertList, fails=(503,)),
+    ("/alerts", "POST"): Operation(
+        "alerts",
+        "Create an alert",
+        answer=ShownAlert,
+        parameters=(_KEY,),
+        body=AlertBody,
+        fails=(*_WRITE_FAILS, 403),
+    ),
+    ("/alerts/{alert}", "GET"): Operation(
+        "alerts", "One alert", ShownAlert, parameters=(_ALERT,), fails=_ALERT_FAILS
+    ),
+    ("/alerts/{alert}", "DELETE"): Operation(
+        "alerts", "Delete an alert", Success, parameters=(_ALERT, _KEY), fails=_CHANGE_FAILS
+    ),
+    ("/alerts/{alert}/pause", "POST"): Operation(
+        "alerts",
+        "Stop evaluating an alert",
+        ShownAlert,
+        parameters=(_ALERT, _KEY),
+        fails=_CHANGE_FAILS,
+    ),
+    ("/alerts/{alert}/resume", "POST"): Operation(
+        "alerts", "Evaluate an alert again", ShownAlert, parameters=(_ALERT, _KEY), fails=_CHANGE_FAILS
+    ),
+    ("/alerts/{alert}/history", "GET"): Operation(
+        "alerts", "The last deliveries of an alert", AlertHistory, parameters=(_ALERT,), fails=_ALERT_FAILS
+    ),
+    ("/alerts/{alert}/test", "POST"): Operation(
+        "alerts",
+        "Evaluate an alert now, and call its webhook once",
+        AlertTest,
+        parameters=(_ALERT,),
+        fails=_ALERT_FAILS,
+    ),
+    ("/holonic/health", "GET"): Operation(
+        "holons",
+        "Whether holons are available",
+        HolonicHealth,
+        says="503, in plain text, where they are not.",
+        is_public=True,
+    ),
+    ("/holonic/holons", "GET"): Operation(
+        "holons", "The holons of a tenant", HolonList, parameters=(_TENANT,), fails=(400, 503)
+    ),
+    ("/holonic/holons", "POST"): Operation(
+        "holons",
+        "Declare a holon",
+        answer=GraphConfirmed,
+        parameters=(_TENANT, _KEY),
+        body=HolonBody,
+        fails=(*_WRITE_FAILS, 404),
+    ),
+    ("/holonic/holons/{iri}", "GET"): Operation(
+        "holons", "One holon, with its triples", Holon, parameters=(_HOLON, _TENANT), fails=(400, 404, 503)
+    ),
+    **{(f"/holonic/holons/{{iri}}/{layer.value}", "POST"): _LAYER for layer in Layer},
+    ("/holonic/holons/{iri}/membrane", "GET"): Operation(
+        "holons",
+        "Validate the interior against the boundary",
+        answer=MembraneReport,
+        answer_types=_REPORT_RDF,
+        parameters=(_HOLON, _TENANT, _REPORT_FORMAT, *_FRESH),
+        fails=(*_READ_FAILS, 404),
+    ),
+    ("/holonic/portals", "GET"): Operation(
+        "holons",
+        "The portals of a tenant",
+        PortalList,
+        parameters=(Parameter("source", "those that lead out of this holon", _IRI), _TENANT),
+        fails=(400, 404, 503),
+    ),
+    ("/holonic/portals", "POST"): Operation(
+        "holons",
+        "Declare a portal",
+        answer=GraphConfirmed,
+        parameters=(_TENANT, _KEY),
+        body=PortalBody,
+        fails=(*_WRITE_FAILS, 404),
+    ),
+    ("/holonic/portals/{iri}/run", "POST"): Operation(
+        "holons",
+        "Run a portal",
+        answer_types={"application/json": {}, **_RDF},
+        parameters=(
+            _PORTAL,
+            _TENANT,
+            Parameter("store", "store what comes through in the target's projection", _FLAG),
+            *(one for one in _QUERY_PARAMETERS if "graph-uri" not in one.name),
+            _KEY,
+        ),
+        body=RunBody,
+        needs_body=False,
+        fails=(*_WRITE_FAILS, 404, 406),
+        says="RDF, as a CONSTRUCT query of `/sparql` is answered; with `store` the confirmation of a write.",
+    ),
+    ("/holonic/depth", "GET"): Operation(
+        "holons", "How deep holons are nested", Depths, parameters=(_TENANT,), fails=(400, 503)
+    ),
+    ("/queries", "GET"): Operation("queries", "The running queries and updates", QueryList, fails=(503,)),
+    ("/queries/{id}", "GET"): Operation(
+        "queries", "One of them", RunningQuery, parameters=(_QUERY_ID,), fails=(404,)
+    ),
+    ("/queries/{id}", "DELETE"): Operation(
+        "queries", "Cancel one", Success, parameters=(_QUERY_ID,), fails=(404,)
+    ),
+    ("/cluster", "GET"): Operation("cluster", "What this node knows of its cluster", ClusterReport),
+    ("/cluster/members", "POST"): Operation(
+        "cluster",
+        "Expect a new node, or a known one at another address",
+        answer=ClusterReport,
+        body=NewMember,
+        fails=(400, 409, 413, 415, 503),
+    ),
+    ("/cluster/members/{node_id}", "DELETE"): Operation(
+        "cluster",
+        "Take a node out",
+        answer=ClusterReport,
+        parameters=(Parameter("node_id", "number of the node", {"type": "integer", "minimum": 1}, "path"),),
+        fails=(400, 409, 503),
+    ),
+    ("/cluster/leader", "POST"): Operation(
+        "cluster",
+        "Have a member lead",
+        answer=ClusterReport,
+        body=NewLeader,
+        fails=(400, 409, 413, 415, 503),
+    ),
+    ("/health", "GET"): Operation(
+        "service",
+        "How this node is",
+        HealthRecord,
+        says="503 with the same record while it serves no requests.",
+    ),
+    ("/metrics", "GET"): Operation("service", "Metrics for Prometheus", answer_types={"text/plain": TEXT}),
+}

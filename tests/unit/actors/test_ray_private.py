@@ -1,0 +1,88 @@
+"""What the service uses of Ray's inside is where it was; a new Ray that moves it fails here."""
+
+import inspect
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ray._private import worker
+from ray._private.node import Node
+from ray._private.parameter import RayParams
+from ray._raylet import (  # type: ignore[attr-defined]
+    DASHBOARD_AGENT_LISTEN_PORT_NAME,
+    persist_port,
+)
+
+from actors.ray_private import REPLICA_MODULE
+
+ROOT = Path(__file__).parents[3]
+NODE_ARGUMENTS = ["ray_params", "head", "shutdown_at_exit", "spawn_reaper"]
+PARAMETERS = {
+    "dashboard_agent_listen_port",
+    "include_dashboard",
+    "include_log_monitor",
+    "metrics_agent_port",
+    "metrics_export_port",
+    "no_monitor",
+    "node_ip_address",
+    "num_cpus",
+    "num_gpus",
+    "object_store_memory",
+    "runtime_env_agent_port",
+    "temp_dir",
+}
+
+# Serve declares fields in a way that Pydantic leaves; it says so when the module is first imported
+imports_serve = pytest.mark.filterwarnings(
+    "ignore:Using extra keyword arguments on `Field` is deprecated.*'update_type'"
+    ":pydantic.warnings.PydanticDeprecatedSince20"
+)
+
+
+def arguments(function: Any) -> list[str]:
+    return [name for name in inspect.signature(function).parameters if name != "self"]
+
+
+def test_a_node_is_made_and_ended_as_before() -> None:
+    assert arguments(Node)[:4] == NODE_ARGUMENTS
+    assert set(arguments(RayParams)) >= PARAMETERS
+    assert arguments(Node.kill_all_processes)[:2] == ["check_alive", "allow_graceful"]
+    assert arguments(Node.dead_processes) == []
+    assert isinstance(Node.gcs_address, property)
+
+
+def test_a_node_calls_what_is_overridden() -> None:
+    source = inspect.getsource(Node)
+    for name in ("self.start_api_server(", "self.start_raylet(", "self._session_dir =", "self._node_id ="):
+        assert name in source
+    assert "self._ray_params = ray_params" in source
+    assert arguments(persist_port) == ["dir", "node_id", "port_name", "port"]
+    assert isinstance(DASHBOARD_AGENT_LISTEN_PORT_NAME, str)
+
+
+def test_deaths_are_printed_by_the_function_that_is_replaced() -> None:
+    assert arguments(worker.print_to_stdstream) == ["data", "ignore_prefix"]
+
+
+@imports_serve
+def test_a_replica_binds_by_the_function_that_is_replaced() -> None:
+    """Workers preload this module too."""
+    replica: Any = import_module(REPLICA_MODULE)
+    assert arguments(replica.add_port_to_grpc_server) == ["server", "address"]
+    assert 'add_port_to_grpc_server(self._server, "[::]:0")' in inspect.getsource(replica)
+
+
+def test_the_environment_is_made_before_ray_is_imported() -> None:
+    code = "import sys, actors.ray_environment; assert 'ray' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("floor", ["actors", "graphdb", "serve"])
+def test_the_names_are_in_one_file(floor: str) -> None:
+    private = re.compile(r"\bray\.(\w+\.)?_")
+    users = {path.name for path in (ROOT / floor).rglob("*.py") if private.search(path.read_text())}
+    assert users == ({"ray_private.py"} if floor == "actors" else set())
