@@ -1,4 +1,4 @@
-"""What calls of tame functions with geometries cost, told from texts that nothing has read yet.
+"""What calls of bounded functions with geometries cost, told from texts that nothing has read yet.
 
 That is for where nothing limits an evaluation, as on an event loop. Two lines of 500 vertices can cross each
 other in as many places as they have pairs of edges. A distance over the ellipsoid can take half a minute
