@@ -6,7 +6,7 @@ few. The algebra alone decides, without statistics; in doubt a query is not chea
 
 from collections.abc import Iterator, Sequence
 
-from graphdb.geo.derived_triples import is_derived
+from graphdb.geo.entailment import is_derived
 from graphdb.sparql.algebra import (
     AbstractQuery,
     Algebra,

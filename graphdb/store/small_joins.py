@@ -23,9 +23,8 @@ from typing import Any
 
 from pyoxigraph import Literal, NamedNode, Triple
 
-from graphdb.geo.call_costs import CallCosts, vertices_of
-from graphdb.geo.called_functions import are_loaded
-from graphdb.geo.derived_triples import is_derived
+from graphdb.geo.entailment import is_derived
+from graphdb.geo.function_calls import CallCosts, are_loaded, vertices_of
 from graphdb.geo.lookups import Lookup
 from graphdb.sparql.algebra import (
     Algebra,
