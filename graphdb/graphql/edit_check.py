@@ -17,10 +17,10 @@ from graphdb.shacl.data_graph import UNION_GRAPH, DataGraphName, graph_of_quads
 from graphdb.shacl.scattered_shapes import scattered_shapes
 from graphdb.shacl.shapes import MeaninglessShape, Shapes, readable_shapes
 from graphdb.shacl.vocabulary import RDFS_SUBCLASS_OF, Term
-from graphdb.sparql.graph_operations import change_of
 from graphdb.store.overlay import BaseNotApplied, Overlay
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.view import Subject
+from graphdb.updates.graph_operations import change_of
 
 __all__ = ["EditCheck", "ValidateApart"]
 

@@ -11,9 +11,9 @@ from graphdb.graphql.edits import EditKind, Edits, ResourceEdit
 from graphdb.graphql.failures import CONFLICT, NOT_FOUND
 from graphdb.model import ChangeSet, GraphName
 from graphdb.shacl.vocabulary import RDF_TYPE
-from graphdb.sparql.graph_operations import change_of
 from graphdb.store.overlay import Overlay
 from graphdb.store.view import Subject
+from graphdb.updates.graph_operations import change_of
 
 __all__ = ["EditPlanner", "LastChanges", "forgotten"]
 

@@ -8,13 +8,13 @@ from graphdb.geo.function_calls import calls_functions
 from graphdb.live.patterns import Alternative, NotFlat, alternatives_of
 from graphdb.live.solutions import SolutionQuery
 from graphdb.live.whole import WholeQuery, predicates_of
+from graphdb.planning.bounded_expressions import may_compute_durations
+from graphdb.planning.decisions import is_repeatable
+from graphdb.planning.engine_text import engine_text, engine_text_of
+from graphdb.planning.gate import check, read_query
 from graphdb.sparql.algebra import Distinct, Select
-from graphdb.sparql.bounded_expressions import may_compute_durations
 from graphdb.sparql.dataset import own_dataset
-from graphdb.sparql.engine_text import engine_text, engine_text_of
-from graphdb.sparql.gate import check, read_query
 from graphdb.sparql.patterns import Aggregate, Exists, SelectClause
-from graphdb.sparql.repeatable import is_repeatable
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import Variable
 from graphdb.sparql.translation import abstract_query

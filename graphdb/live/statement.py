@@ -26,7 +26,7 @@ from graphdb.live.conditions import (
 )
 from graphdb.live.records import RDF_TYPE
 from graphdb.live.tables import Table, TableQuery
-from graphdb.sparql.gate import BYTE_ORDER_MARK
+from graphdb.planning.gate import BYTE_ORDER_MARK
 
 __all__ = ["SparqlText", "read_statement"]
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from graphdb.errors import GraphDBError, InvalidParameter, UnsupportedMediaType
 from graphdb.model import Confirmation
-from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_update
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_update
 from serve.access.admitted import visibility_of
 from serve.access.audit import note_of
 from serve.addresses import request_iri

@@ -12,7 +12,7 @@ from graphdb.live.notifications import Notification
 from graphdb.live.queries import read_live_query
 from graphdb.live.records import value_of
 from graphdb.live.solutions import SolutionQuery
-from graphdb.sparql.gate import GateLimits
+from graphdb.planning.gate import GateLimits
 from graphdb.store.quad_store import QuadStore
 from tests.property.test_live import net_changes
 

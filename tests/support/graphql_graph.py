@@ -15,8 +15,8 @@ from graphdb.graphql.ontology import read_ontology
 from graphdb.graphql.planning import plan, read_operation
 from graphdb.graphql.schema import schema_of
 from graphdb.graphql.shape_source import read_shapes
+from graphdb.planning.gate import check, read_query
 from graphdb.shacl.shapes_graph import ShapesGraph
-from graphdb.sparql.gate import check, read_query
 
 __all__ = ["PREFIXES", "GraphQLGraph", "model_from"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import LimitExceeded
+from graphdb.planning.complexity import Complexity, measure
+from graphdb.planning.gate import read_query
 from graphdb.search.extension.template import Slot, Template, value_as_iri, value_as_string
-from graphdb.sparql.complexity import Complexity, measure
-from graphdb.sparql.gate import read_query
 from graphdb.sparql.patterns import (
     Aggregate,
     AlternativePath,

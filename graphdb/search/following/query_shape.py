@@ -7,13 +7,13 @@ from pyoxigraph import BlankNode, NamedNode, Quad
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import RequestError
+from graphdb.planning.decisions import is_repeatable
+from graphdb.planning.gate import check, read_query
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.extension.template import value_as_iri
 from graphdb.search.following.query_reach import reach_of
 from graphdb.search.following.shape import Documents, Plan, Row, Selection
 from graphdb.search.following.values import Value, document_id, merged, value_of
-from graphdb.sparql.gate import check, read_query
-from graphdb.sparql.repeatable import is_repeatable
 from graphdb.sparql.syntax import Query
 
 __all__ = ["QueryShape", "documents_of"]

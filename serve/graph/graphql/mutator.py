@@ -26,7 +26,7 @@ from graphdb.graphql.failures import VALIDATION_FAILED, Refused, failure, too_la
 from graphdb.graphql.mutations import Mutation, read_mutation
 from graphdb.graphql.planning import Operation
 from graphdb.model import Confirmation
-from graphdb.sparql.gate import check, read_query
+from graphdb.planning.gate import check, read_query
 from serve.access.admitted import visibility_of
 from serve.backend import Progress, Writing
 from serve.graph.graphql.asked_operation import AskedOperation

@@ -12,7 +12,7 @@ from graphdb.graphql.limits import Limits
 from graphdb.graphql.planning import read_operation
 from graphdb.graphql.schema import Schema
 from graphdb.graphql.subscriptions import ChangedQuery, read_subscription
-from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
 from serve.backend import Changes, Progress
 from serve.graph.graphql.asked_operation import AskedOperation
 from serve.graph.graphql.endpoint import GraphQLEndpoint
