@@ -317,7 +317,7 @@ class Functions(Protocol):
     """Functions that know nothing of the graph."""
 
     async def call_function(self, call: FunctionCall) -> bytes:
-        """Have a reader call a function of GeoSPARQL: see `graphdb.geo.evaluate.evaluation_json`.
+        """Have a reader call a function of GeoSPARQL: see `graphdb.geometry.evaluate.evaluation_json`.
 
         Waits, within bounds, for a reader to be free. Cancelling the call ends it.
         Raises UnknownFunction, InvalidParameter, BadGeometry, LimitExceeded, Overloaded, QueryTimeout,

@@ -26,10 +26,10 @@ from pyoxigraph import (
 )
 
 from graphdb.errors import StorageFull, UnknownGraph
-from graphdb.geo.derived_triples import GEOMETRY_PROPERTIES, SERIALIZATIONS
 from graphdb.geo.lookups import Lookup
 from graphdb.geo.narrowing import Narrowed, NotUsed, candidates, narrowed
 from graphdb.geo.spatial_index import SpatialIndex
+from graphdb.geometry.geosparql_names import GEOMETRY_PROPERTIES, SERIALIZATIONS
 from graphdb.model import ChangeSet, GraphName, NamedGraph
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.engine_text import engine_text
