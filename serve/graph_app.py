@@ -13,11 +13,11 @@ from starlette.types import ASGIApp
 
 from graphdb.config import Settings
 from graphdb.errors import UnavailableError
+from serve.access.access_backend import AccessBackend
 from serve.access.audit import Audited
-from serve.access.backend import AccessBackend
-from serve.access.doorman import Doorman
-from serve.access.gate import AccessGate
-from serve.access.guarded_routes import guarded
+from serve.access.authentication import Authenticator
+from serve.access.authorization import authorized_routes
+from serve.access.middleware import AuthenticationMiddleware
 from serve.answers import Workers
 from serve.backend import GraphNode, Progress
 from serve.errors import failure_response
@@ -123,7 +123,7 @@ def build_app(
 
     return PortApplication(
         "graphdb",
-        guarded(
+        authorized_routes(
             routes,
             # What is noted of a request, its guard says too; without authentication everyone may everything.
             enforced=settings.authentication.enabled or settings.audit.enabled,
@@ -242,7 +242,9 @@ def _with_gate(app: ASGIApp, settings: Settings, access: AccessBackend | None) -
     if not settings.authentication.enabled:
         return app
     public = PUBLIC_PATHS | (PROBES if server.public_probes else frozenset())
-    return AccessGate(app, Doorman(settings, access), failure_response, public, server.cors)
+    return AuthenticationMiddleware(
+        app, Authenticator(settings, access), failure_response, public, server.cors
+    )
 
 
 def _with_cors(app: ASGIApp, origins: tuple[str, ...]) -> ASGIApp:

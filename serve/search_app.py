@@ -3,10 +3,10 @@
 from starlette.types import ASGIApp
 
 from graphdb.config import Settings
+from serve.access.access_backend import AccessBackend
 from serve.access.audit import Audited
-from serve.access.backend import AccessBackend
-from serve.access.doorman import Doorman
-from serve.access.gate import AccessGate
+from serve.access.authentication import Authenticator
+from serve.access.middleware import AuthenticationMiddleware
 from serve.port_application import PortApplication
 from serve.search.administration import (
     aliases,
@@ -63,7 +63,9 @@ def build_search_app(
 
     def around(app: ASGIApp) -> ASGIApp:
         if settings.authentication.enabled:
-            app = AccessGate(app, Doorman(settings, access), router.refusal, origins=settings.server.cors)
+            app = AuthenticationMiddleware(
+                app, Authenticator(settings, access), router.refusal, origins=settings.server.cors
+            )
         if access is not None and access.audit is not None:
             app = Audited(app, settings, "search", access.audit)
         return app

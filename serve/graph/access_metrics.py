@@ -6,7 +6,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from serve.access.backend import AccessBackend
+from serve.access.access_backend import AccessBackend
 
 __all__ = ["AccessMetrics"]
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from graphdb.alerts.definition import Definition
-from serve.access.admitted import principal_of
+from serve.access.request_scope import principal_of
 from serve.answers import unless_gone
 from serve.backend import AlertRequests
 from serve.bodies import read_body

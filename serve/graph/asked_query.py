@@ -21,8 +21,8 @@ from graphdb.sparql.repeatable import is_repeatable
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
 from graphdb.store.small_joins import LittleJoin, little_join
-from serve.access.admitted import visibility_of
 from serve.access.audit import note_of
+from serve.access.request_scope import visibility_of
 from serve.addresses import request_iri
 from serve.backend import GraphReads
 from serve.graph.consistency import consistency_of

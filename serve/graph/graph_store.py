@@ -16,7 +16,7 @@ from graphdb.errors import InvalidParameter, NotAcceptable, UnknownGraph
 from graphdb.node import Consistency
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.writing import write_quads
-from serve.access.admitted import visibility_of
+from serve.access.request_scope import visibility_of
 from serve.addresses import request_iri
 from serve.answers import Pipe, WorkerAnswer, Workers
 from serve.backend import GraphReads, Progress, Queries, Writing

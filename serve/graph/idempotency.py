@@ -12,7 +12,7 @@ from starlette.requests import Request
 from graphdb.access.principal import EVERYONE
 from graphdb.errors import InvalidParameter
 from graphdb.log import request_ids
-from serve.access.admitted import principal_of
+from serve.access.request_scope import principal_of
 
 __all__ = ["read_request_id"]
 

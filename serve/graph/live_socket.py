@@ -15,8 +15,8 @@ from graphdb.errors import GraphDBError, LimitExceeded, NotAuthenticated
 from graphdb.live.notifications import Notification
 from graphdb.public_text import public_text
 from serve.access.audit import Note, note_of
-from serve.access.origins import refused_origin
-from serve.access.sockets import SocketAdmission, admission_of
+from serve.access.middleware import SocketSession, session_of
+from serve.access.request_scope import refused_origin
 from serve.backend import Changes
 from serve.errors import error_response
 from serve.graph.live_outbox import LiveOutbox, SocketCounts, converse
@@ -35,7 +35,7 @@ _AT_ONCE_MAX = 64  # requests of one socket that are not answered yet
 class LiveSocketEndpoint:
     """WebSockets at /ws; an ordinary request there is told what it is for."""
 
-    signs_in = True  # see `serve.access.guarded_routes`
+    signs_in = True  # see `serve.access.authorization`
 
     def __init__(self, changes: Changes, settings: Settings, counts: SocketCounts) -> None:
         self._changes, self._settings, self._counts = changes, settings, counts
@@ -55,7 +55,7 @@ class LiveSocketEndpoint:
             return await refuse_websocket(error_response(400, str(error)), send)
         await send({"type": "websocket.accept"})
         socket = _LiveSocket(
-            self._changes, self._settings, since, self._counts, admission_of(scope), note_of(scope)
+            self._changes, self._settings, since, self._counts, session_of(scope), note_of(scope)
         )
         await socket.run(scope, receive, send)
 
@@ -69,11 +69,11 @@ class _LiveSocket:
         settings: Settings,
         since: int | None,
         counts: SocketCounts,
-        admission: SocketAdmission,
+        session: SocketSession,
         note: Note,
     ) -> None:
         self._changes, self._settings, self._since, self._counts = changes, settings, since, counts
-        self._admission, self._note = admission, note
+        self._session, self._note = session, note
         self._limits = settings.security
         self._outbox = LiveOutbox(settings.live.max_queue_bytes)
         self._open: set[str] = set()
@@ -84,7 +84,7 @@ class _LiveSocket:
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Until either side closes."""
         try:
-            parts = (self._receive(receive), self._expect_admission())
+            parts = (self._receive(receive), self._hold_session())
             await converse(self._outbox, self._counts, scope, send, *parts)
         finally:
             tasks = list(self._tasks)
@@ -94,8 +94,8 @@ class _LiveSocket:
             for subscription in list(self._open):
                 await self._changes.unsubscribe(subscription)
 
-    async def _expect_admission(self) -> None:
-        await self._admission.hold()
+    async def _hold_session(self) -> None:
+        await self._session.hold()
         self._outbox.put_close(_POLICY_VIOLATION, "not signed in, or not any more")
         await asyncio.Event().wait()  # until that is sent
 
@@ -106,7 +106,7 @@ class _LiveSocket:
             task = asyncio.create_task(self._answer(message["bytes"] if text is None else text))
             self._tasks.add(task)
             task.add_done_callback(self._done)
-            if self._admission.principal is None:  # what follows a sign-in may wait for it
+            if self._session.principal is None:  # what follows a sign-in may wait for it
                 await asyncio.wait((task,))
 
     def _done(self, task: "asyncio.Task[None]") -> None:
@@ -131,12 +131,12 @@ class _LiveSocket:
     async def _perform(self, request: LiveRequest) -> None:
         match request.method:
             case "signin":
-                before = self._admission.visibility
-                await self._admission.sign_in(request.credentials())
+                before = self._session.visibility
+                await self._session.sign_in(request.credentials())
                 self._outbox.put_reply(request.id, None)
-                if self._admission.visibility != before:
+                if self._session.visibility != before:
                     await self._end_all()
-            case _ if self._admission.principal is None:
+            case _ if self._session.principal is None:
                 raise NotAuthenticated("sign in first")
             case "ping":
                 self._outbox.put_reply(request.id, "pong")
@@ -154,12 +154,12 @@ class _LiveSocket:
         self._opening += 1
         try:
             sink = _Sink(self._outbox, self._open, request.id)
-            visibility = self._admission.visibility
+            visibility = self._session.visibility
             subscription = await self._changes.live(visibility).subscribe(
                 query, self._since if since is None else since, sink
             )
             self._note.tell("operation", operation="live")
-            if self._admission.visibility != visibility:
+            if self._session.visibility != visibility:
                 await self._end(subscription)
         finally:
             self._opening -= 1

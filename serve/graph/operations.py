@@ -1,7 +1,7 @@
-"""What each route of the graph port takes and answers: the contents of `/openapi.json`.
+"""The parameters, bodies and answers of each route of the graph port: the contents of `/openapi.json`.
 
-By path, as routes are declared, and method, as `serve/access/needs.py` has permissions. A test holds that
-each route stands here, and no other.
+The table is by path and method, like that of permissions (`serve/access/authorization.py`). A test holds that
+it has each route, and no other.
 """
 
 from collections.abc import Iterable, Mapping

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from graphdb.errors import GraphDBError, InvalidParameter, UnsupportedMediaType
 from graphdb.model import Confirmation
 from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_update
-from serve.access.admitted import visibility_of
 from serve.access.audit import note_of
+from serve.access.request_scope import visibility_of
 from serve.addresses import request_iri
 from serve.backend import Writing
 from serve.bodies import content_type, read_body, read_text

@@ -11,7 +11,7 @@ from graphdb.access.visibility import Visibility
 from graphdb.errors import BodyTooLarge, InvalidParameter, UnsupportedMediaType
 from graphdb.node import Consistency, MergedGraphs, ShapesDocument, ValidationRequest
 from graphdb.rdf.formats import RdfSyntax
-from serve.access.admitted import visibility_of
+from serve.access.request_scope import visibility_of
 from serve.bodies import read_body
 from serve.graph.consistency import consistency_of, read_consistency
 from serve.graph.query_accounts import Account

@@ -13,8 +13,8 @@ from graphdb.graphql.failures import FORBIDDEN, VALIDATION_FAILED, Refused, fail
 from graphdb.graphql.limits import Limits
 from graphdb.graphql.planning import Operation, Plan, plan, read_operation
 from graphdb.graphql.schema import Schema
-from serve.access.admitted import principal_of, visibility_of
 from serve.access.audit import note_of
+from serve.access.request_scope import principal_of, visibility_of
 from serve.backend import Progress
 from serve.errors import error_response
 from serve.graph.graphql.asked_operation import AskedOperation, MalformedOperation, read_get, read_post

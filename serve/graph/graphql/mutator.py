@@ -27,7 +27,7 @@ from graphdb.graphql.mutations import Mutation, read_mutation
 from graphdb.graphql.planning import Operation
 from graphdb.model import Confirmation
 from graphdb.sparql.gate import check, read_query
-from serve.access.admitted import visibility_of
+from serve.access.request_scope import visibility_of
 from serve.backend import Progress, Writing
 from serve.graph.graphql.asked_operation import AskedOperation
 from serve.graph.graphql.result_answers import ResultMedia, failed, not_shown, not_stored, result

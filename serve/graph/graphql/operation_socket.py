@@ -16,9 +16,9 @@ from graphdb.graphql.failures import COMPLEXITY_EXCEEDED, SPARQL_ERROR, VALIDATI
 from graphdb.graphql.planning import Operation
 from graphdb.live.notifications import Notification
 from graphdb.public_text import public_text
-from serve.access.admitted import PRINCIPAL
 from serve.access.audit import note_of
-from serve.access.sockets import SocketAdmission
+from serve.access.middleware import SocketSession
+from serve.access.request_scope import PRINCIPAL
 from serve.graph.graphql.asked_operation import AskedOperation, MalformedOperation, read_members
 from serve.graph.graphql.socket_context import SocketContext
 from serve.graph.graphql.transport_messages import (
@@ -74,11 +74,11 @@ class OperationSocket:
         bounds: QueryParameters,
         since: int | None,
         refusal: str | None,
-        admission: SocketAdmission,
+        session: SocketSession,
     ) -> None:
         """bounds hold for the queries; refusal: why the connection is to be ended when it is initialised."""
         self._context, self._scope, self._bounds = context, scope, bounds
-        self._since, self._refusal, self._admission = since, refusal, admission
+        self._since, self._refusal, self._session = since, refusal, session
         self._changes, self._progress, self._settings = context.changes, context.progress, context.settings
         self._outbox = LiveOutbox(self._settings.live.max_queue_bytes)
         self._running: dict[str, _Running] = {}
@@ -89,7 +89,7 @@ class OperationSocket:
     async def run(self, receive: Receive, send: Send) -> None:
         """Until either side closes."""
         try:
-            parts = (self._receive(receive), self._expect(), self._expect_admission(), self._ping())
+            parts = (self._receive(receive), self._expect(), self._hold_session(), self._ping())
             await converse(self._outbox, self._context.sockets, self._scope, send, *parts)
         finally:
             tasks = list(self._tasks)
@@ -117,8 +117,8 @@ class OperationSocket:
             self._outbox.put_close(Close.INITIALISATION_TIMEOUT, "Connection initialisation timeout")
         await asyncio.Event().wait()
 
-    async def _expect_admission(self) -> None:
-        await self._admission.hold()
+    async def _hold_session(self) -> None:
+        await self._session.hold()
         self._outbox.put_close(Close.FORBIDDEN, "Forbidden: not signed in, or not any more")
         await asyncio.Event().wait()
 
@@ -159,10 +159,10 @@ class OperationSocket:
         self._outbox.put(orjson.dumps({"type": "connection_ack", "payload": {"index": index}}))
 
     async def _sign_in(self, members: Mapping[str, Any]) -> None:
-        if self._admission.principal is not None and not members:
+        if self._session.principal is not None and not members:
             return
         try:
-            await self._admission.sign_in(members)
+            await self._session.sign_in(members)
         except UnavailableError as error:
             raise SocketClosed(Close.TRY_AGAIN_LATER, public_text(error)) from None
         except GraphDBError as error:
@@ -201,7 +201,7 @@ class OperationSocket:
 
     async def _perform(self, one: _Running, asked: AskedOperation, since: int | None) -> None:
         try:
-            schema = await self._context.keepers.current(self._admission.visibility)
+            schema = await self._context.keepers.current(self._session.visibility)
             operation = await self._context.operations.read(schema, asked)
             if operation.type is OperationType.SUBSCRIPTION:
                 await self._subscribe(one, operation, asked, since)
@@ -217,7 +217,7 @@ class OperationSocket:
 
     async def _answer(self, one: _Running, operation: Operation, asked: AskedOperation) -> None:
         """As if it had come by POST."""
-        scope = {**self._scope, "type": "http", "method": "POST", PRINCIPAL: self._admission.principal}
+        scope = {**self._scope, "type": "http", "method": "POST", PRINCIPAL: self._session.principal}
         request = Request(scope, _nothing_more)
         response = await self._context.operations.answer(request, self._bounds, asked)
         note_of(self._scope).tell("operation", status=response.status_code, operation=operation.type.value)
@@ -241,7 +241,7 @@ class OperationSocket:
     ) -> None:
         query = await self._context.read(operation.schema, asked)
         opening = asyncio.get_running_loop().create_task(
-            self._changes.live(self._admission.visibility).subscribe(query, since, _Sink(self, one))
+            self._changes.live(self._session.visibility).subscribe(query, since, _Sink(self, one))
         )
         self._context.keep(opening)
         # not broken off half-way: when the client has gone, it is taken back as soon as it is open

@@ -4,7 +4,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from serve.access.admitted import visibility_of
+from serve.access.request_scope import visibility_of
 from serve.backend import Progress
 from serve.errors import error_response
 from serve.graph.graphql.schema_keeper import SchemaKeepers

@@ -6,8 +6,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from graphdb.errors import GraphDBError
-from serve.access.origins import refused_origin
-from serve.access.sockets import admission_of
+from serve.access.middleware import session_of
+from serve.access.request_scope import refused_origin
 from serve.errors import error_response
 from serve.graph.graphql.operation_socket import OperationSocket
 from serve.graph.graphql.rows import read_bounds
@@ -23,7 +23,7 @@ __all__ = ["SubscriptionsEndpoint"]
 class SubscriptionsEndpoint:
     """Owned by the application. Made for graphql-transport-ws alone."""
 
-    signs_in = True  # see `serve.access.guarded_routes`
+    signs_in = True  # see `serve.access.authorization`
 
     def __init__(self, context: SocketContext) -> None:
         self._context = context
@@ -48,5 +48,5 @@ class SubscriptionsEndpoint:
         await send({"type": "websocket.accept", "subprotocol": PROTOCOL})
         # told at the initialisation, for a page never sees why its handshake was refused
         refusal = refused_origin(Headers(raw=scope["headers"]), self._context.settings.server.cors)
-        socket = OperationSocket(self._context, scope, bounds, since, refusal, admission_of(scope))
+        socket = OperationSocket(self._context, scope, bounds, since, refusal, session_of(scope))
         await socket.run(receive, send)

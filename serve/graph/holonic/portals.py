@@ -26,7 +26,7 @@ from graphdb.node import QueryRequest
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
-from serve.access.admitted import visibility_of
+from serve.access.request_scope import visibility_of
 from serve.backend import AnswerStream
 from serve.graph.asked_query import QueryReader
 from serve.graph.holonic.requests import PortalBody, RunBody, iri_of, now

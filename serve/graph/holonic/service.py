@@ -15,7 +15,7 @@ from graphdb.holonic.queries import Solution
 from graphdb.holonic.registry import Registry
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
-from serve.access.admitted import visibility_of
+from serve.access.request_scope import visibility_of
 from serve.answers import Workers, unless_gone
 from serve.backend import GraphReads, Queries, Writing
 from serve.graph.holonic.documents import nquads

@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from graphdb.config import Settings
 from graphdb.search.errors import SearchError, illegal_argument, parsing
-from serve.access.admitted import principal_of
+from serve.access.request_scope import principal_of
 from serve.bodies import body_chunks, read_body
 from serve.search.backend import SearchBackend
 from serve.search.frame.parameters import Parameters

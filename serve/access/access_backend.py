@@ -1,4 +1,4 @@
-"""What the door needs of others: counts that outlive an application, directories, a file to write to."""
+"""What authentication needs of other components: failure counters, directories of users, the audit log."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ class Failures(Protocol):
 
 
 class SharedFailures(Protocol):
-    """Those of all nodes. Where they cannot be reached nobody is locked out by them; nothing is raised."""
+    """The counters of all nodes. If they are unreachable, they lock out no address, and nothing is raised."""
 
     @property
     def is_reached(self) -> bool:
-        """As far as it is known from the last time that they were asked."""
+        """Whether the last call succeeded."""
         ...
 
     async def wait_s(self, address: str) -> float: ...
@@ -31,13 +31,12 @@ class SharedFailures(Protocol):
 
 
 class Directory(Protocol):
-    """Users and passwords that are kept elsewhere."""
+    """An external directory of users and passwords, such as LDAP."""
 
     async def principal(self, given: PasswordGiven, check: Callable[[], Awaitable[None]]) -> Principal:
-        """Whose password it is; check is awaited once it is its turn, and raises where it is not to be tried.
+        """The user of this password. check is awaited right before the attempt, and raises to prevent it.
 
-        Raises NotAuthenticated; UnavailableError, of which Overloaded is one, where it cannot be told now;
-        what check raises.
+        Raises NotAuthenticated, UnavailableError (Overloaded too), and what check raises.
         """
         ...
 
@@ -45,11 +44,11 @@ class Directory(Protocol):
 
 
 class AuditLog(Protocol):
-    """Lines of JSON. Nobody who notes one waits for a disk."""
+    """Lines of JSON. `note` does not wait for the disk."""
 
     @property
     def dropped(self) -> int:
-        """How many lines of this process there was no room for."""
+        """The lines of this process that were dropped because the queue was full."""
         ...
 
     def note(self, line: Mapping[str, Any]) -> None: ...
@@ -58,7 +57,7 @@ class AuditLog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AccessBackend:
-    """Of one application, which closes them; without failures it counts by itself."""
+    """The components of one application, which closes them. Without failures it counts in memory."""
 
     failures: Failures | None = None
     shared_failures: SharedFailures | None = None

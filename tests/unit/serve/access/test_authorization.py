@@ -10,8 +10,13 @@ from starlette.types import Receive, Scope, Send
 
 from graphdb.access.permissions import Permission
 from graphdb.config import Settings
-from serve.access.guarded_routes import guarded
-from serve.access.needs import GRAPH_NEEDS, SEARCH_NEEDS, WEBSOCKET, needed
+from serve.access.authorization import (
+    GRAPH_PERMISSIONS,
+    SEARCH_PERMISSIONS,
+    WEBSOCKET,
+    authorized_routes,
+    required_permission,
+)
 from serve.graph_app import build_app
 from serve.routing import ByRawPath, methods_of, resource
 from serve.search.frame.endpoint import Endpoint, endpoint
@@ -48,15 +53,17 @@ def without_head(routes: Iterator[tuple[str, str]]) -> set[tuple[str, str]]:
 
 
 def test_the_table_of_the_graph_port_is_its_routes() -> None:
-    assert set(GRAPH_NEEDS) == without_head(graph_routes())
+    assert set(GRAPH_PERMISSIONS) == without_head(graph_routes())
 
 
 def test_the_table_of_the_search_port_is_its_routes() -> None:
-    assert set(SEARCH_NEEDS) == without_head(search_routes())
+    assert set(SEARCH_PERMISSIONS) == without_head(search_routes())
 
 
 def test_nothing_but_the_probe_of_holons_is_public() -> None:
-    public = {key for table in (GRAPH_NEEDS, SEARCH_NEEDS) for key, need in table.items() if not need}
+    public = {
+        key for table in (GRAPH_PERMISSIONS, SEARCH_PERMISSIONS) for key, need in table.items() if not need
+    }
     assert public == {("/holonic/health", "GET")}
 
 
@@ -68,7 +75,7 @@ def test_what_changes_something_needs_more_than_reading() -> None:
         reading |= {f"/{name}", f"/{{index}}/{name}"}
     for name in ("_analyze", "_mget"):
         reading |= {f"/{name}", f"/{{index}}/{name}"}
-    for table in (GRAPH_NEEDS, SEARCH_NEEDS):
+    for table in (GRAPH_PERMISSIONS, SEARCH_PERMISSIONS):
         for (path, method), need in table.items():
             if method not in ("GET", WEBSOCKET) and path not in reading:
                 assert need >= Permission.WRITE, f"{method} {path}"
@@ -94,15 +101,15 @@ async def search(_exchange: Exchange) -> None:
 def test_a_route_of_the_graph_port_without_an_entry_is_not_built(
     route: Route | WebSocketRoute, enforced: bool
 ) -> None:
-    with pytest.raises(LookupError, match="does not say what"):
-        guarded([route], enforced=enforced)
+    with pytest.raises(LookupError, match="has no permission for"):
+        authorized_routes([route], enforced=enforced)
 
 
 @pytest.mark.parametrize("made", [endpoint("GET", "/_new", search), endpoint("PUT", "/_search", search)])
 def test_a_route_of_the_search_port_without_an_entry_is_not_built(made: list[Endpoint]) -> None:
-    with pytest.raises(LookupError, match="does not say what"):
+    with pytest.raises(LookupError, match="has no permission for"):
         SearchRouter(MemorySearch(), SETTINGS, SearchWork(1), made)
 
 
 def test_head_needs_what_get_needs() -> None:
-    assert needed(SEARCH_NEEDS, "/{index}/_doc/{id}", "HEAD") is Permission.READ
+    assert required_permission(SEARCH_PERMISSIONS, "/{index}/_doc/{id}", "HEAD") is Permission.READ

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from graphdb.access.permissions import Permission
-from serve.access.needs import GRAPH_NEEDS, SEARCH_NEEDS, WEBSOCKET
+from serve.access.authorization import GRAPH_PERMISSIONS, SEARCH_PERMISSIONS, WEBSOCKET
 from serve.graph_app import build_app
 from serve.search_app import build_search_app
 from tests.support.http_server import serving
@@ -20,9 +20,9 @@ from tests.unit.serve.access.accounts import KEYS, basic, key, settings_of, toke
 
 TOLERANT = {"rate_limiting": {"whitelist": ["127.0.0.0/8"]}}
 SERVER = {"cors": ["http://app.example"]}
-CALLS = [("graph", *call) for call in GRAPH_NEEDS if call[1] != WEBSOCKET]
-CALLS += [("search", *call) for call in SEARCH_NEEDS]
-NEEDS = {"graph": GRAPH_NEEDS, "search": SEARCH_NEEDS}
+CALLS = [("graph", *call) for call in GRAPH_PERMISSIONS if call[1] != WEBSOCKET]
+CALLS += [("search", *call) for call in SEARCH_PERMISSIONS]
+NEEDS = {"graph": GRAPH_PERMISSIONS, "search": SEARCH_PERMISSIONS}
 AT_ONCE = {"/changes": "?follow=false", "/_cluster/health/{index}": "?timeout=1ms"}  # else they wait
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
