@@ -1,7 +1,8 @@
 """The permission that each route of both ports requires, and a guard before each route of the graph port.
 
 A permission is found by path, as routes are declared, and method; that of GET holds for HEAD too. A route
-without an entry fails when the application is built. The router of the search port reads the table itself."""
+without an entry fails when the application is built. The router of the search port reads the table itself.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias

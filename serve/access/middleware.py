@@ -1,7 +1,8 @@
 """`AuthenticationMiddleware` authenticates each request; `SocketSession` is one WebSocket's sign-in.
 
 Every path is treated alike, so a client without credentials does not learn which paths exist. What a
-principal may do is decided by the routes (`authorization.py`)."""
+principal may do is decided by the routes (`authorization.py`).
+"""
 
 import asyncio
 import contextlib

@@ -2,7 +2,8 @@
 
 The authentication middleware writes the principal into the scope, where clients cannot write. Internal
 requests are those of the node's own processes. They come through a Unix domain socket that only this user
-can open, or from other nodes, never through a port. A header names the principal that they are made for."""
+can open, or from other nodes, never through a port. A header names the principal that they are made for.
+"""
 
 import time
 from collections.abc import Sequence

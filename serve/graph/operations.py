@@ -13,6 +13,7 @@ from graphdb.holonic.names import Layer
 from graphdb.node import ClusterReport, Consistency, RunningQuery
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.results import ResultFormat
+from serve.graph.administration import NewLeader, NewMember
 from serve.graph.alerts import AlertBody
 from serve.graph.answer_shapes import (
     AlertHistory,
@@ -38,13 +39,11 @@ from serve.graph.answer_shapes import (
     ValidationReport,
 )
 from serve.graph.changes import EVENTS, NDJSON
-from serve.graph.cluster import NewLeader, NewMember
 from serve.graph.geospatial import CallBody
-from serve.graph.graphql.result_answers import ResultMedia
-from serve.graph.holonic.requests import HolonBody, LayerBody, PortalBody, RunBody
-from serve.graph.sparql import QUERY_TYPE
-from serve.graph.update import FORM_TYPE, UPDATE_TYPE
-from serve.graph.validation_request import ValidationBody
+from serve.graph.graphql.http_messages import ResultMedia
+from serve.graph.holonic.holonic_service import HolonBody, LayerBody, PortalBody, RunBody
+from serve.graph.shacl import ValidationBody
+from serve.graph.sparql import FORM_TYPE, QUERY_TYPE, UPDATE_TYPE
 from serve.openapi import TEXT, Operation, Parameter, Schema
 
 __all__ = ["OPERATIONS", "ROOMS"]

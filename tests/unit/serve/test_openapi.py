@@ -13,7 +13,7 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from graphdb.config import Settings
-from serve.graph.api_docs import DOCS
+from serve.graph.browser_pages import DOCS
 from serve.graph.operations import OPERATIONS, ROOMS
 from serve.graph_app import build_app, described
 from serve.openapi import _REASONS

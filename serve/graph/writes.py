@@ -7,14 +7,17 @@ quotes; without them it is the same key. Of another sender it is another key.
 import re
 from collections.abc import Iterable
 
+import orjson
 from starlette.requests import Request
+from starlette.responses import Response
 
 from graphdb.access.principal import EVERYONE
 from graphdb.errors import InvalidParameter
 from graphdb.log import request_ids
+from graphdb.model import Confirmation
 from serve.access.request_scope import principal_of
 
-__all__ = ["read_request_id"]
+__all__ = ["confirm", "read_request_id"]
 
 _NAME = "Idempotency-Key"
 _CHARACTERS_MAX = 255
@@ -55,3 +58,16 @@ def _key(value: str) -> str:
     if len(key) > _CHARACTERS_MAX:
         raise InvalidParameter(_NAME, f"has {len(key)} characters, at most {_CHARACTERS_MAX} are allowed")
     return key
+
+
+def confirm(confirmation: Confirmation, **beside: str) -> Response:
+    """The update confirmation of the interface, with members beside; all writes answer with it."""
+    body = {
+        "success": True,
+        "message": confirmation.message,
+        "snapshot_index": confirmation.snapshot_index,
+        "affected_triples": confirmation.affected_triples,
+        **beside,
+    }
+    headers = {"X-Snapshot-Index": str(confirmation.snapshot_index)}
+    return Response(orjson.dumps(body), headers=headers, media_type="application/json")

@@ -10,14 +10,10 @@ from graphdb.sparql.gate import read_query
 from graphdb.sparql.results import ResultFormat
 from serve.backend import GraphNode, GraphReads, QueryRequest
 from serve.graph.asked_query import QueryReader
-from serve.graph.graphql.endpoint import GraphQLEndpoint, limits_of
-from serve.graph.graphql.mutator import Mutator
-from serve.graph.graphql.playground import PLAYGROUND
-from serve.graph.graphql.rows import RowReader, read_whole
-from serve.graph.graphql.schema_endpoint import SchemaEndpoint
-from serve.graph.graphql.schema_keeper import SchemaKeepers
-from serve.graph.graphql.socket_context import SocketContext
-from serve.graph.graphql.subscriptions_endpoint import SubscriptionsEndpoint
+from serve.graph.browser_pages import PLAYGROUND
+from serve.graph.graphql.graphql_endpoint import GraphQLEndpoint, Mutator, RowReader, limits_of, read_whole
+from serve.graph.graphql.operation_socket import SocketContext, SubscriptionsEndpoint
+from serve.graph.graphql.schema_keeper import SchemaEndpoint, SchemaKeepers
 from serve.graph.live_outbox import SocketCounts
 from serve.graph.query_accounts import QueryAccounts
 from serve.graph.query_answers import QueryAnswers

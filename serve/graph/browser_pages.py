@@ -1,17 +1,27 @@
-"""`StoredPage`: a page for browsers and the files that it loads, from a package of ours alone."""
+"""`/openapi.json`, `/docs` (Swagger UI) and the GraphQL playground (GraphiQL), for browsers.
 
+The pages and the files that they load are stored in two packages, whose `VENDORED.md` name their sources.
+No page loads anything from another host.
+"""
+
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from gzip import decompress
 from importlib.resources import files
 
+import orjson
+from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
+from serve.bodies import JSON_TYPE
 from serve.errors import error_response
+from serve.routing import resource
 
-__all__ = ["SCRIPT", "STYLE", "StoredPage"]
+__all__ = ["DOCS", "PLAYGROUND", "SCRIPT", "STYLE", "StoredPage", "docs_routes"]
 
 SCRIPT, STYLE = "text/javascript; charset=utf-8", "text/css; charset=utf-8"
 _POLICY = "; ".join(
@@ -73,3 +83,49 @@ def _file(package: str, name: str) -> tuple[bytes, bool]:
 @cache
 def _stored(package: str, name: str) -> bytes:
     return (files(package) / name).read_bytes()
+
+
+DOCS = StoredPage(
+    "serve.graph.api_docs",
+    "docs.html",
+    {"docs.js": SCRIPT, "docs.css": STYLE, "swagger-ui-bundle.js": SCRIPT, "swagger-ui.css": STYLE},
+)
+PLAYGROUND = StoredPage(
+    "serve.graph.graphql.playground",
+    "playground.html",
+    {
+        "playground.js": SCRIPT,
+        "playground.css": STYLE,
+        "react.production.min.js": SCRIPT,
+        "react-dom.production.min.js": SCRIPT,
+        "graphiql.min.js": SCRIPT,
+        "graphiql.min.css": STYLE,
+    },
+)
+
+
+def docs_routes() -> list[Route]:
+    """The document, the page and its files."""
+    document = _DocumentEndpoint()
+    return [
+        resource("/openapi.json", get=document.get),
+        resource("/docs", get=_page),
+        resource("/docs/{name}", get=DOCS.get),
+    ]
+
+
+async def _page(_request: Request) -> Response:
+    return DOCS.page()
+
+
+class _DocumentEndpoint:
+    """GET of /openapi.json. The document is made when it is first asked for, on a thread."""
+
+    def __init__(self) -> None:
+        self._body: bytes | None = None
+
+    async def get(self, request: Request) -> Response:
+        if self._body is None:
+            app: FastAPI = request.scope["app"]
+            self._body = await asyncio.to_thread(lambda: orjson.dumps(app.openapi()))
+        return Response(self._body, headers={"Cache-Control": "no-cache"}, media_type=JSON_TYPE)

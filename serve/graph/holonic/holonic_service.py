@@ -1,10 +1,14 @@
-"""`HolonicService`: the way of every request under /holonic to the graph."""
+"""`HolonicService`: what all endpoints under /holonic share: tenants, bodies, reads, atomic writes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated
 
 import orjson
-from pyoxigraph import Quad
+from pydantic import Field, PlainValidator
+from pyoxigraph import NamedNode, Quad
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,17 +19,115 @@ from graphdb.holonic.queries import Solution
 from graphdb.holonic.registry import Registry
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.writing import write_quads
 from serve.access.request_scope import visibility_of
-from serve.answers import Workers, unless_gone
+from serve.answers import Pipe, Workers, unless_gone
 from serve.backend import GraphReads, Queries, Writing
-from serve.graph.holonic.documents import nquads
-from serve.graph.holonic.requests import tenant_of
-from serve.graph.idempotency import read_request_id
+from serve.bodies import JSON_TYPE, JsonBody
 from serve.graph.notebook_answers import answer
-from serve.json_bodies import JSON_TYPE, JsonBody
-from serve.parameters import Parameters
+from serve.graph.writes import read_request_id
+from serve.parameters import Parameters, read_graph_iri, read_path_text
 
-__all__ = ["HolonicService"]
+__all__ = [
+    "HolonBody",
+    "HolonicService",
+    "LayerBody",
+    "PortalBody",
+    "RunBody",
+    "iri_of",
+    "now",
+    "nquads",
+    "tenant_of",
+]
+
+_IRI_CHARACTERS_MAX = 4_096
+_LABEL_CHARACTERS_MAX = 65_536
+
+
+def _iri(value: object) -> NamedNode:
+    if not isinstance(value, str):
+        raise ValueError("has to be a string that is an absolute IRI")
+    if len(value) > _IRI_CHARACTERS_MAX:
+        raise ValueError(f"has {len(value)} characters, at most {_IRI_CHARACTERS_MAX} are allowed")
+    try:
+        return NamedNode(value)
+    except ValueError as error:
+        raise ValueError(f"{value!r} is not an absolute IRI: {error}") from None
+
+
+_Iri = Annotated[NamedNode, PlainValidator(_iri, json_schema_input_type=str)]
+
+
+class HolonBody(JsonBody):
+    """A holon to declare."""
+
+    iri: _Iri
+    label: Annotated[str, Field(max_length=_LABEL_CHARACTERS_MAX)] | None = None
+    member_of: _Iri | None = None
+
+
+class LayerBody(JsonBody):
+    """What to add to a layer."""
+
+    turtle: str
+    graph_slug: str | None = None
+
+
+class PortalBody(JsonBody):
+    """A portal to declare."""
+
+    iri: _Iri
+    source: _Iri
+    target: _Iri
+    construct_query: str
+
+
+class RunBody(JsonBody):
+    """What becomes of what comes through a portal."""
+
+    store: bool | None = None
+
+
+def tenant_of(parameters: Parameters, default: str) -> Tenant:
+    """The tenant that the query string names. Raises InvalidParameter."""
+    name = parameters.one("tenant")
+    return Tenant(default if name is None else name)
+
+
+def iri_of(request: Request) -> NamedNode:
+    """The IRI that is one segment of the path, percent-encoded. Raises InvalidParameter."""
+    return read_graph_iri("path", read_path_text(request.path_params["iri"]))
+
+
+def now() -> str:
+    """The time as xsd:dateTime, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@asynccontextmanager
+async def nquads(
+    workers: Workers, quads: Callable[[], Iterable[Quad]]
+) -> AsyncIterator[AsyncIterator[bytes]]:
+    """A document of the quads, in pieces; what making them raises is raised where they are read."""
+    pipe = Pipe()
+
+    def produce(pipe: Pipe) -> None:
+        for chunk in write_quads(quads(), RdfSyntax.N_QUADS):
+            pipe.write(chunk)
+
+    workers.start(produce, pipe)
+    try:
+        yield _pieces(pipe)
+    finally:
+        pipe.close()
+
+
+async def _pieces(pipe: Pipe) -> AsyncIterator[bytes]:
+    while True:
+        piece = await pipe.read()
+        yield piece.data
+        if piece.is_last:
+            return
 
 
 @dataclass(frozen=True, slots=True)

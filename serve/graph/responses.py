@@ -1,25 +1,70 @@
-"""`StreamedAnswer`: an answer that is made while it is sent, in bounded time, to one that may go away."""
+"""Responses with the answer to a query: `WholeAnswer` in one piece, `StreamedAnswer` piece by piece."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from graphdb.errors import QueryTimeout
+from graphdb.sparql.results import ResultFormat
 from serve.answers import AnswerBroken, client_gone
 from serve.backend import AnswerStream
-from serve.graph.whole_answer import Head
 
-__all__ = ["BACKSTOP_S", "CACHE", "Delivery", "KeptStream", "Limits", "StreamedAnswer", "past_limit"]
+__all__ = [
+    "BACKSTOP_S",
+    "CACHE",
+    "Delivery",
+    "Head",
+    "KeptStream",
+    "Limits",
+    "StreamedAnswer",
+    "WholeAnswer",
+    "answer_head",
+    "not_modified_head",
+    "past_limit",
+]
+
+Head: TypeAlias = list[tuple[bytes, bytes]]  # names in small letters, and values
+# Whoever keeps an answer has to ask, before showing it again, whether it still holds.
+_SAME_FOR_ALL: Head = [(b"vary", b"Accept"), (b"cache-control", b"no-cache")]
+_HEADS: dict[ResultFormat, Head] = {
+    fmt: [(b"content-type", fmt.content_type.encode()), *_SAME_FOR_ALL] for fmt in ResultFormat
+}
 
 CACHE = "cache"  # where an answer comes from that nobody evaluated anew
 BACKSTOP_S = 0.5  # past the time limit, when the reader should have ended the query
-
 log = logging.getLogger(__name__)
+
+
+def answer_head(fmt: ResultFormat, snapshot_index: int, tag: str | None = None) -> Head:
+    """The headers that say what an answer is, with the entity tag where it has one."""
+    head = [*_HEADS[fmt], (b"x-snapshot-index", b"%d" % snapshot_index)]
+    if tag is not None:
+        head.append((b"etag", tag.encode()))
+    return head
+
+
+def not_modified_head(snapshot_index: int, tag: str) -> Head:
+    """The headers that say that what the client holds is what the answer would be."""
+    return [*_SAME_FOR_ALL, (b"x-snapshot-index", b"%d" % snapshot_index), (b"etag", tag.encode())]
+
+
+class WholeAnswer(Response):
+    """An answer without anything to be looked up or encoded: a few microseconds less than its base class."""
+
+    def __init__(self, head: Head, body: bytes | None, status_code: int = 200) -> None:
+        """body None is none, as for HEAD; head is not to be used again."""
+        self.status_code = status_code
+        self.background = None
+        self.body = body or b""
+        self.raw_headers = head
+        if body is not None:
+            head.append((b"content-length", b"%d" % len(body)))
 
 
 @dataclass(frozen=True, slots=True)

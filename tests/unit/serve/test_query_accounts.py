@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-import serve.graph.slow_query_log as slow_query_log
+import serve.graph.query_accounts as slow_query_log
 from graphdb.config import Settings
 from graphdb.errors import EvaluationFailed
-from serve.graph.slow_query_log import SlowQueryLog
+from serve.graph.query_accounts import SlowQueryLog
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.scripted_backend import HANG, ScriptedBackend, ScriptedStream

@@ -1,22 +1,38 @@
-"""The routes under /holonic, found by the path as it was sent: a slash of an IRI is none of the path."""
+"""The routes under /holonic, matched on the undecoded path, so that an IRI in it may contain slashes."""
 
 from collections.abc import Callable
 
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from graphdb.config.service import Holonic
 from graphdb.holonic.names import Layer
+from serve.bodies import JSON_TYPE
 from serve.errors import error_response
-from serve.graph.holonic.depth import DepthEndpoint
-from serve.graph.holonic.health import HolonicHealthEndpoint
-from serve.graph.holonic.holons import HolonsEndpoint
-from serve.graph.holonic.layers import LayerEndpoint
-from serve.graph.holonic.membrane import MembraneEndpoint
+from serve.graph.holonic.holonic_service import HolonicService
+from serve.graph.holonic.holons import DepthEndpoint, HolonsEndpoint, LayerEndpoint, MembraneEndpoint
 from serve.graph.holonic.portals import PortalsEndpoint
-from serve.graph.holonic.service import HolonicService
 from serve.routing import ByRawPath, resource
 
-__all__ = ["holonic_routes"]
+__all__ = ["HolonicHealthEndpoint", "holonic_routes"]
+
+
+class HolonicHealthEndpoint:
+    """GET of /holonic/health, mounted always; 503 in plain text where the rest of /holonic is not."""
+
+    def __init__(self, holonic: Holonic) -> None:
+        self._holonic = holonic
+
+    async def get(self, _request: Request) -> Response:
+        headers = {"Cache-Control": "no-store"}
+        if not self._holonic.enabled:
+            text = "holonic is not configured: [holonic] enabled is false\n"
+            return Response(text, 503, headers, media_type="text/plain")
+        body = {"available": True, "default_tenant": self._holonic.default_tenant}
+        return Response(orjson.dumps(body), headers=headers, media_type=JSON_TYPE)
 
 
 def holonic_routes(
