@@ -13,7 +13,6 @@ from serve.search.administration import (
     analyze,
     cat,
     cluster,
-    cluster_health,
     index_actions,
     index_stats,
     indices,
@@ -22,9 +21,9 @@ from serve.search.administration import (
     templates,
 )
 from serve.search.backend import SearchBackend
-from serve.search.documents import bulk, by_query, documents, reading, reindex
+from serve.search.documents import bulk, by_query, documents, reading
+from serve.search.frame.exchange import SearchWork
 from serve.search.frame.router import SearchRouter
-from serve.search.frame.search_work import SearchWork
 from serve.search.searching import searching
 
 __all__ = ["build_search_app"]
@@ -36,7 +35,6 @@ MODULES = (
     by_query,
     cat,
     cluster,
-    cluster_health,
     documents,
     index_actions,
     index_stats,
@@ -44,7 +42,6 @@ MODULES = (
     info,
     nodes,
     reading,
-    reindex,
     templates,
 )
 

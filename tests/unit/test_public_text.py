@@ -21,7 +21,7 @@ from graphdb.store.engine_errors import request_failures, storage_failures
 from serve.errors import failure_response
 from serve.graph.graphql.http_messages import ResultMedia, failed
 from serve.graph.graphql.operation_socket import _failure
-from serve.search.frame.errors import failure
+from serve.search.frame.answer import failure
 
 PLACE = "/srv/graph data/node-1/store/000016.sst"
 # as pyoxigraph (RocksDB), the operating system, DuckDB and Ray write them

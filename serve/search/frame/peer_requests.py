@@ -18,7 +18,7 @@ from graphdb.raft.messages import MESSAGE_BYTES_MAX
 from graphdb.search.errors import SearchError, illegal_argument
 from serve.access.request_scope import PRINCIPAL_HEADER, InternalApplication
 from serve.search.backend import SearchBackend
-from serve.search.frame.errors import error_json
+from serve.search.frame.answer import error_json
 
 __all__ = ["PeerRequests", "ask_peer"]
 

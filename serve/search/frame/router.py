@@ -22,12 +22,9 @@ from serve.access.authorization import SEARCH_PERMISSIONS, PermissionTable, requ
 from serve.access.request_scope import principal_of
 from serve.answers import AnswerBroken
 from serve.search.backend import SearchBackend
-from serve.search.frame.answer import PRODUCT, Answer, rendered
-from serve.search.frame.endpoint import Body, Endpoint
-from serve.search.frame.errors import failure, internal
-from serve.search.frame.exchange import Exchange, MediaType, content_type
+from serve.search.frame.answer import PRODUCT, Answer, failure, internal, rendered
+from serve.search.frame.exchange import Body, Endpoint, Exchange, MediaType, SearchWork, content_type
 from serve.search.frame.parameters import Parameters, decoded
-from serve.search.frame.search_work import SearchWork
 from serve.search.frame.seen_node import SeenNodes
 
 __all__ = ["SearchRouter"]

@@ -19,10 +19,8 @@ from serve.access.authorization import (
 )
 from serve.graph_app import build_app
 from serve.routing import ByRawPath, methods_of, resource
-from serve.search.frame.endpoint import Endpoint, endpoint
-from serve.search.frame.exchange import Exchange
+from serve.search.frame.exchange import Endpoint, Exchange, SearchWork, endpoint
 from serve.search.frame.router import SearchRouter
-from serve.search.frame.search_work import SearchWork
 from serve.search_app import build_search_app
 from tests.support.memory_backend import MemoryBackend
 from tests.support.memory_search import MemorySearch
