@@ -92,14 +92,17 @@ _TIMEOUT = Parameter("timeout", "time limit, in seconds or with a unit: `2.5`, `
 _MIN_INDEX = Parameter("min_index", "read a state at this log index or later", _INDEX)
 _CONSISTENCY = Parameter(
     "consistency",
-    "in a cluster: how recent the answer must be. The header X-Consistency may say it too",
+    "in a cluster: how recent the answer must be",
     _one_of((level.value for level in Consistency), Consistency.LOCAL.value),
 )
 _KEY = Parameter(
     "Idempotency-Key", "a write that is sent again with its key takes effect once", place="header"
 )
+_LEVEL = Parameter(
+    "X-Consistency", "the same as `consistency`", _one_of(level.value for level in Consistency), "header"
+)
 _TAG = Parameter("If-None-Match", "an ETag: 304 while the data are unchanged", place="header")
-_FRESH = (_TIMEOUT, _MIN_INDEX, _CONSISTENCY)
+_FRESH = (_TIMEOUT, _MIN_INDEX, _CONSISTENCY, _LEVEL)
 
 _QUERY_PARAMETERS = (
     Parameter("default-graph-uri", "a graph of the query's default graph; may be repeated", _IRIS),
@@ -118,10 +121,28 @@ _QUERY_PARAMETERS = (
         _one_of(one.value for one in Entailment),
     ),
 )
+# SPARQL 1.1 Query Results JSON Format, sections 3 and 4; an explanation is plain JSON
+_RESULTS: Schema = {
+    "type": "object",
+    "required": ["head"],
+    "properties": {
+        "head": {"type": "object", "properties": {"vars": {"type": "array", "items": TEXT}}},
+        "results": {
+            "type": "object",
+            "properties": {"bindings": {"type": "array", "items": {"type": "object"}}},
+        },
+        "boolean": _FLAG,
+    },
+}
+_BY_TYPE: dict[str, Schema] = {
+    "application/sparql-results+json": _RESULTS,
+    "application/json": {"type": "object"},
+    "application/ld+json": {"type": ["array", "object"]},
+}
 _QUERY = Operation(
     "SPARQL",
     "Evaluate a query",
-    answer_types={one.media_type: {} if "json" in one.media_type else TEXT for one in ResultFormat},
+    answer_types={one.media_type: _BY_TYPE.get(one.media_type, TEXT) for one in ResultFormat},
     parameters=_QUERY_PARAMETERS,
     fails=_READ_FAILS,
     says="SELECT, ASK, CONSTRUCT or DESCRIBE of SPARQL 1.2. `X-Snapshot-Index` says which state was read.",
@@ -141,7 +162,7 @@ _READ_GRAPH = Operation(
     "graphs",
     "Read a graph",
     answer_types=_RDF,
-    parameters=(_GRAPH, _DEFAULT, _DATASET, _SYNTAX, _MIN_INDEX, _CONSISTENCY, _TAG),
+    parameters=(_GRAPH, _DEFAULT, _DATASET, _SYNTAX, _MIN_INDEX, _CONSISTENCY, _LEVEL, _TAG),
     fails=(*_READ_FAILS, 404),
 )
 _PUT_GRAPH = Operation(
@@ -211,7 +232,7 @@ _LAYER = Operation(
 )
 _QUERY_ID = Parameter("id", "of a running query", place="path")
 
-OPERATIONS: Mapping[tuple[str, str], Operation] = {
+_TABLE: Mapping[tuple[str, str], Operation] = {
     ("/", "GET"): Operation("service", "The paths of this port", ServiceIndex),
     ("/sparql", "GET"): replace(
         _QUERY,
@@ -346,7 +367,9 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         "holons",
         "Whether holons are available",
         HolonicHealth,
-        says="503, in plain text, where they are not.",
+        other_answers={
+            503: {"description": "holons are switched off", "content": {"text/plain": {"schema": TEXT}}}
+        },
         is_public=True,
     ),
     ("/holonic/holons", "GET"): Operation(
@@ -439,7 +462,19 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         "service",
         "How this node is",
         HealthRecord,
-        says="503 with the same record while it serves no requests.",
+        other_answers={
+            503: {"description": "the node does not serve requests: it is starting", "model": HealthRecord}
+        },
     ),
-    ("/metrics", "GET"): Operation("service", "Metrics for Prometheus", answer_types={"text/plain": TEXT}),
+    ("/metrics", "GET"): Operation(
+        "service",
+        "Metrics for Prometheus",
+        answer_types={"text/plain": TEXT, "application/openmetrics-text": TEXT},
+    ),
+}
+
+_OF_THE_LOG = frozenset({"SPARQL", "graphs", "GraphQL", "changes", "SHACL", "holons"})
+
+OPERATIONS: Mapping[tuple[str, str], Operation] = {
+    key: replace(one, has_index=one.room in _OF_THE_LOG and not one.is_public) for key, one in _TABLE.items()
 }
