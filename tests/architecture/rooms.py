@@ -22,7 +22,7 @@ _STATE = "access egress alerts log raft shard readers columns views live node cl
 _WHOLE = "cluster connection offline"
 
 _PARTS = """
-    errors parameters addresses negotiation answers routing access backend bodies json_bodies openapi
+    errors parameters negotiation answers routing access backend bodies openapi
     port_application
 """
 _PORTS = (
