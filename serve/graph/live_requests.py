@@ -19,8 +19,8 @@ from graphdb.errors import (
     RequestError,
     UnavailableError,
 )
+from graphdb.live.live_queries import read_live_query
 from graphdb.live.matcher import LiveQuery
-from graphdb.live.queries import read_live_query
 from serve.parameters import Parameters
 
 __all__ = ["LiveRequest", "Refused", "code_of", "read_index", "read_request", "read_since"]
