@@ -46,6 +46,7 @@ __all__ = [
     "Slice",
     "Slot",
     "Spelled",
+    "Step",
     "Union",
     "Values",
     "conjunction",

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, parse
 
+from graphdb.live.notifications import Difference
 from graphdb.live.records import Star, value_of
 from graphdb.live.statement import read_statement
-from graphdb.live.tables import Difference, TableQuery
+from graphdb.live.table_queries import TableQuery
 
 PREFIXES = (
     "@prefix x: <http://x/> . @prefix y: <http://y#> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> . "
