@@ -7,6 +7,7 @@ from operator import is_
 from typing import Any
 
 from graphdb.sparql import algebra
+from graphdb.sparql.algebra import AbstractQuery
 from graphdb.sparql.patterns import Aggregate, InlineData, ServicePattern, TriplePattern, TriplesBlock
 from graphdb.sparql.syntax import DatasetClause, Prologue
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, TripleTerm, Variable
@@ -18,6 +19,7 @@ __all__ = [
     "expression_nodes",
     "has_aggregate",
     "nodes_below",
+    "nodes_of",
     "parts_of",
     "renamed",
     "rewritten",
@@ -69,6 +71,15 @@ def all_parts_of(node: Any) -> list[Any]:
 def nodes_below(*roots: Any) -> Iterator[Any]:
     """The roots and all nodes below them, each before what is below it."""
     return _below(parts_of, roots)
+
+
+def nodes_of(asked: AbstractQuery) -> tuple[Any, ...]:
+    """As nodes_below, of the pattern of a whole query: found once and kept with it."""
+    found: tuple[Any, ...] | None = getattr(asked, "nodes", None)
+    if found is None:
+        found = tuple(nodes_below(asked.pattern))
+        object.__setattr__(asked, "nodes", found)
+    return found
 
 
 def all_below(*roots: Any) -> Iterator[Any]:

@@ -181,7 +181,7 @@ def _reasons(asked: AskedQuery, is_here: bool) -> Iterator[str]:
         yield "canonical N-Triples are sorted first"
     elif len(asked.query.text) > SHORT_TEXT_CHARACTERS:
         yield f"the text has more than {SHORT_TEXT_CHARACTERS:,} characters"
-    elif understood.little_join is not None:
+    elif understood.small_join is not None:
         yield "it joins much in what the store holds now"
 
 

@@ -1,17 +1,17 @@
-"""Which expressions take no more time and room than what they are given, however often they are nested; and
-about how much.
+"""Which expressions take bounded time and memory, no more than what they are given, however often they are
+nested; and about how much.
 """
 
 from typing import Any
 
 from graphdb.geometry.geosparql_names import GEOF, RELATIONS
+from graphdb.sparql import algebra, patterns
 from graphdb.sparql.patterns import (
     Aggregate,
     And,
     Arithmetic,
     BuiltInCall,
     Comparison,
-    Exists,
     FunctionCall,
     InlineData,
     Not,
@@ -20,11 +20,11 @@ from graphdb.sparql.patterns import (
 from graphdb.sparql.terms import Iri, RdfLiteral
 from graphdb.sparql.tree_walk import nodes_below
 
-__all__ = ["are_tame", "cost_of", "may_compute_durations"]
+__all__ = ["are_bounded", "cost_of", "may_compute_durations"]
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 # CONCAT, REPLACE and the like can double a text at each step, REGEX can be long in compiling its pattern.
-_TAME = frozenset(
+_BOUNDED = frozenset(
     {"BOUND", "COALESCE", "DATATYPE", "HASLANG", "HASLANGDIR", "IF", "IRI", "ISBLANK", "ISIRI", "ISLITERAL"}
     | {"ISNUMERIC", "ISTRIPLE", "ISURI", "LANG", "LANGDIR", "LANGMATCHES", "SAMETERM", "STR", "URI"}
     | {"CONTAINS", "LCASE", "STRAFTER", "STRBEFORE", "STRENDS", "STRLEN", "STRSTARTS", "SUBSTR", "UCASE"}
@@ -36,7 +36,7 @@ _TAME = frozenset(
 
 
 # Those that make geometries can double them, as CONCAT does texts, or take long for a small one.
-_TAME_OF_GEOMETRY = frozenset(
+_BOUNDED_OF_GEOMETRY = frozenset(
     GEOF + name
     for name in (
         *(*RELATIONS, "relate", "distance", "metricDistance", "envelope", "getSRID", "geometryType"),
@@ -67,7 +67,9 @@ def may_compute_durations(*expressions: Any) -> bool:
         match node:
             case RdfLiteral(datatype=datatype) if datatype in _DURATIONS:
                 return True
-            case InlineData(rows=rows) if any(map(may_compute_durations, _literals(rows))):
+            case InlineData(rows=rows) | algebra.Values(rows=rows) if any(
+                map(may_compute_durations, _literals(rows))
+            ):
                 return True
             case FunctionCall(function=function) if function.value in _DURATIONS:
                 return True
@@ -106,13 +108,13 @@ def _is_none_of(datatypes: frozenset[str], expression: Any) -> bool:
             return name in ("COUNT", "GROUP_CONCAT")
         case Arithmetic(first=first, rest=rest):
             return _has_plain_operand(first, rest)
-        case Iri() | Comparison() | And() | Or() | Not() | Exists():
+        case Iri() | Comparison() | And() | Or() | Not() | patterns.Exists() | algebra.Exists():
             return True
     return False
 
 
 def cost_of(*expressions: Any) -> int:
-    """How many calls, operators and operands there are, tame ones; long literals count as many. What calls
+    """How many calls, operators and operands there are, bounded ones; long literals count as many. What calls
     with geometries cost beside is for `graphdb.geo.function_calls`.
     """
     return sum(map(_cost, nodes_below(*expressions)))
@@ -126,7 +128,7 @@ def _cost(node: Any) -> int:
             return 1
 
 
-def are_tame(*expressions: Any) -> bool:
+def are_bounded(*expressions: Any) -> bool:
     """Whether none has a subquery, calls a function of another's, or can make its operands grow or the engine
     run away.
     """
@@ -134,16 +136,16 @@ def are_tame(*expressions: Any) -> bool:
         return False
     for node in nodes_below(*expressions):
         match node:
-            case Exists():
+            case patterns.Exists() | algebra.Exists():
                 return False
-            case BuiltInCall(name=name) if name not in _TAME:
+            case BuiltInCall(name=name) if name not in _BOUNDED:
                 return False
             case Aggregate(name="GROUP_CONCAT"):
                 return False
             case Aggregate(name=name) if name.startswith(GEOF):
                 return False
             case FunctionCall(function=function) if not (
-                function.value.startswith(_XSD) or function.value in _TAME_OF_GEOMETRY
+                function.value.startswith(_XSD) or function.value in _BOUNDED_OF_GEOMETRY
             ):
                 return False
     return True

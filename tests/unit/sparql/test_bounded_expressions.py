@@ -2,8 +2,8 @@
 
 import pytest
 
+from graphdb.sparql.bounded_expressions import are_bounded, may_compute_durations
 from graphdb.sparql.parser import parse_query
-from graphdb.sparql.tame_expressions import are_tame, may_compute_durations
 
 LONG = '"P1M10000000000D"^^xsd:duration'
 
@@ -49,7 +49,7 @@ def expression(text: str) -> object:
 @pytest.mark.parametrize("text", RUNNING_AWAY)
 def test_durations_are_computed_where_the_engine_can_be_killed(text: str) -> None:
     assert may_compute_durations(expression(text))
-    assert not are_tame(expression(text))
+    assert not are_bounded(expression(text))
 
 
 @pytest.mark.parametrize("text", BOUNDED)

@@ -1,4 +1,4 @@
-"""Queries that join little are answered at once, by what the store holds; the others go to a reader."""
+"""Queries that are small joins are answered at once, by what the store holds; the others go to a reader."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import pytest
 
 from graphdb.config import Settings
 from graphdb.store.quad_store import QuadStore
-from graphdb.store.small_joins import LittleJoin
+from graphdb.store.small_joins import SmallJoin
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
@@ -100,13 +100,13 @@ def test_what_is_too_large_is_looked_at_once_for_each_state(
     client: httpx.Client, backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query, looked = "SELECT * { :hub :knows ?x . ?x :name ?n }", list[int]()
-    fits = LittleJoin.fits
+    fits = SmallJoin.fits
 
-    def counted(join: LittleJoin, store: QuadStore, entries_max: int) -> bool:
+    def counted(join: SmallJoin, store: QuadStore, entries_max: int) -> bool:
         looked.append(entries_max)
         return fits(join, store, entries_max)
 
-    monkeypatch.setattr(LittleJoin, "fits", counted)
+    monkeypatch.setattr(SmallJoin, "fits", counted)
     assert [readers_asked(client, backend, query)[0] for _ in range(3)] == [1, 0, 0], "then it is kept"
     assert len(looked) == 1
     assert client.post("/update", data={"update": PREFIX + "DELETE WHERE { :hub ?p ?o }"}).status_code == 200
