@@ -45,6 +45,7 @@ __all__ = [
     "Slice",
     "Slot",
     "Spelled",
+    "Step",
     "Union",
     "Values",
     "conjunction",

@@ -15,6 +15,7 @@ from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, TripleTerm, Va
 __all__ = [
     "all_below",
     "all_parts_of",
+    "all_rewritten",
     "expression_nodes",
     "has_aggregate",
     "nodes_below",
@@ -106,13 +107,18 @@ def rewritten_expression(root: Any, change: Callable[[Any], Any]) -> Any:
     return _rewritten(root, change, _parts_of_expression)
 
 
+def all_rewritten(root: Any, change: Callable[[Any], Any]) -> Any:
+    """As rewritten, with triples and terms; see `all_below`."""
+    return _rewritten(root, change, all_parts_of)
+
+
 def renamed(root: Any, names: Mapping[Any, Any]) -> Any:
     """A tree with other terms in the place of some variables or blank nodes, wherever they stand."""
 
     def change(node: Any) -> Any:
         return names.get(node, node) if isinstance(node, Variable | BlankNodeLabel) else node
 
-    return _rewritten(root, change, all_parts_of)
+    return all_rewritten(root, change)
 
 
 def _rewritten(root: Any, change: Callable[[Any], Any], parts: Callable[[Any], list[Any]]) -> Any:

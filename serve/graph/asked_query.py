@@ -20,15 +20,13 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
 from graphdb.store.small_joins import SmallJoin, small_join
-from serve.access.admitted import visibility_of
 from serve.access.audit import note_of
-from serve.addresses import request_iri
+from serve.access.request_scope import visibility_of
 from serve.backend import GraphReads
-from serve.graph.consistency import consistency_of
+from serve.graph.caching import CacheKey
 from serve.graph.query_accounts import Account
-from serve.graph.query_formats import choose_format
-from serve.graph.query_parameters import QueryParameters, read_query_parameters
-from serve.graph.result_cache import CacheKey
+from serve.graph.query_parameters import QueryParameters, choose_format, consistency_of, read_query_parameters
+from serve.parameters import request_iri
 
 __all__ = ["AskedQuery", "QueryReader"]
 

@@ -21,8 +21,7 @@ from serve.backend import AnswerStream, GraphReads
 from serve.graph.asked_query import AskedQuery
 from serve.graph.metrics import Outcome
 from serve.graph.query_accounts import outcome_of
-from serve.graph.streamed_answer import past_limit
-from serve.graph.whole_answer import Head
+from serve.graph.responses import Head, past_limit
 
 __all__ = ["Explainer", "Explanation", "explanation_head"]
 

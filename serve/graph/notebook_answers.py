@@ -10,9 +10,9 @@ from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
 from serve.backend import AnswerStream, GraphReads
-from serve.graph.cheap_answer import answer_here
-from serve.graph.streamed_answer import BACKSTOP_S, past_limit
-from serve.graph.validation_request import read_data_graph, read_shapes_source
+from serve.graph.query_answers import answer_here
+from serve.graph.responses import BACKSTOP_S, past_limit
+from serve.graph.shacl import read_data_graph, read_shapes_source
 
 __all__ = ["RESULT_BYTES_MAX", "answer", "report"]
 
