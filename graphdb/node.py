@@ -104,7 +104,7 @@ class ValidationRequest:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """A call of a function of GeoSPARQL for a reader. See `graphdb.geo.evaluate`."""
+    """A call of a function of GeoSPARQL for a reader. See `graphdb.geometry.evaluate`."""
 
     function: str
     args: tuple[str, ...] = field(repr=False)

@@ -18,7 +18,7 @@ from actors.readers.client import ReaderClient
 from actors.readers.running_queries import RunningQueries
 from actors.readers.where_clauses import UpdateTurn, WhereClauses
 from graphdb.config import Settings
-from graphdb.geo.called_functions import calls_functions
+from graphdb.geo.function_calls import calls_functions
 from graphdb.model import ChangeSet, Confirmation
 from graphdb.sparql import gate
 from graphdb.sparql.dataset import Dataset

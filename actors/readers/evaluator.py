@@ -30,7 +30,7 @@ from actors.readers.protocol import (
 from actors.wire.blocking import BlockingStream
 from actors.wire.messages import Done, Piece
 from graphdb.errors import QueryMemoryExceeded, UnavailableError
-from graphdb.geo.evaluate import evaluation_json
+from graphdb.geometry.evaluate import evaluation_json
 from graphdb.public_text import fault_text
 from graphdb.sparql.results import ResultFormat, write_answer
 from graphdb.store.engine_errors import request_failures

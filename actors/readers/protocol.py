@@ -84,7 +84,7 @@ class ValidationTask:
 
 @dataclass(frozen=True, slots=True)
 class FunctionTask:
-    """A call of a function of GeoSPARQL. See `graphdb.geo.evaluate`."""
+    """A call of a function of GeoSPARQL. See `graphdb.geometry.evaluate`."""
 
     checkpoint: ClassVar[str] = ""  # none: what an evaluator has open stays so
 

@@ -1,23 +1,17 @@
-"""Triple patterns that more than stated triples match, and how the engine finds what they match.
+"""The rewrite of derived triple patterns: how the engine finds what they match.
 
-The query rewrite extension of GeoSPARQL has a triple with a topology property (`?a geo:sfWithin ?b`) hold
-where it is stated, and where the function of the same name holds for the geometries of its ends: each end a
-feature, by its default geometry, or a geometry itself. A feature without a default geometry stands for any
+Which patterns are derived, and what they match, is in `graphdb.geo.entailment`. The ends of a topology
+property are features or geometries. A feature stands for its default geometry; if it has none, for any
 geometry that it has.
-
-Its RDFS entailment extension has instances of subclasses be instances of GeoSPARQL's classes, and values of
-subproperties be values of `geo:hasGeometry`. That is for patterns whose class or property is marked
-(`graphdb.geo.entailment`).
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from graphdb.geo.class_hierarchy import at_or_below
+from graphdb.geo.entailment import MARK, TOPOLOGY, at_or_below, is_derived
 from graphdb.geo.lookups import MEETING, Binding, Lookup, MeetsResource
-from graphdb.geo.signatures import RELATIONS
-from graphdb.geo.vocabulary import GEO, GEOF, RDF_TYPE
+from graphdb.geometry.geosparql_names import GEOMETRY_PROPERTIES, RDF_TYPE, SERIALIZATIONS
 from graphdb.sparql.algebra import (
     EMPTY,
     Algebra,
@@ -49,24 +43,7 @@ from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, Variable
 from graphdb.sparql.translation import FreshNames
 from graphdb.sparql.tree_walk import all_below, nodes_below, renamed
 
-__all__ = [
-    "GEOMETRY_PROPERTIES",
-    "MARK",
-    "READ_PROPERTIES",
-    "REWRITTEN",
-    "SERIALIZATIONS",
-    "NewSlot",
-    "is_derived",
-    "with_derived_triples",
-]
-
-MARK = "urn:graphdb:entailed:"
-"""Before the IRI of a class or property: RDFS is meant."""
-
-SERIALIZATIONS = tuple(GEO + name for name in ("asWKT", "asGML", "asGeoJSON"))
-GEOMETRY_PROPERTIES = (GEO + "hasDefaultGeometry", GEO + "hasGeometry")
-READ_PROPERTIES = (*SERIALIZATIONS, *GEOMETRY_PROPERTIES)
-"""What a pattern with a topology property looks at beside that property."""
+__all__ = ["REWRITTEN", "NewSlot", "with_derived_triples"]
 
 REWRITTEN = {"nesting": 4, "patterns": 16, "unions": 5, "filters": 8}
 """What one such triple pattern adds to what the gate counts (`graphdb.sparql.complexity`)."""
@@ -75,28 +52,15 @@ NewSlot: TypeAlias = Callable[[Lookup], str]
 """Gives the name of a slot for what a lookup finds."""
 
 _VALUES_MAX = 1_000
-_TOPOLOGY = {GEO + name: GEOF + name for name in RELATIONS}
 _RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 _ANY_SERIALIZATION = AlternativePath(tuple(map(Iri, SERIALIZATIONS)))
 _DEFAULT, _ANY = map(Iri, GEOMETRY_PROPERTIES)
 
 
-def is_derived(triple: TriplePattern) -> bool:
-    """Whether more than stated triples match the pattern."""
-    match triple:
-        case TriplePattern(predicate=Iri(value=verb), object=Iri(value=class_)) if verb == RDF_TYPE:
-            return class_.startswith(MARK)
-        case TriplePattern(predicate=Iri(value=verb)) if verb in _TOPOLOGY:
-            ends = triple.subject, triple.object  # a literal is neither a feature nor a geometry
-            return all(isinstance(end, Iri | Variable | BlankNodeLabel) for end in ends)
-        case TriplePattern(predicate=Iri(value=verb)):
-            return verb.startswith(MARK)
-    return False
-
-
 def with_derived_triples(pattern: Algebra, fresh: FreshNames, new_slot: NewSlot | None = None) -> Algebra:
-    """A pattern of which the derived triple patterns match as said above; new_slot is None where no index is
-    asked. Blank nodes become variables, because their patterns may be split.
+    """A pattern whose derived triple patterns match what `entailment` says.
+
+    new_slot is None where no index is asked. Blank nodes become variables: their patterns may be split.
     """
     start = fresh.prefix("geo")
     labels = dict.fromkeys(node for node in all_below(pattern) if isinstance(node, BlankNodeLabel))
@@ -170,7 +134,7 @@ class _DerivedTriples(GroupPass):
         shown = [graph] if graph is not None else []
         shown += [end for end in (triple.subject, triple.object) if isinstance(end, Variable)]
         assert isinstance(triple.predicate, Iri)
-        if triple.predicate.value in _TOPOLOGY:
+        if triple.predicate.value in TOPOLOGY:
             holds = self._related(triple, triple.predicate, bound, slots)
         else:
             holds = self._entailed(triple, triple.predicate.value)
@@ -186,7 +150,7 @@ class _DerivedTriples(GroupPass):
             for end, letter in ((triple.subject, "a"), (triple.object, "b"))
         )
         values = (Variable(one.value), Variable(other.value))
-        holds = FunctionCall(Iri(_TOPOLOGY[verb.value]), values, False)
+        holds = FunctionCall(Iri(TOPOLOGY[verb.value]), values, False)
         first, second = sorted((one, other), key=lambda end: not end.is_known)
         cases = [
             Filter(holds, Lateral(way, other_way))
@@ -229,7 +193,7 @@ def _bound_in(pattern: Algebra) -> set[str]:
 def _lookup(triple: TriplePattern, one: str, other: str) -> Lookup | None:
     """The geometries of the one end of a topology property where the other alone is given."""
     assert isinstance(triple.predicate, Iri)
-    if _TOPOLOGY.get(triple.predicate.value) not in MEETING:
+    if TOPOLOGY.get(triple.predicate.value) not in MEETING:
         return None
     match triple.subject, triple.object:
         case Iri(value=iri), Variable():

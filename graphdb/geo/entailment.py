@@ -1,22 +1,46 @@
-"""`Entailment`: what a query's triple patterns match beside stated triples, as its sender asks for."""
+"""`Entailment`: what a query's triple patterns match beside stated triples.
+
+The query rewrite extension of GeoSPARQL has a triple with a topology property (`?a geo:sfWithin ?b`) hold
+where it is stated, and where the function of the same name holds for the geometries of its ends: each end a
+feature, by its default geometry, or a geometry itself.
+
+Its RDFS entailment extension has instances of subclasses be instances of GeoSPARQL's classes, and values of
+subproperties be values of `geo:hasGeometry`. A client asks for this; the class or property is then marked in
+the text of the query. `graphdb.geo.derived_triples` rewrites both kinds of patterns for the engine.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
-from graphdb.geo.class_hierarchy import is_class, is_geometry_property
-from graphdb.geo.derived_triples import MARK, is_derived
-from graphdb.geo.vocabulary import RDF_TYPE
+from graphdb.geometry.geosparql_names import (
+    GEO,
+    GEOF,
+    GEOMETRY_PROPERTIES,
+    RDF_TYPE,
+    RELATIONS,
+    SERIALIZATIONS,
+    SF,
+)
 from graphdb.sparql.algebra import EMPTY, Algebra, Bgp, Path, join
 from graphdb.sparql.patterns import InversePath, TriplePattern
 from graphdb.sparql.printing import written_query
 from graphdb.sparql.syntax import Query
-from graphdb.sparql.terms import Iri
+from graphdb.sparql.terms import BlankNodeLabel, Iri, Variable
 from graphdb.sparql.translation import abstract_query
 from graphdb.sparql.tree_walk import rewritten
 
-__all__ = ["Entailment", "asked_text"]
+__all__ = ["MARK", "READ_PROPERTIES", "TOPOLOGY", "Entailment", "asked_text", "at_or_below", "is_derived"]
+
+MARK: Final = "urn:graphdb:entailed:"
+"""Before the IRI of a class or property: RDFS is meant."""
+
+TOPOLOGY: Final = {GEO + name: GEOF + name for name in RELATIONS}
+"""The function of each topology property."""
+
+READ_PROPERTIES: Final = (*SERIALIZATIONS, *GEOMETRY_PROPERTIES)
+"""What a pattern with a topology property looks at beside that property."""
 
 
 class Entailment(Enum):
@@ -40,6 +64,19 @@ def asked_text(query: Query, entailment: Entailment) -> str:
     return query.text if pattern is asked.pattern else written_query(replace(asked, pattern=pattern))
 
 
+def is_derived(triple: TriplePattern) -> bool:
+    """Whether more than stated triples match the pattern."""
+    match triple:
+        case TriplePattern(predicate=Iri(value=verb), object=Iri(value=class_)) if verb == RDF_TYPE:
+            return class_.startswith(MARK)
+        case TriplePattern(predicate=Iri(value=verb)) if verb in TOPOLOGY:
+            ends = triple.subject, triple.object  # a literal is neither a feature nor a geometry
+            return all(isinstance(end, Iri | Variable | BlankNodeLabel) for end in ends)
+        case TriplePattern(predicate=Iri(value=verb)):
+            return verb.startswith(MARK)
+    return False
+
+
 def _with_triples(node: Any, change: Callable[[TriplePattern], Algebra]) -> Any:
     if not isinstance(node, Bgp):
         return node
@@ -59,8 +96,47 @@ def _as_stated(triple: TriplePattern) -> Algebra:
 
 def _as_entailed(triple: TriplePattern) -> Algebra:
     match triple.predicate, triple.object:
-        case Iri(value=verb), _ if is_geometry_property(verb):
+        case Iri(value=verb), _ if _is_geometry_property(verb):
             return Bgp((replace(triple, predicate=Iri(MARK + verb)),))
-        case Iri(value=verb), Iri(value=class_) if verb == RDF_TYPE and is_class(class_):
+        case Iri(value=verb), Iri(value=class_) if verb == RDF_TYPE and _is_class(class_):
             return Bgp((replace(triple, object=Iri(MARK + class_)),))
     return Bgp((triple,))
+
+
+_GML = "http://www.opengis.net/ont/gml#"
+_ABOVE = {
+    GEO + "Feature": GEO + "SpatialObject",
+    GEO + "Geometry": GEO + "SpatialObject",
+    SF + "Geometry": GEO + "Geometry",
+    **{SF + name: SF + "Geometry" for name in ("Point", "Curve", "Surface", "GeometryCollection")},
+    SF + "LineString": SF + "Curve",
+    **{SF + name: SF + "LineString" for name in ("Line", "LinearRing")},
+    **{SF + name: SF + "Surface" for name in ("Polygon", "PolyhedralSurface")},
+    SF + "Triangle": SF + "Polygon",
+    SF + "TIN": SF + "PolyhedralSurface",
+    **{SF + name: SF + "GeometryCollection" for name in ("MultiPoint", "MultiCurve", "MultiSurface")},
+    SF + "MultiLineString": SF + "MultiCurve",
+    SF + "MultiPolygon": SF + "MultiSurface",
+    _GML + "LineString": _GML + "Curve",
+    _GML + "Polygon": _GML + "Surface",
+    GEO + "hasDefaultGeometry": GEO + "hasGeometry",
+    GEO + "defaultGeometry": GEO + "hasGeometry",
+}
+
+
+def _is_class(iri: str) -> bool:
+    """Whether it is one of GeoSPARQL's classes: of features, geometries, and their kinds."""
+    return iri.startswith((SF, _GML)) or iri in (GEO + "SpatialObject", GEO + "Feature", GEO + "Geometry")
+
+
+def _is_geometry_property(iri: str) -> bool:
+    """Whether it leads from features to geometries."""
+    return iri in (GEO + "hasGeometry", GEO + "hasDefaultGeometry", GEO + "defaultGeometry")
+
+
+def at_or_below(iri: str) -> list[str]:
+    """A class or property, and all that is below it."""
+    found = [iri]
+    for each in found:  # which grows
+        found += (below for below, above in _ABOVE.items() if above == each)
+    return found

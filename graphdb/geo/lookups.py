@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from graphdb.geo.signatures import RELATIONS
-from graphdb.geo.vocabulary import GEOF
+from graphdb.geometry.geosparql_names import GEOF, RELATIONS
 from graphdb.sparql.patterns import FunctionCall
 from graphdb.sparql.terms import Iri, RdfLiteral
 

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pyoxigraph import BlankNode, Literal, Triple
 
-from graphdb.geo.functions import Term
 from graphdb.geo.lookups import Condition, Lookup, MeetsResource, Ordered, Within
 from graphdb.geo.spatial_index import SpatialIndex, Values
+from graphdb.geometry.functions import Term
 from graphdb.sparql.printing import NEAR, NEAREST, EngineText
 
 if TYPE_CHECKING:
-    from graphdb.geo.geometry_column import GeometryColumn
-    from graphdb.geo.literal_file import Place
+    from graphdb.geo.geometry_column import GeometryColumn, Place
 
 __all__ = ["Narrowed", "NotUsed", "Report", "candidates", "narrowed"]
 

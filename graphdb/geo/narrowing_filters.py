@@ -16,17 +16,8 @@ from functools import reduce
 from itertools import chain, starmap
 from typing import Any
 
-from graphdb.geo.lookups import (
-    MEETING,
-    Binding,
-    Constant,
-    Lookup,
-    Meets,
-    Nearest,
-    Ordered,
-    Within,
-)
-from graphdb.geo.vocabulary import GEOF
+from graphdb.geo.lookups import MEETING, Binding, Constant, Lookup, Meets, Nearest, Ordered, Within
+from graphdb.geometry.geosparql_names import GEOF
 from graphdb.sparql.algebra import (
     Algebra,
     Bgp,

@@ -1,30 +1,40 @@
-"""Where to look in a column of geometries for the values that a condition can hold for."""
+"""Where to look in a column of geometries for the values that a condition can hold for.
+
+A condition names a constant geometry, which may be a call. No function is called here: a call may take
+minutes and gigabytes, and this is asked where nothing limits either. So bounds are computed for the call,
+which enclose what the function would make. Functions whose result may be empty have no bounds, because an
+empty geometry is equal to others that are nowhere.
+"""
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final, cast
 
 import numpy as np
+import shapely
 from pyoxigraph import Literal
 
 from graphdb.errors import RequestError
-from graphdb.geo.bounds import Bounds, Extent, around, extent_of
-from graphdb.geo.call_costs import READING_MAX, characters_to_read
-from graphdb.geo.constant_extents import NoSearch, constant_extent, constant_number, constant_unit
-from graphdb.geo.functions import Term
-from graphdb.geo.geometry import read_geometry
-from graphdb.geo.geometry_column import NOTED_MAX, GeometryColumn
-from graphdb.geo.literal_file import Place
-from graphdb.geo.lookups import Meets, Nearest, Within
-from graphdb.geo.placed_values import Placed
-from graphdb.geo.reference_systems import crs84
-from graphdb.geo.units import Quantity, Unit
-from graphdb.sparql.terms import RdfLiteral
+from graphdb.geo.function_calls import READING_MAX, characters_to_read
+from graphdb.geo.geometry_column import NOTED_MAX, GeometryColumn, Place, Placed
+from graphdb.geo.lookups import Constant, Meets, Nearest, Within
+from graphdb.geometry.bounds import Bounds, Extent, around, extent_of, extent_within
+from graphdb.geometry.buffers import RADIUS_MAX_M
+from graphdb.geometry.functions import Term
+from graphdb.geometry.geometry import read_geometry
+from graphdb.geometry.geosparql_names import GEOF
+from graphdb.geometry.measures import planar_factor
+from graphdb.geometry.reference_systems import ReferenceSystem, crs84, reference_system
+from graphdb.geometry.units import METRE, Quantity, Unit, unit
+from graphdb.sparql.patterns import FunctionCall
+from graphdb.sparql.printing import literal_of
+from graphdb.sparql.terms import Iri, RdfLiteral
 
-__all__ = ["NoSearch", "Ring", "places_for", "places_meeting", "ring_around"]
+__all__ = ["NoSearch", "Ring", "constant_extent", "places_for", "places_meeting", "ring_around"]
 
-_SIZE_MAX: Final = 10.0  # degrees; see `graphdb.geo.bounds`
+_SIZE_MAX: Final = 10.0  # degrees; see `graphdb.geometry.bounds`
 _BEND: Final = 0.15
 _LATITUDE_MAX: Final = 80.0
 _NEARBY: Final = 20.0
@@ -159,14 +169,123 @@ def _first_limit(place: Nearest) -> float:
 
 
 def _unit(place: Nearest) -> Unit:
-    found = constant_unit(place.unit)
+    found = _constant_unit(place.unit)
     if found.quantity is Quantity.AREA:
         raise NoSearch("the unit is none of length or angle")
     return found
 
 
 def _limit(literal: RdfLiteral) -> float:
-    number = constant_number(literal)
+    number = _constant_number(literal)
     if not (math.isfinite(number) and number >= 0):
         raise NoSearch("the limit is no distance")
     return number
+
+
+_DEPTH_MAX: Final = 32  # of calls in calls
+_KEPT_MAX: Final = 64
+_WITHIN_ITS_BOUNDS: Final = frozenset(("asGML", "asWKT", "centroid", "convexHull", "envelope"))
+_SMALLEST: Final = 1e-9  # of a radius in the plane, to the coordinates: a smaller one may leave nothing
+_ROUNDED: Final = 1e-9  # of coordinates that are computed
+_GLOBE: Final = Bounds(-180.0, -90.0, 180.0, 90.0)
+
+
+class NoSearch(Exception):
+    """An index cannot tell; the reason is for a person."""
+
+
+@lru_cache(_KEPT_MAX)
+def constant_extent(constant: Constant) -> Extent:
+    """Raises NoSearch for what is at no place, or at one that is not known."""
+    bounds, system = _bounds(constant, _DEPTH_MAX)
+    return extent_within(bounds, system)
+
+
+def _constant_unit(constant: Constant | None) -> Unit:
+    """A unit of length, angle or area; None is the metre. Raises NoSearch."""
+    match constant:
+        case None:
+            return METRE
+        case Iri(value=value) | RdfLiteral(value=value):
+            try:
+                return unit(value)
+            except RequestError as error:
+                raise NoSearch(str(error)) from None
+    raise NoSearch("the unit is none of length or angle")
+
+
+def _constant_number(constant: Constant) -> float:
+    """A number that may be infinite or none. Raises NoSearch."""
+    try:
+        return float(constant.value) if isinstance(constant, RdfLiteral) else float("nan")
+    except ValueError:
+        raise NoSearch("the number is none") from None
+
+
+def _bounds(constant: Constant, depth: int) -> tuple[Bounds, ReferenceSystem]:
+    """In the units of a system, east first."""
+    match constant:
+        case RdfLiteral():
+            return _bounds_of_literal(constant)
+        case FunctionCall(function=Iri(value=name), arguments=arguments) if depth:
+            geometry, *rest = cast(tuple[Constant, ...], arguments)
+            bounds, system = _bounds(geometry, depth - 1)
+            return _made(name.removeprefix(GEOF), bounds, system, rest, depth)
+    raise NoSearch("the constant geometry is none, or computed in too many steps")
+
+
+def _bounds_of_literal(literal: RdfLiteral) -> tuple[Bounds, ReferenceSystem]:
+    try:
+        geometry = read_geometry(literal_of(literal))
+    except (RequestError, ValueError):
+        geometry = None
+    if geometry is None or geometry.shape.is_empty:
+        raise NoSearch("the constant geometry is empty, or none")
+    return Bounds(*map(float, shapely.bounds(geometry.shape))), geometry.system
+
+
+def _made(
+    name: str, bounds: Bounds, system: ReferenceSystem, rest: Sequence[Constant], depth: int
+) -> tuple[Bounds, ReferenceSystem]:
+    """What encloses what a function makes of a geometry and other arguments."""
+    match name:
+        case "buffer" | "metricBuffer":
+            of = _constant_unit(rest[1] if len(rest) > 1 else None)
+            return _buffered(bounds, system, _constant_number(rest[0]), of), system
+        case "boundingCircle":
+            return bounds.widened(bounds.size), system
+        case "transform" if isinstance(rest[0], Iri) and _is_system(rest[0].value, system):
+            return bounds, system
+        case "union":
+            others, system_of_others = _bounds(rest[0], depth - 1)
+            if system.is_like(system_of_others):
+                return bounds.with_(others), system
+        case _ if name in _WITHIN_ITS_BOUNDS:
+            return bounds.widened(_ROUNDED * (1 + bounds.furthest)) if bounds.size else bounds, system
+    raise NoSearch(f"where geof:{name} leaves a geometry is not known before it is called")
+
+
+def _buffered(bounds: Bounds, system: ReferenceSystem, radius: float, of: Unit) -> Bounds:
+    try:
+        factor = planar_factor(system, of)
+    except RequestError as error:
+        raise NoSearch(str(error)) from None
+    if factor is not None:
+        reach = radius / factor
+        if not _SMALLEST * (1 + bounds.furthest) < reach < float("inf"):
+            raise NoSearch("the radius is none, or too small")
+        return bounds.widened(reach * (1 + _ROUNDED))
+    metres = radius * of.factor
+    if not 0 < metres <= RADIUS_MAX_M or system.degrees != 1:
+        raise NoSearch("the radius is none, or too small or large")
+    reached = around(bounds, metres)
+    if reached.west < _GLOBE.west or reached.east > _GLOBE.east:  # it is cut at the antimeridian
+        reached = replace(reached, west=_GLOBE.west, east=_GLOBE.east)
+    return replace(reached, south=max(reached.south, _GLOBE.south), north=min(reached.north, _GLOBE.north))
+
+
+def _is_system(iri: str, system: ReferenceSystem) -> bool:
+    try:
+        return reference_system(iri).is_like(system)
+    except RequestError:
+        return False

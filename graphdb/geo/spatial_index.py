@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pyoxigraph import Literal, NamedNode
 
-from graphdb.geo.derived_triples import SERIALIZATIONS
-from graphdb.geo.functions import Term
+from graphdb.geometry.functions import Term
+from graphdb.geometry.geosparql_names import SERIALIZATIONS
 from graphdb.model import ChangeSet
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from pyoxigraph import NamedNode
 
-from graphdb.geo.derived_triples import is_derived
+from graphdb.geo.entailment import is_derived
 from graphdb.sparql.patterns import (
     Bind,
     Exists,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import EvaluationFailed
-from graphdb.geo.called_functions import calls_functions
+from graphdb.geo.function_calls import calls_functions
 from graphdb.live.patterns import Alternative, NotFlat, alternatives_of
 from graphdb.live.solutions import SolutionQuery
 from graphdb.live.whole import WholeQuery, predicates_of

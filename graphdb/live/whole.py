@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from pyoxigraph import QueryResultsFormat, QuerySolutions, parse_query_results
 
-from graphdb.geo.derived_triples import is_derived
+from graphdb.geo.entailment import is_derived
 from graphdb.live.records import Record, value_of
 from graphdb.live.tables import Difference
 from graphdb.model import ChangeSet

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pyoxigraph import Literal, NamedNode
 
 from graphdb.errors import EvaluationFailed
-from graphdb.geo.called_functions import calls_functions
+from graphdb.geo.function_calls import calls_functions
 from graphdb.shacl.copied_graphs import SHAPES_GRAPH_NAME, CopiedGraphs
 from graphdb.shacl.data_graph import DataGraph
 from graphdb.shacl.findings import Finding

@@ -6,7 +6,7 @@ few. The syntax tree alone decides, without statistics; in doubt a query is not 
 
 from collections.abc import Iterator
 
-from graphdb.geo.derived_triples import is_derived
+from graphdb.geo.entailment import is_derived
 from graphdb.sparql.patterns import (
     GraphPattern,
     GroupGraphPattern,

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from graphdb.geo.derived_triples import REWRITTEN, is_derived
+from graphdb.geo.derived_triples import REWRITTEN
+from graphdb.geo.entailment import is_derived
 from graphdb.sparql.patterns import (
     Aggregate,
     AlternativePath,

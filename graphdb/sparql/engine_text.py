@@ -17,9 +17,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from graphdb.bounded_cache import BoundedCache
 from graphdb.errors import EvaluationFailed
-from graphdb.geo.called_functions import calls_functions
-from graphdb.geo.derived_triples import is_derived, with_derived_triples
+from graphdb.geo.derived_triples import with_derived_triples
+from graphdb.geo.entailment import is_derived
+from graphdb.geo.function_calls import calls_functions
 from graphdb.geo.narrowing_filters import Narrowing
 from graphdb.sparql.algebra import (
     EMPTY,
@@ -36,7 +38,6 @@ from graphdb.sparql.algebra import (
 )
 from graphdb.sparql.graph_variables import GraphVariables, needs_graph_variables
 from graphdb.sparql.ordering import chooses, choosing_by_keys, ordered_by_keys, sorting_by_keys
-from graphdb.sparql.parse_cache import ParseCache
 from graphdb.sparql.patterns import GroupGraphPattern, RepeatedPath
 from graphdb.sparql.printing import EngineText, written_expression, written_pieces
 from graphdb.sparql.rewriting import GroupPass
@@ -54,7 +55,7 @@ from graphdb.sparql.tree_walk import nodes_below, rewritten
 
 __all__ = ["engine_text", "engine_text_and_services", "engine_text_of", "where_text"]
 
-_texts: ParseCache[EngineText] = ParseCache(entries_max=2048, chars_max=8_000_000)
+_texts: BoundedCache[EngineText] = BoundedCache(entries_max=2048, chars_max=8_000_000)
 
 
 def engine_text(query: Query) -> EngineText:

@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable, Iterator
 from operator import attrgetter, le
 
+from graphdb.bounded_cache import BoundedCache
 from graphdb.config.limits import GateLimits
 from graphdb.errors import HostNotAllowed, LimitExceeded, QuerySyntaxError
-from graphdb.geo.called_functions import check_calls
+from graphdb.geo.function_calls import check_calls
 from graphdb.sparql.complexity import Complexity, measure
 from graphdb.sparql.lexer import IRIREF, STRINGS, Token, braces_of_data_block
-from graphdb.sparql.parse_cache import ParseCache
 from graphdb.sparql.parser import LARGE_BLOCK_CHARS, parse_query, parse_update
 from graphdb.sparql.syntax import Query, Update, Variable
 
@@ -37,7 +37,7 @@ _FIGURES = tuple(Complexity.__slots__)
 _figures_of = attrgetter(*_FIGURES)
 _limits_of = attrgetter(*(f"max_{name}" for name in _FIGURES))
 
-_measured: ParseCache[Complexity] = ParseCache(entries_max=2048, chars_max=8_000_000)
+_measured: BoundedCache[Complexity] = BoundedCache(entries_max=2048, chars_max=8_000_000)
 
 # The word DATA up to its brace, and everything before it, as the lexer reads it: a name ends at white space.
 _DATA = r"\s++(?i:DATA)(?:\s++|\#[^\r\n]*+)*+\{"
@@ -67,7 +67,7 @@ def read_update(text: str, base_iri: str | None, limits: GateLimits) -> Update:
 
 def check(request: Query | Update, limits: GateLimits) -> None:
     """Raise LimitExceeded for a request that is larger in some way than allowed, and what
-    `graphdb.geo.called_functions.check_calls` raises for one that calls functions of GeoSPARQL in vain.
+    `graphdb.geo.function_calls.check_calls` raises for one that calls functions of GeoSPARQL in vain.
 
     It is looked at once for each text; the comparison takes a microsecond or two.
     """

@@ -5,13 +5,13 @@ from typing import Any, TypeAlias
 
 from pyoxigraph import BlankNode, Quad
 
+from graphdb.bounded_cache import BoundedCache
 from graphdb.errors import QuerySyntaxError
 from graphdb.sparql.automaton import Action, run
 from graphdb.sparql.building.updates import UpdateBuilder
 from graphdb.sparql.data_blocks import fault_in_large_blocks, native_quads, quads_of_tree
 from graphdb.sparql.iris import why_invalid
 from graphdb.sparql.lexer import Token, fault, tokens
-from graphdb.sparql.parse_cache import ParseCache
 from graphdb.sparql.syntax import DeleteData, InsertData, Query, Update
 from graphdb.sparql.tables import load_tables
 
@@ -25,8 +25,8 @@ GRAMMAR_CHARS_MAX = 1_000_000
 Watch: TypeAlias = Callable[[Iterator[Token]], Iterator[Token]]
 
 # A tree takes up to 150 bytes for each character of its text.
-_queries: ParseCache[Query] = ParseCache(entries_max=2048, chars_max=1_000_000)
-_updates: ParseCache[Update] = ParseCache(entries_max=512, chars_max=500_000)
+_queries: BoundedCache[Query] = BoundedCache(entries_max=2048, chars_max=1_000_000)
+_updates: BoundedCache[Update] = BoundedCache(entries_max=512, chars_max=500_000)
 
 
 def parse_query(text: str, base_iri: str | None = None, watch: Watch | None = None) -> Query:

@@ -4,8 +4,7 @@ about how much.
 
 from typing import Any
 
-from graphdb.geo.signatures import RELATIONS
-from graphdb.geo.vocabulary import GEOF
+from graphdb.geometry.geosparql_names import GEOF, RELATIONS
 from graphdb.sparql.patterns import (
     Aggregate,
     And,
@@ -114,7 +113,7 @@ def _is_none_of(datatypes: frozenset[str], expression: Any) -> bool:
 
 def cost_of(*expressions: Any) -> int:
     """How many calls, operators and operands there are, tame ones; long literals count as many. What calls
-    with geometries cost beside is for `graphdb.geo.call_costs`.
+    with geometries cost beside is for `graphdb.geo.function_calls`.
     """
     return sum(map(_cost, nodes_below(*expressions)))
 

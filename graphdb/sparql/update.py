@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, QuerySolution, QuerySolutions
 
 from graphdb.errors import EvaluationFailed, Forbidden, HostNotAllowed, InvalidParameter, RequestError
-from graphdb.geo.called_functions import calls_functions
+from graphdb.geo.function_calls import calls_functions
 from graphdb.model import ChangeSet, NamedGraph
 from graphdb.sparql import graph_operations
 from graphdb.sparql.dataset import Dataset

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, QueryBoolean, QuerySolutions, QueryTriples, Store
 
-from graphdb.geo.functions import AGGREGATES, FUNCTIONS
+from graphdb.geometry.functions import AGGREGATES, FUNCTIONS
 from graphdb.sparql.term_order import ENGINE_AGGREGATES, ENGINE_FUNCTIONS
 from graphdb.store.engine_errors import request_failures
 

@@ -23,9 +23,8 @@ from typing import Any
 
 from pyoxigraph import Literal, NamedNode, Triple
 
-from graphdb.geo.call_costs import CallCosts, vertices_of
-from graphdb.geo.called_functions import are_loaded, calls_functions
-from graphdb.geo.derived_triples import is_derived
+from graphdb.geo.entailment import is_derived
+from graphdb.geo.function_calls import CallCosts, are_loaded, calls_functions, vertices_of
 from graphdb.geo.lookups import Lookup
 from graphdb.sparql.cheap import is_index_scan
 from graphdb.sparql.engine_text import engine_text

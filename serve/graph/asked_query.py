@@ -9,14 +9,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from graphdb.access.visibility import Visibility
-from graphdb.geo.called_functions import calls_functions, load
+from graphdb.bounded_cache import BoundedCache
 from graphdb.geo.entailment import Entailment, asked_text
+from graphdb.geo.function_calls import calls_functions, load
 from graphdb.node import Consistency, QueryRequest
 from graphdb.sparql import gate
 from graphdb.sparql.cheap import is_cheap
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_query
-from graphdb.sparql.parse_cache import ParseCache
 from graphdb.sparql.repeatable import is_repeatable
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
@@ -125,7 +125,7 @@ class QueryReader:
         self._limits, self._timeout_s = limits, timeout_s
         # One at a time: threads that parse would keep the event loop from its turn, and be no faster.
         self._long_text, self._geometries = asyncio.Semaphore(), asyncio.Semaphore()
-        self._short: ParseCache[_Understood] = ParseCache(entries_max=1024, chars_max=1_000_000)
+        self._short: BoundedCache[_Understood] = BoundedCache(entries_max=1024, chars_max=1_000_000)
         self._read_short = lru_cache(maxsize=1024)(read_query_parameters)
 
     def parameters(self, *encoded: bytes) -> QueryParameters:

@@ -3,7 +3,7 @@
 The collectors read the node's reports at each scrape, so the values of one report are of one moment.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Literal, TypeAlias, get_args
 
 from prometheus_client import (
@@ -237,15 +237,11 @@ class ViewMetrics(Collector):
             label = [name]
             index.add_metric(label, min(one.index for one in statuses))
             behind.add_metric(label, max(one.entries_behind for one in statuses))
-            waiting.add_metric(label, _waiting(statuses))
+            waiting.add_metric(label, sum(one.is_stalled for one in statuses))
             entries.add_metric(label, sum(one.entries for one in statuses))
             seconds.add_metric(label, sum(one.apply_s for one in statuses))
             failures.add_metric(label, sum(one.failures for one in statuses))
         yield from (index, behind, waiting, entries, seconds, failures)
-
-
-def _waiting(statuses: Sequence[ViewStatus]) -> int:
-    return sum(one.state not in ("starting", "following") for one in statuses)
 
 
 def _view_gauge(name: str, help_text: str) -> GaugeMetricFamily:

@@ -8,15 +8,15 @@ handed in instead, by somebody who stands after both.
 __all__ = ["EXCEPTIONS", "ROOMS"]
 
 # what all of the code may name
-_GROUND = "errors model timestamps public_text content_coding rdf config"
+_GROUND = "errors model timestamps public_text content_coding bounded_cache rdf config"
 # queries over quads; then what is said and checked of them, and who may see them
-_GRAPH = "sparql geo store live access shacl graphql holonic node alerts"
+_GRAPH = "geometry sparql geo store live access shacl graphql holonic node alerts"
 # documents; the log and what orders it; the columns
 _BESIDE = "log raft search columns"
 
 _MEANS = """
     futures freed_memory process_bounds bounded_process disk_room service_files wire
-    loop_thread processes ray_private ray_environment python_values
+    loop_thread worker_thread processes ray_private ray_environment python_values
 """
 _STATE = "access egress alerts log raft shard readers columns views live node clustering search"
 _WHOLE = "cluster connection offline"
@@ -43,18 +43,16 @@ ROOMS = [
 EXCEPTIONS: dict[tuple[str, str], str] = {
     **dict.fromkeys(
         [
-            ("graphdb.sparql.building.expressions", "graphdb.geo.signatures"),
-            ("graphdb.sparql.building.expressions", "graphdb.geo.vocabulary"),
-            ("graphdb.sparql.cheap", "graphdb.geo.derived_triples"),
+            ("graphdb.sparql.cheap", "graphdb.geo.entailment"),
             ("graphdb.sparql.complexity", "graphdb.geo.derived_triples"),
-            ("graphdb.sparql.engine_text", "graphdb.geo.called_functions"),
+            ("graphdb.sparql.complexity", "graphdb.geo.entailment"),
             ("graphdb.sparql.engine_text", "graphdb.geo.derived_triples"),
+            ("graphdb.sparql.engine_text", "graphdb.geo.entailment"),
+            ("graphdb.sparql.engine_text", "graphdb.geo.function_calls"),
             ("graphdb.sparql.engine_text", "graphdb.geo.narrowing_filters"),
             ("graphdb.sparql.printing", "graphdb.geo.lookups"),
-            ("graphdb.sparql.gate", "graphdb.geo.called_functions"),
-            ("graphdb.sparql.tame_expressions", "graphdb.geo.signatures"),
-            ("graphdb.sparql.tame_expressions", "graphdb.geo.vocabulary"),
-            ("graphdb.sparql.update", "graphdb.geo.called_functions"),
+            ("graphdb.sparql.gate", "graphdb.geo.function_calls"),
+            ("graphdb.sparql.update", "graphdb.geo.function_calls"),
         ],
         "what is said of a query's geometry moves after `geo`, with those who compose the passes",
     ),

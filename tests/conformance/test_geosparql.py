@@ -22,8 +22,8 @@ from pyoxigraph import Literal, NamedNode, QueryResultsFormat, QuerySolutions, p
 
 from graphdb.config import Settings
 from graphdb.errors import RequestError
-from graphdb.geo.geometry import Geometry, read_geometry
-from graphdb.geo.vocabulary import LITERALS
+from graphdb.geometry.geometry import Geometry, read_geometry
+from graphdb.geometry.geosparql_names import LITERALS
 from serve.graph_app import build_app
 from tests.conformance.manifests import suite_root
 from tests.support.http_server import serving

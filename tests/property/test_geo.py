@@ -14,14 +14,13 @@ from pyproj import Geod
 from shapely.geometry.base import BaseGeometry
 
 from graphdb.errors import RequestError
-from graphdb.geo import buffers, measures
-from graphdb.geo.evaluate import evaluate
-from graphdb.geo.geometry import Geometry, in_system, read_geometry, write_geometry
-from graphdb.geo.implementations import IMPLEMENTATIONS
-from graphdb.geo.reference_systems import crs84, reference_system
-from graphdb.geo.relations import RELATIONS
-from graphdb.geo.signatures import SIGNATURES
-from graphdb.geo.vocabulary import GEOF, WKT
+from graphdb.geometry import buffers, measures
+from graphdb.geometry.calls import IMPLEMENTATIONS
+from graphdb.geometry.evaluate import evaluate
+from graphdb.geometry.geometry import Geometry, in_system, read_geometry, write_geometry
+from graphdb.geometry.geosparql_names import GEOF, SIGNATURES, WKT
+from graphdb.geometry.reference_systems import crs84, reference_system
+from graphdb.geometry.relations import RELATIONS
 
 WGS84 = Geod(ellps="WGS84")
 EPSG = "http://www.opengis.net/def/crs/EPSG/0/"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, QuerySolutions, Store
 
 from graphdb.geo.spatial_index import SpatialIndex
-from graphdb.geo.vocabulary import GEO, GML, WKT
+from graphdb.geometry.geosparql_names import GEO, GML, WKT
 from graphdb.model import ChangeSet
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.engine_text import engine_text

@@ -23,7 +23,7 @@ from graphdb.alerts.commands import Command
 from graphdb.config import Live, Settings
 from graphdb.config.limits import GateLimits
 from graphdb.errors import HostNotAllowed, IndexNotReached, KeyReused
-from graphdb.geo.evaluate import evaluation_json
+from graphdb.geometry.evaluate import evaluation_json
 from graphdb.graphql.edit_check import EditCheck
 from graphdb.graphql.editing import EditPlanner, LastChanges, forgotten
 from graphdb.graphql.edits import Edits

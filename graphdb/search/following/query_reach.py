@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from graphdb.geo.derived_triples import READ_PROPERTIES, is_derived
+from graphdb.geo.entailment import READ_PROPERTIES, is_derived
 from graphdb.sparql.patterns import (
     Aggregate,
     Bind,

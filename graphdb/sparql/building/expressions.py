@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from graphdb.geo.signatures import AGGREGATES
-from graphdb.geo.vocabulary import GEOF
+from graphdb.geometry.geosparql_names import AGGREGATES, GEOF
 from graphdb.sparql.building.triples import TripleBuilder
 from graphdb.sparql.patterns import (
     Aggregate,

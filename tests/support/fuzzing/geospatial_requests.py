@@ -3,7 +3,7 @@
 import json
 from random import Random
 
-from graphdb.geo.signatures import SIGNATURES, Kind
+from graphdb.geometry.geosparql_names import SIGNATURES, Kind
 from tests.support.fuzzing.mutations import mutated
 
 __all__ = ["random_geospatial"]

@@ -11,10 +11,10 @@ from pyoxigraph import QuerySolutions
 
 from actors.shard import spatial_keeper
 from graphdb.access.visibility import FULL_VISIBILITY
-from graphdb.geo.called_functions import load
 from graphdb.geo.entailment import Entailment, asked_text
+from graphdb.geo.function_calls import load
 from graphdb.geo.spatial_index import SpatialIndex
-from graphdb.geo.vocabulary import GEO
+from graphdb.geometry.geosparql_names import GEO
 from graphdb.node import QueryRequest
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update

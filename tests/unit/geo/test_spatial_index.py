@@ -7,12 +7,12 @@ import pytest
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad
 
 from graphdb.geo import geometry_column, spatial_index
-from graphdb.geo.bounds import EVERYWHERE, Bounds
 from graphdb.geo.geometry_column import GeometryColumn
 from graphdb.geo.lookups import Binding, Lookup, Meets
 from graphdb.geo.narrowing import NotUsed, candidates
 from graphdb.geo.spatial_index import SpatialIndex, Values
-from graphdb.geo.vocabulary import GEO, WKT
+from graphdb.geometry.bounds import EVERYWHERE, Bounds
+from graphdb.geometry.geosparql_names import GEO, WKT
 from graphdb.model import ChangeSet
 from graphdb.sparql.terms import RdfLiteral, Span
 

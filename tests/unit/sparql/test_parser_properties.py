@@ -13,7 +13,6 @@ from pyoxigraph import Store
 from graphdb.errors import QuerySyntaxError
 from graphdb.sparql.building.updates import UpdateBuilder
 from graphdb.sparql.make_tables import make_tables
-from graphdb.sparql.parse_cache import ParseCache
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.tables import TABLES_FILE, Production, load_tables
 
@@ -109,24 +108,6 @@ def test_a_text_is_parsed_once_for_each_base() -> None:
     text = "ASK { <x> ?p ?o }"
     assert parse_query(text, "http://a/") is parse_query(text, "http://a/")
     assert parse_query(text, "http://a/") != parse_query(text, "http://b/")
-
-
-def test_cache_is_bounded_by_number_and_characters() -> None:
-    cache: ParseCache[str] = ParseCache(entries_max=3, chars_max=40)
-    for text in ("a", "b", "c"):
-        cache.put(text, None, text)
-    assert cache.get("a", None) == "a"  # now b is the oldest
-    cache.put("d", None, "d")
-    assert [cache.get(text, None) for text in "abcd"] == ["a", None, "c", "d"]
-    cache.put("x" * 11, None, "too long")
-    assert cache.get("x" * 11, None) is None
-    for text in ("e" * 10, "f" * 10, "g" * 10):
-        cache.put(text, None, text)
-    assert cache.get("d", None) is None
-    wide: ParseCache[str] = ParseCache(entries_max=99, chars_max=40)
-    for letter in "abcde":
-        wide.put(letter * 10, None, letter)
-    assert [wide.get(letter * 10, None) for letter in "abcde"] == [None, "b", "c", "d", "e"]
 
 
 def test_tables_are_those_of_the_grammar() -> None:
