@@ -1,8 +1,8 @@
 """What an installation does once, so that no start has to: `python -m serve.deployments.precompile`.
 
 It imports what the processes of a service import, so that Python keeps the bytecode beside the modules. It
-runs Numba's kernels, so that Numba keeps their machine code. (The bytecode of all that is installed would take
-100 MB more.)
+runs Numba's kernels, so that Numba keeps their machine code. The bytecode of all packages would take 100 MB
+more.
 """
 
 from importlib import import_module

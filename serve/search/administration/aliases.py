@@ -185,7 +185,7 @@ def _words(entry: Mapping[str, Any], one: str, many: str) -> list[str]:
 
 
 async def _get(exchange: Exchange) -> Answer:
-    """With names: only indexes that have any of them, and 404 for a name that nobody has."""
+    """With names: only indexes that have one of them, and 404 for an unknown name."""
     indexes = chosen_indexes(exchange, states="all")
     names = exchange.get("name")
     if names is None:
@@ -204,7 +204,7 @@ async def _get(exchange: Exchange) -> Answer:
 
 
 def _fits(alias: str, patterns: Sequence[str]) -> bool:
-    """The last one that fits counts: `-name` takes away what a pattern before it let in."""
+    """The last matching pattern counts: `-name` excludes a name that an earlier pattern matched."""
     fits = False
     for number, pattern in enumerate(patterns):
         if number and pattern.startswith("-") and wildcard_match(pattern[1:], alias):

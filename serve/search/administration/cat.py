@@ -87,7 +87,7 @@ def _named(templates: Mapping[str, Any], pattern: str | None) -> list[tuple[str,
 
 # `_cat`: listings for people at a terminal, and for programs with `format=json`.
 
-# What every listing takes.
+# Parameters of every listing.
 _PARAMETERS = "bytes h help local master_timeout s time v"
 _CAT = "=^.^="
 _YAML = "application/yaml"

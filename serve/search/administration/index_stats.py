@@ -104,11 +104,11 @@ class SegmentInfo:
 
 
 def list_segments(index: Index) -> list[SegmentInfo]:
-    """What a search may see now."""
+    """The statistics of what a search may see now."""
     found = []
     for number, leaf in enumerate(index.shard.leaves()):
         segment, live = array_segment(leaf), int(np.count_nonzero(leaf.live))
-        # whoever may not see all is not told how many segments there have been
+        # with restricted visibility the number of former segments is not disclosed
         name = f"_0_{number}" if isinstance(index, SeenIndex) else segment.name
         found.append(
             SegmentInfo(
@@ -172,7 +172,7 @@ def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
 
 
 def stats_json(indexes: Sequence[Index], copies: int = 1) -> dict[str, Any]:
-    """What is known of many indexes together. Searches, flushes and the like are not counted."""
+    """Statistics of several indexes together. Searches, flushes and similar are not counted."""
     stats = [index.shard.stats() for index in indexes]
     size = sum(one.size_bytes for one in stats) * copies
     return {

@@ -24,7 +24,7 @@ from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 
 __all__ = ["location", "routes", "written"]
 
-# What is said of a document that was written.
+# The answer for a written document.
 
 
 def written(
@@ -59,7 +59,7 @@ def _word(done: OperationResult) -> str:
 
 
 def _shards(catalog: Catalog, result: WriteResult) -> dict[str, int]:
-    """The copies that were asked to have it; those that do have it when it is acknowledged: the log's."""
+    """`_shards`: the configured copies as total; 1 as successful, which is the log's."""
     if result.result.outcome is Outcome.NOOP:
         return {"total": 0, "successful": 0, "failed": 0}
     index = catalog.find(result.index)

@@ -118,7 +118,7 @@ class _Asked:
 
 
 def _asked(body: Mapping[str, Any], index: str | None, default: Wanted) -> list[_Asked]:
-    """Raises for what is no request at all."""
+    """Raises for an invalid request."""
     asked: list[_Asked] = []
     problems = []
     for key, value in body.items():

@@ -1,4 +1,4 @@
-"""`SearchRouter`: which operation answers a request, and what answers where there is none.
+"""`SearchRouter`: finds the operation that answers a request; 400 and 405 without one.
 
 Plain ASGI. It matches the path before it is decoded, so that an id may hold a slash (`%2F`), and catches
 whatever an operation raises.
@@ -35,7 +35,7 @@ _READ = {
     Body.JSON: frozenset({"application/json"}),
     Body.LINES: frozenset({"application/json", "application/x-ndjson"}),
 }
-# What is refused before it is a request, by its status, in Elasticsearch's words.
+# Elasticsearch's types of errors for input that is refused before it is a request, by status.
 _UNREAD = {
     408: "timeout_exception",
     414: "too_long_http_line_exception",
@@ -101,7 +101,7 @@ class SearchRouter:
         endpoints: Sequence[Endpoint],
         needs: PermissionTable = SEARCH_PERMISSIONS,
     ) -> None:
-        """Raises LookupError for an endpoint of which needs does not say what it needs."""
+        """Raises LookupError for an endpoint without a permission in needs."""
         self._nodes, self._settings, self._work = SeenNodes(node), settings, work
         self.endpoints = tuple(endpoints)
         self._root = _Place()
@@ -123,7 +123,7 @@ class SearchRouter:
             log.debug("a client went away before its request was complete")
 
     def malformed(self, message: str, status: int = 400) -> Response:
-        """The answer to what is no HTTP request, or is refused before it is one, for whoever reads those."""
+        """The response to input that is refused before it is a request."""
         answer = failure(SearchError(_UNREAD.get(status, "illegal_argument_exception"), message, status))
         return _plain(answer.value, answer.status)
 

@@ -1,4 +1,5 @@
-"""`_explain` and `_validate/query`: how a query scores a document, and what it becomes."""
+"""`_explain`: how a query scores a document; `_validate/query`: whether it is valid, and its rewritten form.
+"""
 
 from collections.abc import Mapping
 from functools import partial
@@ -88,7 +89,7 @@ def _got(leaf: Leaf, doc: int, shown: SourceFilter) -> dict[str, Any]:
     return got
 
 
-# `_validate/query`: whether a query can be run, and what it becomes.
+# `_validate/query`: whether a query is valid, and its rewritten form.
 
 _VALIDATE_PARAMETERS = f"{NAME_PARAMETERS} {QUERY_TEXT} explain rewrite all_shards"
 _ALL: dict[str, Any] = {"match_all": {}}
@@ -163,7 +164,7 @@ def _text(error: SearchError) -> str:
 
 
 def _detailed(error: SearchError) -> str:
-    """As Elasticsearch shows what it could not read."""
+    """The error as Elasticsearch writes it."""
     own = f"org.elasticsearch.common.{_class_name(error)}: {error.reason}"
     return own if error.cause is None else f"{own}; {_detailed(error.cause)}"
 

@@ -222,7 +222,7 @@ def _multi_endpoints(shared: SearchRunner) -> list[Endpoint]:
 async def _item(
     runner: SearchRunner, exchange: Exchange, header: Mapping[str, Any], body: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """One answer with its status; never raises but for being cancelled."""
+    """One answer with its status; raises only CancelledError."""
     try:
         parameters = _parameters(exchange.parameters, header)
         names = _names(header) or exchange.get("index") or exchange.parameters.text("index")
