@@ -9,8 +9,7 @@ from starlette.responses import Response
 from graphdb.access.permissions import Permission
 from graphdb.config.service import GraphQL
 from graphdb.errors import Forbidden, GraphDBError, InvalidParameter, TextTooLarge
-from graphdb.graphql.failures import FORBIDDEN, VALIDATION_FAILED, Refused, failure
-from graphdb.graphql.limits import Limits
+from graphdb.graphql.failures import FORBIDDEN, VALIDATION_FAILED, Limits, Refused, failure
 from graphdb.graphql.planning import Operation, Plan, plan, read_operation
 from graphdb.graphql.schema import Schema
 from serve.access.admitted import principal_of, visibility_of

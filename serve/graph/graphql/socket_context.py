@@ -7,8 +7,7 @@ from typing import Any
 import orjson
 
 from graphdb.config import Settings
-from graphdb.graphql.failures import COMPLEXITY_EXCEEDED, Refused, failure
-from graphdb.graphql.limits import Limits
+from graphdb.graphql.failures import COMPLEXITY_EXCEEDED, Limits, Refused, failure
 from graphdb.graphql.planning import read_operation
 from graphdb.graphql.schema import Schema
 from graphdb.graphql.subscriptions import ChangedQuery, read_subscription
