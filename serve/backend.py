@@ -35,7 +35,7 @@ from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import Query
 from graphdb.sparql.syntax import Update
-from graphdb.store.small_joins import LittleJoin
+from graphdb.store.small_joins import SmallJoin
 from graphdb.store.view import StoreView, Subject, Term
 
 __all__ = [
@@ -169,12 +169,12 @@ class GraphReads(Protocol):
         """The same where the same is seen, None where everything is: answers are kept by it."""
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
-        """Start evaluating a query that is cheap, or joins little, here; rows are computed as they are taken.
+        """Start evaluating a query that is cheap, or a small join, here; rows are computed as they are taken.
 
         Raises LimitExceeded, EvaluationFailed, HostNotAllowed.
         """
 
-    def joins_little(self, join: LittleJoin) -> bool:
+    def is_small_join(self, join: SmallJoin) -> bool:
         """Whether what the store holds now makes it a matter of a millisecond or two to evaluate a join."""
 
     async def start_query(self, request: QueryRequest) -> "AnswerStream":
@@ -384,7 +384,9 @@ class Admin(Protocol):
         """What the node knows of its cluster, None where it stands alone; never blocks, never raises."""
 
     def view_statuses(self) -> list[ViewStatus]:
-        """How the views of the log fare that this process keeps; never blocks, never raises."""
+        """How well the views of this node follow its log, those of other processes as of their last report;
+        never blocks, never raises.
+        """
 
     async def add_member(self, node_id: int, address: str) -> None:
         """Expect a new node, or a known one at a new address; it gets its vote when it has caught up.

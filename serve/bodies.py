@@ -1,17 +1,32 @@
-"""Request bodies: streamed, decompressed, and counted against the limit while they come in."""
+"""Bodies of requests: read in pieces, decompressed and counted; and JSON bodies with a fixed structure."""
 
 import codecs
 from collections.abc import AsyncIterator
+from typing import TypeVar
 
+from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from graphdb.content_coding import content_decoder
 from graphdb.errors import BodyTooLarge, InvalidParameter, UnsupportedMediaType
 from serve.negotiation import MediaType, parse_media_type
 
-__all__ = ["body_chunks", "content_type", "read_body", "read_text"]
+__all__ = [
+    "JSON_TYPE",
+    "JsonBody",
+    "body_chunks",
+    "check_is_json",
+    "content_type",
+    "parse_json",
+    "read_body",
+    "read_json",
+    "read_optional_json",
+    "read_text",
+]
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+JSON_TYPE = "application/json"
 
 
 def content_type(request: Request, accepted: tuple[str, ...]) -> MediaType:
@@ -87,3 +102,44 @@ def _check_announced_length(request: Request, bytes_max: int) -> None:
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > bytes_max:
         raise BodyTooLarge(bytes_max)
+
+
+class JsonBody(BaseModel):
+    """The members of a body, each of its own type and no others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+_Body = TypeVar("_Body", bound=JsonBody)
+
+
+async def read_json(request: Request, kind: type[_Body], bytes_max: int) -> _Body:
+    """The body of a request. Raises UnsupportedMediaType, BodyTooLarge, InvalidParameter."""
+    check_is_json(request)
+    return parse_json(await read_body(request, bytes_max), kind)
+
+
+async def read_optional_json(request: Request, kind: type[_Body], bytes_max: int) -> _Body:
+    """The same for a body that may be absent, which leaves all its members as they are by default."""
+    body = await read_body(request, bytes_max)
+    if not body:
+        return kind()
+    check_is_json(request)
+    return parse_json(body, kind)
+
+
+def check_is_json(request: Request) -> None:
+    """Raises UnsupportedMediaType for a body of another type."""
+    media_type = content_type(request, (JSON_TYPE,))
+    if media_type.name != JSON_TYPE:
+        raise UnsupportedMediaType(media_type.name, (JSON_TYPE,))
+
+
+def parse_json(body: bytes, kind: type[_Body]) -> _Body:
+    """The members of a body that has been read. Raises InvalidParameter."""
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        reason = first["msg"].removeprefix("Value error, ")
+        raise InvalidParameter(".".join(map(str, first["loc"])) or "body", reason) from None

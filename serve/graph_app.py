@@ -13,43 +13,35 @@ from starlette.types import ASGIApp
 
 from graphdb.config import Settings
 from graphdb.errors import UnavailableError
+from serve.access.access_backend import AccessBackend
 from serve.access.audit import Audited
-from serve.access.backend import AccessBackend
-from serve.access.doorman import Doorman
-from serve.access.gate import AccessGate
-from serve.access.guarded_routes import guarded
+from serve.access.authentication import Authenticator
+from serve.access.authorization import authorized_routes
+from serve.access.middleware import AuthenticationMiddleware
 from serve.answers import Workers
 from serve.backend import GraphNode, Progress
 from serve.errors import failure_response
-from serve.graph.access_metrics import AccessMetrics
+from serve.graph.administration import ClusterEndpoint, HealthEndpoint, QueriesEndpoint
 from serve.graph.alerts import alert_routes
-from serve.graph.api_docs import docs_routes
 from serve.graph.asked_query import QueryReader
+from serve.graph.browser_pages import docs_routes
+from serve.graph.caching import EntityTags, ResultCache
 from serve.graph.changes import ChangesEndpoint
-from serve.graph.cluster import ClusterEndpoint
-from serve.graph.entity_tags import EntityTags
 from serve.graph.explanation import Explainer
 from serve.graph.geospatial import GeospatialEndpoint
 from serve.graph.graph_store import GraphStoreEndpoint
-from serve.graph.graphql.routes import graphql_routes
-from serve.graph.health import HealthEndpoint
-from serve.graph.holonic.membrane import MembraneEndpoint
+from serve.graph.graphql.graphql_routes import graphql_routes
+from serve.graph.holonic.holonic_routes import holonic_routes
+from serve.graph.holonic.holonic_service import HolonicService
+from serve.graph.holonic.holons import MembraneEndpoint
 from serve.graph.holonic.portals import PortalsEndpoint
-from serve.graph.holonic.routes import holonic_routes
-from serve.graph.holonic.service import HolonicService
-from serve.graph.live_metrics import LiveMetrics
 from serve.graph.live_outbox import SocketCounts
 from serve.graph.live_socket import LiveSocketEndpoint
-from serve.graph.metrics import Metrics, MetricsEndpoint
-from serve.graph.queries import QueriesEndpoint
-from serve.graph.query_accounts import QueryAccounts
+from serve.graph.metrics import AccessMetrics, LiveMetrics, Metrics, MetricsEndpoint
+from serve.graph.query_accounts import QueryAccounts, SlowQueryLog
 from serve.graph.query_answers import QueryAnswers
-from serve.graph.result_cache import ResultCache
-from serve.graph.shacl import ShaclEndpoint
-from serve.graph.slow_query_log import SlowQueryLog
-from serve.graph.sparql import SparqlEndpoint
-from serve.graph.update import UpdateEndpoint
-from serve.graph.validation_request import ValidationReader
+from serve.graph.shacl import ShaclEndpoint, ValidationReader
+from serve.graph.sparql import SparqlEndpoint, UpdateEndpoint
 from serve.port_application import PortApplication
 from serve.routing import ByRawPath, Handler, methods_of, not_found, resource
 
@@ -123,7 +115,7 @@ def build_app(
 
     return PortApplication(
         "graphdb",
-        guarded(
+        authorized_routes(
             routes,
             # What is noted of a request, its guard says too; without authentication everyone may everything.
             enforced=settings.authentication.enabled or settings.audit.enabled,
@@ -242,7 +234,9 @@ def _with_gate(app: ASGIApp, settings: Settings, access: AccessBackend | None) -
     if not settings.authentication.enabled:
         return app
     public = PUBLIC_PATHS | (PROBES if server.public_probes else frozenset())
-    return AccessGate(app, Doorman(settings, access), failure_response, public, server.cors)
+    return AuthenticationMiddleware(
+        app, Authenticator(settings, access), failure_response, public, server.cors
+    )
 
 
 def _with_cors(app: ASGIApp, origins: tuple[str, ...]) -> ASGIApp:

@@ -1,7 +1,7 @@
-"""The OpenAPI document of a port, made by FastAPI of a table of operations.
+"""The OpenAPI document of a port, which FastAPI makes from a table of operations.
 
-Nothing of it is on the way of a request: routes are plain ASGI (`serve.port_application`), and this module is
-imported when the document is first asked for.
+Requests do not pass through it: routes are plain ASGI (`serve.port_application`). This module is imported
+when the document is first requested.
 """
 
 import inspect
@@ -34,6 +34,13 @@ _REASONS = {
     429: "too many failed attempts to authenticate",
     503: "try again: the time limit, a full disk, a service that is starting, or a cluster without a leader",
 }
+_HEADERS = {
+    401: {"WWW-Authenticate": "the ways to authenticate"},
+    429: {"Retry-After": "seconds until the next attempt is accepted"},
+    503: {"Retry-After": "seconds"},
+}
+_INDEX_HEADER = {"X-Snapshot-Index": "log index of the state that was read, or at which a write is visible"}
+_TAG_HEADER = {"ETag": "for If-None-Match; absent if a change was being applied during the request"}
 _DESCRIPTION = """Queries and updates by SPARQL, whole graphs, GraphQL, SHACL, GeoSPARQL, holons, alerts, \
 and how the service is.
 
@@ -50,7 +57,7 @@ _SCHEMES = {
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What every error is answered with; some have a code or a report beside."""
+    """The body of every error; some have a code or a report too."""
 
     error: str
     status: int
@@ -61,7 +68,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One that a request may have; those in the path it has always."""
+    """A parameter of a request. Those in the path are always required."""
 
     name: str
     says: str
@@ -70,7 +77,7 @@ class Parameter:
     is_required: bool = False
 
     def described(self) -> dict[str, Any]:
-        """As OpenAPI has it."""
+        """The Parameter Object of OpenAPI."""
         is_required = self.is_required or self.place == "path"
         return {
             "name": self.name,
@@ -83,7 +90,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What one method of one path takes and answers."""
+    """The parameters, bodies and answers of one method of one path."""
 
     room: str  # one of the document's tags
     summary: str
@@ -95,6 +102,8 @@ class Operation:
     needs_body: bool = True  # where it may have one
     says: str | None = None
     fails: tuple[int, ...] = ()  # of `_REASONS`; others are possible
+    other_answers: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)  # as FastAPI takes them
+    has_index: bool = False  # X-Snapshot-Index is a header of the answer
     is_public: bool = False
 
 
@@ -105,7 +114,7 @@ def openapi_document(
     rooms: Mapping[str, str],
     needs_credentials: bool,
 ) -> dict[str, Any]:
-    """The document, of path (as a route has it), method and operation each. rooms: tags, explained."""
+    """operations: path (as the route declares it), method, operation. rooms: tags with descriptions."""
     document = get_openapi(
         title=title,
         version=version,
@@ -123,7 +132,7 @@ def openapi_document(
 
 
 def _api_route(path: str, method: str, operation: Operation, needs_credentials: bool) -> APIRoute:
-    """A route that answers nothing, for FastAPI to describe."""
+    """A route that FastAPI describes; it is never called."""
     extra: dict[str, Any] = {}
     if operation.parameters:
         extra["parameters"] = [parameter.described() for parameter in operation.parameters]
@@ -144,13 +153,14 @@ def _api_route(path: str, method: str, operation: Operation, needs_credentials: 
         description=operation.says,
         tags=[operation.room],
         response_class=Response,
+        status_code=426 if operation.fails == (426,) else 200,
         responses=_responses(operation, needs_credentials and not operation.is_public),
         openapi_extra=extra,
     )
 
 
 def _endpoint(operation: Operation) -> Any:
-    """Whatever FastAPI finds in a signature: the body, if it is JSON."""
+    """A function whose signature tells FastAPI the type of a JSON body."""
 
     def endpoint() -> None: ...
 
@@ -162,12 +172,26 @@ def _endpoint(operation: Operation) -> Any:
 
 def _responses(operation: Operation, needs_credentials: bool) -> dict[int | str, dict[str, Any]]:
     content = {name: {"schema": dict(schema)} for name, schema in operation.answer_types.items()}
-    success: dict[str, Any] = {"description": "success", "content": content}
+    has_tag = any(parameter.name == "If-None-Match" for parameter in operation.parameters)
+    headers = {**(_INDEX_HEADER if operation.has_index else {}), **(_TAG_HEADER if has_tag else {})}
+    success: dict[str, Any] = {"description": "success", "content": content, **_headers(headers)}
     if operation.answer is not None:
         success["model"] = operation.answer
     statuses = {*operation.fails, *((401, 403, 429) if needs_credentials else ())}
-    failures = {status: {"description": _REASONS[status], "model": Failure} for status in sorted(statuses)}
-    return {200: success, **failures, "default": {"description": "any other error", "model": Failure}}
+    responses: dict[int | str, dict[str, Any]] = {} if operation.fails == (426,) else {200: success}
+    if has_tag:
+        responses[304] = {"description": "the data are unchanged", **_headers(headers)}
+    for status in sorted(statuses):
+        failure = {"description": _REASONS[status], "model": Failure}
+        responses[status] = failure | _headers(_HEADERS.get(status, {}))
+    responses |= {status: dict(answer) for status, answer in operation.other_answers.items()}
+    return {**responses, "default": {"description": "any other error", "model": Failure}}
+
+
+def _headers(described: Mapping[str, str]) -> dict[str, Any]:
+    """The member `headers` of a Response Object; nothing without headers."""
+    headers = {name: {"description": says, "schema": dict(TEXT)} for name, says in described.items()}
+    return {"headers": headers} if headers else {}
 
 
 def _operation_id(path: str, method: str) -> str:

@@ -1,20 +1,30 @@
-"""Query strings and URL-encoded forms, read strictly: a damaged parameter is an error, never a guess.
-
-Starlette's own reading replaces what it cannot decode, and so would run a query that nobody sent.
-"""
+"""Query strings and forms, strictly decoded, and the IRI of a request."""
 
 import re
+from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
 from pyoxigraph import NamedNode
+from starlette.requests import Request
 
 from graphdb.errors import InvalidParameter, LimitExceeded
 from graphdb.sparql.dataset import Dataset
 
-__all__ = ["Parameters", "read_dataset", "read_flag", "read_graph_iri", "read_path_text"]
+__all__ = [
+    "Parameters",
+    "is_authority",
+    "read_dataset",
+    "read_flag",
+    "read_graph_iri",
+    "read_path_text",
+    "request_iri",
+]
 
 FIELDS_MAX = 10_000
 _BROKEN_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+
+_AUTHORITY = re.compile(rb"(?:(?:[A-Za-z0-9._~-]|%[0-9A-Fa-f]{2})+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
+_AUTHORITY_BYTES_MAX = 512
 
 
 class Parameters:
@@ -108,3 +118,33 @@ def read_dataset(parameters: Parameters, default: str, named: str) -> Dataset:
 
 
 _WHOLE = Dataset()
+
+
+@lru_cache(maxsize=256)
+def is_authority(host: bytes) -> bool:
+    """Whether a Host header says a host, and a port where it has one (RFC 9110, section 7.2)."""
+    return len(host) <= _AUTHORITY_BYTES_MAX and _AUTHORITY.fullmatch(host) is not None
+
+
+def request_iri(request: Request) -> str:
+    """The request's absolute IRI without its query, percent-encoding as sent.
+
+    Raises InvalidParameter for a Host header that is no authority: the IRI would be none either.
+    """
+    host = request.headers.get("host") or _own_address(request)
+    path = request.scope.get("raw_path") or request.scope["path"].encode()
+    return f"{request.scope['scheme']}://{_authority(host)}{path.decode('latin-1')}"
+
+
+def _authority(host: str) -> str:
+    if not is_authority(host.encode("latin-1")):
+        raise InvalidParameter("Host", f"{host!r} is not a host with an optional port")
+    return host
+
+
+def _own_address(request: Request) -> str:
+    """For HTTP/1.0, which needs no Host header."""
+    host, port = request.scope.get("server") or ("localhost", None)
+    if ":" in host:  # IPv6; a zone means something to this machine alone (RFC 6874)
+        host = f"[{host.partition('%')[0]}]"
+    return f"{host}:{port}" if port else host

@@ -14,8 +14,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from graphdb.config.service import Server
-from serve.addresses import is_authority
 from serve.errors import unread_response
+from serve.parameters import is_authority
 from serve.port_watch import NEVER, PortWatch
 from serve.port_websocket import HANDSHAKE_LINE_BYTES_MAX, concerns_handshake
 

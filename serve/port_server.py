@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graphdb.config.service import Server
 from graphdb.errors import UnavailableError
-from serve.access.private_entrance import PrivateEntrance
+from serve.access.request_scope import InternalApplication
 from serve.answers import AnswerBroken
 from serve.errors import unread_response
 from serve.port_protocol import PortProtocol
@@ -326,7 +326,7 @@ class PortServer:
             return
         watch = PortWatch(private_limits(self._listen.limits))
         server = uvicorn.Server(
-            _configuration(PrivateEntrance(app), watch, uds=self._socket_path, lifespan="off")
+            _configuration(InternalApplication(app), watch, uds=self._socket_path, lifespan="off")
         )
         serving = asyncio.ensure_future(server.serve())
         serving.add_done_callback(self._note_private_end)

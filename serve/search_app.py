@@ -3,17 +3,16 @@
 from starlette.types import ASGIApp
 
 from graphdb.config import Settings
+from serve.access.access_backend import AccessBackend
 from serve.access.audit import Audited
-from serve.access.backend import AccessBackend
-from serve.access.doorman import Doorman
-from serve.access.gate import AccessGate
+from serve.access.authentication import Authenticator
+from serve.access.middleware import AuthenticationMiddleware
 from serve.port_application import PortApplication
 from serve.search.administration import (
     aliases,
     analyze,
     cat,
     cluster,
-    cluster_health,
     index_actions,
     index_stats,
     indices,
@@ -22,9 +21,9 @@ from serve.search.administration import (
     templates,
 )
 from serve.search.backend import SearchBackend
-from serve.search.documents import bulk, by_query, documents, reading, reindex
+from serve.search.documents import bulk, by_query, documents, reading
+from serve.search.frame.exchange import SearchWork
 from serve.search.frame.router import SearchRouter
-from serve.search.frame.search_work import SearchWork
 from serve.search.searching import searching
 
 __all__ = ["build_search_app"]
@@ -36,7 +35,6 @@ MODULES = (
     by_query,
     cat,
     cluster,
-    cluster_health,
     documents,
     index_actions,
     index_stats,
@@ -44,7 +42,6 @@ MODULES = (
     info,
     nodes,
     reading,
-    reindex,
     templates,
 )
 
@@ -63,7 +60,9 @@ def build_search_app(
 
     def around(app: ASGIApp) -> ASGIApp:
         if settings.authentication.enabled:
-            app = AccessGate(app, Doorman(settings, access), router.refusal, origins=settings.server.cors)
+            app = AuthenticationMiddleware(
+                app, Authenticator(settings, access), router.refusal, origins=settings.server.cors
+            )
         if access is not None and access.audit is not None:
             app = Audited(app, settings, "search", access.audit)
         return app

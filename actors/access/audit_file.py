@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class AuditFile:
-    """See `serve.access.backend.AuditLog`. For one thread that notes."""
+    """See `serve.access.access_backend.AuditLog`. For one thread that notes."""
 
     def __init__(self, path: Path, limits: Audit) -> None:
         """Nothing is opened, and no thread started, before the first line."""

@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 class Directory:
-    """See `serve.access.backend.Directory`. For one event loop."""
+    """See `serve.access.access_backend.Directory`. For one event loop."""
 
     def __init__(self, configured: Ldap, roles: Roles) -> None:
         """Nothing is connected before the first password comes."""

@@ -23,7 +23,7 @@ _FILE_BYTES = _HEAD_BYTES + _KEPT * _FAILURE.size
 
 
 class FailureBoard:
-    """What `serve.access.doorman` needs. For one thread that notes, and any that ask."""
+    """What `serve.access.authentication` needs. For one thread that notes, and any that ask."""
 
     def __init__(self, path: str, limits: RateLimiting) -> None:
         """Its directory is this user's alone."""

@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 
 
 class RedisFailures:
-    """See `serve.access.backend.SharedFailures`. For one event loop."""
+    """See `serve.access.access_backend.SharedFailures`. For one event loop."""
 
     def __init__(self, limits: RateLimiting) -> None:
         """Nothing is connected before it is needed. Raises ValueError for an address that cannot be one."""

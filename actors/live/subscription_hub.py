@@ -17,7 +17,7 @@ from graphdb.config import Live
 from graphdb.errors import GraphDBError, LogUnavailable, Overloaded, RequestError
 from graphdb.live.matcher import FollowedQuery, LiveQuery, Told, Unfollowable
 from graphdb.live.notifications import Notification
-from graphdb.live.whole import WholeQuery
+from graphdb.live.sparql_queries import WholeQuery
 from graphdb.node import EmbeddedStore, LiveReport
 
 __all__ = ["SubscriptionHub"]

@@ -14,6 +14,7 @@ from actors.node.update_runner import UpdateRunner
 from actors.readers.write_checks import WriteChecks
 from actors.shard.body_source import BodySource, BodyThreads, read_small
 from actors.shard.store_directory import StoreDirectory
+from actors.worker_thread import on_thread
 from graphdb.access.visibility import Visibility
 from graphdb.access.writer_state import check_graph, check_targets
 from graphdb.graphql.edits import Edits
@@ -96,7 +97,7 @@ class StoreWrites:
                 precondition(state)
             return staged.parts(state, replace=replace)
 
-        staged = await (asyncio.to_thread(stage) if is_all else self._means.bodies.run(stage))
+        staged = await (on_thread(stage) if is_all else self._means.bodies.run(stage))
         try:
             for target in staged.targets:
                 check_graph(self._visibility, target)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from actors.log.applied_index import AppliedIndex
+from actors.worker_thread import on_thread
 from graphdb.errors import LogUnavailable
 from graphdb.store.quad_store import QuadStore
 
@@ -103,7 +104,7 @@ class Checkpoints:
     async def _make(self) -> Checkpoint:
         path = self._directory / next(self._names)
         index, before = self._applied.current, self._applied.exact
-        await asyncio.to_thread(self._quads.checkpoint, path)
+        await on_thread(self._quads.checkpoint, path)
         # every change moves the index on: where it stands still, nothing came in between
         is_exact = before is not None and before == self._applied.exact
         return Checkpoint(path, index, is_exact)

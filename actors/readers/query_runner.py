@@ -1,6 +1,5 @@
 """`QueryRunner`: what readers do for a node, queries and validations: a reader, a checkpoint, an answer."""
 
-import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import ExitStack
@@ -13,6 +12,7 @@ from actors.readers.checkpoints import Checkpoint, Checkpoints
 from actors.readers.client import Lease, ReaderClient
 from actors.readers.protocol import FunctionTask, ReaderTask, Task, ValidationTask
 from actors.readers.running_queries import QueryRun, RunningQueries
+from actors.worker_thread import on_thread
 from graphdb.config.limits import GateLimits
 from graphdb.geo.narrowing import Narrowed
 from graphdb.node import FunctionCall, MergedGraphs, QueryRequest, ShapesDocument, ValidationRequest
@@ -163,7 +163,7 @@ async def _narrowed(
     if not (made.lookups or made.nearest):
         return Narrowed(made.text)
     for is_present in (checkpoints.is_present(checkpoint), False):
-        asked = await asyncio.to_thread(quads.narrowed, made, checkpoint.index, is_present=is_present)
+        asked = await on_thread(partial(quads.narrowed, made, checkpoint.index, is_present=is_present))
         if not is_present or checkpoints.is_present(checkpoint):
             break
     return asked

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from actors.worker_thread import call_once
 from graphdb.errors import Overloaded
 
 __all__ = ["SMALL_BODY_BYTES", "BodySource", "BodyThreads", "read_small"]
@@ -63,7 +64,7 @@ class BodyThreads:
         """Call parse on a thread. Raises Overloaded where all are taken, and what parse raises."""
         if self._running >= self._at_once_max:
             raise Overloaded(f"{self._running} large bodies are being read")
-        work = asyncio.get_running_loop().run_in_executor(self._threads, parse)
+        work = asyncio.get_running_loop().run_in_executor(self._threads, call_once(parse))
         self._running += 1
         work.add_done_callback(self._note_done)
         return await asyncio.shield(work)  # cancelled or not, the thread is taken until parse returns

@@ -12,6 +12,7 @@ from pyoxigraph import Quad
 from actors.disk_room import DiskRoom
 from actors.log.client import LogAccess
 from actors.shard.store_directory import KeptBeside, StoreDirectory
+from actors.worker_thread import on_thread
 from graphdb.errors import CorruptionError, StorageFull, UnavailableError
 from graphdb.log.codec import entries_bytes, quad_sections
 from graphdb.log.replay import Replayer
@@ -198,8 +199,8 @@ class Checkpointer:
         async with self._one_at_a_time:
             # read before the flush: what is applied meanwhile may not be in it
             index = self._replayer.resume_index
-            await asyncio.to_thread(self._quads.flush)
-            await asyncio.to_thread(self._record, index)
+            await on_thread(self._quads.flush)
+            await on_thread(self._record, index)
             await self._log.truncate_before(index + 1, QUADS)
 
     def _record(self, index: int) -> None:

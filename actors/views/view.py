@@ -17,6 +17,7 @@ from actors.shard.shard_writer import ShardWriter
 from actors.shard.spatial_keeper import SpatialKeeper
 from actors.views.entry_feed import Entry, EntryFeed
 from actors.views.view_directory import ViewDirectory
+from actors.worker_thread import call_once
 from graphdb.access.annotations import ALLOWED_SID
 from graphdb.access.view_following import NestedTerms, step_of_view
 from graphdb.access.visibility import Visibility
@@ -266,7 +267,7 @@ class View:
         return change
 
     async def _on_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        work = asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+        work = asyncio.get_running_loop().run_in_executor(self._thread, call_once(function, *arguments))
         return await asyncio.shield(work)
 
     async def close(self) -> None:

@@ -11,12 +11,11 @@ from typing import Any, Protocol, TypeAlias
 from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad
 
 from graphdb.errors import LimitExceeded, RequestError
-from graphdb.live.conditions import Field
 from graphdb.live.neighbourhood import Around, TooFar, Triple
 from graphdb.live.notifications import Notification
 from graphdb.live.records import Star, local_name
-from graphdb.live.tables import Table, TableQuery
-from graphdb.live.whole import WholeQuery
+from graphdb.live.sparql_queries import WholeQuery
+from graphdb.live.table_queries import Field, Table, TableQuery
 from graphdb.model import ChangeSet, GraphName
 from graphdb.store.quad_store import QuadStore
 

@@ -5,7 +5,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, TypeAlias
 
-from graphdb.live.patterns import Alternative, FlatPattern, is_hidden
+from graphdb.live.change_patterns import Alternative, FlatPattern, is_hidden
 
 __all__ = ["Around", "TooFar", "Triple"]
 

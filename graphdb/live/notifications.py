@@ -1,12 +1,21 @@
-"""`Notification`: what a subscription is told."""
+"""What a change means to a client: `Difference` for one record; `Notification`, as a subscription gets it."""
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import orjson
 
 from graphdb.live.records import Record
 
-__all__ = ["Notification"]
+__all__ = ["Difference", "Notification"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What becomes of one record: CREATE, UPDATE (the record as it is now) or DELETE (its id)."""
+
+    action: str
+    result: Record
 
 
 class Notification:

@@ -1,22 +1,28 @@
 """Which queries are cheap: those whose work is bounded by the size of their answer.
 
 Such a query can be begun anywhere, even on an event loop, because whoever takes its rows can stop it after a
-few. The syntax tree alone decides, without statistics; in doubt a query is not cheap.
+few. The algebra alone decides, without statistics; in doubt a query is not cheap.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from graphdb.geo.entailment import is_derived
-from graphdb.sparql.patterns import (
-    GraphPattern,
-    GroupGraphPattern,
-    SelectClause,
-    SolutionModifiers,
-    TriplePattern,
-    TriplesBlock,
+from graphdb.sparql.algebra import (
+    AbstractQuery,
+    Algebra,
+    Bgp,
+    Extend,
+    Graph,
+    Join,
+    Path,
+    Select,
+    Values,
+    spine_of,
 )
+from graphdb.sparql.patterns import TriplePattern
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, RdfLiteral, Variable
+from graphdb.sparql.translation import abstract_query
 
 __all__ = ["FEW_ROWS", "is_cheap", "is_index_scan", "why_not_cheap"]
 
@@ -33,69 +39,96 @@ def is_cheap(query: Query) -> bool:
     and not for a join, which may look at any number of rows to find none. The answer shall also be short as
     far as one can tell: a subject or object is given, or a small LIMIT.
     """
-    return next(_obstacles(query), None) is None
+    return next(_obstacles(abstract_query(query)), None) is None
 
 
 def why_not_cheap(query: Query) -> tuple[str, ...]:
     """What keeps a query from being cheap, each in a few words for a person; empty for a cheap one."""
-    return tuple(_obstacles(query))
+    return tuple(_obstacles(abstract_query(query)))
 
 
-def _obstacles(query: Query) -> Iterator[str]:
-    if query.form not in ("SELECT", "ASK"):
-        yield f"{query.form} makes triples"
-    if query.dataset:
+def _obstacles(asked: AbstractQuery) -> Iterator[str]:
+    if asked.form not in ("SELECT", "ASK"):
+        yield f"{asked.form} makes triples"
+    if asked.dataset:
         yield "FROM merges graphs"
-    if query.values is not None:
+    select = asked.select
+    operands = _joined(_before_keys(select))
+    if select.values is not None or any(isinstance(each, Values) for each in operands or ()):
         yield "VALUES joins its rows"
-    yield from _obstacles_in_modifiers(query.modifiers)
-    triples = _triples(query.where) if query.where is not None else None
+    yield from _obstacles_in_modifiers(select)
+    triples = None if operands is None else _triples(operands)
     if triples is None:
         yield "the pattern is more than triples in one graph"
     elif len(triples) > 1:
         yield f"{len(triples)} triple patterns are joined"
     elif triples:
-        yield from _obstacles_in_scan(query, triples[0])
-    elif query.form != "ASK":
+        yield from _obstacles_in_scan(asked.form, select, triples[0])
+    elif asked.form != "ASK":
         yield "there is no triple pattern"
+    elif select.extends:
+        yield "what is selected drops or computes rows"
 
 
-def _obstacles_in_modifiers(modifiers: SolutionModifiers) -> Iterator[str]:
+def _obstacles_in_modifiers(select: Select) -> Iterator[str]:
     for name, given in (
-        ("GROUP BY", modifiers.group_by),
-        ("HAVING", modifiers.having),
-        ("ORDER BY", modifiers.order_by),
+        ("GROUP BY", select.keys),
+        ("HAVING", select.having),
+        ("ORDER BY", select.order),
     ):
         if given:
             yield f"{name} collects the rows first"
-    if modifiers.offset:
+    if select.start:
         yield "OFFSET drops rows"
 
 
-def _obstacles_in_scan(query: Query, triple: TriplePattern) -> Iterator[str]:
-    if is_derived(triple):
+def _obstacles_in_scan(form: str, select: Select, triple: TriplePattern | Path) -> Iterator[str]:
+    if isinstance(triple, TriplePattern) and is_derived(triple):
         yield "a topology property looks at geometries"
     elif not is_index_scan(triple.subject, triple.predicate, triple.object):
         yield "the triple pattern has a path, a triple term, or a variable twice"
-    elif not _shows_rows(query.select, triple):
+    elif not _shows_rows(select, triple):
         yield "what is selected drops or computes rows"
-    elif query.form == "SELECT" and not _is_short(triple, query.modifiers.limit):
+    elif form == "SELECT" and not _is_short(triple, select.length):
         yield f"neither a subject, nor an object other than a class, nor a LIMIT up to {FEW_ROWS} is given"
 
 
-def _triples(group: GroupGraphPattern) -> tuple[TriplePattern, ...] | None:
-    """The triple patterns of a group that holds nothing else, or only GRAPH <iri> with such a group."""
-    match group.elements:
-        case ():
-            return ()
-        case (TriplesBlock(triples=triples),):
-            return triples
-        case (
-            GraphPattern(name=Iri(), pattern=GroupGraphPattern(elements=(TriplesBlock(triples=triples),))),
-        ):
-            return triples
-        case _:
-            return None
+def _before_keys(select: Select) -> Algebra:
+    """The pattern without the expressions of GROUP BY."""
+    where = select.where
+    while isinstance(where, Extend) and where.variable in select.keys:
+        where = where.pattern
+    return where
+
+
+def _joined(pattern: Algebra) -> list[Algebra] | None:
+    """What a group joins; None where it does anything else."""
+    first, steps = spine_of(pattern)
+    if not all(isinstance(step, Join) for step in steps):
+        return None
+    return [first, *(step.right for step in steps if isinstance(step, Join))]
+
+
+def _triples(operands: list[Algebra]) -> list[TriplePattern | Path] | None:
+    """The triple patterns that are joined, or those of the one GRAPH <iri>; None where there is more."""
+    match [each for each in operands if not isinstance(each, Values)]:
+        case [Graph(name=Iri(), pattern=pattern)]:
+            return _plain_triples(_joined(pattern)) or None
+        case others:
+            return _plain_triples(others)
+
+
+def _plain_triples(operands: Sequence[Algebra] | None) -> list[TriplePattern | Path] | None:
+    found: list[TriplePattern | Path] = []
+    for operand in (None,) if operands is None else operands:
+        match operand:
+            case Bgp(triples=triples):
+                found += triples
+            case Path():
+                found.append(operand)
+            case _:
+                return None
+    return found
 
 
 def is_index_scan(*terms: object) -> bool:
@@ -114,24 +147,18 @@ def is_index_scan(*terms: object) -> bool:
     return len(set(names)) == len(names)
 
 
-def _shows_rows(select: SelectClause | None, triple: TriplePattern) -> bool:
+def _shows_rows(select: Select, triple: TriplePattern | Path) -> bool:
     """Whether each solution puts something into the answer, so that a long answer is soon seen to be long."""
-    if select is None:
-        return True
-    if select.distinct or select.reduced:
+    if select.modifier is not None or select.extends:
         return False
-    if select.projections is None:
+    if select.variables is None:
         return True
-    bound = {
-        term.name for term in (triple.subject, triple.predicate, triple.object) if isinstance(term, Variable)
-    }
-    plain = all(projection.expression is None for projection in select.projections)
-    return plain and (
-        not bound or any(projection.variable.name in bound for projection in select.projections)
-    )
+    ends = (triple.subject, triple.predicate, triple.object)
+    bound = {term for term in ends if isinstance(term, Variable)}
+    return not bound or any(variable in bound for variable in select.variables)
 
 
-def _is_short(triple: TriplePattern, limit: int | None) -> bool:
+def _is_short(triple: TriplePattern | Path, limit: int | None) -> bool:
     if limit is not None and limit <= FEW_ROWS:
         return True
     if _is_constant(triple.subject):

@@ -38,20 +38,14 @@ from graphdb.sparql.algebra import (
 )
 from graphdb.sparql.graph_variables import GraphVariables, needs_graph_variables
 from graphdb.sparql.ordering import chooses, choosing_by_keys, ordered_by_keys, sorting_by_keys
-from graphdb.sparql.patterns import GroupGraphPattern, RepeatedPath
+from graphdb.sparql.patterns import RepeatedPath
 from graphdb.sparql.printing import EngineText, written_expression, written_pieces
 from graphdb.sparql.rewriting import GroupPass
 from graphdb.sparql.service_endpoints import with_placeholders
-from graphdb.sparql.syntax import Prologue, QuadPattern, Query
+from graphdb.sparql.syntax import Prologue, Query
 from graphdb.sparql.terms import Iri, Variable
-from graphdb.sparql.translation import (
-    FreshNames,
-    abstract_query,
-    pattern_of_group,
-    pattern_of_quads,
-    select_of,
-)
-from graphdb.sparql.tree_walk import nodes_below, rewritten
+from graphdb.sparql.translation import FreshNames, abstract_query, select_of
+from graphdb.sparql.tree_walk import nodes_below, nodes_of, rewritten
 
 __all__ = ["engine_text", "engine_text_and_services", "engine_text_of", "where_text"]
 
@@ -89,22 +83,22 @@ def engine_text_of(asked: AbstractQuery) -> str:
 
 
 def where_text(
-    pattern: GroupGraphPattern | tuple[QuadPattern, ...],
+    pattern: Algebra,
     names: Iterable[str],
     prologue: Prologue,
     token: str | None = None,
+    *,
+    is_stated: bool = False,
 ) -> tuple[str, dict[str, str]]:
-    """A SELECT of these variables over the WHERE of an update, or over the quads of DELETE WHERE.
+    """A SELECT of these variables over the WHERE of an update.
 
     With placeholders for endpoints, as `engine_text_and_services`; token is None where there is no SERVICE.
+    is_stated: triple patterns match stated triples only, as those of DELETE WHERE do.
     """
-    if not isinstance(pattern, GroupGraphPattern):
-        return _pieces(select_of(pattern_of_quads(pattern), names, prologue), is_stated=True)[0], {}
-    found = pattern_of_group(pattern)
     services: dict[str, str] = {}
     if token is not None:
-        found, services = with_placeholders(found, token)
-    return engine_text_of(select_of(found, names, prologue)), services
+        pattern, services = with_placeholders(pattern, token)
+    return _pieces(select_of(pattern, names, prologue), is_stated=is_stated)[0], services
 
 
 def _check_no_service(query: Query) -> None:
@@ -134,7 +128,7 @@ def _passed(asked: AbstractQuery, narrowing: Narrowing | None, *, is_stated: boo
     pattern = asked.pattern
     if narrowing is not None:
         pattern = narrowing.of_query(pattern)
-    nodes = list(nodes_below(pattern))
+    nodes = nodes_of(asked) if pattern is asked.pattern else tuple(nodes_below(pattern))
     if any(map(needs_graph_variables, nodes)):
         pattern = GraphVariables(fresh).group(pattern)
     if any(isinstance(node, Path) and _may_be_missed(node) for node in nodes):

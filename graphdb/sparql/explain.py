@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, TypeAlias
 
-from graphdb.sparql.patterns import GraphPattern, ServicePattern, TriplesBlock
+from graphdb.sparql.algebra import Algebra, Bgp, Exists, Graph, Path, Service
 from graphdb.sparql.printing import literal_of, written_term
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, TripleTerm, Variable
+from graphdb.sparql.translation import abstract_query
 from graphdb.sparql.tree_walk import parts_of
 
 __all__ = ["COUNTED_MAX", "Scan", "scans_of"]
@@ -35,7 +37,7 @@ def scans_of(query: Query) -> tuple[Scan, ...]:
     A property path counts as its steps, `?a <p> ?b` each. What stands in SERVICE is another store's.
     """
     found: dict[str, Scan] = {}
-    for graph, triple in _patterns(query):
+    for graph, triple in _patterns(abstract_query(query).pattern):
         shown = _in_graph(graph, triple)
         if shown not in found:
             found[shown] = Scan(shown, _count_query(graph, triple))
@@ -65,27 +67,34 @@ def _in_graph(graph: Any, triple: Sequence[Any]) -> str:
     return pattern if graph is None else f"GRAPH {_written(graph)} {{ {pattern} }}"
 
 
-def _patterns(root: Any) -> Iterator[tuple[Any, _Triple]]:
-    """Each pattern below a node, with the name of its GRAPH or None."""
+def _patterns(root: Algebra) -> list[tuple[Any, _Triple]]:
+    """Each pattern of a query, with the name of its GRAPH or None, in the order of the text."""
+    found: list[tuple[int, Any, _Triple]] = []
+    has_exists = False
     waiting: list[tuple[Any, Any]] = [(root, None)]
     while waiting:
         node, graph = waiting.pop()
-        if isinstance(node, ServicePattern):
-            continue
-        if isinstance(node, TriplesBlock):
-            for triple in node.triples:
-                for step in _steps(triple.subject, triple.predicate, triple.object):
-                    yield graph, step
-            continue
-        inner = node.name if isinstance(node, GraphPattern) else graph
-        waiting.extend((part, inner) for part in reversed(tuple(parts_of(node))))
+        has_exists |= isinstance(node, Exists)
+        match node:
+            case Service():
+                pass
+            case Bgp(triples=triples):
+                place = 0  # what shorthand adds may have a place before that of the triple before it
+                for each in triples:
+                    place = max(place, each.span.start)
+                    found.append((place, graph, (each.subject, each.predicate, each.object)))
+            case Path(subject, predicate, _):
+                found += [(subject.span.start, graph, step) for step in _steps(predicate)]
+            case _:
+                inner = node.name if isinstance(node, Graph) else graph
+                waiting.extend((part, inner) for part in reversed(parts_of(node)))
+    if has_exists:  # a group has its FILTERs at the end, wherever the text has them
+        found.sort(key=itemgetter(0))
+    return [(graph, triple) for _, graph, triple in found]
 
 
-def _steps(subject: Any, predicate: Any, object_: Any) -> Iterator[_Triple]:
-    if isinstance(predicate, Iri | Variable):
-        yield subject, predicate, object_
-        return
-    for iri in _iris_of_path(predicate):
+def _steps(path: Any) -> Iterator[_Triple]:
+    for iri in _iris_of_path(path):
         yield Variable("a", iri.span), iri, Variable("b", iri.span)
 
 

@@ -1,10 +1,10 @@
 """Which queries give the same answer again on the same state of the store."""
 
-from typing import Any
-
+from graphdb.sparql.algebra import Service
 from graphdb.sparql.patterns import BuiltInCall
 from graphdb.sparql.syntax import Query
-from graphdb.sparql.tree_walk import parts_of
+from graphdb.sparql.translation import abstract_query
+from graphdb.sparql.tree_walk import nodes_of
 
 __all__ = ["is_repeatable"]
 
@@ -17,12 +17,10 @@ def is_repeatable(query: Query) -> bool:
     It does not where a function of the clock, of chance or of fresh blank nodes is called, or another
     service is. The labels of blank nodes, and the order of rows where none is asked for, may differ.
     """
-    if query.service_hosts:
-        return False
-    waiting: list[Any] = [query]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, BuiltInCall) and node.name in _DIFFERS_EACH_TIME:
-            return False
-        waiting.extend(parts_of(node))
+    for node in nodes_of(abstract_query(query)):
+        match node:
+            case Service():
+                return False
+            case BuiltInCall(name=name) if name in _DIFFERS_EACH_TIME:
+                return False
     return True

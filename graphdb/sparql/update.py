@@ -9,12 +9,12 @@ from graphdb.errors import EvaluationFailed, Forbidden, HostNotAllowed, InvalidP
 from graphdb.geo.function_calls import calls_functions
 from graphdb.model import ChangeSet, NamedGraph
 from graphdb.sparql import graph_operations
+from graphdb.sparql.algebra import Algebra
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.engine_text import where_text
 from graphdb.sparql.gate import check_services
 from graphdb.sparql.graph_operations import change_of
 from graphdb.sparql.parser import ground_quads
-from graphdb.sparql.patterns import GroupGraphPattern
 from graphdb.sparql.syntax import (
     AddGraph,
     ClearGraph,
@@ -34,14 +34,15 @@ from graphdb.sparql.syntax import (
     Update,
 )
 from graphdb.sparql.templates import Template, variables_of
+from graphdb.sparql.translation import pattern_of_group, pattern_of_quads
 from graphdb.store.engine_errors import request_failures
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
-from graphdb.store.small_joins import LittleJoin, is_one_scan
+from graphdb.store.small_joins import SmallJoin, is_one_scan
 
 __all__ = ["UpdateContext", "WhereClause", "check_calls", "names_a_host", "plan_update"]
 
-_LITTLE = 2_000  # index entries, a few milliseconds
+_SMALL = 2_000  # index entries, a few milliseconds
 
 
 def _no_document(load: Load) -> Iterable[Quad]:
@@ -162,20 +163,21 @@ class _Planner:
 
     def _delete_where(self, operation: DeleteWhere) -> ChangeSet:
         variables = variables_of(operation.pattern)
-        text, _ = where_text(operation.pattern, variables, operation.prologue)
+        pattern = pattern_of_quads(operation.pattern)
+        text, _ = where_text(pattern, variables, operation.prologue, is_stated=True)
         where = WhereClause(text, {}, self._using, None)
-        return self._replace(
-            self._solutions(where, operation.pattern), variables, operation.pattern, (), None
-        )
+        solutions = self._solutions(where, pattern, is_stated=True)
+        return self._replace(solutions, variables, operation.pattern, (), None)
 
     def _modify(self, operation: Modify) -> ChangeSet:
         delete, insert = operation.delete or (), operation.insert or ()
         graph = NamedNode(operation.with_graph.value) if operation.with_graph else None
         variables = variables_of(delete + insert)
-        text, services = where_text(operation.pattern, variables, operation.prologue, self._token())
+        pattern = pattern_of_group(operation.pattern)
+        text, services = where_text(pattern, variables, operation.prologue, self._token())
         dataset = self._using or _dataset(operation.using)
         where = WhereClause(text, services, dataset, graph, calls_functions(operation.pattern))
-        return self._replace(self._solutions(where, operation.pattern), variables, delete, insert, graph)
+        return self._replace(self._solutions(where, pattern), variables, delete, insert, graph)
 
     def _replace(
         self,
@@ -204,12 +206,15 @@ class _Planner:
         return change_of(self._state, removed, added)
 
     def _solutions(
-        self, where: WhereClause, pattern: GroupGraphPattern | tuple[QuadPattern, ...]
+        self, where: WhereClause, pattern: Algebra, *, is_stated: bool = False
     ) -> Iterable[QuerySolution]:
-        """The solutions of a WHERE clause, evaluated here only where that is sure not to run away."""
+        """The solutions of a WHERE clause, evaluated here only where that is sure not to run away.
+
+        is_stated as in `SmallJoin.of_pattern`.
+        """
         store = self._state.applied_store()
         apart = self._context.evaluate_apart
-        if apart is not None and not self._is_tame(store, where, pattern):
+        if apart is not None and not _is_bounded(store, where, pattern, is_stated):
             return apart(store, where)
         if where.services:
             raise EvaluationFailed("SERVICE is evaluated by a reader only")
@@ -218,20 +223,6 @@ class _Planner:
         )
         assert isinstance(answer, QuerySolutions)
         return answer
-
-    @staticmethod
-    def _is_tame(
-        store: QuadStore, where: WhereClause, pattern: GroupGraphPattern | tuple[QuadPattern, ...]
-    ) -> bool:
-        if is_one_scan(pattern):
-            return True
-        if where.dataset:
-            return False
-        if isinstance(pattern, GroupGraphPattern):
-            join = LittleJoin.of_group(pattern, where.graph)
-        else:
-            join = LittleJoin.of_quads(pattern, where.graph)
-        return join is not None and join.fits(store, _LITTLE)
 
     def _token(self) -> str | None:
         """See `where_text`."""
@@ -242,6 +233,15 @@ class _Planner:
         if operation.into is not None:
             quads = _into(NamedNode(operation.into.value), quads)
         return change_of(self._state, (), quads)
+
+
+def _is_bounded(store: QuadStore, where: WhereClause, pattern: Algebra, is_stated: bool) -> bool:
+    if is_one_scan(pattern, is_stated=is_stated):
+        return True
+    if where.dataset:
+        return False
+    join = SmallJoin.of_pattern(pattern, where.graph, is_stated=is_stated)
+    return join is not None and join.fits(store, _SMALL)
 
 
 def _into(graph: NamedNode, quads: Iterable[Quad]) -> Iterator[Quad]:

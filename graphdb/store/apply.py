@@ -15,6 +15,7 @@ then dropped, and to drop a graph that does not exist fails the whole update.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, count, groupby, islice
 from typing import TypeAlias
 
@@ -54,9 +55,14 @@ DROP GRAPH %s"""
 DEFAULT_GRAPH = DefaultGraph()
 
 
-def apply_changes(store: Store, changes: Iterable[ChangeSet]) -> None:
+def apply_changes(
+    store: Store,
+    changes: Iterable[ChangeSet],
+    bulk_loading: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> None:
     """Apply the parts of one net change, all or nothing; see `QuadStore.apply_many`.
 
+    bulk_loading is entered around a bulk load, which flushes what the engine holds in memory.
     Raises StorageFull, CorruptionError, and whatever the iterable raises; then the store is as it was.
     """
     parts = iter(changes)
@@ -68,7 +74,7 @@ def apply_changes(store: Store, changes: Iterable[ChangeSet]) -> None:
         if first.removed or first.dropped_graphs or (alone and _creates_empty(first)):
             _update(store, first, rest)
         else:
-            _extend(store, chain(first.added, _only_added(rest)))
+            _extend(store, chain(first.added, _only_added(rest)), bulk_loading)
         names.settle(store)
 
 
@@ -171,13 +177,16 @@ def _rows(changes: Iterable[ChangeSet], dropped: frozenset[NamedGraph]) -> Itera
             yield False, quad
 
 
-def _extend(store: Store, quads: Iterator[Quad]) -> None:
+def _extend(
+    store: Store, quads: Iterator[Quad], bulk_loading: Callable[[], AbstractContextManager[None]]
+) -> None:
     head = list(islice(quads, BULK_FROM_QUADS))
     following = next(quads, None)
     if following is None:
         store.extend(head)
     else:
-        store.bulk_extend(chain(head, (following,), quads))
+        with bulk_loading():
+            store.bulk_extend(chain(head, (following,), quads))
 
 
 def _update(store: Store, first: ChangeSet, rest: Iterator[ChangeSet]) -> None:

@@ -37,6 +37,7 @@ from graphdb.sparql.printing import EngineText
 from graphdb.sparql.syntax import Query
 from graphdb.store.apply import apply_changes
 from graphdb.store.engine_errors import storage_failures
+from graphdb.store.engine_flushes import EngineFlushes
 from graphdb.store.engine_query import engine_query
 from graphdb.store.view import Subject, Term
 
@@ -82,6 +83,7 @@ class QuadStore:
         their own the union of all graphs.
         """
         self._store = store
+        self._flushes = EngineFlushes(store.flush)
         self._scratch_directory = scratch_directory
         self._union_default_graph = union_default_graph
         self.spatial_index: SpatialIndex | None = None  # where there is one, it follows all changes
@@ -234,7 +236,7 @@ class QuadStore:
         for listener in self._listeners:
             changes = listener.applying(changes)
         with self._watching_room():
-            apply_changes(self._store, changes)
+            apply_changes(self._store, changes, self._flushes.watched)
         for listener in self._listeners:
             listener.applied()
 
@@ -244,7 +246,7 @@ class QuadStore:
 
         Raises StorageFull, CorruptionError. The store must be on disk.
         """
-        with self._watching_room(), self.flushing(), storage_failures():
+        with self._flushes.one_at_a_time(), self._watching_room(), self.flushing(), storage_failures():
             self._store.backup(path)
 
     def flush(self) -> None:
@@ -252,7 +254,7 @@ class QuadStore:
 
         Raises StorageFull, CorruptionError.
         """
-        with self._watching_room(), self.flushing(), storage_failures():
+        with self._flushes.one_at_a_time(), self._watching_room(), self.flushing(), storage_failures():
             self._store.flush()
 
     @contextmanager

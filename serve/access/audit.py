@@ -1,8 +1,8 @@
-"""`Audited`: stands before a whole application, gate and all, and notes who asked what, and what came of it.
+"""`Audited`: ASGI middleware around the whole application that writes each request to the audit log.
 
-What it cannot know by itself is told it on the way, through the scope: who asks by the gate, which route and
-which permission by the router, which graphs by whoever has read the request. No credentials, no query string
-and no text of a query are noted.
+Other modules add to the request's `Note` in the scope: the authentication middleware the principal, the route
+its name and permission, the request's parser the graphs. Credentials, query strings and texts of queries are
+not written.
 """
 
 import secrets
@@ -20,9 +20,8 @@ from graphdb.config import Settings
 from graphdb.sparql.named_graphs import named_graphs
 from graphdb.sparql.syntax import Query, Update
 from graphdb.timestamps import iso_timestamp
-from serve.access.backend import AuditLog
-from serve.access.clients import address_of
-from serve.access.private_entrance import is_private
+from serve.access.access_backend import AuditLog
+from serve.access.request_scope import address_of, is_internal
 
 __all__ = ["Audited", "Note", "note_of"]
 
@@ -37,12 +36,12 @@ _SWITCHED = 101
 
 
 class Note:
-    """Of one request or socket: what becomes known of it on its way."""
+    """What is known of one request or socket; filled in while it is answered."""
 
     __slots__ = ("_graphs", "_indexes", "permission", "principal", "reason", "route", "syntax", "tell")
 
     def __init__(self, principal: Principal | None, tell: "Callable[..., None]") -> None:
-        """tell(event, **members) notes something that happens within it, by what is known then."""
+        """tell(event, **members) writes a line about an event within the request."""
         self.principal, self.tell = principal, tell
         self.route: str | None = None
         self.permission: Permission | None = None
@@ -52,18 +51,18 @@ class Note:
         self._indexes: list[str] = []
 
     def refused(self, error: Exception) -> None:
-        """What it was told; errors of the door hold no credentials."""
+        """Keep the reason of a refusal. Errors of authentication contain no credentials."""
         self.reason = str(error)[:_TEXT_MAX]
 
     def add_graphs(self, graphs: Iterable[str]) -> None:
         self._graphs += graphs
 
     def add_index(self, names: str) -> None:
-        """As the path has them: with commas and patterns."""
+        """names: as in the path, with commas and patterns."""
         self._indexes.append(names)
 
     def graphs(self, query_string: bytes) -> list[str]:
-        """All that are known, of the parameters too."""
+        """All graphs that are known, including those of the parameters."""
         given: list[str] = []
         if b"graph" in query_string:
             try:
@@ -80,16 +79,16 @@ class Note:
 
 
 def note_of(scope: Scope) -> Note:
-    """The one of this request; one that nobody reads where nothing is noted."""
+    """The note of a request; an unused one if the audit log is off."""
     found: Note | None = scope.get(_NOTE)
     return Note(None, lambda *_, **__: None) if found is None else found
 
 
 class Audited:
-    """ASGI."""
+    """ASGI middleware."""
 
     def __init__(self, app: ASGIApp, settings: Settings, port: str, log: AuditLog) -> None:
-        """port: `graph` or `search`. It closes the log when the application has shut down."""
+        """port: `graph` or `search`. The log is closed when the application has shut down."""
         self._app, self._port, self._log = app, port, log
         self._notes_reads = settings.audit.reads
         self._proxies = TrustedProxies(settings.server.trusted_proxies)
@@ -98,7 +97,7 @@ class Audited:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             return await self._app(scope, receive, self._closing(send))
-        if is_private(scope):  # what the node asks itself was noted where it was asked for
+        if is_internal(scope):  # the request of the user that caused it is in the log
             return await self._app(scope, receive, send)
         exchange = _Exchange(self, scope, send)
         try:
@@ -126,7 +125,7 @@ class _Exchange:
         self.note = Note(audited._everyone, self._tell)
 
     async def send(self, message: Message) -> None:
-        """Remember the status; a socket that opens is noted at once, for it may last for days."""
+        """Remember the status. An opened socket is written at once, because it may stay open for days."""
         match message["type"]:
             case "http.response.start" | "websocket.http.response.start":
                 self._status = message["status"]

@@ -1,4 +1,4 @@
-"""`ProviderKeys`: the keys of an OpenID Connect provider, fetched from it when they are needed."""
+"""`ProviderKeys`: the keys of an OpenID Connect provider, fetched when they are needed."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class ProviderKeys:
-    """Of one provider, for one event loop. Whoever needs them at the same time waits for one fetch."""
+    """The keys of one provider, on one event loop. Requests that arrive together wait for one fetch."""
 
     def __init__(self, settings: Oidc) -> None:
         """Raises ConfigError for a `ca_cert_file` that holds no certificates."""
@@ -31,19 +31,19 @@ class ProviderKeys:
         self._tls = _trusted(settings)
 
     async def key(self, header: TokenHeader) -> VerifyingKey:
-        """The key that a token is to be verified by.
+        """The key that verifies a token.
 
-        Raises NotAuthenticated where the provider has no such key; that may have been a guess only where it
-        has been asked just now. Raises ProviderUnavailable where it cannot be asked.
+        Raises NotAuthenticated if the provider has no such key; it counts as a failed attempt only if the
+        provider has just been asked. Raises ProviderUnavailable if the provider cannot be reached.
         """
         found = self._find(header)
         if found is not None:
             if self._ring.is_old(time.monotonic()) and self._may_ask():
-                self._begin()  # meanwhile the old ones are used
+                self._begin()  # the old keys are used meanwhile
             return found
         has_asked = self._fetching is not None or self._may_ask()
         if has_asked:
-            # Others may wait for the same, so it goes on when one of them leaves.
+            # Other requests may wait for the same fetch, so it continues when one of them is cancelled.
             await asyncio.shield(self._fetching or self._begin())
             found = self._find(header)
         if found is not None:
@@ -56,7 +56,7 @@ class ProviderKeys:
         raise NotAuthenticated("the token is signed by a key that its issuer does not have", has_asked)
 
     def stop(self) -> None:
-        """End what is being fetched."""
+        """Cancel a fetch."""
         if self._fetching is not None:
             self._fetching.cancel()
 
@@ -75,7 +75,7 @@ class ProviderKeys:
         self._fetching = None
 
     async def _fetch(self) -> None:
-        """Never fails: the ring knows how it went."""
+        """Raises nothing; the key ring has the result."""
         issuer = self._settings.issuer_url
         try:
             keys = await self._ask(issuer)
@@ -93,7 +93,7 @@ class ProviderKeys:
             verify=self._tls,
             headers={"Accept": "application/json", "Accept-Encoding": "identity"},
             timeout=self._settings.http_timeout_secs,
-            # A proxy from the environment is for hosts elsewhere.
+            # A proxy from the environment is not for this host.
             trust_env=not is_loopback(host),
         ) as client:
             discovered = read_discovery(await self._get(client, discovery_url(issuer)), issuer)
@@ -113,7 +113,7 @@ class ProviderKeys:
 
 
 def _trusted(settings: Oidc) -> ssl.SSLContext:
-    """Who may sign the provider's certificate."""
+    """The certificate authorities of the provider."""
     if settings.ca_cert_file is None:
         return httpx.create_ssl_context()
     try:

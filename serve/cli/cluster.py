@@ -1,7 +1,8 @@
-"""`graphdb cluster`: its members and who leads them, shown and changed."""
+"""`graphdb health` and `graphdb cluster`: the state of a running node; the members of its cluster."""
 
 import json
 import re
+from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
@@ -12,12 +13,59 @@ from serve.cli.client import Client, Endpoint
 from serve.cli.console import RecordFormat, UsageError, out, print_table
 from serve.cli.credentials import ProfileName
 
-__all__ = ["cluster"]
+__all__ = ["cluster", "health"]
 
 cluster = typer.Typer(help="Show the cluster, change its members, choose who leads.", no_args_is_help=True)
-
 NodeId = Annotated[int, typer.Argument(help="Number of the node.", metavar="NODE_ID", min=1)]
 _NODE_AT = re.compile(r"([1-9][0-9]*)@(.+)", re.ASCII)
+
+
+def health(
+    output: Annotated[
+        RecordFormat, typer.Option("--format", help="How the record is printed.")
+    ] = RecordFormat.TABLE,
+    endpoint: Endpoint = None,
+    profile: ProfileName = None,
+) -> None:
+    """Say how the service is; the exit code is 0 only if it is healthy."""
+    with Client(endpoint, profile) as client:
+        record = client.health()
+    if output is RecordFormat.JSON:
+        out.print(json.dumps(record), markup=False)
+    else:
+        print_table(_health_table(record))
+    if record["status"] != "healthy":
+        raise typer.Exit(1)
+
+
+def _health_table(record: dict[str, Any]) -> Table:
+    table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
+    for key, value in record.items():
+        table.add_row(
+            key.replace("_", " "), Text(_show_member(key, value))
+        )  # no markup: [::1]:7002 is an address
+    return table
+
+
+def _show_member(key: str, value: Any) -> str:
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case int() if key == "uptime_seconds":
+            return str(timedelta(seconds=value))
+        case list():
+            return "\n".join(", ".join(_parts(member)) for member in value) or "-"
+        case dict():
+            return "\n".join(_parts(value))
+        case "":
+            return "-"
+    return str(value)
+
+
+def _parts(record: dict[str, Any]) -> list[str]:
+    return [f"{name.replace('_', ' ')}: {_show_member(name, part)}" for name, part in record.items()]
 
 
 @cluster.command()
@@ -81,7 +129,14 @@ def _members_table(report: dict[str, Any]) -> Table:
         behind = None if index is None else max(0, report["commit_index"] - index)
         reachable = "yes" if member["reachable"] else "no"
         address = Text(member["address"])  # an IPv6 address would be read as markup
-        table.add_row(str(member["node_id"]), address, member["role"], reachable, _show(index), _show(behind))
+        table.add_row(
+            str(member["node_id"]),
+            address,
+            member["role"],
+            reachable,
+            _show_index(index),
+            _show_index(behind),
+        )
     return table
 
 
@@ -99,5 +154,5 @@ def _summary(report: dict[str, Any]) -> str:
     return f"{cluster_is}; {node_is}, elections seen: {report['elections']}"
 
 
-def _show(value: int | None) -> str:
+def _show_index(value: int | None) -> str:
     return "-" if value is None else str(value)

@@ -13,10 +13,9 @@ from typer.exceptions import TyperException
 from graphdb.errors import GraphDBError
 from serve.cli.auth import auth, login, profiles, token
 from serve.cli.backup import backup, restore
-from serve.cli.cluster import cluster
+from serve.cli.cluster import cluster, health
 from serve.cli.console import CommandError
 from serve.cli.dump import dump
-from serve.cli.health import health
 from serve.cli.load import load
 from serve.cli.query import query, update
 from serve.cli.serve import serve

@@ -11,8 +11,7 @@ import typer
 from serve.cli.client import Client, Endpoint
 from serve.cli.console import CommandError, UsageError, out, print_table, say, write_bytes
 from serve.cli.credentials import ProfileName
-from serve.cli.explanation import print_explanation
-from serve.cli.table import find_prefixes, results_table
+from serve.cli.results import find_prefixes, print_explanation, results_table
 
 __all__ = ["query", "read_text", "update"]
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from graphdb.config import load_settings
-from serve.access.doorman import Doorman
+from serve.access.authentication import Authenticator
 
 __all__ = ["serve"]
 
@@ -33,7 +33,7 @@ def serve(
     )
     if settings.authentication.enabled:
         # what is wrong with hashes and keys is said before anything starts
-        asyncio.run(Doorman(settings).stop())
+        asyncio.run(Authenticator(settings).stop())
     # Ray is imported here and not above: it takes a second, which the other commands need not wait.
     from serve.deployments import run_service
 

@@ -16,8 +16,8 @@ from graphdb.rdf.formats import RdfSyntax
 from serve.cli.client import Client, Endpoint
 from serve.cli.console import CommandError, UsageError, out, print_table, write_bytes
 from serve.cli.credentials import ProfileName
+from serve.cli.results import find_prefixes, show_term
 from serve.cli.sources import Source
-from serve.cli.table import find_prefixes, show_term
 
 __all__ = ["validate"]
 

@@ -24,7 +24,7 @@ from graphdb.sparql.gate import read_update
 from serve.deployments.listening import graph_listen
 from serve.deployments.port_replica import PortReplica, access_backend, graph_socket, start_patiently
 from serve.deployments.search_note import search_word
-from serve.graph.health import node_health
+from serve.graph.administration import node_health
 from serve.graph.notebook_answers import answer, report
 from serve.graph_app import build_app
 

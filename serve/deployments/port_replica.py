@@ -16,7 +16,7 @@ from actors.wire.private_socket import private_directory
 from graphdb.access.permissions import Roles
 from graphdb.config import Settings
 from graphdb.errors import StorageFull, UnavailableError
-from serve.access.backend import AccessBackend
+from serve.access.access_backend import AccessBackend
 from serve.deployments.listening import take_socket
 from serve.port_server import Hosted, Listen, PortServer
 

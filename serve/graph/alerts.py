@@ -8,12 +8,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from graphdb.alerts.definition import Definition
-from serve.access.admitted import principal_of
+from serve.access.request_scope import principal_of
 from serve.answers import unless_gone
 from serve.backend import AlertRequests
-from serve.bodies import read_body
-from serve.graph.idempotency import read_request_id
-from serve.json_bodies import JSON_TYPE, JsonBody, read_json
+from serve.bodies import JSON_TYPE, JsonBody, read_body, read_json
+from serve.graph.writes import read_request_id
 from serve.parameters import read_path_text
 from serve.routing import ByRawPath, not_found, resource
 

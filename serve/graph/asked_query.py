@@ -20,16 +20,14 @@ from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_query
 from graphdb.sparql.repeatable import is_repeatable
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
-from graphdb.store.small_joins import LittleJoin, little_join
-from serve.access.admitted import visibility_of
+from graphdb.store.small_joins import SmallJoin, small_join
 from serve.access.audit import note_of
-from serve.addresses import request_iri
+from serve.access.request_scope import visibility_of
 from serve.backend import GraphReads
-from serve.graph.consistency import consistency_of
+from serve.graph.caching import CacheKey
 from serve.graph.query_accounts import Account
-from serve.graph.query_formats import choose_format
-from serve.graph.query_parameters import QueryParameters, read_query_parameters
-from serve.graph.result_cache import CacheKey
+from serve.graph.query_parameters import QueryParameters, choose_format, consistency_of, read_query_parameters
+from serve.parameters import request_iri
 
 __all__ = ["AskedQuery", "QueryReader"]
 
@@ -40,19 +38,19 @@ class _Understood:
 
     query: Query
     is_cheap: bool
-    little_join: LittleJoin | None  # of one that is not cheap by its text, but may be by what the store holds
+    small_join: SmallJoin | None  # of one that is not cheap by its text, but may be by what the store holds
     is_repeatable: bool
     large_at: tuple[str | None, int] | None = None  # who sees it, and the log index
 
-    def joins_little(self, reads: GraphReads) -> bool:
+    def has_small_join(self, reads: GraphReads) -> bool:
         """Whether its join is small in what there is now. That it is not is found once for each state."""
-        join = self.little_join
+        join = self.small_join
         if join is None:
             return False
         state = reads.view_key, reads.snapshot_index()
         if state == self.large_at:
             return False
-        if reads.joins_little(join):
+        if reads.is_small_join(join):
             return True
         if join.looks_at_triples_only:
             self.large_at = state
@@ -91,7 +89,7 @@ class AskedQuery:
         """Whether its answer may be made on the event loop; what is read may tell."""
         if self.dataset or self.format is ResultFormat.CANONICAL_N_TRIPLES:
             return False
-        return self.understood.is_cheap or self.understood.joins_little(reads)
+        return self.understood.is_cheap or self.understood.has_small_join(reads)
 
     def for_reader(self) -> QueryRequest:
         """The request to a reader, with what is left of the time limit."""
@@ -204,7 +202,7 @@ class QueryReader:
         if len(text) > SHORT_TEXT_CHARACTERS:
             return _Understood(query, False, None, is_repeatable(query))
         cheap = is_cheap(query)
-        return _Understood(query, cheap, None if cheap else little_join(query), is_repeatable(query))
+        return _Understood(query, cheap, None if cheap else small_join(query), is_repeatable(query))
 
 
 def _directives(request: Request) -> list[str]:

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from graphdb.errors import ChangesForgotten, GraphDBError, InvalidParameter
 from graphdb.live.changes import ChangeFilter, LoggedChange, change_json, position_json
 from graphdb.model import GraphName
-from serve.access.admitted import remaining_s, visibility_of
+from serve.access.request_scope import remaining_s, visibility_of
 from serve.answers import STALL_S, AnswerBroken, client_gone
 from serve.backend import Changes, ChangeStream, Progress
 from serve.negotiation import Offer, choose, parse_media_type

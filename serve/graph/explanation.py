@@ -21,8 +21,7 @@ from serve.backend import AnswerStream, GraphReads
 from serve.graph.asked_query import AskedQuery
 from serve.graph.metrics import Outcome
 from serve.graph.query_accounts import outcome_of
-from serve.graph.streamed_answer import past_limit
-from serve.graph.whole_answer import Head
+from serve.graph.responses import Head, past_limit
 
 __all__ = ["Explainer", "Explanation", "explanation_head"]
 
@@ -182,7 +181,7 @@ def _reasons(asked: AskedQuery, is_here: bool) -> Iterator[str]:
         yield "canonical N-Triples are sorted first"
     elif len(asked.query.text) > SHORT_TEXT_CHARACTERS:
         yield f"the text has more than {SHORT_TEXT_CHARACTERS:,} characters"
-    elif understood.little_join is not None:
+    elif understood.small_join is not None:
         yield "it joins much in what the store holds now"
 
 

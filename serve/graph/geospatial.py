@@ -9,8 +9,8 @@ from starlette.responses import Response
 from graphdb.errors import QueryTimeout
 from serve.answers import unless_gone
 from serve.backend import FunctionCall, Functions
+from serve.bodies import JSON_TYPE, JsonBody, read_json
 from serve.graph.query_parameters import read_timeout
-from serve.json_bodies import JSON_TYPE, JsonBody, read_json
 from serve.parameters import Parameters
 
 __all__ = ["CallBody", "GeospatialEndpoint"]

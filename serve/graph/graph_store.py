@@ -16,18 +16,15 @@ from graphdb.errors import InvalidParameter, NotAcceptable, UnknownGraph
 from graphdb.node import Consistency
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.writing import write_quads
-from serve.access.admitted import visibility_of
-from serve.addresses import request_iri
+from serve.access.request_scope import visibility_of
 from serve.answers import Pipe, WorkerAnswer, Workers
 from serve.backend import GraphReads, Progress, Queries, Writing
 from serve.bodies import body_chunks
-from serve.graph.consistency import consistency_of, read_consistency
-from serve.graph.entity_tags import EntityTags
-from serve.graph.idempotency import read_request_id
-from serve.graph.query_parameters import read_min_index
-from serve.graph.update import confirm
+from serve.graph.caching import EntityTags
+from serve.graph.query_parameters import consistency_of, read_consistency, read_min_index
+from serve.graph.writes import confirm, read_request_id
 from serve.negotiation import MediaType, Offer, choose
-from serve.parameters import Parameters, read_graph_iri
+from serve.parameters import Parameters, read_graph_iri, request_iri
 from serve.routing import without_body
 
 __all__ = ["GraphStoreEndpoint"]

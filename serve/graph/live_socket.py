@@ -1,41 +1,160 @@
-"""`/ws`: live queries over a WebSocket, any number on each."""
+"""`/ws`: live queries over WebSockets, and the messages of their clients, strictly read."""
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import orjson
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from graphdb.config import Settings
-from graphdb.errors import GraphDBError, LimitExceeded, NotAuthenticated
+from graphdb.config.limits import GateLimits
+from graphdb.errors import (
+    ChangesForgotten,
+    Forbidden,
+    GraphDBError,
+    InvalidParameter,
+    LimitExceeded,
+    LockedOut,
+    NotAuthenticated,
+    QuerySyntaxError,
+    RequestError,
+    UnavailableError,
+)
+from graphdb.live.live_queries import read_live_query
+from graphdb.live.matcher import LiveQuery
 from graphdb.live.notifications import Notification
 from graphdb.public_text import public_text
 from serve.access.audit import Note, note_of
-from serve.access.origins import refused_origin
-from serve.access.sockets import SocketAdmission, admission_of
+from serve.access.middleware import SocketSession, session_of
+from serve.access.request_scope import refused_origin
 from serve.backend import Changes
 from serve.errors import error_response
 from serve.graph.live_outbox import LiveOutbox, SocketCounts, converse
-from serve.graph.live_requests import LiveRequest, Refused, code_of, read_request, read_since
 from serve.parameters import Parameters
 from serve.routing import refuse_websocket
 
-__all__ = ["LiveSocketEndpoint"]
+__all__ = [
+    "LiveRequest",
+    "LiveSocketEndpoint",
+    "Refused",
+    "code_of",
+    "read_index",
+    "read_request",
+    "read_since",
+]
+
+_METHODS = ("query", "kill", "ping", "signin")
+_INDEX_MAX = (1 << 63) - 1
+_CODES: dict[type[GraphDBError], str] = {
+    ChangesForgotten: "resnapshot",
+    QuerySyntaxError: "syntax",
+    LimitExceeded: "limit",
+    NotAuthenticated: "unauthorized",
+    Forbidden: "forbidden",
+    LockedOut: "locked_out",
+    RequestError: "invalid",
+    UnavailableError: "unavailable",
+    GraphDBError: "internal",
+}
 
 logger = logging.getLogger(__name__)
-
 _POLICY_VIOLATION = 1008  # RFC 6455, 7.4.1
 _AT_ONCE_MAX = 64  # requests of one socket that are not answered yet
+
+
+class Refused(Exception):
+    """A message that asks for nothing; answered, and the socket goes on."""
+
+    def __init__(self, request_id: Any, code: str, message: str) -> None:
+        super().__init__(message)
+        self.request_id, self.code = request_id, code
+
+
+def code_of(error: GraphDBError) -> str:
+    """The word by which a program tells errors apart."""
+    return next(_CODES[kind] for kind in type(error).__mro__ if kind in _CODES)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRequest:
+    """A message that names a method and says what for."""
+
+    id: Any  # the client's, text, a number or null
+    method: str
+    params: list[Any]
+
+    def live_query(self, limits: GateLimits) -> tuple[LiveQuery, int | None]:
+        """The statement, and the index from which to go on. Raises Refused, RequestError."""
+        statement, options = self.params[0] if self.params else None, self.params[1:]
+        if not isinstance(statement, str) or len(options) > 1:
+            raise self._invalid('params of "query" are [statement] or [statement, {"since": index}]')
+        since = None
+        if options and options[0] is not None:
+            if not isinstance(options[0], dict) or options[0].keys() - {"since"}:
+                raise self._invalid('the second of params is {"since": index}')
+            if options[0].get("since") is not None:
+                since = read_index(options[0]["since"])
+        return read_live_query(statement, limits), since
+
+    def credentials(self) -> Mapping[str, Any]:
+        """What a client signs in with; nothing where it says nothing."""
+        given = self.params[0] if self.params else {}
+        return given if isinstance(given, dict) and len(self.params) < 2 else {}
+
+    def subscription(self) -> str:
+        """Which one to end. Raises Refused."""
+        if len(self.params) != 1 or not isinstance(self.params[0], str):
+            raise self._invalid('params of "kill" are [subscription]')
+        return self.params[0]
+
+    def _invalid(self, message: str) -> Refused:
+        return Refused(self.id, "invalid", message)
+
+
+def read_index(value: Any) -> int:
+    """A log index. Raises InvalidParameter."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _INDEX_MAX:
+        raise InvalidParameter("since", f"{str(value)[:100]!r} is not a log index")
+    return value
+
+
+def read_since(parameters: Parameters) -> int | None:
+    """The parameter `since` of a handshake. Raises InvalidParameter."""
+    text = parameters.one("since")
+    if text is None:
+        return None
+    return read_index(int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else text)
+
+
+def read_request(message: str | bytes) -> LiveRequest:
+    """Raises Refused."""
+    try:
+        body = orjson.loads(message)
+    except (orjson.JSONDecodeError, RecursionError) as error:
+        raise Refused(None, "invalid", f"a message is one JSON object: {error}") from None
+    if not isinstance(body, dict):
+        raise Refused(None, "invalid", "a message is one JSON object")
+    request_id = body.get("id")
+    if not isinstance(request_id, str | int | float | None) or len(str(request_id)) > 1_000:
+        raise Refused(None, "invalid", "id is text or a number, of 1000 characters at most")
+    method, params = body.get("method"), body.get("params", [])
+    if method not in _METHODS:
+        raise Refused(request_id, "invalid", f"method is one of {', '.join(_METHODS)}")
+    if not isinstance(params, list):
+        raise Refused(request_id, "invalid", "params is a list")
+    return LiveRequest(request_id, method, params)
 
 
 class LiveSocketEndpoint:
     """WebSockets at /ws; an ordinary request there is told what it is for."""
 
-    signs_in = True  # see `serve.access.guarded_routes`
+    signs_in = True  # see `serve.access.authorization`
 
     def __init__(self, changes: Changes, settings: Settings, counts: SocketCounts) -> None:
         self._changes, self._settings, self._counts = changes, settings, counts
@@ -55,7 +174,7 @@ class LiveSocketEndpoint:
             return await refuse_websocket(error_response(400, str(error)), send)
         await send({"type": "websocket.accept"})
         socket = _LiveSocket(
-            self._changes, self._settings, since, self._counts, admission_of(scope), note_of(scope)
+            self._changes, self._settings, since, self._counts, session_of(scope), note_of(scope)
         )
         await socket.run(scope, receive, send)
 
@@ -69,11 +188,11 @@ class _LiveSocket:
         settings: Settings,
         since: int | None,
         counts: SocketCounts,
-        admission: SocketAdmission,
+        session: SocketSession,
         note: Note,
     ) -> None:
         self._changes, self._settings, self._since, self._counts = changes, settings, since, counts
-        self._admission, self._note = admission, note
+        self._session, self._note = session, note
         self._limits = settings.security
         self._outbox = LiveOutbox(settings.live.max_queue_bytes)
         self._open: set[str] = set()
@@ -84,7 +203,7 @@ class _LiveSocket:
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Until either side closes."""
         try:
-            parts = (self._receive(receive), self._expect_admission())
+            parts = (self._receive(receive), self._hold_session())
             await converse(self._outbox, self._counts, scope, send, *parts)
         finally:
             tasks = list(self._tasks)
@@ -94,8 +213,8 @@ class _LiveSocket:
             for subscription in list(self._open):
                 await self._changes.unsubscribe(subscription)
 
-    async def _expect_admission(self) -> None:
-        await self._admission.hold()
+    async def _hold_session(self) -> None:
+        await self._session.hold()
         self._outbox.put_close(_POLICY_VIOLATION, "not signed in, or not any more")
         await asyncio.Event().wait()  # until that is sent
 
@@ -106,7 +225,7 @@ class _LiveSocket:
             task = asyncio.create_task(self._answer(message["bytes"] if text is None else text))
             self._tasks.add(task)
             task.add_done_callback(self._done)
-            if self._admission.principal is None:  # what follows a sign-in may wait for it
+            if self._session.principal is None:  # what follows a sign-in may wait for it
                 await asyncio.wait((task,))
 
     def _done(self, task: "asyncio.Task[None]") -> None:
@@ -131,12 +250,12 @@ class _LiveSocket:
     async def _perform(self, request: LiveRequest) -> None:
         match request.method:
             case "signin":
-                before = self._admission.visibility
-                await self._admission.sign_in(request.credentials())
+                before = self._session.visibility
+                await self._session.sign_in(request.credentials())
                 self._outbox.put_reply(request.id, None)
-                if self._admission.visibility != before:
+                if self._session.visibility != before:
                     await self._end_all()
-            case _ if self._admission.principal is None:
+            case _ if self._session.principal is None:
                 raise NotAuthenticated("sign in first")
             case "ping":
                 self._outbox.put_reply(request.id, "pong")
@@ -154,12 +273,12 @@ class _LiveSocket:
         self._opening += 1
         try:
             sink = _Sink(self._outbox, self._open, request.id)
-            visibility = self._admission.visibility
+            visibility = self._session.visibility
             subscription = await self._changes.live(visibility).subscribe(
                 query, self._since if since is None else since, sink
             )
             self._note.tell("operation", operation="live")
-            if self._admission.visibility != visibility:
+            if self._session.visibility != visibility:
                 await self._end(subscription)
         finally:
             self._opening -= 1

@@ -1,6 +1,9 @@
-"""`/metrics`: what the port counts and how its process does, for Prometheus."""
+"""`/metrics`: counters of the graph port and its process, and reports of the node, for Prometheus.
 
-from collections.abc import Callable
+The collectors read the node's reports at each scrape, so the values of one report are of one moment.
+"""
+
+from collections.abc import Callable, Iterator
 from typing import Literal, TypeAlias, get_args
 
 from prometheus_client import (
@@ -8,19 +11,34 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    Metric,
     PlatformCollector,
     ProcessCollector,
 )
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import Response
 
-from serve.backend import Admin, RunningQueries
-from serve.graph.cluster_metrics import ClusterMetrics
-from serve.graph.result_cache import ResultCache
-from serve.graph.view_metrics import ViewMetrics
+from graphdb.log.views import ViewStatus
+from graphdb.node import ClusterReport
+from serve.access.access_backend import AccessBackend
+from serve.backend import Admin, Changes, RunningQueries
+from serve.graph.administration import report_of
+from serve.graph.caching import ResultCache
+from serve.graph.changes import ChangesEndpoint
+from serve.graph.live_outbox import SocketCounts
 
-__all__ = ["Metrics", "MetricsEndpoint", "Outcome"]
+__all__ = [
+    "AccessMetrics",
+    "ClusterMetrics",
+    "LiveMetrics",
+    "Metrics",
+    "MetricsEndpoint",
+    "Outcome",
+    "ViewMetrics",
+]
 
 Outcome: TypeAlias = Literal[
     "ok",
@@ -142,3 +160,142 @@ class MetricsEndpoint:
         return Response(
             encode(self._metrics.registry), headers={"Content-Type": content_type, "Vary": "Accept"}
         )
+
+
+class ClusterMetrics(Collector):
+    """Reads the report whenever it is collected. A node that stands alone leads itself, in term 0."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    def describe(self) -> list[Metric]:
+        """Nothing: the registry would ask the node before it is there."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        report = report_of(self._admin)
+        leads = report.role in ("leader", "standalone")
+        reachable = sum(member.reachable for member in report.members)
+        yield _gauge("cluster_size", "Members of the cluster.", len(report.members))
+        yield _gauge("cluster_members_reachable", "Members that this node reaches, itself too.", reachable)
+        yield _gauge("is_leader", "1 where this node leads, else 0.", leads)
+        yield _counter("leader_elections", "Leaders that this node has seen come.", report.elections)
+        yield _gauge("raft_term", "Raft's term.", report.term)
+        yield _gauge("raft_commit_index", "Log index up to which entries are committed.", report.commit_index)
+        yield _gauge("raft_last_index", "Log index of the last entry on this node.", report.last_index)
+        yield _gauge("raft_applied_index", "Log index that readers see.", report.applied_index)
+        yield _counter("raft_messages_dropped", "Messages to peers that were slow.", report.messages_dropped)
+        lag = self._admin.status().replication_lag
+        if lag is not None:
+            yield _gauge("replication_lag_entries", "Entries that this follower is behind.", lag)
+        yield _matched(report)
+
+
+def _matched(report: ClusterReport) -> Metric:
+    family = GaugeMetricFamily(
+        "service_service_raft_matched_index",
+        "Log index up to which a member is known to have the leader's log; only where this node leads.",
+        labels=["node_id"],
+    )
+    for member in report.members:
+        if member.matched_index is not None:
+            family.add_metric([str(member.node_id)], member.matched_index)
+    return family
+
+
+def _gauge(name: str, help_text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"service_service_{name}", help_text, value=float(value))
+
+
+def _counter(name: str, help_text: str, value: float) -> Metric:
+    return CounterMetricFamily(f"service_service_{name}", help_text, value=value)
+
+
+class ViewMetrics(Collector):
+    """Reads the statuses whenever it is collected. Of several views of one name it reports the worst index,
+    and the sums of all.
+    """
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    def describe(self) -> list[Metric]:
+        """Nothing: the registry would ask the node before it is there."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        named: dict[str, list[ViewStatus]] = {}
+        for status in self._admin.view_statuses():
+            named.setdefault(status.name, []).append(status)
+        index = _view_gauge("index", "Log index of the last entry that has taken effect.")
+        behind = _view_gauge("entries_behind", "Log entries that have not taken effect, as far as is known.")
+        waiting = _view_gauge("waiting", "Views that cannot follow the log now.")
+        entries = _view_counter("entries", "Log entries that were followed.")
+        seconds = _view_counter("apply_seconds", "Seconds that applying them took.")
+        failures = _view_counter("failures", "Failed attempts to follow the log.")
+        for name, statuses in named.items():
+            label = [name]
+            index.add_metric(label, min(one.index for one in statuses))
+            behind.add_metric(label, max(one.entries_behind for one in statuses))
+            waiting.add_metric(label, sum(one.is_stalled for one in statuses))
+            entries.add_metric(label, sum(one.entries for one in statuses))
+            seconds.add_metric(label, sum(one.apply_s for one in statuses))
+            failures.add_metric(label, sum(one.failures for one in statuses))
+        yield from (index, behind, waiting, entries, seconds, failures)
+
+
+def _view_gauge(name: str, help_text: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"service_service_view_{name}", help_text, labels=["view"])
+
+
+def _view_counter(name: str, help_text: str) -> CounterMetricFamily:
+    return CounterMetricFamily(f"service_service_view_{name}", help_text, labels=["view"])
+
+
+class LiveMetrics(Collector):
+    """Reads the report whenever it is collected."""
+
+    def __init__(self, changes: Changes, sockets: SocketCounts, streams: ChangesEndpoint) -> None:
+        self._changes, self._sockets, self._streams = changes, sockets, streams
+
+    def describe(self) -> list[Metric]:
+        """Nothing: the registry would ask the node before it is there."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        report = self._changes.live_report()
+        yield _live_gauge("sockets", "Open WebSockets.", self._sockets.open)
+        yield _live_gauge("subscriptions", "Live queries that are open.", report.subscriptions)
+        yield _live_gauge("queries", "Different ones among them.", report.queries)
+        reevaluated = report.reevaluated_queries
+        yield _live_gauge("reevaluated_queries", "Those of them that are evaluated anew.", reevaluated)
+        yield _live_gauge(
+            "lag_entries", "Log entries that the last to be told is behind.", report.lag_entries
+        )
+        yield _live_gauge("change_streams", "Open streams of changes.", self._streams.open_count)
+        yield _live_counter("notifications", "Told, each to one subscription.", report.notifications)
+        yield _live_counter("slow_readers", "Sockets cut off for reading too slowly.", self._sockets.cut_off)
+
+
+def _live_gauge(name: str, help_text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"service_service_live_{name}", help_text, value=float(value))
+
+
+def _live_counter(name: str, help_text: str, value: float) -> Metric:
+    return CounterMetricFamily(f"service_service_live_{name}", help_text, value=value)
+
+
+class AccessMetrics(Collector):
+    """Of the graph port's door; what is not configured is not there."""
+
+    def __init__(self, access: AccessBackend) -> None:
+        self._access = access
+
+    def collect(self) -> Iterator[Metric]:
+        """See `Collector.collect`."""
+        if (shared := self._access.shared_failures) is not None:
+            told = "1 while failed attempts are counted with the other nodes in Redis, 0 while alone."
+            yield GaugeMetricFamily("service_service_lockout_shared", told, int(shared.is_reached))
+        if (audit := self._access.audit) is not None:
+            told = "Lines that there was no room for in the audit log."
+            yield CounterMetricFamily("service_service_audit_lines_dropped", told, audit.dropped)

@@ -1,7 +1,7 @@
-"""What each route of the graph port takes and answers: the contents of `/openapi.json`.
+"""The parameters, bodies and answers of each route of the graph port: the contents of `/openapi.json`.
 
-By path, as routes are declared, and method, as `serve/access/needs.py` has permissions. A test holds that
-each route stands here, and no other.
+The table is by path and method, like that of permissions (`serve/access/authorization.py`). A test holds that
+it has each route, and no other.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,6 +13,7 @@ from graphdb.holonic.names import Layer
 from graphdb.node import ClusterReport, Consistency, RunningQuery
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.results import ResultFormat
+from serve.graph.administration import NewLeader, NewMember
 from serve.graph.alerts import AlertBody
 from serve.graph.answer_shapes import (
     AlertHistory,
@@ -38,13 +39,11 @@ from serve.graph.answer_shapes import (
     ValidationReport,
 )
 from serve.graph.changes import EVENTS, NDJSON
-from serve.graph.cluster import NewLeader, NewMember
 from serve.graph.geospatial import CallBody
-from serve.graph.graphql.result_answers import ResultMedia
-from serve.graph.holonic.requests import HolonBody, LayerBody, PortalBody, RunBody
-from serve.graph.sparql import QUERY_TYPE
-from serve.graph.update import FORM_TYPE, UPDATE_TYPE
-from serve.graph.validation_request import ValidationBody
+from serve.graph.graphql.http_messages import ResultMedia
+from serve.graph.holonic.holonic_service import HolonBody, LayerBody, PortalBody, RunBody
+from serve.graph.shacl import ValidationBody
+from serve.graph.sparql import FORM_TYPE, QUERY_TYPE, UPDATE_TYPE
 from serve.openapi import TEXT, Operation, Parameter, Schema
 
 __all__ = ["OPERATIONS", "ROOMS"]
@@ -93,14 +92,17 @@ _TIMEOUT = Parameter("timeout", "time limit, in seconds or with a unit: `2.5`, `
 _MIN_INDEX = Parameter("min_index", "read a state at this log index or later", _INDEX)
 _CONSISTENCY = Parameter(
     "consistency",
-    "in a cluster: how recent the answer must be. The header X-Consistency may say it too",
+    "in a cluster: how recent the answer must be",
     _one_of((level.value for level in Consistency), Consistency.LOCAL.value),
 )
 _KEY = Parameter(
     "Idempotency-Key", "a write that is sent again with its key takes effect once", place="header"
 )
+_LEVEL = Parameter(
+    "X-Consistency", "the same as `consistency`", _one_of(level.value for level in Consistency), "header"
+)
 _TAG = Parameter("If-None-Match", "an ETag: 304 while the data are unchanged", place="header")
-_FRESH = (_TIMEOUT, _MIN_INDEX, _CONSISTENCY)
+_FRESH = (_TIMEOUT, _MIN_INDEX, _CONSISTENCY, _LEVEL)
 
 _QUERY_PARAMETERS = (
     Parameter("default-graph-uri", "a graph of the query's default graph; may be repeated", _IRIS),
@@ -119,10 +121,28 @@ _QUERY_PARAMETERS = (
         _one_of(one.value for one in Entailment),
     ),
 )
+# SPARQL 1.1 Query Results JSON Format, sections 3 and 4; an explanation is plain JSON
+_RESULTS: Schema = {
+    "type": "object",
+    "required": ["head"],
+    "properties": {
+        "head": {"type": "object", "properties": {"vars": {"type": "array", "items": TEXT}}},
+        "results": {
+            "type": "object",
+            "properties": {"bindings": {"type": "array", "items": {"type": "object"}}},
+        },
+        "boolean": _FLAG,
+    },
+}
+_BY_TYPE: dict[str, Schema] = {
+    "application/sparql-results+json": _RESULTS,
+    "application/json": {"type": "object"},
+    "application/ld+json": {"type": ["array", "object"]},
+}
 _QUERY = Operation(
     "SPARQL",
     "Evaluate a query",
-    answer_types={one.media_type: {} if "json" in one.media_type else TEXT for one in ResultFormat},
+    answer_types={one.media_type: _BY_TYPE.get(one.media_type, TEXT) for one in ResultFormat},
     parameters=_QUERY_PARAMETERS,
     fails=_READ_FAILS,
     says="SELECT, ASK, CONSTRUCT or DESCRIBE of SPARQL 1.2. `X-Snapshot-Index` says which state was read.",
@@ -142,7 +162,7 @@ _READ_GRAPH = Operation(
     "graphs",
     "Read a graph",
     answer_types=_RDF,
-    parameters=(_GRAPH, _DEFAULT, _DATASET, _SYNTAX, _MIN_INDEX, _CONSISTENCY, _TAG),
+    parameters=(_GRAPH, _DEFAULT, _DATASET, _SYNTAX, _MIN_INDEX, _CONSISTENCY, _LEVEL, _TAG),
     fails=(*_READ_FAILS, 404),
 )
 _PUT_GRAPH = Operation(
@@ -212,7 +232,7 @@ _LAYER = Operation(
 )
 _QUERY_ID = Parameter("id", "of a running query", place="path")
 
-OPERATIONS: Mapping[tuple[str, str], Operation] = {
+_TABLE: Mapping[tuple[str, str], Operation] = {
     ("/", "GET"): Operation("service", "The paths of this port", ServiceIndex),
     ("/sparql", "GET"): replace(
         _QUERY,
@@ -347,7 +367,9 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         "holons",
         "Whether holons are available",
         HolonicHealth,
-        says="503, in plain text, where they are not.",
+        other_answers={
+            503: {"description": "holons are switched off", "content": {"text/plain": {"schema": TEXT}}}
+        },
         is_public=True,
     ),
     ("/holonic/holons", "GET"): Operation(
@@ -440,7 +462,19 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         "service",
         "How this node is",
         HealthRecord,
-        says="503 with the same record while it serves no requests.",
+        other_answers={
+            503: {"description": "the node does not serve requests: it is starting", "model": HealthRecord}
+        },
     ),
-    ("/metrics", "GET"): Operation("service", "Metrics for Prometheus", answer_types={"text/plain": TEXT}),
+    ("/metrics", "GET"): Operation(
+        "service",
+        "Metrics for Prometheus",
+        answer_types={"text/plain": TEXT, "application/openmetrics-text": TEXT},
+    ),
+}
+
+_OF_THE_LOG = frozenset({"SPARQL", "graphs", "GraphQL", "changes", "SHACL", "holons"})
+
+OPERATIONS: Mapping[tuple[str, str], Operation] = {
+    key: replace(one, has_index=one.room in _OF_THE_LOG and not one.is_public) for key, one in _TABLE.items()
 }

@@ -1,4 +1,4 @@
-"""`QueryAnswers`: the way from a query that is understood to its answer. `serve/DESIGN.md` says why so."""
+"""`QueryAnswers`: decides how a parsed query is answered. `serve/DESIGN.md` says why so."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,18 +7,33 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from graphdb.node import Consistency
+from graphdb.rdf.pieces import CHUNK_BYTES
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.results import ResultFormat, write_answer
+from graphdb.sparql.syntax import Query
 from serve.backend import AnswerStream, GraphReads, Progress, Queries
 from serve.graph.asked_query import AskedQuery
-from serve.graph.cheap_answer import answer_here
-from serve.graph.entity_tags import EntityTags
+from serve.graph.caching import EntityTags, ResultCache
 from serve.graph.explanation import Explainer, Explanation, explanation_head
 from serve.graph.metrics import Metrics, Outcome
 from serve.graph.query_accounts import QueryAccounts, outcome_of
-from serve.graph.result_cache import ResultCache
-from serve.graph.streamed_answer import CACHE, Delivery, KeptStream, Limits, StreamedAnswer
-from serve.graph.whole_answer import Head, WholeAnswer, answer_head, not_modified_head
+from serve.graph.responses import (
+    CACHE,
+    Delivery,
+    Head,
+    KeptStream,
+    Limits,
+    StreamedAnswer,
+    WholeAnswer,
+    answer_head,
+    not_modified_head,
+)
 
-__all__ = ["QueryAnswers"]
+__all__ = ["QueryAnswers", "answer_here"]
+
+_WHOLE = Dataset()
+# A row may be a few bytes here, where a row of the other formats has some forty.
+_BYTES_MAX = {ResultFormat.CSV: 8_192, ResultFormat.TSV: 8_192}
 
 
 class QueryAnswers:
@@ -184,3 +199,32 @@ def _outcome(delivery: Delivery, failure: BaseException | None) -> Outcome:
         return "disconnected"
     outcome = outcome_of(failure)
     return "broken" if outcome == "failed" and delivery.head_sent else outcome
+
+
+class _TooLong(Exception):
+    """Raised by the sink: this answer belongs to a reader."""
+
+
+def answer_here(reads: GraphReads, query: Query, fmt: ResultFormat) -> tuple[bytes, int] | None:
+    """Evaluate a cheap query; None once the answer turns out to be longer than one chunk (64 kB, or 8 kB).
+
+    Gives the whole answer, and the log index that it was read at or after.
+    Blocks for the time that one chunk takes, a few milliseconds, and as long as the engine takes to read a
+    single term, which a literal of megabytes makes longer.
+    Raises what `GraphReads.query` and `write_answer` raise.
+    """
+    body = b""
+    bytes_max = _BYTES_MAX.get(fmt, CHUNK_BYTES)
+
+    def sink(chunk: bytes) -> None:
+        nonlocal body
+        if len(chunk) >= bytes_max:
+            raise _TooLong
+        body = chunk
+
+    evaluated = reads.query(query, _WHOLE)
+    try:
+        write_answer(evaluated.answer, fmt, sink, bytes_max)
+    except _TooLong:
+        return None
+    return body, evaluated.snapshot_index

@@ -1,20 +1,47 @@
-"""What the parameters of a request to `/sparql` ask for, strictly read."""
+"""The parameters and headers of a request for a query: text, dataset, limits, consistency, format."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from graphdb.errors import InvalidParameter
+from starlette.requests import Request
+
+from graphdb.errors import InvalidParameter, NotAcceptable
 from graphdb.geo.entailment import Entailment
 from graphdb.node import Consistency
 from graphdb.sparql.dataset import Dataset
-from serve.graph.consistency import read_consistency
+from graphdb.sparql.results import ResultFormat, formats_for
+from serve.negotiation import MediaType, Offer, choose
 from serve.parameters import Parameters, read_dataset, read_flag
 
-__all__ = ["QueryParameters", "read_min_index", "read_query_parameters", "read_timeout"]
+__all__ = [
+    "QueryParameters",
+    "choose_format",
+    "consistency_of",
+    "read_consistency",
+    "read_min_index",
+    "read_query_parameters",
+    "read_timeout",
+]
 
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(s|ms)?", re.ASCII)
 _PER_SECOND = {None: 1, "s": 1, "ms": 1000}
 _INDEX = re.compile(r"\d{1,18}", re.ASCII)  # a log index is less than 2^63
+
+HEADER = "X-Consistency"
+_HEADER = HEADER.lower().encode()  # as ASGI hands names on
+_LEVELS = {level.value: level for level in Consistency}
+
+_BY_NAME = {fmt.value: fmt for fmt in ResultFormat} | {
+    "ttl": ResultFormat.TURTLE,
+    "n3": ResultFormat.TURTLE,
+    "nt": ResultFormat.N_TRIPLES,
+    "rdf": ResultFormat.RDF_XML,
+    "rdf-xml": ResultFormat.RDF_XML,
+    "json-ld": ResultFormat.JSON_LD,
+    "nq": ResultFormat.N_QUADS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +115,70 @@ def _read_entailment(parameters: Parameters) -> Entailment:
     except ValueError:
         known = ", ".join(each.value for each in Entailment)
         raise InvalidParameter("entailment", f"{text!r} is none of {known}") from None
+
+
+def read_consistency(parameters: Parameters) -> Consistency | None:
+    """The level that a query string or form asks for, None where it says nothing. Raises InvalidParameter."""
+    text = parameters.one("consistency")
+    return None if text is None else _level("consistency", text)
+
+
+def consistency_of(request: Request, parameter: Consistency | None) -> Consistency:
+    """The level of a request, whose parameter is read already; LOCAL where it asks for none.
+
+    Raises InvalidParameter, also where the parameter and the header ask for different levels.
+    """
+    asked = parameter
+    for name, value in request.scope["headers"]:
+        if name == _HEADER:
+            level = _level(HEADER, value.decode("latin-1"))
+            if asked is not None and asked is not level:
+                raise InvalidParameter(HEADER, f"asks for {level.value}, the same request for {asked.value}")
+            asked = level
+    return asked or Consistency.LOCAL
+
+
+def _level(name: str, text: str) -> Consistency:
+    level = _LEVELS.get(text.lower())
+    if level is None:
+        raise InvalidParameter(name, f"{text!r} is not a read level; there are {', '.join(_LEVELS)}")
+    return level
+
+
+def choose_format(request: Request, names: Sequence[str], form: str) -> ResultFormat:
+    """By the parameter `format` (a short name or a media type) where it is given, else by Accept.
+
+    SPARQLWrapper gives one format in several spellings, for the server to find one that it knows.
+    Raises InvalidParameter, NotAcceptable.
+    """
+    if not names:
+        return _by_accept(", ".join(request.headers.getlist("accept")), form)
+    name = next((name for name in names if "/" in name or name.lower() in _BY_NAME), None)
+    if name is None:
+        raise InvalidParameter("format", f"{names[0]!r} is not known; known are {', '.join(_BY_NAME)}")
+    if "/" in name:
+        return _by_accept(name, form)
+    fmt = _BY_NAME[name.lower()]
+    if fmt is ResultFormat.XML and fmt not in formats_for(form):
+        fmt = ResultFormat.RDF_XML  # what SPARQLWrapper means by xml, unless told otherwise
+    if fmt not in formats_for(form):
+        raise NotAcceptable(f"format={name}", tuple(offer.value for offer in formats_for(form)))
+    return fmt
+
+
+@lru_cache(maxsize=512)
+def _by_accept(accept: str, form: str) -> ResultFormat:
+    return choose(accept, _OFFERS[form]).value
+
+
+def _offers(form: str) -> tuple[Offer[ResultFormat], ...]:
+    return tuple(
+        Offer(
+            MediaType(fmt.media_type, frozenset({("profile", fmt.profile)} if fmt.profile else ())),
+            fmt,
+        )
+        for fmt in formats_for(form)
+    )
+
+
+_OFFERS = {form: _offers(form) for form in ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE")}

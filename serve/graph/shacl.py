@@ -1,22 +1,212 @@
-"""`/shacl/validate`: a graph of the store against SHACL shapes, reported as JSON or as RDF."""
+"""`/shacl/validate`: validates a graph of the store against SHACL shapes; the report is JSON or RDF."""
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TypeAlias
 
+from pyoxigraph import NamedNode
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from graphdb.errors import RequestError
-from graphdb.node import Consistency
+from graphdb.access.visibility import Visibility
+from graphdb.errors import BodyTooLarge, InvalidParameter, RequestError, UnsupportedMediaType
+from graphdb.node import Consistency, MergedGraphs, ShapesDocument, ValidationRequest
 from graphdb.rdf.formats import RdfSyntax
+from serve.access.request_scope import visibility_of
 from serve.backend import AnswerStream, Progress, Queries
+from serve.bodies import JSON_TYPE, JsonBody, parse_json, read_body
 from serve.graph.metrics import Outcome
-from serve.graph.query_accounts import QueryAccounts, outcome_of
-from serve.graph.streamed_answer import Delivery, Limits, StreamedAnswer
-from serve.graph.validation_request import AskedValidation, ValidationReader
-from serve.graph.whole_answer import Head
+from serve.graph.query_accounts import Account, QueryAccounts, outcome_of
+from serve.graph.query_parameters import consistency_of, read_consistency, read_min_index, read_timeout
+from serve.graph.responses import Delivery, Head, Limits, StreamedAnswer
+from serve.negotiation import MediaType, Offer, choose
+from serve.parameters import Parameters, read_graph_iri
 
-__all__ = ["ShaclEndpoint"]
+__all__ = [
+    "AskedValidation",
+    "ShaclEndpoint",
+    "ValidationBody",
+    "ValidationReader",
+    "read_data_graph",
+    "read_shapes_source",
+]
+
+_WITHOUT_NAME = ("default", "union")
+_ESCAPES = 6  # bytes that JSON may write for one of the shapes
+_OTHER_MEMBERS_BYTES = 65_536
+_REPORT_SYNTAXES = (None, RdfSyntax.TURTLE, RdfSyntax.N_TRIPLES, RdfSyntax.JSON_LD, RdfSyntax.RDF_XML)
+_REPORTS = tuple(
+    Offer(MediaType(syntax.media_type if syntax is not None else JSON_TYPE), syntax)
+    for syntax in _REPORT_SYNTAXES
+)
+_REPORT_NAMES: dict[str, RdfSyntax | None] = {
+    "json": None,
+    "turtle": RdfSyntax.TURTLE,
+    "ttl": RdfSyntax.TURTLE,
+    "ntriples": RdfSyntax.N_TRIPLES,
+    "nt": RdfSyntax.N_TRIPLES,
+    "jsonld": RdfSyntax.JSON_LD,
+    "rdfxml": RdfSyntax.RDF_XML,
+    "rdf": RdfSyntax.RDF_XML,
+}
+
+
+@dataclass(slots=True)
+class AskedValidation:
+    """One request for a validation. Times are of perf_counter()."""
+
+    shapes: ShapesDocument | NamedNode | MergedGraphs
+    data_graph: str | MergedGraphs
+    report_syntax: RdfSyntax | None  # None: the report of the interface, in JSON
+    timeout_s: float  # from the request's arrival to the last byte of the report
+    min_index: int
+    consistency: Consistency
+    visibility: Visibility  # what of the graph the report may be of
+    account: Account
+
+    @property
+    def left_s(self) -> float:
+        """How much of the time limit is left."""
+        return max(0.0, self.account.began + self.timeout_s - perf_counter())
+
+    def for_reader(self) -> ValidationRequest:
+        """The request to a reader, with what is left of the time limit."""
+        return ValidationRequest(
+            self.shapes, self.data_graph, self.report_syntax, self.left_s, self.account.principal
+        )
+
+
+class ValidationBody(JsonBody):
+    """The body that the interface describes, and which graphs."""
+
+    shapes: str | None = None  # Turtle
+    graph: str | None = None
+    shapes_graph: str | None = None
+
+
+_Details: TypeAlias = tuple[RdfSyntax | None, float, int, Consistency, Visibility]
+
+"""Of an `AskedValidation`: report_syntax, timeout_s, min_index, consistency, visibility."""
+
+
+class ValidationReader:
+    """Makes sense of requests."""
+
+    def __init__(
+        self, timeout_s: float, body_bytes_max: int, shapes_bytes_max: int, *, union_default_graph: bool
+    ) -> None:
+        """timeout_s is the time limit where the client does not set a lower one."""
+        self._timeout_s = timeout_s
+        self._body_bytes_max, self._shapes_bytes_max = body_bytes_max, shapes_bytes_max
+        self._usual_graph = "union" if union_default_graph else "default"
+
+    async def ask(self, request: Request) -> AskedValidation:
+        """The validation in its request, whose arrival is now.
+
+        Raises InvalidParameter, LimitExceeded, NotAcceptable, UnsupportedMediaType, BodyTooLarge.
+        """
+        began = perf_counter()
+        parameters = Parameters(request.scope["query_string"])
+        details = self._details(request, parameters)
+        given, document = await self._read_body(request)
+        graph = _either("graph", parameters, given.graph)
+        shapes_graph = _either("shapes_graph", parameters, given.shapes_graph)
+        shapes = read_shapes_source(document, shapes_graph)
+        data_graph = self._usual_graph if graph is None else read_data_graph(graph)
+        return _asked(began, shapes, data_graph, details)
+
+    def ask_about(self, request: Request, shapes: MergedGraphs, data: MergedGraphs) -> AskedValidation:
+        """The same for a request without a body, whose path tells which graphs are meant."""
+        began = perf_counter()
+        details = self._details(request, Parameters(request.scope["query_string"]))
+        return _asked(began, shapes, data, details)
+
+    def _details(self, request: Request, parameters: Parameters) -> _Details:
+        return (
+            _report_syntax(request, parameters.one("format")),
+            min(self._timeout_s, read_timeout(parameters) or self._timeout_s),
+            read_min_index(parameters),
+            consistency_of(request, read_consistency(parameters)),
+            visibility_of(request.scope),
+        )
+
+    async def _read_body(self, request: Request) -> tuple[ValidationBody, ShapesDocument | None]:
+        """The members of a JSON body, and the shapes, in whichever kind of body they are."""
+        content_type = request.headers.get("content-type", "")
+        if content_type.partition(";")[0].strip().lower() == JSON_TYPE:
+            bytes_max = min(self._body_bytes_max, _ESCAPES * self._shapes_bytes_max + _OTHER_MEMBERS_BYTES)
+            given = parse_json(await read_body(request, bytes_max), ValidationBody)
+            if given.shapes is None:
+                return given, None
+            return given, ShapesDocument(self._checked(given.shapes.encode()), RdfSyntax.TURTLE)
+        body = await read_body(request, min(self._body_bytes_max, self._shapes_bytes_max))
+        if not body and not content_type:
+            return ValidationBody(), None
+        return ValidationBody(), ShapesDocument(body, _syntax(content_type)) if body else None
+
+    def _checked(self, shapes: bytes) -> bytes:
+        if len(shapes) > self._shapes_bytes_max:
+            raise BodyTooLarge(self._shapes_bytes_max)
+        return shapes
+
+
+def _asked(
+    began: float,
+    shapes: ShapesDocument | NamedNode | MergedGraphs,
+    data_graph: str | MergedGraphs,
+    details: _Details,
+) -> AskedValidation:
+    account = Account("", "VALIDATE", began)
+    asked = AskedValidation(shapes, data_graph, *details, account)
+    account.text = asked.for_reader().text
+    return asked
+
+
+def read_data_graph(name: str) -> str:
+    """A graph's IRI, "default" or "union". Raises InvalidParameter."""
+    return name if name in _WITHOUT_NAME else read_graph_iri("graph", name).value
+
+
+def read_shapes_source(
+    document: ShapesDocument | None, shapes_graph: str | None
+) -> ShapesDocument | NamedNode:
+    """The one that is given. Raises InvalidParameter for both, for none, and for what is no IRI."""
+    if document is not None and shapes_graph is not None:
+        raise InvalidParameter("shapes_graph", "there are shapes already; give one of the two")
+    if document is not None:
+        return document
+    if shapes_graph is None:
+        raise InvalidParameter("shapes", "are missing: give them, or name a graph as shapes_graph")
+    return read_graph_iri("shapes_graph", shapes_graph)
+
+
+def _syntax(content_type: str) -> RdfSyntax:
+    """Raises UnsupportedMediaType, which names JSON too."""
+    try:
+        return RdfSyntax.from_media_type(content_type)
+    except UnsupportedMediaType as error:
+        raise UnsupportedMediaType(error.media_type, (JSON_TYPE, *error.accepted)) from None
+
+
+def _either(name: str, parameters: Parameters, member: str | None) -> str | None:
+    """What the query string or the body says. Raises InvalidParameter where both do."""
+    parameter = parameters.one(name)
+    if parameter is not None and member is not None:
+        raise InvalidParameter(name, "given in the query string and in the body")
+    return member if parameter is None else parameter
+
+
+def _report_syntax(request: Request, name: str | None) -> RdfSyntax | None:
+    """By the parameter `format` (a short name or a media type) where it is given, else by Accept."""
+    if name is None:
+        return choose(", ".join(request.headers.getlist("accept")), _REPORTS).value
+    if "/" in name:
+        return choose(name, _REPORTS).value
+    if name.lower() not in _REPORT_NAMES:
+        raise InvalidParameter("format", f"{name!r} is not known; known are {', '.join(_REPORT_NAMES)}")
+    return _REPORT_NAMES[name.lower()]
 
 
 class ShaclEndpoint:
@@ -56,7 +246,7 @@ class ShaclEndpoint:
             return wrap(await reads.start_validation(asked.for_reader()))
 
         def head(stream: AnswerStream) -> Head:
-            return _head(asked.report_syntax, stream.snapshot_index)
+            return _report_head(asked.report_syntax, stream.snapshot_index)
 
         def ended(delivery: Delivery, failure: BaseException | None) -> None:
             self._close(asked, delivery, failure)
@@ -76,7 +266,7 @@ class ShaclEndpoint:
         self._accounts.close_validation(account, outcome)
 
 
-def _head(syntax: RdfSyntax | None, snapshot_index: int) -> Head:
+def _report_head(syntax: RdfSyntax | None, snapshot_index: int) -> Head:
     media_type = syntax.media_type if syntax is not None else "application/json"
     return [
         (b"content-type", media_type.encode()),

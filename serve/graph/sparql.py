@@ -1,29 +1,75 @@
-"""`/sparql`: queries by the SPARQL 1.1 Protocol, section 2.1, and the service description."""
+"""`/sparql` and `/update`: the SPARQL 1.1 Protocol, sections 2.1 and 2.2, and the service description."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
+from time import perf_counter
 
+from pyoxigraph import BlankNode, NamedNode, Quad
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from graphdb.errors import (
     BodyTooLarge,
+    GraphDBError,
     InvalidParameter,
     RequestError,
     TextTooLarge,
     UnsupportedMediaType,
 )
+from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.writing import write_quads
+from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_update
+from serve.access.audit import note_of
+from serve.access.request_scope import visibility_of
+from serve.backend import Writing
 from serve.bodies import content_type, read_body, read_text
 from serve.graph.asked_query import AskedQuery, QueryReader
-from serve.graph.query_accounts import QueryAccounts
+from serve.graph.query_accounts import Account, QueryAccounts, outcome_of
 from serve.graph.query_answers import QueryAnswers
-from serve.graph.service_description import describe_service, wants_description
-from serve.graph.update import FORM_TYPE, UPDATE_TYPE
+from serve.graph.writes import confirm, read_request_id
+from serve.negotiation import MediaType, Offer, choose
+from serve.parameters import Parameters, read_dataset, request_iri
 
-__all__ = ["QUERY_TYPE", "SparqlEndpoint"]
+__all__ = [
+    "FORM_TYPE",
+    "QUERY_TYPE",
+    "UPDATE_TYPE",
+    "SparqlEndpoint",
+    "UpdateEndpoint",
+    "describe_service",
+    "wants_description",
+]
 
 QUERY_TYPE = "application/sparql-query"
 _OTHER_FIELDS_BYTES = 65_536
+
+UPDATE_TYPE = "application/sparql-update"
+FORM_TYPE = "application/x-www-form-urlencoded"
+_USING, _USING_NAMED = "using-graph-uri", "using-named-graph-uri"
+
+SD = "http://www.w3.org/ns/sparql-service-description#"
+FORMATS = "http://www.w3.org/ns/formats/"
+RDF_TYPE = NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
+_PREFIXES = {"sd": SD, "formats": FORMATS}
+_OFFERS = tuple(
+    Offer(MediaType(syntax.media_type), syntax)
+    for syntax in (RdfSyntax.TURTLE, RdfSyntax.N_TRIPLES, RdfSyntax.RDF_XML, RdfSyntax.JSON_LD)
+)
+# What a client gets for */*: the error that the query is missing.
+_ANYTHING_ELSE = Offer(MediaType("application/json"), RdfSyntax.TURTLE)
+_LANGUAGES = ("SPARQL10Query", "SPARQL11Query")
+_RESULT_FORMATS = (
+    "SPARQL_Results_JSON",
+    "SPARQL_Results_XML",
+    "SPARQL_Results_CSV",
+    "SPARQL_Results_TSV",
+    "Turtle",
+    "N-Triples",
+    "RDF_XML",
+    "JSON-LD",
+)
 
 
 class SparqlEndpoint:
@@ -104,3 +150,99 @@ class SparqlEndpoint:
             raise TextTooLarge(
                 "query bytes (security.max_query_bytes)", max(size, bytes_max + 1), self._query_bytes_max
             ) from None
+
+
+class UpdateEndpoint:
+    """POST of /update."""
+
+    def __init__(
+        self, writing: Writing, accounts: QueryAccounts, body_bytes_max: int, limits: GateLimits
+    ) -> None:
+        self._writing, self._accounts = writing, accounts
+        self._body_bytes_max, self._limits = body_bytes_max, limits
+
+    async def post(self, request: Request) -> Response:
+        """The update as the body, or as a field of a form."""
+        media_type = content_type(request, (UPDATE_TYPE, FORM_TYPE))
+        if media_type.name == UPDATE_TYPE:
+            parameters = Parameters(request.scope["query_string"])
+            if "update" in parameters:
+                raise InvalidParameter("update", "given in the query string, but the body is the update")
+            return await self._apply(request, parameters, await read_text(request, self._body_bytes_max))
+        if media_type.name == FORM_TYPE:
+            form = await read_body(request, self._body_bytes_max)
+            # The update itself stands in the form: a link that changes data must not be possible.
+            parameters, fields = Parameters(request.scope["query_string"], form), Parameters(form)
+            return await self._apply(request, parameters, _required(fields))
+        raise UnsupportedMediaType(media_type.name, (UPDATE_TYPE, FORM_TYPE))
+
+    async def _apply(self, request: Request, parameters: Parameters, text: str) -> Response:
+        account = Account(text, "UPDATE", perf_counter())
+        using = read_dataset(parameters, _USING, _USING_NAMED)
+        named = ((name, value) for name in (_USING, _USING_NAMED) for value in parameters.many(name))
+        request_id = read_request_id(request, (text, *chain.from_iterable(named)))
+        base_iri = request_iri(request)
+        if len(text) <= SHORT_TEXT_CHARACTERS:
+            update = read_update(text, base_iri, self._limits)
+        else:
+            update = await run_in_threadpool(read_update, text, base_iri, self._limits)
+        note = note_of(request.scope)
+        note.syntax = update
+        note.add_graphs(graph.value for graph in using.graphs)
+        try:
+            confirmation = await self._writing.writes(visibility_of(request.scope)).update(
+                update, using, request_id
+            )
+        except GraphDBError as error:
+            self._accounts.close_update(account, outcome_of(error))
+            raise
+        account.snapshot_index = confirmation.snapshot_index
+        self._accounts.close_update(account, "ok")
+        return confirm(confirmation)
+
+
+def _required(fields: Parameters) -> str:
+    if "query" in fields:
+        raise InvalidParameter("query", "this path takes updates; send queries to /sparql")
+    text = fields.one("update")
+    if text is None:
+        raise InvalidParameter("update", "is missing from the form")
+    return text
+
+
+def wants_description(request: Request) -> bool:
+    """Whether the Accept header asks for RDF rather than for just anything."""
+    try:
+        return choose(_accept(request), (_ANYTHING_ELSE, *_OFFERS)) is not _ANYTHING_ELSE
+    except RequestError:
+        return False
+
+
+def describe_service(request: Request) -> Response:
+    """The description in the RDF syntax that the client likes best."""
+    syntax = choose(_accept(request), _OFFERS).value
+    prefixes = {} if syntax is RdfSyntax.N_TRIPLES else _PREFIXES
+    body = b"".join(write_quads(_description(NamedNode(request_iri(request))), syntax, prefixes=prefixes))
+    return Response(body, headers={"Content-Type": syntax.media_type, "Vary": "Accept"})
+
+
+def _accept(request: Request) -> str:
+    return ", ".join(request.headers.getlist("accept"))
+
+
+def _description(endpoint: NamedNode) -> list[Quad]:
+    service, dataset, graph = BlankNode(), BlankNode(), BlankNode()
+    return [
+        Quad(service, RDF_TYPE, _sd("Service")),
+        Quad(service, _sd("endpoint"), endpoint),
+        *(Quad(service, _sd("supportedLanguage"), _sd(language)) for language in _LANGUAGES),
+        *(Quad(service, _sd("resultFormat"), NamedNode(FORMATS + name)) for name in _RESULT_FORMATS),
+        Quad(service, _sd("defaultDataset"), dataset),
+        Quad(dataset, RDF_TYPE, _sd("Dataset")),
+        Quad(dataset, _sd("defaultGraph"), graph),
+        Quad(graph, RDF_TYPE, _sd("Graph")),
+    ]
+
+
+def _sd(name: str) -> NamedNode:
+    return NamedNode(SD + name)

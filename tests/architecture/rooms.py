@@ -16,13 +16,13 @@ _BESIDE = "log raft search columns"
 
 _MEANS = """
     futures freed_memory process_bounds bounded_process disk_room service_files wire
-    loop_thread processes ray_private ray_environment python_values
+    loop_thread worker_thread processes ray_private ray_environment python_values
 """
 _STATE = "access egress alerts log raft shard readers columns views live node clustering search"
 _WHOLE = "cluster connection offline"
 
 _PARTS = """
-    errors parameters addresses negotiation answers routing access backend bodies json_bodies openapi
+    errors parameters negotiation answers routing access backend bodies openapi
     port_application
 """
 _PORTS = (

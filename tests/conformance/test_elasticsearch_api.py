@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from graphdb.config import Settings
-from serve.search.frame.endpoint import Endpoint
+from serve.search.frame.exchange import Endpoint
 from serve.search.frame.parameters import COMMON
 from serve.search_app import MODULES
 from tests.conformance.elasticsearch_suite import Api, all_apis

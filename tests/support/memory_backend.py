@@ -65,7 +65,7 @@ from graphdb.sparql.update import UpdateContext, plan_update
 from graphdb.store.explaining import explain
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
-from graphdb.store.small_joins import LittleJoin
+from graphdb.store.small_joins import SmallJoin
 from graphdb.store.staging import StagedBody, graph_deletion
 from graphdb.store.view import StoreView, Subject, Term
 from serve.backend import (
@@ -238,7 +238,7 @@ class MemoryBackend:
                 raise IndexNotReached(f"this node is at index {self._index}, not yet at {index}")
             await asyncio.sleep(0.005)
 
-    def joins_little(self, join: LittleJoin) -> bool:
+    def is_small_join(self, join: SmallJoin) -> bool:
         return join.fits(self.store, self.entries_at_once)
 
     async def reach(self, consistency: Consistency, timeout_s: float) -> None:

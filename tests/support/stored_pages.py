@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import httpx
 
-from serve.graph.stored_page import StoredPage
+from serve.graph.browser_pages import StoredPage
 
 __all__ = ["check_file", "check_page", "vendored_files"]
 

@@ -19,9 +19,9 @@ from graphdb.public_text import fault_text, public_text, without_paths
 from graphdb.search.errors import unexpected
 from graphdb.store.engine_errors import request_failures, storage_failures
 from serve.errors import failure_response
+from serve.graph.graphql.http_messages import ResultMedia, failed
 from serve.graph.graphql.operation_socket import _failure
-from serve.graph.graphql.result_answers import ResultMedia, failed
-from serve.search.frame.errors import failure
+from serve.search.frame.answer import failure
 
 PLACE = "/srv/graph data/node-1/store/000016.sst"
 # as pyoxigraph (RocksDB), the operating system, DuckDB and Ray write them

@@ -80,9 +80,9 @@ class SynonymColumns:
     def of(template: Template) -> "SynonymColumns":
         """Errors: illegal_argument_exception for columns that say no synonyms."""
         names = template.columns
-        if "synonym" in names and (template.slots or "term" in names):
-            return SynonymColumns(("synonym",), None if template.slots else "term")
-        if names and (template.slots or len(names) == 1):
+        if "synonym" in names and (not template.is_filled or "term" in names):
+            return SynonymColumns(("synonym",), "term" if template.is_filled else None)
+        if names and (not template.is_filled or len(names) == 1):
             return SynonymColumns(names)
         listed = ", ".join(f"?{name}" for name in names[:10]) or "none"
         raise illegal_request(

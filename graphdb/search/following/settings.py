@@ -11,7 +11,7 @@ from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.reading import read_quads
 from graphdb.search.catalog.settings import read_settings
 from graphdb.search.errors import illegal_argument
-from graphdb.search.extension.template import value_as_iri
+from graphdb.search.extension.template import iri_of
 from graphdb.search.following.class_shape import ClassShape
 from graphdb.search.following.query_shape import QueryShape
 from graphdb.search.following.shacl_tree import RDF_FIRST, RDF_REST, SHACL, NodeTree, ShapesGraph
@@ -170,7 +170,7 @@ def _graphs(value: Any) -> tuple[str, ...]:
 
 
 def _iri(name: str, value: Any) -> str:
-    if not isinstance(value, str) or value_as_iri(value) is None:
+    if not isinstance(value, str) or iri_of(value) is None:
         raise illegal_argument(f"[{name}] [{str(value)[:200]}] is not an absolute IRI")
     return value
 

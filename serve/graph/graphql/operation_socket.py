@@ -1,27 +1,49 @@
-"""`OperationSocket`: one connection to `/graphql/ws`, and the operations on it."""
+"""`/graphql/ws`: operations over a WebSocket, any number on each, by graphql-transport-ws.
+
+`SubscriptionsEndpoint` does the handshake, `SocketContext` is what all connections share, and
+`OperationSocket` is one connection with its operations.
+"""
 
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import orjson
 from graphql import GraphQLError, OperationType
+from starlette.datastructures import Headers
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from graphdb.access.credentials import MEMBER_NAMES
+from graphdb.config import Settings
 from graphdb.errors import ChangesForgotten, GraphDBError, LimitExceeded, RequestError, UnavailableError
-from graphdb.graphql.failures import COMPLEXITY_EXCEEDED, SPARQL_ERROR, VALIDATION_FAILED, Refused, failure
-from graphdb.graphql.planning import Operation
+from graphdb.graphql.failures import (
+    COMPLEXITY_EXCEEDED,
+    SPARQL_ERROR,
+    VALIDATION_FAILED,
+    Limits,
+    Refused,
+    failure,
+)
+from graphdb.graphql.planning import Operation, read_operation
+from graphdb.graphql.schema import Schema
+from graphdb.graphql.subscriptions import ChangedQuery, read_subscription
 from graphdb.live.notifications import Notification
 from graphdb.public_text import public_text
-from serve.access.admitted import PRINCIPAL
+from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
 from serve.access.audit import note_of
-from serve.access.sockets import SocketAdmission
-from serve.graph.graphql.asked_operation import AskedOperation, MalformedOperation, read_members
-from serve.graph.graphql.socket_context import SocketContext
+from serve.access.middleware import SocketSession, session_of
+from serve.access.request_scope import PRINCIPAL, refused_origin
+from serve.backend import Changes, Progress
+from serve.errors import error_response
+from serve.graph.graphql.graphql_endpoint import GraphQLEndpoint, read_bounds
+from serve.graph.graphql.http_messages import AskedOperation, MalformedOperation, read_members
+from serve.graph.graphql.schema_keeper import SchemaKeepers
 from serve.graph.graphql.transport_messages import (
+    PROTOCOL,
     ClientMessage,
     Close,
     SocketClosed,
@@ -29,17 +51,64 @@ from serve.graph.graphql.transport_messages import (
     head_of,
     read_message,
 )
-from serve.graph.live_outbox import LiveOutbox, converse
-from serve.graph.live_requests import code_of, read_index
+from serve.graph.live_outbox import LiveOutbox, SocketCounts, converse
+from serve.graph.live_socket import code_of, read_index, read_since
 from serve.graph.query_parameters import QueryParameters
+from serve.parameters import Parameters
+from serve.routing import refuse_websocket
 
-__all__ = ["OperationSocket"]
+__all__ = ["OperationSocket", "SocketContext", "SubscriptionsEndpoint"]
 
 logger = logging.getLogger(__name__)
-
 _INITIALISATION_S = 10.0
 _PING_S = 25.0
 _AT_ONCE_MAX = 64  # operations of one socket that are being begun or answered
+
+
+class SocketContext:
+    """Owned by the application, on the port's event loop."""
+
+    def __init__(
+        self,
+        changes: Changes,
+        progress: Progress,
+        keepers: SchemaKeepers,
+        operations: GraphQLEndpoint,
+        limits: Limits,
+        settings: Settings,
+        text_bytes_max: int,
+        sockets: SocketCounts,
+    ) -> None:
+        self.changes, self.progress, self.keepers = changes, progress, keepers
+        self.operations, self.settings = operations, settings
+        self.text_bytes_max, self.sockets = text_bytes_max, sockets
+        self._kept: set[asyncio.Task[Any]] = set()
+        self._limits = limits
+        self._read_short = lru_cache(maxsize=256)(self._read)
+
+    async def read(self, schema: Schema, asked: AskedOperation) -> ChangedQuery:
+        """What a valid operation of type subscription follows. Raises Refused."""
+        try:
+            variables = orjson.dumps(asked.variables or {}).decode()
+        except orjson.JSONEncodeError:
+            raise Refused([failure(COMPLEXITY_EXCEEDED, "The variables are nested too deeply.")]) from None
+        arguments = (schema, asked.text, asked.operation_name, variables)
+        is_short = len(asked.text) + len(variables) <= SHORT_TEXT_CHARACTERS
+        return await asyncio.to_thread(self._read_short if is_short else self._read, *arguments)
+
+    def keep(self, task: asyncio.Task[Any]) -> None:
+        """Let it come to its end, also when its connection has ended."""
+        self._kept.add(task)
+        task.add_done_callback(self._drop)
+
+    def _drop(self, task: asyncio.Task[Any]) -> None:
+        self._kept.discard(task)
+        if not task.cancelled():
+            task.exception()  # somebody has heard of it, or nobody is there any more
+
+    def _read(self, schema: Schema, text: str, name: str | None, variables: str) -> ChangedQuery:
+        operation = read_operation(schema, text, orjson.loads(variables), name, self._limits)
+        return read_subscription(operation, text, name, self.settings.security)
 
 
 class _Running:
@@ -74,11 +143,11 @@ class OperationSocket:
         bounds: QueryParameters,
         since: int | None,
         refusal: str | None,
-        admission: SocketAdmission,
+        session: SocketSession,
     ) -> None:
         """bounds hold for the queries; refusal: why the connection is to be ended when it is initialised."""
         self._context, self._scope, self._bounds = context, scope, bounds
-        self._since, self._refusal, self._admission = since, refusal, admission
+        self._since, self._refusal, self._session = since, refusal, session
         self._changes, self._progress, self._settings = context.changes, context.progress, context.settings
         self._outbox = LiveOutbox(self._settings.live.max_queue_bytes)
         self._running: dict[str, _Running] = {}
@@ -89,7 +158,7 @@ class OperationSocket:
     async def run(self, receive: Receive, send: Send) -> None:
         """Until either side closes."""
         try:
-            parts = (self._receive(receive), self._expect(), self._expect_admission(), self._ping())
+            parts = (self._receive(receive), self._expect(), self._hold_session(), self._ping())
             await converse(self._outbox, self._context.sockets, self._scope, send, *parts)
         finally:
             tasks = list(self._tasks)
@@ -117,8 +186,8 @@ class OperationSocket:
             self._outbox.put_close(Close.INITIALISATION_TIMEOUT, "Connection initialisation timeout")
         await asyncio.Event().wait()
 
-    async def _expect_admission(self) -> None:
-        await self._admission.hold()
+    async def _hold_session(self) -> None:
+        await self._session.hold()
         self._outbox.put_close(Close.FORBIDDEN, "Forbidden: not signed in, or not any more")
         await asyncio.Event().wait()
 
@@ -159,10 +228,10 @@ class OperationSocket:
         self._outbox.put(orjson.dumps({"type": "connection_ack", "payload": {"index": index}}))
 
     async def _sign_in(self, members: Mapping[str, Any]) -> None:
-        if self._admission.principal is not None and not members:
+        if self._session.principal is not None and not members:
             return
         try:
-            await self._admission.sign_in(members)
+            await self._session.sign_in(members)
         except UnavailableError as error:
             raise SocketClosed(Close.TRY_AGAIN_LATER, public_text(error)) from None
         except GraphDBError as error:
@@ -201,7 +270,7 @@ class OperationSocket:
 
     async def _perform(self, one: _Running, asked: AskedOperation, since: int | None) -> None:
         try:
-            schema = await self._context.keepers.current(self._admission.visibility)
+            schema = await self._context.keepers.current(self._session.visibility)
             operation = await self._context.operations.read(schema, asked)
             if operation.type is OperationType.SUBSCRIPTION:
                 await self._subscribe(one, operation, asked, since)
@@ -217,7 +286,7 @@ class OperationSocket:
 
     async def _answer(self, one: _Running, operation: Operation, asked: AskedOperation) -> None:
         """As if it had come by POST."""
-        scope = {**self._scope, "type": "http", "method": "POST", PRINCIPAL: self._admission.principal}
+        scope = {**self._scope, "type": "http", "method": "POST", PRINCIPAL: self._session.principal}
         request = Request(scope, _nothing_more)
         response = await self._context.operations.answer(request, self._bounds, asked)
         note_of(self._scope).tell("operation", status=response.status_code, operation=operation.type.value)
@@ -241,7 +310,7 @@ class OperationSocket:
     ) -> None:
         query = await self._context.read(operation.schema, asked)
         opening = asyncio.get_running_loop().create_task(
-            self._changes.live(self._admission.visibility).subscribe(query, since, _Sink(self, one))
+            self._changes.live(self._session.visibility).subscribe(query, since, _Sink(self, one))
         )
         self._context.keep(opening)
         # not broken off half-way: when the client has gone, it is taken back as soon as it is open
@@ -318,3 +387,35 @@ async def _nothing_more() -> Message:
     """A request over a socket has no body, and whoever leaves cancels it."""
     await asyncio.Event().wait()
     raise AssertionError
+
+
+class SubscriptionsEndpoint:
+    """Owned by the application. Made for graphql-transport-ws alone."""
+
+    signs_in = True  # see `serve.access.authorization`
+
+    def __init__(self, context: SocketContext) -> None:
+        self._context = context
+
+    async def get(self, _request: Request) -> Response:
+        """An ordinary request here wants to know what this is."""
+        return error_response(
+            426, f"GraphQL is spoken here over a WebSocket: {PROTOCOL}", {"Upgrade": "websocket"}
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()  # websocket.connect
+        try:
+            parameters = Parameters(scope["query_string"])
+            bounds, since = read_bounds(parameters), read_since(parameters)
+        except GraphDBError as error:
+            return await refuse_websocket(error_response(400, str(error)), send)
+        if PROTOCOL not in scope.get("subprotocols", ()):
+            await send({"type": "websocket.accept"})
+            reason = f"Subprotocol not acceptable: {PROTOCOL} is spoken here"
+            return await send({"type": "websocket.close", "code": Close.SUBPROTOCOL, "reason": reason})
+        await send({"type": "websocket.accept", "subprotocol": PROTOCOL})
+        # told at the initialisation, for a page never sees why its handshake was refused
+        refusal = refused_origin(Headers(raw=scope["headers"]), self._context.settings.server.cors)
+        socket = OperationSocket(self._context, scope, bounds, since, refusal, session_of(scope))
+        await socket.run(receive, send)

@@ -1,12 +1,15 @@
-"""`SchemaKeeper`: the schema that `/graphql` serves, made anew whenever ontology or shapes have changed;
-`SchemaKeepers`: one for all who see the same of the graph.
+"""`SchemaKeepers`: the schema that `/graphql` serves, rebuilt when ontology or shapes have changed; and
+`/graphql/schema`.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+import orjson
 from pyoxigraph import Triple
+from starlette.requests import Request
+from starlette.responses import Response
 
 from graphdb.access.visibility import Visibility
 from graphdb.config.service import GraphQL
@@ -16,12 +19,13 @@ from graphdb.graphql.schema import Schema, schema_of
 from graphdb.graphql.schema_sources import CLASSES, classes_of, inferred, read_ontology, read_shapes, samples
 from graphdb.graphql.schema_triples import schema_triples
 from graphdb.shacl.shapes_graph import ShapesGraph
-from serve.backend import GraphReads, Queries
+from serve.access.request_scope import visibility_of
+from serve.backend import GraphReads, Progress, Queries
+from serve.errors import error_response
 
-__all__ = ["Ask", "SchemaKeeper", "SchemaKeepers"]
+__all__ = ["Ask", "SchemaEndpoint", "SchemaKeeper", "SchemaKeepers"]
 
 log = logging.getLogger(__name__)
-
 # a SPARQL query, of what is seen; its answer as tab-separated values
 Ask = Callable[[GraphReads, str], Awaitable[bytes]]
 
@@ -154,3 +158,36 @@ class SchemaKeeper:
         made = schema_of(model_of(drafts), subscriptions=self._subscriptions)
         assert made.sdl  # made here, on a thread
         return made
+
+
+class SchemaEndpoint:
+    """GET of /graphql/schema, POST of /graphql/schema/refresh."""
+
+    def __init__(self, progress: Progress, keepers: SchemaKeepers, introspection: bool) -> None:
+        """Without introspection the schema is nobody's business here either."""
+        self._progress, self._keepers, self._introspection = progress, keepers, introspection
+
+    async def get(self, request: Request) -> Response:
+        """The SDL."""
+        if not self._introspection:
+            return error_response(403, "introspection is switched off (graphql.introspection)")
+        schema = await self._keepers.current(visibility_of(request.scope))
+        headers = {
+            "Content-Disposition": 'attachment; filename="schema.graphql"',
+            "Cache-Control": "no-cache",
+            "X-Snapshot-Index": str(self._progress.snapshot_index()),
+        }
+        return Response(schema.sdl, headers=headers, media_type="text/plain; charset=utf-8")
+
+    async def refresh(self, request: Request) -> Response:
+        """Read ontology, shapes or data again, whether or not they have changed."""
+        schema = await self._keepers.refresh(visibility_of(request.scope))
+        index, types = self._progress.snapshot_index(), len(schema.model.types)
+        body = {
+            "success": True,
+            "message": f"the schema has {types} types",
+            "snapshot_index": index,
+            "types": types,
+        }
+        headers = {"X-Snapshot-Index": str(index)}
+        return Response(orjson.dumps(body), headers=headers, media_type="application/json")

@@ -26,16 +26,14 @@ from graphdb.node import QueryRequest
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
-from serve.access.admitted import visibility_of
+from serve.access.request_scope import visibility_of
 from serve.backend import AnswerStream
+from serve.bodies import read_json, read_optional_json
 from serve.graph.asked_query import QueryReader
-from serve.graph.holonic.requests import PortalBody, RunBody, iri_of, now
-from serve.graph.holonic.service import HolonicService
-from serve.graph.idempotency import read_request_id
+from serve.graph.holonic.holonic_service import HolonicService, PortalBody, RunBody, iri_of, now
 from serve.graph.query_answers import QueryAnswers
-from serve.graph.streamed_answer import BACKSTOP_S, past_limit
-from serve.graph.update import confirm
-from serve.json_bodies import read_json, read_optional_json
+from serve.graph.responses import BACKSTOP_S, past_limit
+from serve.graph.writes import confirm, read_request_id
 from serve.parameters import Parameters, read_flag, read_graph_iri
 
 __all__ = ["PortalsEndpoint"]

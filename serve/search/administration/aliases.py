@@ -15,10 +15,8 @@ from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.administration.indices import CHOICE, chosen_indexes
 from serve.search.backend import SearchBackend
-from serve.search.frame.answer import Answer
-from serve.search.frame.endpoint import Body, Endpoint, endpoint
-from serve.search.frame.errors import error_json
-from serve.search.frame.exchange import Exchange
+from serve.search.frame.answer import Answer, error_json
+from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 
 __all__ = ["routes"]
 

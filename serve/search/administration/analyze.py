@@ -8,8 +8,7 @@ from graphdb.search.analysis import analyze
 from graphdb.search.errors import SearchError
 from serve.search.backend import SearchBackend
 from serve.search.documents.reading import one_index
-from serve.search.frame.endpoint import Body, Endpoint, endpoint
-from serve.search.frame.exchange import Exchange
+from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 
 __all__ = ["routes"]
 

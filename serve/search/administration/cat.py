@@ -20,8 +20,7 @@ from serve.search.administration.cat_table import (
 from serve.search.administration.indices import chosen_indexes
 from serve.search.backend import SearchBackend
 from serve.search.frame.answer import Answer
-from serve.search.frame.endpoint import Endpoint, Handler, endpoint
-from serve.search.frame.exchange import Exchange, accepted
+from serve.search.frame.exchange import Endpoint, Exchange, Handler, accepted, endpoint
 from serve.search.frame.identity import Identity
 from serve.search.frame.parameters import Parameters
 

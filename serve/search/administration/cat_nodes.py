@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from serve.search.administration.cat_table import CatView, Column, Listing, Row, Size, Time
-from serve.search.administration.cluster_health import health_json
+from serve.search.administration.cluster import health_json
 from serve.search.administration.nodes import disk_use, host_load
 from serve.search.frame.identity import COMPATIBLE_VERSION
 

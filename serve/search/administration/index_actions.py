@@ -8,8 +8,7 @@ from graphdb.search.errors import illegal_argument
 from serve.search.administration.index_stats import nodes_reached, shards_json
 from serve.search.administration.indices import CHOICE, chosen_indexes
 from serve.search.backend import SearchBackend
-from serve.search.frame.endpoint import Endpoint, endpoint
-from serve.search.frame.exchange import Exchange
+from serve.search.frame.exchange import Endpoint, Exchange, endpoint
 
 __all__ = ["routes"]
 

@@ -16,8 +16,7 @@ from graphdb.search.errors import illegal_argument
 from graphdb.search.segments.shard_view import array_segment
 from serve.search.administration.indices import CHOICE, chosen_indexes
 from serve.search.backend import SearchBackend
-from serve.search.frame.endpoint import Endpoint, endpoint
-from serve.search.frame.exchange import Exchange
+from serve.search.frame.exchange import Endpoint, Exchange, endpoint
 from serve.search.frame.identity import LUCENE_VERSION, Identity
 
 __all__ = [

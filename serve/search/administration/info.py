@@ -5,8 +5,7 @@ from typing import Any
 from graphdb.config import Settings
 from graphdb.search.errors import SearchError, index_not_found
 from serve.search.backend import SearchBackend
-from serve.search.frame.endpoint import Endpoint, endpoint
-from serve.search.frame.exchange import Exchange
+from serve.search.frame.exchange import Endpoint, Exchange, endpoint
 from serve.search.frame.identity import VERSION, Identity
 
 __all__ = ["routes"]

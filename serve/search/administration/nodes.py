@@ -13,8 +13,7 @@ from graphdb.config import Settings
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.administration.index_stats import stats_json
 from serve.search.backend import SearchBackend
-from serve.search.frame.endpoint import Endpoint, endpoint
-from serve.search.frame.exchange import Exchange
+from serve.search.frame.exchange import Endpoint, Exchange, endpoint
 from serve.search.frame.identity import COMPATIBLE_VERSION, VERSION, Identity, NodeName
 
 __all__ = ["DiskUse", "HostLoad", "disk_use", "host_load", "routes"]

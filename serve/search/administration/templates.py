@@ -14,8 +14,7 @@ from graphdb.search.errors import SearchError
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.backend import SearchBackend
 from serve.search.frame.answer import Answer
-from serve.search.frame.endpoint import Body, Endpoint, endpoint
-from serve.search.frame.exchange import Exchange
+from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 
 __all__ = ["routes"]
 

@@ -20,12 +20,10 @@ from graphdb.search.segments.operations import Action, Outcome
 from serve.search.backend import SearchBackend
 from serve.search.documents.bulk_items import BulkDefaults, BulkItem, BulkLines, Line, Lines, bulk_items
 from serve.search.documents.documents import written
-from serve.search.documents.wanted import SOURCE_PARAMETERS
+from serve.search.documents.shown_fields import SOURCE_PARAMETERS
 from serve.search.documents.write_options import WRITE_PARAMETERS
-from serve.search.frame.answer import PathFilter, filter_of
-from serve.search.frame.endpoint import Body, Endpoint, endpoint
-from serve.search.frame.errors import error_json
-from serve.search.frame.exchange import JSON_BYTES_MAX, LONG_BYTES, Exchange
+from serve.search.frame.answer import PathFilter, error_json, filter_of
+from serve.search.frame.exchange import JSON_BYTES_MAX, LONG_BYTES, Body, Endpoint, Exchange, endpoint
 
 __all__ = ["BulkReader", "ItemTexts", "KeptValues", "routes", "succeeded"]
 

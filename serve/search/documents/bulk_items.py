@@ -12,7 +12,7 @@ from graphdb.search.catalog.commands import DocumentWrite
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.results.source_filter import SourceFilter, parse_source_filter
 from graphdb.search.segments.operations import Action, Operation
-from serve.search.documents.wanted import asked_source
+from serve.search.documents.shown_fields import asked_source
 from serve.search.documents.write_options import (
     Conditions,
     generated_id,

@@ -1,15 +1,21 @@
-"""`_delete_by_query` and `_update_by_query`: every document that a query finds, deleted or indexed anew."""
+"""`_delete_by_query`, `_update_by_query` and `_reindex`: operations on every document that a query finds."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+import orjson
 
 from graphdb.config import Settings
 from graphdb.search.catalog.commands import DocumentWrite
 from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.protection import ALLOW_SIDS
+from graphdb.search.results.source_filter import EVERYTHING, SourceFilter, parse_source_filter
 from graphdb.search.segments.operations import PRIMARY_TERM, Action, Operation
 from serve.search.backend import SearchBackend
 from serve.search.documents.rewriting import (
+    BATCH_DOCUMENTS,
     REWRITE_PARAMETERS,
     Rewriting,
     Stored,
@@ -19,8 +25,8 @@ from serve.search.documents.rewriting import (
 )
 from serve.search.documents.write_options import no_pipeline
 from serve.search.frame.answer import Answer
-from serve.search.frame.endpoint import Body, Endpoint, endpoint
-from serve.search.frame.exchange import Exchange
+from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint, token_name
+from serve.search.frame.parameters import java_integer
 from serve.search.searching.search_body import QUERY_TEXT, query_of
 from serve.search.searching.search_names import NAME_PARAMETERS, names_found
 
@@ -34,11 +40,17 @@ _PARAMETERS += (
 )
 _MEMBERS = ("query", "slice", "sort", "max_docs", "conflicts")
 
+_REINDEX_PARAMETERS = f"{REWRITE_PARAMETERS} conflicts max_docs require_alias scroll_size"
+_REINDEX_MEMBERS = {"source", "dest", "conflicts", "max_docs", "size"}
+_SOURCE_MEMBERS = {"index", "query", "size", "slice", "_source", "sort"}
+_DEST_MEMBERS = {"index", "op_type", "version_type", "routing", "pipeline"}
+
 
 def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
     return [
         *endpoint("POST", "/{index}/_delete_by_query", _delete_by_query, _PARAMETERS, Body.JSON),
         *endpoint("POST", "/{index}/_update_by_query", _update_by_query, _PARAMETERS, Body.JSON),
+        *endpoint("POST", "/_reindex", _reindex, _REINDEX_PARAMETERS, Body.JSON),
     ]
 
 
@@ -91,3 +103,138 @@ def _again(action: Action, document: Stored) -> DocumentWrite:
     source = b"" if action is Action.DELETE else document.source
     operation = Operation(action, document.doc_id, source, document.routing, document.seq_no, PRIMARY_TERM)
     return DocumentWrite(document.index, operation)
+
+
+async def _reindex(exchange: Exchange) -> Answer:
+    body = await exchange.json()
+    if body is None:
+        raise SearchError("parse_exception", "request body is required")
+    if "script" in body:
+        raise illegal_argument("cannot execute scripts: scripting is not supported")
+    _check_members(body, _REINDEX_MEMBERS, "reindex")
+    source = _source_of(body)
+    rewriting = Rewriting.of(exchange, body.get("conflicts"), _batch_of(source))
+    into = _Destination.of(exchange, body)
+    most = most_of(exchange, body.get("size"), body.get("max_docs"))
+    refreshed = exchange.parameters.boolean("refresh", False)
+    indexes = names_found(exchange.node, _names(source), exchange.parameters)
+    if any(one.index.name == into.index for one in indexes):
+        reason = f"reindex cannot write into an index its reading from [{into.index}]"
+        raise _invalid(reason)
+    asked = {name: source[name] for name in ("query", "slice") if source.get(name) is not None}
+    found = await found_documents(exchange, indexes, asked)
+    answer = await rewriting.run(found, most, into.copy)
+    target = exchange.node.catalog.find(into.index)
+    if refreshed and target is not None:
+        await exchange.node.refresh([target])
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Destination:
+    """Where the copies go, and how."""
+
+    index: str
+    action: Action
+    version_type: str
+    routing: str  # keep, discard, or `=` and a value
+    shown: SourceFilter
+    require_alias: bool
+
+    @classmethod
+    def of(cls, exchange: Exchange, body: Mapping[str, Any]) -> "_Destination":
+        source, dest = _source_of(body), _dest_of(body)
+        index = dest.get("index")
+        if not isinstance(index, str) or not index:
+            raise _invalid("index must be specified")
+        pipeline = no_pipeline(dest.get("pipeline"))
+        if pipeline is not None:
+            raise pipeline
+        action = dest.get("op_type", "index")
+        if action not in ("index", "create"):
+            raise illegal_argument(f"opType must be 'create' or 'index', found: [{str(action)[:100]}]")
+        routing = dest.get("routing", "keep")
+        if not isinstance(routing, str) or not (routing in ("keep", "discard") or routing.startswith("=")):
+            raise illegal_argument(f"Unsupported value for [routing]: [{str(routing)[:100]}]")
+        shown = EVERYTHING if source.get("_source") is None else parse_source_filter(source["_source"])
+        aliased = exchange.parameters.boolean("require_alias", False)
+        return cls(index, Action(action), str(dest.get("version_type", "internal")), routing, shown, aliased)
+
+    def copy(self, document: Stored) -> DocumentWrite:
+        version = None if self.version_type == "internal" else document.version
+        operation = Operation(
+            self.action,
+            document.doc_id,
+            self._source(document.source),
+            self._routing(document.routing),
+            version=version,
+            version_type=self.version_type,
+        )
+        return DocumentWrite(self.index, operation, self.require_alias)
+
+    def _source(self, source: bytes) -> bytes:
+        if not self.shown.includes and not self.shown.excludes:
+            return source
+        document = orjson.loads(source)
+        # who may see a document is no part of it to be left out
+        kept = {name: document[name] for name in (ALLOW_SIDS,) if name in document}
+        return orjson.dumps(self.shown.applied(document) | kept)
+
+    def _routing(self, own: str | None) -> str | None:
+        if self.routing.startswith("="):
+            return self.routing[1:] or None
+        return own if self.routing == "keep" else None
+
+
+def _source_of(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`source`: a search, but for what would change which documents are copied, or what of them is read."""
+    source = body.get("source", {})
+    if not isinstance(source, Mapping):
+        raise illegal_argument("[source] must be an object")
+    if "remote" in source:
+        raise illegal_argument("reindexing from a remote cluster is not supported")
+    refuse_reading(source)
+    if source.get("_source") is False:
+        raise _invalid("_source:false is not supported in this context")
+    for name in source.keys() - _SOURCE_MEMBERS:
+        raise parsing(f"Unknown key for a {token_name(source[name])} in [{name[:100]}].", line=1, col=1)
+    return source
+
+
+def _batch_of(source: Mapping[str, Any]) -> int:
+    """Documents written at once."""
+    size = source.get("size", BATCH_DOCUMENTS)
+    if isinstance(size, str):
+        number = java_integer(size)
+        if number is None:
+            raise SearchError("number_format_exception", f'For input string: "{size[:100]}"')
+        size = number
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise SearchError("x_content_parse_exception", "[source] failed to parse field [size]")
+    return size
+
+
+def _invalid(reason: str) -> SearchError:
+    return SearchError("action_request_validation_exception", f"Validation Failed: 1: {reason};")
+
+
+def _dest_of(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    dest = body.get("dest", {})
+    if not isinstance(dest, Mapping):
+        raise illegal_argument("[dest] must be an object")
+    _check_members(dest, _DEST_MEMBERS, "dest")
+    return dest
+
+
+def _check_members(part: Mapping[str, Any], members: set[str], name: str) -> None:
+    unknown = sorted(part.keys() - members)
+    if unknown:
+        raise SearchError("x_content_parse_exception", f"[{name}] unknown field [{unknown[0][:100]}]")
+
+
+def _names(source: Mapping[str, Any]) -> str:
+    given = source.get("index")
+    names: list[Any] = given if isinstance(given, list) else [given]
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise _invalid("use _all if you really want to copy from all existing indexes")
+    return ",".join(names)

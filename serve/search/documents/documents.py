@@ -10,7 +10,7 @@ from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.results.source_filter import SourceFilter, parse_source_filter
 from graphdb.search.segments.operations import PRIMARY_TERM, Action, Operation, OperationResult, Outcome
 from serve.search.backend import SearchBackend
-from serve.search.documents.wanted import SOURCE_PARAMETERS, asked_source, shown_source
+from serve.search.documents.shown_fields import SOURCE_PARAMETERS, asked_source, shown_source
 from serve.search.documents.write_options import (
     WRITE_PARAMETERS,
     Conditions,
@@ -20,8 +20,7 @@ from serve.search.documents.write_options import (
     refresh_of,
 )
 from serve.search.frame.answer import Answer
-from serve.search.frame.endpoint import Body, Endpoint, endpoint
-from serve.search.frame.exchange import Exchange
+from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 
 __all__ = ["location", "routes", "written"]
 

@@ -10,7 +10,7 @@ from graphdb.search.catalog.index import Index
 from graphdb.search.errors import SearchError, illegal_argument, index_not_found, parsing
 from graphdb.search.results.source_filter import parse_source_filter
 from serve.search.backend import SearchBackend
-from serve.search.documents.wanted import (
+from serve.search.documents.shown_fields import (
     READ_PARAMETERS,
     Wanted,
     document_json,
@@ -20,10 +20,8 @@ from serve.search.documents.wanted import (
     shown_source,
 )
 from serve.search.documents.write_options import Conditions
-from serve.search.frame.answer import Answer
-from serve.search.frame.endpoint import Body, Endpoint, endpoint
-from serve.search.frame.errors import envelope
-from serve.search.frame.exchange import Exchange, token_name
+from serve.search.frame.answer import Answer, envelope
+from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint, token_name
 
 __all__ = ["one_index", "routes"]
 

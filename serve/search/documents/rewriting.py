@@ -15,8 +15,7 @@ from graphdb.search.query import Searcher
 from graphdb.search.segment import Longs
 from graphdb.search.segments.operations import Outcome
 from graphdb.search.segments.seen_segment import SeenSegment
-from serve.search.frame.answer import Answer
-from serve.search.frame.errors import error_json, query_failed
+from serve.search.frame.answer import Answer, error_json, query_failed
 from serve.search.frame.exchange import Exchange
 from serve.search.frame.parameters import Parameters, java_integer
 from serve.search.searching.search_names import targets_of

@@ -1,35 +1,53 @@
-"""One request and its answer: media types, JSON bodies."""
+"""One request of the search API.
+
+`Endpoint` is its operation. `Exchange` has its media types, parameters and body. `SearchWork` is the pool of
+threads that searches run on.
+"""
 
 import asyncio
 import json
+import os
 import re
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import orjson
 from starlette.requests import Request
 
 from graphdb.config import Settings
+from graphdb.errors import Overloaded, QueryTimeout
+from graphdb.search.deadline import limited
 from graphdb.search.errors import SearchError, illegal_argument, parsing
-from serve.access.admitted import principal_of
+from serve.access.request_scope import principal_of
 from serve.bodies import body_chunks, read_body
 from serve.search.backend import SearchBackend
 from serve.search.frame.parameters import Parameters
-from serve.search.frame.search_work import SearchWork
 
 __all__ = [
     "DEPTH_MAX",
     "JSON_BYTES_MAX",
     "LONG_BYTES",
+    "Body",
+    "Endpoint",
     "Exchange",
+    "Handler",
     "MediaType",
+    "SearchWork",
+    "TimedOut",
     "accepted",
     "content_type",
+    "endpoint",
     "parse_json",
     "token_name",
 ]
+
+T = TypeVar("T")
+WAITING_MAX = 1_000  # Elasticsearch's queue of searches
 
 # Content-Type and Accept as Elasticsearch 8 reads them, its own types with a version among them.
 
@@ -37,6 +55,54 @@ VERSIONS = ("7", "8")
 _TYPE = re.compile(r"\s*([!#$%&'*+.^_`|~0-9a-z-]+)/([!#$%&'*+.^_`|~0-9a-z-]+)\s*", re.ASCII)
 _PARAMETER = re.compile(r"\s*([!#$%&'*+.^_`|~0-9a-z-]+)=\"?([^\s;\"]+)\"?\s*", re.ASCII)
 _VENDOR = "vnd.elasticsearch+"
+
+
+class TimedOut(Exception):
+    """The `timeout` that the client gave has passed: no error, but an answer that says so."""
+
+
+class SearchWork:
+    """Owned by the application. For the event loop only."""
+
+    def __init__(self, limit_s: float) -> None:
+        """limit_s: a search that takes longer fails, whatever the client asks for."""
+        self._limit_s = limit_s
+        self._pool = ThreadPoolExecutor(max(2, (os.cpu_count() or 1)), thread_name_prefix="search")
+        self._waiting = 0
+
+    async def run(self, work: Callable[[], T], timeout_ms: int | None = None) -> T:
+        """work() on a thread. Raises TimedOut, QueryTimeout, Overloaded and what work raises."""
+        if self._waiting >= WAITING_MAX:
+            raise Overloaded(f"rejected execution: [{self._waiting}] searches are waiting already")
+        self._waiting += 1
+        check = self._check(timeout_ms)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, self._limited(check, work))
+        finally:
+            self._waiting -= 1
+
+    def _check(self, timeout_ms: int | None) -> Callable[[], None]:
+        start = time.monotonic()
+        wanted = None if timeout_ms is None else start + timeout_ms / 1000
+        last = start + self._limit_s
+
+        def check() -> None:
+            now = time.monotonic()
+            if wanted is not None and now > wanted:
+                raise TimedOut
+            if now > last:
+                raise QueryTimeout(f"the search ran longer than [{self._limit_s}s] and was ended")
+
+        return check
+
+    @staticmethod
+    def _limited(check: Callable[[], None], work: Callable[[], T]) -> Callable[[], T]:
+        def inside() -> T:
+            check()
+            with limited(check):
+                return work()
+
+        return inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +159,9 @@ def _header_error(reason: str, cause: SearchError | None = None) -> SearchError:
 # JSON of a request, read strictly: no name twice in an object, no depth that would hurt what walks it.
 
 DEPTH_MAX = 200
+
 _ROOM = 54  # levels that answers may have around it: orjson writes 254
+
 LONG_BYTES = 131_072  # from here on reading takes longer than the event loop should
 
 
@@ -187,6 +255,7 @@ def token_name(value: Any) -> str:
 
 # Of a body that has to be in memory at once; Elasticsearch's http.max_content_length.
 JSON_BYTES_MAX = 100 * 1024 * 1024
+
 _JSON = MediaType("application/json")
 
 
@@ -257,3 +326,35 @@ class Exchange:
         if not isinstance(value, dict):
             raise parsing(f"Expected [START_OBJECT] but found [{token_name(value)}]", line=1, col=1)
         return value
+
+
+# What it returns is an `Answer`, or the value of one with status 200.
+Handler: TypeAlias = Callable[[Exchange], Awaitable[Any]]
+
+
+class Body(Enum):
+    """What an operation reads beside its parameters."""
+
+    NONE = "none"  # a body is refused
+    JSON = "json"
+    LINES = "lines"  # NDJSON; JSON as a media type passes too
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """path has literal segments and `{names}`; a literal one goes before a name, whatever the order."""
+
+    methods: tuple[str, ...]
+    path: str
+    handler: Handler
+    parameters: frozenset[str]  # of the query string, but those that every operation takes
+    body: Body
+
+
+def endpoint(
+    methods: str, paths: str | Sequence[str], handler: Handler, parameters: str = "", body: Body = Body.NONE
+) -> list[Endpoint]:
+    """The same operation at one or several paths; methods and parameters are words apart by spaces."""
+    places = [paths] if isinstance(paths, str) else paths
+    names = frozenset(parameters.split())
+    return [Endpoint(tuple(methods.split()), path, handler, names, body) for path in places]

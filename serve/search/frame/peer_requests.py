@@ -16,9 +16,9 @@ from graphdb.access.principal import Principal
 from graphdb.errors import UnavailableError
 from graphdb.raft.messages import MESSAGE_BYTES_MAX
 from graphdb.search.errors import SearchError, illegal_argument
-from serve.access.private_entrance import PRINCIPAL_HEADER, PrivateEntrance
+from serve.access.request_scope import PRINCIPAL_HEADER, InternalApplication
 from serve.search.backend import SearchBackend
-from serve.search.frame.errors import error_json
+from serve.search.frame.answer import error_json
 
 __all__ = ["PeerRequests", "ask_peer"]
 
@@ -30,7 +30,7 @@ class PeerRequests:
     """Performs them. For one event loop."""
 
     def __init__(self, app: ASGIApp) -> None:
-        transport = httpx.ASGITransport(PrivateEntrance(app))
+        transport = httpx.ASGITransport(InternalApplication(app))
         self._http = httpx.AsyncClient(transport=transport, base_url="http://node", timeout=None)
 
     async def perform(self, request: bytes) -> bytes:

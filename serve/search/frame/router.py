@@ -17,17 +17,14 @@ from graphdb.access.permissions import Permission
 from graphdb.config import Settings
 from graphdb.errors import Forbidden, GraphDBError
 from graphdb.search.errors import SearchError, illegal_argument
-from serve.access.admitted import principal_of
 from serve.access.audit import note_of
-from serve.access.needs import SEARCH_NEEDS, Needs, needed
+from serve.access.authorization import SEARCH_PERMISSIONS, PermissionTable, required_permission
+from serve.access.request_scope import principal_of
 from serve.answers import AnswerBroken
 from serve.search.backend import SearchBackend
-from serve.search.frame.answer import PRODUCT, Answer, rendered
-from serve.search.frame.endpoint import Body, Endpoint
-from serve.search.frame.errors import failure, internal
-from serve.search.frame.exchange import Exchange, MediaType, content_type
+from serve.search.frame.answer import PRODUCT, Answer, failure, internal, rendered
+from serve.search.frame.exchange import Body, Endpoint, Exchange, MediaType, SearchWork, content_type
 from serve.search.frame.parameters import Parameters, decoded
-from serve.search.frame.search_work import SearchWork
 from serve.search.frame.seen_node import SeenNodes
 
 __all__ = ["SearchRouter"]
@@ -62,7 +59,7 @@ class _Place:
     named: "_Place | None" = None
     endpoints: dict[str, "_Placed"] = field(default_factory=dict)  # by method
 
-    def add(self, endpoint: Endpoint, needs: Needs) -> None:
+    def add(self, endpoint: Endpoint, needs: PermissionTable) -> None:
         place, names = self, []
         for segment in _segments(endpoint.path):
             if segment.startswith("{"):
@@ -73,7 +70,7 @@ class _Place:
                 place = place.literal.setdefault(segment, _Place())
         for method in endpoint.methods:
             assert method not in place.endpoints, f"two operations at {method} {endpoint.path}"
-            need = needed(needs, endpoint.path, method)
+            need = required_permission(needs, endpoint.path, method)
             place.endpoints[method] = _Placed(endpoint, tuple(names), need)
 
     def find(self, segments: Sequence[str], values: tuple[str, ...] = ()) -> "list[_Found]":
@@ -102,7 +99,7 @@ class SearchRouter:
         settings: Settings,
         work: SearchWork,
         endpoints: Sequence[Endpoint],
-        needs: Needs = SEARCH_NEEDS,
+        needs: PermissionTable = SEARCH_PERMISSIONS,
     ) -> None:
         """Raises LookupError for an endpoint of which needs does not say what it needs."""
         self._nodes, self._settings, self._work = SeenNodes(node), settings, work

@@ -25,7 +25,7 @@ from graphdb.search.extension.template import Template
 from graphdb.search.multi import Prepared, Searchers, Target, prepare
 from graphdb.search.results.matching import Found
 from serve.search.backend import SearchBackend
-from serve.search.frame.search_work import SearchWork
+from serve.search.frame.exchange import SearchWork
 from serve.search.graph.graph_asker import GraphAsker
 from serve.search.searching.search_runner import SearchStage, StageOf
 

@@ -16,7 +16,7 @@ from graphdb.access.principal import NODE, Principal
 from graphdb.errors import UnavailableError
 from graphdb.public_text import fault_text
 from graphdb.search.errors import SearchError
-from serve.access.private_entrance import PRINCIPAL_HEADER
+from serve.access.request_scope import PRINCIPAL_HEADER
 
 __all__ = ["LocalGraph"]
 

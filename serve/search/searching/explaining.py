@@ -13,8 +13,7 @@ from graphdb.search.query import explain, parse_query, rewritten_text
 from graphdb.search.results.source_filter import SourceFilter, parse_source_filter
 from graphdb.search.segment import Leaf
 from serve.search.frame.answer import Answer
-from serve.search.frame.endpoint import Body, Endpoint, endpoint
-from serve.search.frame.exchange import Exchange
+from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.searching.search_body import QUERY_TEXT, body_with, query_of, shards_json
 from serve.search.searching.search_names import NAME_PARAMETERS, names_found, targets_of
 from serve.search.searching.search_runner import SearchRunner

@@ -5,7 +5,7 @@ from typing import Any
 
 from graphdb.search.errors import illegal_argument
 from graphdb.search.multi import Failure, Prepared
-from serve.search.frame.errors import error_json
+from serve.search.frame.answer import error_json
 from serve.search.frame.parameters import Parameters, time_value_ms
 
 __all__ = [

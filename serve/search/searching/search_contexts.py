@@ -14,10 +14,8 @@ from graphdb.public_text import public_text
 from graphdb.search.contexts import node_of_context
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from graphdb.search.multi import Scroll, Target
-from serve.search.frame.answer import Answer
-from serve.search.frame.endpoint import Body, Endpoint, endpoint
-from serve.search.frame.errors import error_json
-from serve.search.frame.exchange import Exchange
+from serve.search.frame.answer import Answer, error_json
+from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.frame.identity import NodeName
 from serve.search.frame.parameters import Parameters, time_value_ms
 from serve.search.frame.peer_requests import ask_peer

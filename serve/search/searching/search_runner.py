@@ -23,10 +23,9 @@ from graphdb.search.query import Searcher
 from graphdb.search.results import SearchOptions
 from graphdb.search.results.matching import Found
 from serve.search.backend import SearchBackend
-from serve.search.frame.errors import query_failed
-from serve.search.frame.exchange import Exchange
+from serve.search.frame.answer import query_failed
+from serve.search.frame.exchange import Exchange, SearchWork, TimedOut
 from serve.search.frame.identity import Identity
-from serve.search.frame.search_work import SearchWork, TimedOut
 from serve.search.searching.search_body import (
     NOTHING,
     enveloped,

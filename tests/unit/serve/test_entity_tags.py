@@ -5,7 +5,7 @@ import pytest
 from starlette.requests import Request
 
 from graphdb.config import Settings
-from serve.graph.entity_tags import EntityTags
+from serve.graph.caching import EntityTags
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.scripted_backend import ScriptedBackend

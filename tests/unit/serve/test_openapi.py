@@ -13,7 +13,8 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from graphdb.config import Settings
-from serve.graph.api_docs import DOCS
+from graphdb.holonic.names import Layer
+from serve.graph.browser_pages import DOCS
 from serve.graph.operations import OPERATIONS, ROOMS
 from serve.graph_app import build_app, described
 from serve.openapi import _REASONS
@@ -72,6 +73,43 @@ def test_what_is_switched_off_is_not_in_it() -> None:
     assert [path for path in paths if path.startswith(("/graphql", "/holonic"))] == ["/holonic/health"]
 
 
+def test_every_operation_is_described_in_full(document: dict[str, Any]) -> None:
+    """Parameters of its path, a summary, a body where it takes one, its answers, and its errors."""
+    failure = {"$ref": "#/components/schemas/Failure"}
+    for (path, method), operation in operations(document).items():
+        parameters = [(one["in"], one["name"]) for one in operation.get("parameters", [])]
+        assert sorted(name for place, name in parameters if place == "path") == sorted(
+            re.findall(r"{(\w+)}", path)
+        ), (method, path)
+        assert len(set(parameters)) == len(parameters)
+        assert operation["summary"]
+        assert all(one["description"] and one["schema"] for one in operation.get("parameters", []))
+        responses = operation["responses"]
+        assert responses["default"]["content"]["application/json"]["schema"] == failure
+        answer = responses["426"] if path in SOCKETS else responses["200"]
+        assert answer["content"]
+        assert all("schema" in one for one in answer["content"].values())
+        body = operation.get("requestBody")
+        assert (body is not None) == ((method, path) in BODIES), (method, path)
+        assert body is None or all(one["schema"] for one in body["content"].values())
+
+
+def test_answers_of_the_log_name_its_index(http: httpx.Client, document: dict[str, Any]) -> None:
+    for method, path, address in [
+        ("GET", "/sparql", "/sparql?query=ASK{}"),
+        ("GET", "/data", "/data"),
+        ("GET", "/graphql/schema", "/graphql/schema"),
+        ("GET", "/holonic/depth", "/holonic/depth"),
+        ("GET", "/changes", "/changes?follow=false"),
+        ("GET", "/health", "/health"),
+        ("GET", "/cluster", "/cluster"),
+        ("GET", "/alerts", "/alerts"),
+    ]:
+        described = operations(document)[path, method]["responses"]["200"].get("headers", {})
+        given = http.request(method, address).headers
+        assert ("X-Snapshot-Index" in described) == ("x-snapshot-index" in given), path
+
+
 def test_every_room_has_operations(document: dict[str, Any]) -> None:
     assert {tag for one in operations(document).values() for tag in one["tags"]} == set(ROOMS)
     assert [tag["name"] for tag in document["tags"]] == list(ROOMS)
@@ -84,6 +122,14 @@ def test_statuses_are_those_of_the_documentation() -> None:
     assert set(_REASONS) - told == {426}
 
 
+SOCKETS = ("/ws", "/graphql/ws")
+BODIES = {
+    *((method, path) for method in ("PUT", "POST") for path in ("/data", "/data/{name}")),
+    *(("POST", f"/holonic/{path}") for path in ("holons", "portals", "portals/{iri}/run")),
+    *(("POST", f"/holonic/holons/{{iri}}/{layer.value}") for layer in Layer),
+    *(("POST", path) for path in ("/sparql", "/update", "/graphql", "/shacl/validate", "/alerts")),
+    *(("POST", path) for path in ("/geospatial/evaluate", "/cluster/members", "/cluster/leader")),
+}
 HOLON = quote("urn:h", safe="")
 JSON, TURTLE = {"Content-Type": "application/json"}, {"Content-Type": "text/turtle"}
 ALERT = {

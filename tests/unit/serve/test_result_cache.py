@@ -12,7 +12,7 @@ from graphdb.config import Settings
 from graphdb.errors import EvaluationFailed
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
-from serve.graph.result_cache import CacheKey, ResultCache
+from serve.graph.caching import CacheKey, ResultCache
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.scripted_backend import ScriptedBackend, ScriptedStream

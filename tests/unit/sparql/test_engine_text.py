@@ -7,6 +7,7 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.engine_text import engine_text, where_text
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.syntax import DeleteWhere, Modify
+from graphdb.sparql.translation import pattern_of_group, pattern_of_quads
 from graphdb.store.quad_store import QuadStore
 
 AS_IT_IS = [
@@ -102,14 +103,14 @@ def test_updates_have_their_pattern_changed() -> None:
     )
     operation = update.operations[1]
     assert isinstance(operation, Modify)
-    text, _ = where_text(operation.pattern, ["s"], operation.prologue)
+    text, _ = where_text(pattern_of_group(operation.pattern), ["s"], operation.prologue)
     assert text == "SELECT ?s WHERE { GRAPH ?g { ?s ?p ?o . FILTER(?graph0 = true) } }"
 
 
 def test_delete_where_is_a_pattern() -> None:
     operation = parse_update("DELETE WHERE { ?s <x:p> 1, ?o . GRAPH ?g { ?s ?p ?o } }").operations[0]
     assert isinstance(operation, DeleteWhere)
-    text, _ = where_text(operation.pattern, ["s"], operation.prologue)
+    text, _ = where_text(pattern_of_quads(operation.pattern), ["s"], operation.prologue, is_stated=True)
     assert text == "SELECT ?s WHERE { ?s <x:p> 1 . ?s <x:p> ?o . GRAPH ?g { ?s ?p ?o . } }"
 
 

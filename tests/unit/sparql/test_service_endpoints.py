@@ -7,6 +7,7 @@ from graphdb.sparql.engine_text import engine_text, engine_text_and_services, wh
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.service_endpoints import is_silent
 from graphdb.sparql.syntax import Iri, Modify
+from graphdb.sparql.translation import pattern_of_group
 from tests.unit.actors.egress.test_refusals import PATTERNS
 
 URL = "http://one.example/sparql"
@@ -79,7 +80,7 @@ def test_updates_too() -> None:
     )
     operation = update.operations[0]
     assert isinstance(operation, Modify)
-    text, services = where_text(operation.pattern, ["s"], operation.prologue, "token")
+    text, services = where_text(pattern_of_group(operation.pattern), ["s"], operation.prologue, "token")
     assert text == (
         f"SELECT ?s WHERE {{ ?s ?p 1 . MINUS {{ ?s ?q 2 . SERVICE <{ONE}> {{ SERVICE <a:c> {{ }} }} }} }}"
     )

@@ -10,7 +10,7 @@ import pytest
 from actors.access.directory import Directory
 from graphdb.access.permissions import Roles
 from graphdb.config import Settings
-from serve.access.backend import AccessBackend
+from serve.access.access_backend import AccessBackend
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend

@@ -14,8 +14,8 @@ from graphdb.access.credentials import PasswordGiven
 from graphdb.config import Settings
 from graphdb.config.access import RateLimiting
 from graphdb.errors import LockedOut, NotAuthenticated
-from serve.access.backend import AccessBackend
-from serve.access.doorman import Doorman
+from serve.access.access_backend import AccessBackend
+from serve.access.authentication import Authenticator
 from tests.support.redis_server import RedisServer, needs_redis
 
 pytestmark = needs_redis
@@ -143,24 +143,24 @@ def test_while_redis_is_away_each_node_counts_alone(
         }
     )
 
-    async def attempt(doorman: Doorman, where: str = address) -> type[Exception]:
+    async def attempt(authenticator: Authenticator, where: str = address) -> type[Exception]:
         try:
-            await doorman.check_lockout(where)
-            await doorman.verify(PasswordGiven("ada", "wrong"), where)
+            await authenticator.check_lockout(where)
+            await authenticator.verify(PasswordGiven("ada", "wrong"), where)
         except (NotAuthenticated, LockedOut) as error:
             return type(error)
         raise AssertionError("a wrong password was right")
 
     async def performed() -> None:
         shared = RedisFailures(settings.authentication.rate_limiting)
-        doorman = Doorman(settings, AccessBackend(shared_failures=shared))
+        authenticator = Authenticator(settings, AccessBackend(shared_failures=shared))
         try:
-            assert await attempt(doorman) is NotAuthenticated
+            assert await attempt(authenticator) is NotAuthenticated
             assert shared.is_reached
             redis.stop() if how == "gone" else redis.hang()
             try:
                 began = time.monotonic()
-                assert [await attempt(doorman) for _ in range(3)] == [
+                assert [await attempt(authenticator) for _ in range(3)] == [
                     NotAuthenticated,
                     NotAuthenticated,
                     LockedOut,
@@ -174,9 +174,9 @@ def test_while_redis_is_away_each_node_counts_alone(
                 assert time.monotonic() < deadline
                 await shared.wait_s("192.0.2.251")
                 await asyncio.sleep(0.1)
-            assert await attempt(doorman) is LockedOut  # here it was, and is
+            assert await attempt(authenticator) is LockedOut  # here it was, and is
         finally:
-            await doorman.stop()
+            await authenticator.stop()
 
     asyncio.run(performed())
     said = [record.message for record in caplog.records if record.name == "actors.access.redis_failures"]

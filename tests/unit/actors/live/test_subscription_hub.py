@@ -8,9 +8,9 @@ import pytest
 
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import ChangesForgotten, GraphDBError, LogUnavailable
+from graphdb.live.live_queries import read_live_query
 from graphdb.live.matcher import LiveQuery
 from graphdb.live.notifications import Notification
-from graphdb.live.queries import read_live_query
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.gate import GateLimits
 from graphdb.sparql.parser import parse_update

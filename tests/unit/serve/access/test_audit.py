@@ -16,7 +16,7 @@ from websockets.typing import Subprotocol
 
 from actors.access.audit_file import AuditFile
 from graphdb.config import Settings
-from serve.access.backend import AccessBackend
+from serve.access.access_backend import AccessBackend
 from serve.graph_app import build_app
 from serve.search_app import build_search_app
 from tests.support.http_server import serving

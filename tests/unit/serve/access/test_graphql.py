@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from serve.access import sockets
+from serve.access import middleware
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
@@ -104,7 +104,7 @@ def test_the_socket_is_no_way_around_permissions(url: str, signs_in_by: str) -> 
 
 
 def test_who_does_not_say_who_they_are_is_not_kept(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "SIGN_IN_S", 0.2)
+    monkeypatch.setattr(middleware, "SIGN_IN_S", 0.2)
     with transport_client(url) as client:
         assert client.closed() == (4403, "Forbidden: not signed in, or not any more")
 

@@ -9,7 +9,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from graphdb.config import Settings
-from serve.access import sockets
+from serve.access import middleware
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.live_socket import live_client
@@ -112,7 +112,7 @@ def test_an_ordinary_request_needs_credentials(url: str) -> None:
 
 
 def test_who_does_not_sign_in_is_not_kept(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "SIGN_IN_S", 0.2)
+    monkeypatch.setattr(middleware, "SIGN_IN_S", 0.2)
     with live_client(url) as live, pytest.raises(ConnectionClosed) as raised:
         live.receive()
     assert raised.value.rcvd is not None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from serve.graph.graphql.playground import PLAYGROUND
+from serve.graph.browser_pages import PLAYGROUND
 from tests.support.chromium import browser, why_no_browser
 from tests.support.stored_pages import check_file, check_page, vendored_files
 from tests.unit.serve.graphql.conftest import LIBRARY, Port

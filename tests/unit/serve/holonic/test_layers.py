@@ -13,7 +13,7 @@ from graphdb.model import ChangeSet, GraphName
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from graphdb.store.view import Subject, Term
-from serve.graph.holonic.detail import open_holon
+from serve.graph.holonic.holons import open_holon
 from tests.support.memory_backend import MemoryBackend
 from tests.unit.serve.conftest import dump
 from tests.unit.serve.holonic.conftest import A, B, Holons, confirmed, in_path, refused, update

@@ -10,7 +10,7 @@ import orjson
 from graphdb.access.permissions import Permission
 from graphdb.access.principal import Principal
 from graphdb.access.visibility import IndexVisibility
-from serve.access.private_entrance import PRINCIPAL_HEADER, PrivateEntrance
+from serve.access.request_scope import PRINCIPAL_HEADER, InternalApplication
 from serve.search_app import build_search_app
 from tests.support.memory_search import MemorySearch
 from tests.unit.serve.access.accounts import settings_of
@@ -30,7 +30,7 @@ class Asking:
 
     def __init__(self, directory: Path, node: MemorySearch | None = None) -> None:
         self.node = MemorySearch() if node is None else node
-        self._app = PrivateEntrance(build_search_app(self.node, settings_of(directory)))
+        self._app = InternalApplication(build_search_app(self.node, settings_of(directory)))
 
     def __call__(
         self, who: Principal, method: str, path: str, body: Any = None, lines: list[Any] | None = None

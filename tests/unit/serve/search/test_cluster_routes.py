@@ -11,7 +11,7 @@ from graphdb.config import Settings
 from graphdb.node import ClusterMember, NodeStatus
 from graphdb.search.catalog.commands import CreateIndex, IntroduceNode
 from graphdb.search.catalog.state import KnownNode
-from serve.search.administration import cluster_health
+from serve.search.administration import cluster
 from serve.search.administration.cat_nodes import listings
 from serve.search.administration.cat_table import CatView
 from serve.search.frame.identity import Identity
@@ -126,13 +126,13 @@ def test_what_clients_ask_to_find_all_nodes() -> None:
 
 def test_waiting_ends_when_the_client_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[float] = []
-    look = cluster_health._look
+    look = cluster._look
 
     def noted(*arguments: Any) -> Any:
         looked.append(time.monotonic())
         return look(*arguments)
 
-    monkeypatch.setattr(cluster_health, "_look", noted)
+    monkeypatch.setattr(cluster, "_look", noted)
     with serving(build_search_app(MemorySearch(), Settings())) as url:
         with pytest.raises(httpx.ReadTimeout):
             httpx.get(f"{url}/_cluster/health/never?timeout=10000d", timeout=0.5, trust_env=False)
@@ -143,7 +143,7 @@ def test_waiting_ends_when_the_client_leaves(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_waiting_has_an_end(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_health, "_WAIT_MS_MAX", 300)
+    monkeypatch.setattr(cluster, "_WAIT_MS_MAX", 300)
     answer = http.get("/_cluster/health/never?timeout=10000d")
     assert (answer.status_code, answer.json()["timed_out"]) == (408, True)
 

@@ -11,12 +11,9 @@ import pytest
 
 from graphdb.access.permissions import Permission
 from graphdb.search.errors import SearchError, illegal_argument
-from serve.search.frame.answer import Answer
-from serve.search.frame.endpoint import Body, Endpoint, endpoint
-from serve.search.frame.errors import envelope, query_failed
-from serve.search.frame.exchange import Exchange
+from serve.search.frame.answer import Answer, envelope, query_failed
+from serve.search.frame.exchange import Body, Endpoint, Exchange, SearchWork, endpoint
 from serve.search.frame.router import SearchRouter
-from serve.search.frame.search_work import SearchWork
 from tests.support.http_server import serving
 from tests.support.memory_search import MemorySearch
 from tests.unit.serve.search.conftest import SETTINGS, reason_of

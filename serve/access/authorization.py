@@ -1,0 +1,200 @@
+"""The permission that each route of both ports requires, and a guard before each route of the graph port.
+
+A permission is found by path, as routes are declared, and method; that of GET holds for HEAD too. A route
+without an entry fails when the application is built. The router of the search port reads the table itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from graphdb.access.permissions import Permission
+from graphdb.access.principal import NOBODY
+from graphdb.errors import Forbidden, GraphDBError
+from serve.access.audit import note_of
+from serve.access.request_scope import principal_of
+from serve.errors import failure_response
+from serve.routing import ByRawPath, methods_of, refuse_websocket
+
+__all__ = [
+    "GRAPH_PERMISSIONS",
+    "PUBLIC",
+    "SEARCH_PERMISSIONS",
+    "WEBSOCKET",
+    "PermissionTable",
+    "authorized_routes",
+    "required_permission",
+]
+
+PermissionTable: TypeAlias = Mapping[tuple[str, str], Permission]  # by path and method
+WEBSOCKET = "WEBSOCKET"
+PUBLIC, READ, WRITE, ADMIN = Permission.NONE, Permission.READ, Permission.WRITE, Permission.ADMIN
+
+_HOLONIC = "/holonic/{path:path}"
+_METHODS_BEHIND = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+_NO_ROLES = "nobody may write holons: there is no section [authorization]"
+
+
+def required_permission(needs: PermissionTable, path: str, method: str) -> Permission:
+    """Raises LookupError for a route without an entry."""
+    found = needs.get((path, "GET" if method == "HEAD" else method))
+    if found is None:
+        raise LookupError(f"serve/access/authorization.py has no permission for {method} {path}")
+    return found
+
+
+def _table(*rows: tuple[Permission, str, str]) -> PermissionTable:
+    """rows: permission; methods and paths, both separated by spaces. `[/{index}]/x` is two paths."""
+    found: dict[tuple[str, str], Permission] = {}
+    for permission, methods, paths in rows:
+        for path in paths.split():
+            optional, closed, rest = path.removeprefix("[").partition("]")
+            for one in (rest, optional + rest) if closed else (path,):
+                for method in methods.split():
+                    assert (one, method) not in found, f"{method} {one} stands twice"
+                    found[one, method] = permission
+    return found
+
+
+GRAPH_PERMISSIONS = _table(
+    (READ, "GET", "/ /changes /graphql/schema /graphql/playground/{name} /cluster /health /metrics"),
+    (READ, "GET", "/openapi.json /docs /docs/{name}"),
+    (READ, "GET POST", "/sparql"),
+    (WRITE, "POST", "/update"),
+    (READ, "GET", "/data /data/{name:path}"),
+    (WRITE, "PUT POST DELETE", "/data /data/{name:path}"),
+    (READ, "POST", "/shacl/validate /geospatial/evaluate"),
+    # A mutation needs WRITE, which is known once the operation is parsed.
+    (READ, "GET POST", "/graphql"),
+    (WRITE, "POST", "/graphql/schema/refresh"),
+    (READ, f"GET {WEBSOCKET}", "/ws /graphql/ws"),
+    (READ, "GET", "/alerts /alerts/{path:path}"),
+    (WRITE, "POST", "/alerts"),
+    (WRITE, "POST PUT PATCH DELETE", "/alerts/{path:path}"),
+    (PUBLIC, "GET", "/holonic/health"),
+    (READ, "GET", "/holonic/{path:path}"),
+    (WRITE, "POST PUT PATCH DELETE", "/holonic/{path:path}"),
+    (ADMIN, "GET", "/queries /queries/{id}"),  # they show the queries of other users
+    (ADMIN, "DELETE", "/queries/{id}"),
+    (ADMIN, "POST", "/cluster/members /cluster/leader"),
+    (ADMIN, "DELETE", "/cluster/members/{node_id}"),
+)
+
+SEARCH_PERMISSIONS = _table(
+    (READ, "GET", "/ /_license /_xpack /_remote/info /_tasks /_resolve/index/{name}"),
+    (READ, "GET", "/_ingest/pipeline /_ingest/pipeline/{id} /_data_stream /_data_stream/{name}"),
+    (READ, "GET", "/_cat /_cat/allocation /_cat/allocation/{node_id} /_cat/health /_cat/master /_cat/nodes"),
+    (READ, "GET", "/_cat/aliases /_cat/aliases/{name} /_cat/component_templates /_cat/nodeattrs /_cat/tasks"),
+    (READ, "GET", "/_cat/component_templates/{name} /_cat/templates /_cat/templates/{name} /_cat/plugins"),
+    (READ, "GET", "/_cat/count /_cat/count/{index} /_cat/indices /_cat/indices/{index} /_cat/pending_tasks"),
+    (READ, "GET", "/_cat/segments /_cat/segments/{index} /_cat/shards /_cat/shards/{index}"),
+    (READ, "GET", "/_cat/repositories"),
+    (READ, "GET", "/_cluster/health /_cluster/health/{index} /_cluster/pending_tasks /_cluster/settings"),
+    (READ, "GET", "/_cluster/state /_cluster/state/{metric} /_cluster/state/{metric}/{index}"),
+    (READ, "GET", "/_cluster/stats /_cluster/stats/nodes/{node_id}"),
+    (ADMIN, "PUT", "/_cluster/settings"),
+    (
+        READ,
+        "GET",
+        "/_nodes /_nodes/{node_id} /_nodes/{node_id}/{metric} /_nodes/stats /_nodes/stats/{metric}",
+    ),
+    (READ, "GET", "/_nodes/stats/{metric}/{index_metric} /_nodes/{node_id}/stats"),
+    (READ, "GET", "/_nodes/{node_id}/stats/{metric} /_nodes/{node_id}/stats/{metric}/{index_metric}"),
+    # Indexes: to read what they are, to make and change them.
+    (READ, "GET", "/{index} [/{index}]/_mapping [/{index}]/_mapping/field/{fields} [/{index}]/_settings"),
+    (READ, "GET", "[/{index}]/_mappings /{index}/_setting/{name} /_aliases"),
+    (READ, "GET", "[/{index}]/_settings/{name} [/{index}]/_alias [/{index}]/_alias/{name}"),
+    (READ, "GET", "[/{index}]/_segments [/{index}]/_stats [/{index}]/_stats/{metric}"),
+    (
+        READ,
+        "GET",
+        "/_index_template /_index_template/{name} /_component_template /_component_template/{name}",
+    ),
+    (READ, "GET", "/_template /_template/{name}"),
+    (ADMIN, "PUT DELETE", "/{index}"),
+    (ADMIN, "PUT POST", "/{index}/_mapping /{index}/_mappings"),
+    (ADMIN, "PUT", "[/{index}]/_settings /{index}/_block/{block}"),
+    (ADMIN, "PUT POST", "[/{index}]/_alias/{name} [/{index}]/_aliases/{name}"),
+    (ADMIN, "PUT", "[/{index}]/_alias /{index}/_aliases"),
+    (ADMIN, "DELETE", "/{index}/_alias/{name} /{index}/_aliases/{name}"),
+    (ADMIN, "POST", "/_aliases"),
+    (ADMIN, "PUT POST DELETE", "/_index_template/{name} /_component_template/{name}"),
+    (ADMIN, "POST", "[/{index}]/_forcemerge [/{index}]/_cache/clear"),
+    (WRITE, "GET POST", "[/{index}]/_refresh [/{index}]/_flush"),
+    # Documents.
+    (READ, "GET", "/{index}/_doc/{id} /{index}/_source/{id}"),
+    (READ, "GET POST", "[/{index}]/_mget"),
+    (WRITE, "PUT POST DELETE", "/{index}/_doc/{id}"),
+    (WRITE, "PUT POST", "/{index}/_create/{id} [/{index}]/_bulk"),
+    (WRITE, "POST", "/{index}/_doc /{index}/_update/{id}"),
+    (WRITE, "POST", "/{index}/_delete_by_query /{index}/_update_by_query /_reindex"),
+    # Searches.
+    (READ, "GET POST", "[/{index}]/_search [/{index}]/_msearch [/{index}]/_count [/{index}]/_field_caps"),
+    (READ, "GET POST", "[/{index}]/_validate/query [/{index}]/_search_shards [/{index}]/_analyze"),
+    (READ, "GET POST", "/{index}/_explain/{id} /{index}/_terms_enum"),
+    (READ, "GET POST DELETE", "/_search/scroll /_search/scroll/{scroll_id}"),
+    (READ, "POST", "/{index}/_pit"),
+    (READ, "DELETE", "/_pit"),
+)
+
+
+def authorized_routes(
+    routes: Sequence[BaseRoute], *, enforced: bool, has_roles: bool = True
+) -> Sequence[BaseRoute]:
+    """The same routes, with a guard before each where permissions are enforced.
+
+    has_roles: the section [authorization] is configured; without it holons cannot be written.
+    Raises LookupError for a route without an entry.
+    """
+    return [_guarded(route, enforced, has_roles) for route in routes]
+
+
+def _guarded(route: BaseRoute, enforced: bool, has_roles: bool) -> BaseRoute:
+    assert isinstance(route, Route | WebSocketRoute)
+    guard: _Guard
+    if isinstance(route, WebSocketRoute):
+        guard = _Guard(
+            route.app, route.path, {WEBSOCKET: required_permission(GRAPH_PERMISSIONS, route.path, WEBSOCKET)}
+        )
+        return WebSocketRoute(route.path, guard) if enforced else route
+    methods = _METHODS_BEHIND if isinstance(route.app, ByRawPath) else methods_of(route)
+    needs = {method: required_permission(GRAPH_PERMISSIONS, route.path, method) for method in methods}
+    closed = route.path == _HOLONIC and not has_roles
+    guard = _Guard(route.app, route.path, needs, _NO_ROLES if closed else None)
+    return Route(route.path, guard) if enforced else route
+
+
+class _Guard:
+    """Before one route. A method that the route does not have needs READ; the route answers 405."""
+
+    def __init__(
+        self, app: ASGIApp, path: str, needs: Mapping[str, Permission], writes_refused: str | None = None
+    ) -> None:
+        """path: as the route declares it. writes_refused: the reason if writes are forbidden to all."""
+        self._app, self._path, self._needs, self._writes_refused = app, path, needs, writes_refused
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_socket = scope["type"] == "websocket"
+        need = self._needs.get(WEBSOCKET if is_socket else scope["method"], Permission.READ)
+        note = note_of(scope)
+        note.permission, note.route = need, self._path
+        principal = principal_of(scope)
+        # The client of a socket may sign in by a message; before that it has no principal.
+        waits = is_socket and principal is NOBODY and getattr(self._app, "signs_in", False)
+        try:
+            if not waits:
+                principal.require(need)
+            if need > Permission.READ and self._writes_refused is not None:
+                raise Forbidden(principal.name, need.word, self._writes_refused)
+        except GraphDBError as error:
+            note.refused(error)
+            answer = failure_response(error)
+            if is_socket:
+                await receive()
+                await refuse_websocket(answer, send)
+            else:
+                await answer(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)

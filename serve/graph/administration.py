@@ -1,0 +1,183 @@
+"""`/health`, `/queries` and `/cluster`: the state of the node, its running queries, and its cluster."""
+
+import re
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Annotated
+
+import orjson
+from pydantic import AfterValidator, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from graphdb.config.service import split_address
+from graphdb.errors import InvalidParameter
+from graphdb.node import ClusterReport, NodeStatus, PeerReport, worse_status
+from serve.backend import Admin, Changes, RunningQueries
+from serve.bodies import JSON_TYPE, JsonBody, read_json
+from serve.errors import error_response
+
+__all__ = [
+    "ClusterEndpoint",
+    "HealthEndpoint",
+    "NewLeader",
+    "NewMember",
+    "QueriesEndpoint",
+    "node_health",
+    "report_of",
+]
+
+_NOT_STORED = {"Cache-Control": "no-store"}
+
+_BODY_BYTES_MAX = 4_096
+# What gRPC is given to call: a name or an address, not one of its other schemes such as unix:.
+_HOST = re.compile(r"[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]", re.ASCII)
+_NUMBER = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
+_NODE_ID_MAX = 0xFFFF_FFFF
+
+
+class HealthEndpoint:
+    """GET /health: 200 while requests are served, 503 with the same record while they are not."""
+
+    def __init__(self, changes: Changes, admin: Admin, search_word: Callable[[], str] | None) -> None:
+        """search_word: how the node's search port is: healthy, degraded, starting. None where it has none."""
+        self._changes, self._admin = changes, admin
+        self._search_word = search_word
+
+    async def get(self, _request: Request) -> Response:
+        status = node_health(self._admin.status(), self._search_word)
+        record = {**asdict(status), "embedded_store": asdict(self._changes.embedded_store())}
+        if status.reason is None:
+            del record["reason"]
+        code = 200 if status.status in ("healthy", "degraded") else 503
+        headers = {"Cache-Control": "no-store"} | ({"Retry-After": "1"} if code == 503 else {})
+        return Response(orjson.dumps(record), code, headers, media_type="application/json")
+
+
+def node_health(graph: NodeStatus, search_word: Callable[[], str] | None) -> NodeStatus:
+    """The status of the whole node, all of whose ports are to take requests."""
+    if search_word is None:
+        return graph
+    return replace(graph, status=worse_status(graph.status, search_word()))
+
+
+class QueriesEndpoint:
+    """GET /queries, GET and DELETE /queries/{id}."""
+
+    def __init__(self, running: RunningQueries) -> None:
+        self._running = running
+
+    async def get(self, _request: Request) -> Response:
+        """The queries and updates that are under way, the oldest first."""
+        running = [asdict(query) for query in self._running.running_queries()]
+        return Response(
+            orjson.dumps({"queries": running}), headers=_NOT_STORED, media_type="application/json"
+        )
+
+    async def get_one(self, request: Request) -> Response:
+        """One of them."""
+        query_id: str = request.path_params["id"]
+        for query in self._running.running_queries():
+            if query.id == query_id:
+                return Response(
+                    orjson.dumps(asdict(query)), headers=_NOT_STORED, media_type="application/json"
+                )
+        return _unknown_query(query_id)
+
+    async def delete(self, request: Request) -> Response:
+        """End one: whoever waits for its answer gets 503."""
+        query_id: str = request.path_params["id"]
+        if not self._running.cancel_query(query_id):
+            return _unknown_query(query_id)
+        return Response(orjson.dumps({"success": True}), headers=_NOT_STORED, media_type="application/json")
+
+
+def _unknown_query(query_id: str) -> Response:
+    return error_response(404, f"no query with the id {query_id!r} is running", _NOT_STORED)
+
+
+def report_of(admin: Admin) -> ClusterReport:
+    """The node's report; of one that stands alone, that of a cluster which it leads by itself."""
+    report = admin.cluster()
+    if report is not None:
+        return report
+    status = admin.status()
+    index = status.snapshot_index
+    return ClusterReport(
+        node_id=status.node_id,
+        role=status.role,
+        term=status.current_term,
+        leader_id=status.node_id,
+        commit_index=index,
+        last_index=index,
+        applied_index=index,
+        elections=0,
+        messages_dropped=0,
+        members=tuple(
+            PeerReport(member.node_id, member.address, member.role, member.reachable, index)
+            for member in status.cluster_members
+        ),
+    )
+
+
+def _host_and_port(text: str) -> str:
+    host, _ = split_address(text)
+    if not _HOST.fullmatch(host):
+        raise ValueError(f"{host!r} is neither a host's name nor its address")
+    return text
+
+
+NodeId = Annotated[int, Field(ge=1, le=_NODE_ID_MAX)]
+
+
+class NewMember(JsonBody):
+    """A node to expect; address is host:port of its port 7002."""
+
+    node_id: NodeId
+    address: Annotated[str, AfterValidator(_host_and_port)]
+
+
+class NewLeader(JsonBody):
+    """The member that is to lead."""
+
+    node_id: NodeId
+
+
+class ClusterEndpoint:
+    """GET /cluster, POST /cluster/members, DELETE /cluster/members/{node_id}, POST /cluster/leader.
+
+    Each answers with the report. One that follows a change may not show it yet: it is what this node knows.
+    """
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    async def get(self, _request: Request) -> Response:
+        return self._report()
+
+    async def add(self, request: Request) -> Response:
+        """Expect a new node, or one that is known at another address."""
+        member = await read_json(request, NewMember, _BODY_BYTES_MAX)
+        await self._admin.add_member(member.node_id, member.address)
+        return self._report()
+
+    async def remove(self, request: Request) -> Response:
+        """Take a node out."""
+        await self._admin.remove_member(_read_node_id(request.path_params["node_id"]))
+        return self._report()
+
+    async def lead(self, request: Request) -> Response:
+        """Have a member lead."""
+        await self._admin.hand_over((await read_json(request, NewLeader, _BODY_BYTES_MAX)).node_id)
+        return self._report()
+
+    def _report(self) -> Response:
+        body = orjson.dumps(asdict(report_of(self._admin)))
+        return Response(body, headers={"Cache-Control": "no-store"}, media_type=JSON_TYPE)
+
+
+def _read_node_id(text: str) -> int:
+    """By the path. Raises InvalidParameter."""
+    if not _NUMBER.fullmatch(text) or int(text) > _NODE_ID_MAX:
+        raise InvalidParameter("node_id", f"{text!r} is not a node's number: 1, 2, 3 and so on")
+    return int(text)

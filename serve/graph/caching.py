@@ -1,0 +1,113 @@
+"""`ResultCache`: answers that are kept while the data stay as they are; `EntityTags`: conditional requests.
+
+Entity tags follow RFC 9110, 8.8.3 and 13.1.2.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from secrets import token_hex
+
+from starlette.requests import Request
+
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.results import ResultFormat
+
+__all__ = ["CacheKey", "EntityTags", "ResultCache"]
+
+_ENTRY_BYTES = 1_000  # about what an entry takes beside its answer and what it is asked by
+_GRAPH_BYTES = 200  # about what a graph of its dataset takes beside its name
+_SHARE = 8  # an answer that would take more than one part in so many is not kept
+
+# 8.8.3: a comma, and even a backslash, may stand in a tag.
+_TAG = r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"'
+_TAGS = re.compile(rf"[ \t,]*{_TAG}(?:[ \t]*,[ \t,]*{_TAG})*[ \t,]*")
+_OPAQUE = re.compile(_TAG)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheKey:
+    """All that an answer depends on beside the state of the data."""
+
+    text: str
+    base_iri: str
+    dataset: Dataset
+    format: ResultFormat
+    view: str | None = None  # what of the data the principal may see; None is everything
+
+
+class ResultCache:
+    """Whole answers as pieces of bytes, all of one log index: with another index it begins anew.
+
+    Bounded in bytes; the least recently used answer goes first. Used on one thread.
+    """
+
+    def __init__(self, bytes_max: int) -> None:
+        self.size = 0  # in bytes
+        self.answer_bytes_max = bytes_max // _SHARE  # a longer answer is not kept
+        self._bytes_max = bytes_max
+        self._index = -1
+        self._answers: OrderedDict[CacheKey, tuple[bytes, ...]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def get(self, key: CacheKey, index: int) -> tuple[bytes, ...] | None:
+        """The answer at exactly this log index, if it is here."""
+        answer = self._answers.get(key) if index == self._index else None
+        if answer is not None:
+            self._answers.move_to_end(key)
+        return answer
+
+    def put(self, key: CacheKey, index: int, answer: Sequence[bytes]) -> None:
+        """Keep a whole answer of exactly this index, unless later ones are here already."""
+        size = _size(key, answer)
+        if index < self._index or size > self.answer_bytes_max:
+            return
+        if index > self._index:
+            self._answers.clear()
+            self._index, self.size = index, 0
+        if key in self._answers:
+            return
+        self._answers[key] = tuple(answer)
+        self.size += size
+        while self.size > self._bytes_max:
+            self.size -= _size(*self._answers.popitem(last=False))
+
+
+def _size(key: CacheKey, answer: Sequence[bytes]) -> int:
+    graphs = key.dataset.default_graphs + key.dataset.named_graphs
+    asked_by = len(key.text) + len(key.base_iri) + sum(_GRAPH_BYTES + len(graph.value) for graph in graphs)
+    return _ENTRY_BYTES + asked_by + sum(map(len, answer))
+
+
+class EntityTags:
+    """Tags of the form W/"<start>-<log index>-<format>", and "-<view>" where not all of the graph is seen.
+
+    They are weak: the order of rows and the names of blank nodes may differ. The first part is of this start
+    of the process alone, because a data directory that was restored from a backup reaches the same log index
+    again with other data.
+    """
+
+    def __init__(self) -> None:
+        self._start = token_hex(6)
+
+    def tag(self, index: int, format_name: str, view_key: str | None) -> str:
+        """The tag of what a repeatable request gives at exactly this index, to who sees this view."""
+        view = "" if view_key is None else f"-{blake2b(view_key.encode(), digest_size=12).hexdigest()}"
+        return f'W/"{self._start}-{index}-{format_name}{view}"'
+
+    @staticmethod
+    def is_known(request: Request, tag: str) -> bool:
+        """Whether If-None-Match says that the client holds what has this tag; malformed, it says nothing."""
+        lines = request.headers.getlist("if-none-match")
+        if not lines:
+            return False
+        header = ", ".join(lines).strip(" \t")
+        if header == "*":
+            return True
+        if not _TAGS.fullmatch(header):
+            return False
+        return tag.removeprefix("W/") in (found.removeprefix("W/") for found in _OPAQUE.findall(header))

@@ -1,0 +1,73 @@
+"""The header `Idempotency-Key`: a write that is sent again with the same key takes effect once.
+
+After draft-ietf-httpapi-idempotency-key-header: the key is a string of structured fields (RFC 8941), in
+quotes; without them it is the same key. Of another sender it is another key.
+"""
+
+import re
+from collections.abc import Iterable
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from graphdb.access.principal import EVERYONE
+from graphdb.errors import InvalidParameter
+from graphdb.log import request_ids
+from graphdb.model import Confirmation
+from serve.access.request_scope import principal_of
+
+__all__ = ["confirm", "read_request_id"]
+
+_NAME = "Idempotency-Key"
+_CHARACTERS_MAX = 255
+_QUOTED = re.compile(r'"((?:[ !#-\[\]-~]|\\["\\])*)"')
+_BARE = re.compile(r"[!#-~][ -~]*")
+
+
+def read_request_id(request: Request, told_by: Iterable[str]) -> bytes | None:
+    """The id of a write that has a key (`graphdb.log.request_ids`), None where it has none.
+
+    told_by are texts that tell this request from others under the same key. Raises InvalidParameter.
+    """
+    keys = request.headers.getlist(_NAME)
+    if not keys:
+        return None
+    if len(keys) > 1:
+        raise InvalidParameter(_NAME, f"given {len(keys)} times, may be given once")
+    scope = request.scope
+    target = (scope.get("raw_path") or scope["path"].encode()) + b"?" + scope["query_string"]
+    principal = principal_of(scope)
+    sender = () if principal is EVERYONE else (principal.provider, principal.name)
+    return request_ids.keyed(
+        _key(keys[0]), request.method, target, (text.encode() for text in told_by), sender
+    )
+
+
+def _key(value: str) -> str:
+    if quoted := _QUOTED.fullmatch(value):
+        key = re.sub(r"\\(.)", r"\1", quoted[1])
+    elif value and not _BARE.fullmatch(value):
+        raise InvalidParameter(
+            _NAME, "has to be printable ASCII, in whole quotes or without any at its start"
+        )
+    else:
+        key = value
+    if not key:
+        raise InvalidParameter(_NAME, "is empty")
+    if len(key) > _CHARACTERS_MAX:
+        raise InvalidParameter(_NAME, f"has {len(key)} characters, at most {_CHARACTERS_MAX} are allowed")
+    return key
+
+
+def confirm(confirmation: Confirmation, **beside: str) -> Response:
+    """The update confirmation of the interface, with members beside; all writes answer with it."""
+    body = {
+        "success": True,
+        "message": confirmation.message,
+        "snapshot_index": confirmation.snapshot_index,
+        "affected_triples": confirmation.affected_triples,
+        **beside,
+    }
+    headers = {"X-Snapshot-Index": str(confirmation.snapshot_index)}
+    return Response(orjson.dumps(body), headers=headers, media_type="application/json")
