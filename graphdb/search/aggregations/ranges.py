@@ -214,9 +214,9 @@ class IpRanges(Aggregation):
         return "ip_range"
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
-        members, numbers, vocabulary = self.source.keyed(scope, rows.docs)
+        members, numbers, ordinals = self.source.keyed(scope, rows.docs)
         used, inverse = np.unique(numbers, return_inverse=True)
-        addresses = [_number(vocabulary.value(number)) for number in used.tolist()]
+        addresses = [_number(ordinals.value(number)) for number in used.tolist()]
         masks = []
         for one in self.ranges:
             fits = np.array([one.low <= address < one.high for address in addresses], np.bool_)

@@ -13,7 +13,7 @@ import numpy as np
 from graphdb.search.aggregations.aggregation import Definition, Scope
 from graphdb.search.aggregations.columns import Numbers
 from graphdb.search.aggregations.options import required
-from graphdb.search.aggregations.vocabulary import NumberVocabulary, TermVocabulary, Vocabulary
+from graphdb.search.aggregations.ordinals import NumberOrdinals, Ordinals, TermOrdinals
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.dates import DEFAULT_FORMAT, DateFormat, date_format
@@ -198,7 +198,7 @@ class Source:
             return rows, data
         return self._numbers(scope, docs)
 
-    def keyed(self, scope: Scope, docs: Longs, whole: bool = False) -> tuple[Longs, Longs, Vocabulary]:
+    def keyed(self, scope: Scope, docs: Longs, whole: bool = False) -> tuple[Longs, Longs, Ordinals]:
         """(rows, numbers of values, what the numbers mean): the numbers ascend as the values do.
 
         whole: what they mean covers the values of all documents, not just of these.
@@ -206,13 +206,13 @@ class Source:
         if not self.textual:
             rows, data = self._numbers(scope, docs)
             every = self._numbers(scope, np.flatnonzero(scope.live()))[1] if whole else data
-            numbers = NumberVocabulary.of(np.concatenate([every, data]) if whole else data)
+            numbers = NumberOrdinals.of(np.concatenate([every, data]) if whole else data)
             return rows, numbers.find(data), numbers
         if self.spec is None:
-            terms = TermVocabulary(None, self.missing)
+            terms = TermOrdinals(None, self.missing)
             rows, data = self._placed(np.empty(0, np.int64), np.empty(0, np.int64), docs, 0)
             return rows, data, terms
-        terms = TermVocabulary(scope.columns.dictionary(self.spec), self.missing)
+        terms = TermOrdinals(scope.columns.dictionary(self.spec), self.missing)
         values = scope.columns.ordinals(self.spec, docs)
         rows, data = self._placed(values.rows, values.data, docs, terms.missing_number)
         return rows, data, terms

@@ -1,6 +1,7 @@
-"""Which triples of a store speak of a schema: its ontology and its shapes, whichever graphs they stand in.
+"""Which triples of a store define a schema: its ontology and its shapes, in whichever graphs.
 
-`vocabulary` reads them; `SchemaWatch` tells when a change has touched them, so that a schema is made anew.
+`schema_triples` reads them. `SchemaWatch` reports that a change may have touched them, so that the schema is
+built again.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -9,7 +10,7 @@ from pyoxigraph import BlankNode, NamedNode, Quad, Triple
 
 from graphdb.errors import LimitExceeded
 from graphdb.model import ChangeSet, GraphName
-from graphdb.shacl.vocabulary import (
+from graphdb.shacl.shacl_names import (
     OWL,
     RDF_FIRST,
     RDF_NIL,
@@ -24,7 +25,7 @@ from graphdb.shacl.vocabulary import (
     sh,
 )
 
-__all__ = ["Matching", "SchemaWatch", "touches_schema", "vocabulary"]
+__all__ = ["Matching", "SchemaWatch", "schema_triples", "touches_schema"]
 
 # `StoreView.quads_matching`
 Matching = Callable[
@@ -57,8 +58,8 @@ _PERHAPS = frozenset({_COMMENT, RDF_FIRST, RDF_REST, NamedNode(OWL + "imports")}
 _LOOKED_AT_MAX = 10_000  # quads of one change; a larger one is taken for one of the schema
 
 
-def vocabulary(matching: Matching, triples_max: int = TRIPLES_MAX) -> list[Triple]:
-    """Everything that `ontology.py` and `shape_source.py` may read, each triple once.
+def schema_triples(matching: Matching, triples_max: int = TRIPLES_MAX) -> list[Triple]:
+    """Everything that `read_ontology` and `read_shapes` may read, each triple once.
 
     In an order that the store chooses. Raises LimitExceeded.
     """

@@ -5,9 +5,8 @@ from pyoxigraph import DefaultGraph, NamedNode, Quad, RdfFormat, Store, parse
 
 from graphdb.errors import LimitExceeded
 from graphdb.graphql.modelling import model_of
-from graphdb.graphql.ontology import read_ontology
-from graphdb.graphql.shape_source import read_shapes
-from graphdb.graphql.vocabulary import SchemaWatch, vocabulary
+from graphdb.graphql.schema_sources import read_ontology, read_shapes
+from graphdb.graphql.schema_triples import SchemaWatch, schema_triples
 from graphdb.model import ChangeSet
 from graphdb.shacl.shapes_graph import ShapesGraph
 from tests.support.graphql_graph import PREFIXES
@@ -37,7 +36,7 @@ def store_of(turtle: str, graph: str | None = None) -> Store:
 @pytest.mark.parametrize("graph", [None, "http://e/ontology"])
 def test_it_is_all_that_the_sources_read_and_no_data(graph: str | None) -> None:
     store = store_of(TURTLE + DATA, graph)
-    found = vocabulary(store.quads_for_pattern)
+    found = schema_triples(store.quads_for_pattern)
     assert len(found) == len(set(found))
     assert not any(triple.subject == NamedNode("http://e/a") for triple in found)
     whole, part = ShapesGraph(quad.triple for quad in store), ShapesGraph(found)
@@ -47,7 +46,7 @@ def test_it_is_all_that_the_sources_read_and_no_data(graph: str | None) -> None:
 
 def test_it_is_bounded() -> None:
     with pytest.raises(LimitExceeded, match="ontology and shapes"):
-        vocabulary(store_of(TURTLE).quads_for_pattern, triples_max=10)
+        schema_triples(store_of(TURTLE).quads_for_pattern, triples_max=10)
 
 
 # an instance of a class of one's own, which is a class because that one is, is noticed with the next change

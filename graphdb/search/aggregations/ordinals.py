@@ -1,4 +1,4 @@
-"""What numbered values mean: the terms of a field, or the distinct numbers that some documents have."""
+"""What ordinals stand for: the terms of a field, or the distinct numbers that some documents have."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -8,11 +8,11 @@ import numpy as np
 from graphdb.search.aggregations.columns import GlobalTerms, Numbers
 from graphdb.search.segment import Doubles, Longs
 
-__all__ = ["NumberVocabulary", "TermVocabulary", "Vocabulary"]
+__all__ = ["NumberOrdinals", "Ordinals", "TermOrdinals"]
 
 
-class Vocabulary(Protocol):
-    """Values by number, from 0."""
+class Ordinals(Protocol):
+    """Values by ordinal, from 0, as Lucene numbers the values of a field."""
 
     def __len__(self) -> int: ...
     def value(self, number: int) -> Any:
@@ -23,14 +23,14 @@ class Vocabulary(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class NumberVocabulary:
+class NumberOrdinals:
     """Distinct numbers, ascending."""
 
     values: Numbers
 
     @staticmethod
-    def of(data: Numbers) -> "NumberVocabulary":
-        return NumberVocabulary(np.unique(data))
+    def of(data: Numbers) -> "NumberOrdinals":
+        return NumberOrdinals(np.unique(data))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -46,7 +46,7 @@ class NumberVocabulary:
 
 
 @dataclass(frozen=True, slots=True)
-class TermVocabulary:
+class TermOrdinals:
     """The terms of a field, and one more where `missing` is a term that no document has."""
 
     terms: GlobalTerms | None

@@ -10,17 +10,17 @@ from graphdb.config.limits import GateLimits
 from graphdb.errors import InvalidParameter, RdfSyntaxError, UnknownGraph
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.pieces import CHUNK_BYTES
-from graphdb.shacl.answering import (
+from graphdb.shacl.data_graph import UNION_GRAPH
+from graphdb.shacl.report import report_json
+from graphdb.shacl.shapes import read_shapes
+from graphdb.shacl.validation import (
     answer_validation,
     check_known,
     data_graph_named,
     shapes_in_document,
     shapes_in_graph,
+    validate,
 )
-from graphdb.shacl.data_graph import UNION_GRAPH
-from graphdb.shacl.report import report_json
-from graphdb.shacl.shapes import read_shapes
-from graphdb.shacl.validation import validate
 
 P, G = NamedNode("http://x/p"), NamedNode("http://x/g")
 SHAPES = b"""PREFIX sh: <http://www.w3.org/ns/shacl#> PREFIX x: <http://x/>
