@@ -342,7 +342,7 @@ class TopHits(Aggregation):
         return "top_hits"
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
-        assert scope.top_hits is not None, "whoever runs aggregations says how hits are made"
+        assert scope.top_hits is not None, "the runner of the aggregations sets how hits are made"
         return [{"hits": hits} for hits in scope.top_hits(self.body, rows, scope)]
 
 

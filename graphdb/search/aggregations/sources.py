@@ -188,7 +188,7 @@ class Source:
         return self._absent(values.rows, values.data, docs)
 
     def countable(self, scope: Scope, docs: Longs) -> tuple[Longs, Numbers]:
-        """As numbers; of a field that has none, something for each value that tells equal values."""
+        """As numbers; of a field that has none, a number for each value, equal for equal values."""
         if self.spec is not None and self.spec.storage is Storage.POINTS:
             points = scope.columns.points(self.spec, docs)
             both = points.latitudes * 1000.0 + points.longitudes

@@ -165,7 +165,7 @@ def parse_path(path: str) -> tuple[tuple[str, ...], str]:
 
 
 def sorted_cells(scope: Scope, common: Common, cells: Cells, order: Order, places: Places) -> Longs:
-    """The numbers of all cells, by owner and then in order. places tells the order of keys."""
+    """The numbers of all cells, by owner and then in order. places is the order of keys."""
     keys = []
     for part in order:
         if isinstance(part, ByCount):
@@ -236,7 +236,7 @@ class Terms(Aggregation):
             members, numbers = members[kept], numbers[kept]
         cells = cells_of(rows, members, numbers)
         if whole:
-            # not those that only deleted documents have, or such as whoever asks does not see
+            # not those that only deleted documents have, or hidden ones
             every = np.unique(self.source.keyed(scope, np.flatnonzero(scope.live()), whole)[1])
             if allowed is not None:
                 every = every[allowed[every]]

@@ -89,7 +89,7 @@ def check_gram_sizes(low: int, high: int, max_diff: int | None, component: str) 
 
 
 def _token_chars(parameters: Parameters) -> Callable[[str], list[tuple[int, int]]]:
-    """The parts of a text that grams are taken from: all of it unless told otherwise."""
+    """The parts of a text that grams are taken from: all of it by default."""
     names = parameters.words("token_chars")
     if not names:
         return whole

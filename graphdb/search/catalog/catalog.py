@@ -92,7 +92,7 @@ class Catalog:
         return write_target(self._state, name)[0]
 
     def check(self, command: Command) -> None:
-        """Raise what applying it now would, without effect. Of documents nothing is told. On any thread."""
+        """Raise what applying it now would, without effect. Documents are not checked. On any thread."""
         if not isinstance(command, WriteDocuments):
             planned(self._state, command, self.check_graph, 0)
 

@@ -252,7 +252,7 @@ def _(command: DeleteComponentTemplates, state: CatalogState) -> Change:
 
 
 def _check_composed(state: CatalogState, name: str) -> None:
-    """An index could be made of the template, as far as that can be told now."""
+    """An index could be made of the template, as far as that can be decided now."""
     made = contents(state, state.templates[name])
     settings = {key: value for key, value in made.settings.items() if value is not None}
     try:

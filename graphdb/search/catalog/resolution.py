@@ -204,8 +204,8 @@ def _resolved(index: Index, found: _Found) -> Resolved:
     filters = tuple(one["filter"] for one in options if "filter" in one)
     routing = tuple(one["search_routing"] for one in options if "search_routing" in one)
     everything = found.itself or len(filters) < len(options)
-    anywhere = found.itself or len(routing) < len(options)
-    return Resolved(index, () if everything else filters, () if anywhere else routing)
+    any_routing = found.itself or len(routing) < len(options)
+    return Resolved(index, () if everything else filters, () if any_routing else routing)
 
 
 def write_target(state: CatalogState, name: str) -> tuple[Index, AliasOptions]:

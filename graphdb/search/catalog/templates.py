@@ -1,4 +1,4 @@
-"""Composable templates: what an index gets, by its name, where whoever makes it says nothing else."""
+"""Composable templates: what an index gets, by its name, unless the request that makes it says otherwise."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

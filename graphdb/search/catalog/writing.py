@@ -42,7 +42,7 @@ def prepared(state: CatalogState, writes: Sequence[DocumentWrite]) -> list[Docum
 
 
 class _Trial:
-    """The mapping of an index as it will be after the documents so far, if nobody else writes."""
+    """The mapping of an index as it will be after the documents so far, if no other request writes."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
@@ -171,7 +171,7 @@ def is_unfinished(index: Index, results: Sequence[WriteResult]) -> bool:
 
 
 def check_blocks(index: Index) -> None:
-    """Errors: cluster_block_exception where the settings let nobody write."""
+    """Errors: cluster_block_exception where the settings block writes."""
     for name, description in _BLOCKS:
         if name in index.settings and flag_setting(index.settings, name):
             status = 429 if description.startswith("TOO_MANY") else 403

@@ -51,7 +51,7 @@ class PageRanks:
 
 
 class LinkCollector:
-    """Takes links as lines of TSV, `<iri>` or `_:label` before and behind a tab, in pieces of any length."""
+    """Takes links as lines of TSV, `<iri>` or `_:label` before and after a tab, in pieces of any length."""
 
     def __init__(self, links_max: int = LINKS_MAX) -> None:
         self._rest = b""
@@ -111,7 +111,7 @@ def _send(sources: NDArray[np.int32], targets: NDArray[np.int32], shares: Double
 
 
 _hash = hash
-"""Python's own: 64 bits, keyed anew in each process, so nobody can choose IRIs whose hashes are the same."""
+"""Python's own: 64 bits, keyed anew in each process, so a client cannot choose IRIs with equal hashes."""
 
 
 # `kg_boost`: scores of documents that speak of important resources.

@@ -228,7 +228,7 @@ class _Build:
         return "standard"
 
     def check(self) -> None:
-        """What can be told only of the whole: limits, and what aliases and copies point at."""
+        """What can be checked only for the whole: limits, and what aliases and copies point at."""
         limits = self._limits
         if len(self.nodes) > limits.total_fields:
             raise limits.exceeded("total fields", limits.total_fields)

@@ -41,7 +41,7 @@ def normalised(body: Mapping[str, Any]) -> Definition:
 
 
 def unparsable(error: SearchError) -> SearchError:
-    """What a request is told whose mapping cannot be read."""
+    """The error of a request whose mapping cannot be read."""
     return mapper_parsing(f"Failed to parse mapping: {error.reason}", error)
 
 

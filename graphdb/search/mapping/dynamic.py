@@ -115,7 +115,7 @@ class _Walk:
             self.members(self._root, self.update, nested, "", self._root.get("dynamic", "true"), 1)
 
     def _new(self, name: str, path: str, value: Any, depth: int) -> Definition | None:
-        """The definition of a new field; None where nothing can be told, or nothing is to be indexed."""
+        """The definition of a new field; None where nothing can be derived, or nothing is to be indexed."""
         if len(name.encode("utf-16-le")) // 2 > self._limits.field_name_length:
             raise illegal_argument(
                 f"Field name [{name[:200]}] is longer than the limit of [{self._limits.field_name_length}] "

@@ -1,4 +1,4 @@
-"""`function_score`: scores by other things than words: weights, numbers of a field, distance, chance."""
+"""`function_score`: scores by other things than words: weights, fields, distance, random numbers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

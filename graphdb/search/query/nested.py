@@ -27,7 +27,7 @@ def objects_at(leaf: Leaf, path: str) -> Bools:
 class NestedQuery(Query):
     """Joins the objects at path that a query matches to what they are in: documents, or objects at above.
 
-    inner_hits is what the request says there, for whoever shows the objects; None: nothing.
+    inner_hits is what the request says there, for the result that shows the objects; None: nothing.
     """
 
     path: str

@@ -84,7 +84,7 @@ class RankedQuery(Query):
         return explained(float(scores[docs == doc][0]) * boost * self.boost, "within top k documents")
 
     def _share(self, searcher: Searcher, found: Ranking) -> None:
-        """Where several indexes were searched as one: what was found in each, for whoever asks it alone."""
+        """Where several indexes were searched as one: what was found in each, for callers that ask one."""
         parts: dict[int, tuple[Searcher, list[tuple[Longs, Floats]]]] = {}
         for leaf in searcher.leaves:
             _, own, its_searcher = searcher.part(leaf)

@@ -29,7 +29,7 @@ __all__ = [
     "parse_random_score",
 ]
 
-# The functions of `function_score` but for the decaying ones: a weight, a field's number, chance.
+# The functions of `function_score` but for the decaying ones: a weight, a field's number, a random number.
 
 
 class ScoreFunction(Protocol):

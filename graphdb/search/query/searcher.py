@@ -187,7 +187,7 @@ _UNKNOWN = object()
 
 
 class Searcher:
-    """Owned by whoever searches; its leaves never change, so what it computes once it may keep.
+    """Owned by one search; its leaves never change, so what it computes once it may keep.
 
     memory is kept for as long as the segments live, by segment and field; hand the one of an earlier searcher
     over so that a refresh does not compute it again.

@@ -18,7 +18,7 @@ __all__ = ["PerIndexQuery", "SeveralSearcher"]
 
 
 class SeveralSearcher(Searcher):
-    """The leaves of several searchers, numbered through. Owned by whoever searches, as theirs.
+    """The leaves of several searchers, numbered through. Owned by the search, as theirs.
 
     shared_statistics: score as if all were one index (`dfs_query_then_fetch`).
     """

@@ -106,7 +106,7 @@ def _sum_up(
     end: int,
     sums: Doubles,
 ) -> bool:
-    """Add the scores of these terms in [base, end), and move their places in the postings behind it."""
+    """Add the scores of these terms in [base, end), and move their places in the postings past it."""
     met = False
     for term in range(len(weights)):
         i, stop, weight = at[term], ends[term], weights[term]

@@ -53,7 +53,7 @@ class Matches:
 class Query(ABC):
     """One node. boost multiplies its scores; name is what `_name` has called it.
 
-    As in Lucene a boost is handed down to whoever computes scores rather than multiplied in afterwards, so
+    As in Lucene a boost is handed down to the scorers rather than multiplied in afterwards, so
     every method that scores takes the boost of what is above.
     """
 

@@ -22,7 +22,7 @@ __all__ = ["SearchOptions", "answered", "columns_of", "execute", "find", "plain_
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """What a search is told beside its body. window: how far from and size may reach together.
+    """The parameters of a search beside its body. window: how far from and size may reach together.
 
     raw_source: whole sources are orjson.Fragments of what is stored. hybrid: see `parse_request`.
     """

@@ -55,7 +55,7 @@ EVERYTHING = SourceFilter()
 
 
 def keeps_source(mapping: FieldLookup) -> bool:
-    """Whether a mapping lets the documents of its index be seen."""
+    """Whether a mapping shows the documents of its index."""
     return mapping.source_options.get("enabled") not in (False, "false")
 
 

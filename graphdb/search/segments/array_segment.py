@@ -157,7 +157,7 @@ class ArraySegment:
         return self.find_hashed(raw, hash_id(raw))
 
     def find_hashed(self, raw: bytes, hashed: int) -> int:
-        """`find` for whoever has hashed the `_id` already."""
+        """`find` for a caller that has hashed the `_id` already."""
         hashes: Hashes = self.sections["", "", "id_hashes"]
         key = np.uint64(hashed)
         place = int(hashes.searchsorted(key, side="right")) - 1

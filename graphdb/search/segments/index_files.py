@@ -20,7 +20,7 @@ from graphdb.search.segments.segment_file import map_file, read_segment, verify_
 
 __all__ = ["CommitPoint", "CommittedSegment", "IndexFiles", "decode_checked", "encode_checked"]
 
-# JSON behind a line with its format and a CRC-32: what the small files of search are.
+# JSON after a line with its format and a CRC-32: what the small files of search are.
 
 
 def encode_checked(mark: str, value: object) -> bytes:
@@ -97,7 +97,7 @@ class CommitPoint:
 # is opened goes. Readers that have a removed file mapped keep it.
 
 _COMMIT = "commit-"
-_OURS = (".segment", ".live", ".tmp")  # whatever else is in the directory is somebody else's
+_OURS = (".segment", ".live", ".tmp")  # other files in the directory are not ours
 _LIVE = struct.Struct("<II")  # CRC-32 of the rest, documents
 
 

@@ -50,8 +50,8 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class OpenAt:
-    """For whoever keeps account of commits and openings: which commit, and a number for the segments to come,
-    greater than at each opening before.
+    """For an owner that keeps account of commits and openings: which commit, and a number for the segments
+    to come, greater than at each opening before.
     """
 
     generation: int
@@ -78,7 +78,7 @@ class ShardStats:
 
 
 class IndexShard(Generic[M]):
-    """The documents of one index. Whoever makes a new one that is to be on disk flushes it first of all."""
+    """The documents of one index. The maker of a new one on disk flushes it first of all."""
 
     def __init__(
         self, name: str, mapping: M, settings: Mapping[str, Any], policy: TieredMergePolicy | None = None

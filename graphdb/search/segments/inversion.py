@@ -23,7 +23,7 @@ def invert(tokens: Any, positions: Any, docs: Any, counts: Any, ranks: Any) -> A
         token_starts[ranks[token] + 1] += 1
     token_starts = np.cumsum(token_starts)
     cursors = token_starts[ranks]
-    # document and position together, so that the one write that goes anywhere is one
+    # document and position together, so that the one random write is one
     places = np.empty(len(tokens), np.int64)
     number = 0
     for i in range(len(docs)):

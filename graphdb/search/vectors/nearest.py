@@ -83,7 +83,7 @@ class Sought:
 
     @property
     def is_huge(self) -> bool:
-        """Whether distances and products may not be told in 32 bits."""
+        """Whether distances and products may not fit into 32 bits."""
         return bool(np.abs(self.vector).max() > MAGNITUDE_MAX)
 
 

@@ -88,7 +88,7 @@ def _fingerprint(rows: Floats, shape: GraphShape) -> int:
     return zlib.crc32(np.ascontiguousarray(rows).view(np.uint8).data, zlib.crc32(repr(shape).encode()))
 
 
-# Which graphs are missing, and making them: work for a background thread of whoever owns the shards.
+# Which graphs are missing, and making them: work for a background thread of the owner of the shards.
 
 ROWS_MIN = 5_000  # fewer are scored in less than a millisecond
 

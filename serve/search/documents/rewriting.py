@@ -14,7 +14,7 @@ from graphdb.search.multi import AllFailed, Searchers, prepare
 from graphdb.search.query import Searcher
 from graphdb.search.segment import Longs
 from graphdb.search.segments.operations import Outcome
-from graphdb.search.segments.seen_segment import SeenSegment
+from graphdb.search.segments.visible_segment import VisibleSegment
 from serve.search.frame.answer import Answer
 from serve.search.frame.errors import error_json, query_failed
 from serve.search.frame.exchange import Exchange
@@ -88,7 +88,7 @@ def _stored(index: str, searcher: Searcher, doc: int) -> Stored:
         segment.doc_id(local),
         int(segment.versions[local]),
         int(segment.seq_nos[local]),
-        segment.whole_source(local) if isinstance(segment, SeenSegment) else segment.source(local),
+        segment.whole_source(local) if isinstance(segment, VisibleSegment) else segment.source(local),
         segment.routing(local),
     )
 

@@ -28,7 +28,7 @@ from serve.search.frame.errors import failure, internal
 from serve.search.frame.exchange import Exchange, MediaType, content_type
 from serve.search.frame.parameters import Parameters, decoded
 from serve.search.frame.search_work import SearchWork
-from serve.search.frame.seen_node import SeenNodes
+from serve.search.frame.visible_node import VisibleNodes
 
 __all__ = ["SearchRouter"]
 
@@ -105,7 +105,7 @@ class SearchRouter:
         needs: Needs = SEARCH_NEEDS,
     ) -> None:
         """Raises LookupError for an endpoint of which needs does not say what it needs."""
-        self._nodes, self._settings, self._work = SeenNodes(node), settings, work
+        self._nodes, self._settings, self._work = VisibleNodes(node), settings, work
         self.endpoints = tuple(endpoints)
         self._root = _Place()
         for endpoint in endpoints:

@@ -30,7 +30,7 @@ _EXPLAIN_PARAMETERS = (
 
 def _explain_endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def explain_one(exchange: Exchange) -> Any:
-        runner = shared.seen_by(exchange)
+        runner = shared.visible_to(exchange)
         body = await exchange.json() or {}
         for name in body:
             if name != "query":
@@ -97,7 +97,7 @@ _ALL: dict[str, Any] = {"match_all": {}}
 
 def _validate_endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def validate(exchange: Exchange) -> Any:
-        runner = shared.seen_by(exchange)
+        runner = shared.visible_to(exchange)
         parameters = exchange.parameters
         explains = parameters.boolean("explain", False) or parameters.boolean("rewrite", False)
         targets = targets_of(runner.node, names_found(runner.node, exchange.get("index"), parameters))

@@ -46,7 +46,7 @@ _HEADER = frozenset(
 
 def endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def search_all(exchange: Exchange) -> Any:
-        runner = shared.seen_by(exchange)
+        runner = shared.visible_to(exchange)
         start = time.perf_counter()
         searches = _searches(await exchange.body())
         limit = exchange.parameters.integer("max_concurrent_searches", None)

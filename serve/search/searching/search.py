@@ -20,7 +20,7 @@ __all__ = ["asked_of", "endpoints"]
 
 def _search_endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def search(exchange: Exchange) -> Any:
-        runner = shared.seen_by(exchange)
+        runner = shared.visible_to(exchange)
         parameters = exchange.parameters
         asked = asked_of(parameters, body_with(parameters, await exchange.json()), exchange.principal)
         names = exchange.get("index") or parameters.text("index")
@@ -98,7 +98,7 @@ _COUNT_PARAMETERS = f"{NAME_PARAMETERS} {QUERY_TEXT} min_score preference routin
 
 def _count_endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def count(exchange: Exchange) -> Any:
-        runner = shared.seen_by(exchange)
+        runner = shared.visible_to(exchange)
         body = await exchange.json() or {}
         for name in body:
             if name != "query":
@@ -129,7 +129,7 @@ _SHARDS_PARAMETERS = f"{NAME_PARAMETERS} preference routing local master_timeout
 
 def _shards_endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def search_shards(exchange: Exchange) -> Any:
-        runner = shared.seen_by(exchange)
+        runner = shared.visible_to(exchange)
         here = runner.identity.here(runner.node.status())
         found = names_found(runner.node, exchange.get("index"), exchange.parameters)
         indices = {one.index.name: _filtered(one.filters) for one in found}

@@ -135,7 +135,7 @@ class Asked:
 
 
 class SearchRunner:
-    """Owned by the application, one for all operations that search; requests ask it through `seen_by`."""
+    """Owned by the application, one for all operations that search; requests ask it through `visible_to`."""
 
     def __init__(self, node: SearchBackend, settings: Settings, work: SearchWork, stage_of: StageOf) -> None:
         self.node, self.work, self._stage_of = node, work, stage_of
@@ -146,7 +146,7 @@ class SearchRunner:
         self._stages: WeakKeyDictionary[Scroll, SearchStage] = WeakKeyDictionary()
         self._scorer = scorer_of(settings.search.hybrid_scorer, settings.search.linear_weights)
 
-    def seen_by(self, exchange: Exchange) -> "SearchRunner":
+    def visible_to(self, exchange: Exchange) -> "SearchRunner":
         """The same for what whoever asks sees of the node; what is kept is shared."""
         runner = copy(self)
         runner.node = exchange.node
