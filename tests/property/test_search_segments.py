@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from graphdb.log.file_system import File
 from graphdb.search.fields import ParsedDocument, TextTokens
-from graphdb.search.segment import Bools, Leaf, TermDictionary
+from graphdb.search.leaf_reader import Bools, Leaf, TermDictionary
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.builder import SegmentBuilder
 from graphdb.search.segments.field_builders import encode_lengths

@@ -9,10 +9,10 @@ from numba import njit
 
 from graphdb.search.aggregations.aggregation import Aggregation, Answer, Definition, Rows, Scope
 from graphdb.search.aggregations.options import Options, required
-from graphdb.search.aggregations.sources import NUMERIC, Source, json_number
+from graphdb.search.aggregations.value_sources import NUMERIC, Source, json_number
 from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import Storage
-from graphdb.search.segment import Doubles, Longs
+from graphdb.search.leaf_reader import Doubles, Longs
 
 __all__ = [
     "GeoBounds",

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import regex
 
 from graphdb.search.analysis.case import java_lower
-from graphdb.search.analysis.parameters import Parameters
-from graphdb.search.analysis.regular_expressions import JavaPattern
+from graphdb.search.analysis.parameters import JavaPattern, Parameters
 from graphdb.search.analysis.token import Tokenizer
 from graphdb.search.analysis.tokenizers import (
     CHARACTER_CLASSES,

@@ -5,11 +5,10 @@ from typing import Any
 
 from graphdb.access.visibility import IndexVisibility
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.state import CatalogState
+from graphdb.search.catalog.state import CatalogState, Index
+from graphdb.search.leaf_reader import Leaf
 from graphdb.search.mapping import Mapping
 from graphdb.search.protection import allowed_sids, without_protection
-from graphdb.search.segment import Leaf
 from graphdb.search.segments.index_shard import Document, IndexShard, ShardStats, stats_of
 from graphdb.search.segments.visible_segment import VisibleLeaves
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from graphdb.search.aggregations.aggregation import Scope
 from graphdb.search.deadline import checkpoint
-from graphdb.search.extension.request import BoostOption
+from graphdb.search.extension.extension_request import BoostOption
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.leaf_reader import Bools, Doubles, Longs
 from graphdb.search.query.tree import SCORE_MAX
 from graphdb.search.results.field_values import values_at
 from graphdb.search.results.matching import Found
-from graphdb.search.segment import Bools, Doubles, Longs
 
 __all__ = ["LINKS_MAX", "LinkCollector", "PageRanks", "boosted", "page_rank"]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphdb.search.aggregations.aggregation import Scope
-from graphdb.search.segment import Longs
+from graphdb.search.leaf_reader import Longs
 
 __all__ = ["candidates_body", "filtered", "ids_of", "is_ranked"]
 

@@ -343,7 +343,7 @@ def _floor(local: int, unit: str, steps: str) -> int:
 
 def _bounded(ms: int, steps: str) -> int:
     if abs(ms) > YEAR_MAX * 365 * DAY_MS:
-        raise _parse_error(f"date math [{steps}] leaves the years that can be represented")
+        raise _parse_error(f"date math [{steps}] leaves the years that can be told")
     return ms
 
 

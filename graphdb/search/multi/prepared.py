@@ -20,8 +20,8 @@ from graphdb.search.query.ranked import RankedQuery
 from graphdb.search.query.several import PerIndexQuery, SeveralSearcher
 from graphdb.search.query.tree import MatchAllQuery, boosted
 from graphdb.search.results.matching import Found
-from graphdb.search.results.request import RESULT_WINDOW, SearchRequest, parse_request
 from graphdb.search.results.search import SearchOptions, answered, find, plain_answer, scope_of
+from graphdb.search.results.search_request import RESULT_WINDOW, SearchRequest, parse_request
 
 __all__ = [
     "INDEXES_MAX",

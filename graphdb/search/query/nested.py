@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from graphdb.search.leaf_reader import Bools, Doubles, Leaf, Longs
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext
 from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
-from graphdb.search.segment import Bools, Doubles, Leaf, Longs
 
 __all__ = ["PARSERS", "NestedQuery", "objects_at"]
 

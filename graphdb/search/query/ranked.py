@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from graphdb.search.leaf_reader import Floats, Leaf, Longs
 from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.top_hits import collect
 from graphdb.search.query.tree import Matches, Query
-from graphdb.search.segment import Floats, Leaf, Longs
 
 __all__ = ["BestQuery", "RankedQuery", "Ranking", "merged"]
 

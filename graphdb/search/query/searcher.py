@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.analysis import Analyzers
+from graphdb.search.leaf_reader import Bools, Floats, Leaf, Longs, TermDictionary
 from graphdb.search.mapping import Mapping
 from graphdb.search.query.explanation import Explanation, explained
 from graphdb.search.query.kernels import edit_distances, glob_matches
-from graphdb.search.segment import Bools, Floats, Leaf, Longs, TermDictionary
 
 __all__ = [
     "ANY",

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from graphdb.search.leaf_reader import Bools, Doubles, Ints, Leaf, TermDictionary
 from graphdb.search.query.explanation import Explanation
 from graphdb.search.query.searcher import Searcher, TermCodes
 from graphdb.search.query.tree import Matches, Query
-from graphdb.search.segment import Bools, Doubles, Ints, Leaf, TermDictionary
 
 __all__ = ["PerIndexQuery", "SeveralSearcher"]
 

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.deadline import checkpoint
+from graphdb.search.leaf_reader import Bools, Doubles, Floats, Ints, Leaf, Longs
 from graphdb.search.query.compound import BoolQuery
 from graphdb.search.query.kernels import accumulate, find_sorted, top_k
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.query.term_queries import TermQuery
 from graphdb.search.query.tree import Query
-from graphdb.search.segment import Bools, Doubles, Floats, Ints, Leaf, Longs
 
 __all__ = ["NEVER", "TopHits", "collect", "plain_terms", "top_hits", "top_of_any"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from graphdb.search.leaf_reader import Bools, Doubles, Floats, Ints, Leaf, Longs
 from graphdb.search.query.explanation import Explanation, explained, no_match
-from graphdb.search.segment import Bools, Doubles, Floats, Ints, Leaf, Longs
 
 if TYPE_CHECKING:
     from graphdb.search.query.searcher import Searcher

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.search.segment import (
+from graphdb.search.leaf_reader import (
     Bools,
     Ints,
     Longs,
@@ -17,7 +17,7 @@ from graphdb.search.segment import (
     TermDictionary,
     VectorColumn,
 )
-from graphdb.search.segments.inversion import transpose
+from graphdb.search.segments.field_builders import transpose
 from graphdb.search.segments.sections import (
     IGNORED,
     ROUTING,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.fields import NO_VALUES, ParsedDocument
-from graphdb.search.segment import Ints
+from graphdb.search.leaf_reader import Ints
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.field_builders import (
     FieldBuilder,

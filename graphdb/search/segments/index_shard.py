@@ -20,14 +20,20 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from graphdb.search.segment import Leaf
+from graphdb.search.leaf_reader import Leaf
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.buffer import Tombstones
-from graphdb.search.segments.index_files import CommitPoint, IndexFiles
+from graphdb.search.segments.index_files import (
+    CommitPoint,
+    IndexFiles,
+    SavedCommit,
+    SavedLeaves,
+    SavePlan,
+    over_files,
+)
 from graphdb.search.segments.merge_policy import Candidate, TieredMergePolicy
 from graphdb.search.segments.merging import merge
 from graphdb.search.segments.operations import Operation, OperationResult
-from graphdb.search.segments.saving import SavedCommit, SavedLeaves, SavePlan, over_files
 from graphdb.search.segments.shard_view import ShardView, array_segment, locate, numbered, replaced, stored
 from graphdb.search.segments.updates import Applier, DocumentMapping
 

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.search.segment import Ints, Longs
+from graphdb.search.leaf_reader import Ints, Longs
 
 __all__ = [
     "IGNORED",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from graphdb.search.segment import Bools, Leaf
+from graphdb.search.leaf_reader import Bools, Leaf
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.buffer import Buffer
 from graphdb.search.segments.sections import Hashes, encode, hash_ids

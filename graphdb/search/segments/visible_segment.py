@@ -8,10 +8,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.search.leaf_reader import Bools, Ints, Leaf, Longs, Ordinals, TermDictionary
 from graphdb.search.protection import ALLOW_SIDS, without_protection
-from graphdb.search.segment import Bools, Ints, Leaf, Longs, Ordinals, TermDictionary
 from graphdb.search.segments.array_segment import ArraySegment, ArrayTerms, ArrayText
-from graphdb.search.segments.inversion import any_in
+from graphdb.search.segments.field_builders import any_in
 from graphdb.search.segments.shard_view import array_segment
 
 __all__ = ["VisibleLeaves", "VisibleSegment"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.search.segment import Floats
+from graphdb.search.leaf_reader import Floats
 
 __all__ = ["Codes", "aligned", "prepared", "prepared_parts"]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphdb.search.segment import Bools, Floats, Ints, Longs, Segment
+from graphdb.search.leaf_reader import Bools, Floats, Ints, Longs, Segment
 from graphdb.search.vectors.graph import MAGNITUDE_MAX, Graph
 from graphdb.search.vectors.metric import Metric
 from graphdb.search.vectors.row_set import RowSet

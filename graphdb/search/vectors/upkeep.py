@@ -12,8 +12,8 @@ import numpy as np
 
 from graphdb.log.file_system import FileSystem
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.leaf_reader import Floats, Leaf, Segment
 from graphdb.search.mapping import Mapping
-from graphdb.search.segment import Floats, Leaf, Segment
 from graphdb.search.segments.segment_file import map_file
 from graphdb.search.vectors.graph import MAGNITUDE_MAX, Graph, GraphShape, build_graph
 from graphdb.search.vectors.nearest import GRAPH_KEY

@@ -8,7 +8,7 @@ from typing import Any
 from graphdb.config import Settings
 from graphdb.search.catalog.cluster_settings import AUTO_CREATE
 from graphdb.search.catalog.commands import PutClusterSettings
-from graphdb.search.catalog.settings import nested
+from graphdb.search.catalog.index_settings import nested
 from graphdb.search.errors import illegal_argument, parsing
 from serve.search.administration.cluster_health import health_json
 from serve.search.administration.index_stats import stats_json

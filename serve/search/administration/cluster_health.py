@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect
 
 from graphdb.config import Settings
 from graphdb.node import NodeStatus
-from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument
 from serve.answers import client_gone
 from serve.search.administration.index_stats import (

@@ -9,8 +9,8 @@ import numpy as np
 
 from graphdb.config import Settings
 from graphdb.node import NodeStatus
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.settings import number_setting
+from graphdb.search.catalog.index_settings import number_setting
+from graphdb.search.catalog.state import Index
 from graphdb.search.catalog.visible_catalog import VisibleIndex
 from graphdb.search.errors import illegal_argument
 from graphdb.search.segments.shard_view import array_segment

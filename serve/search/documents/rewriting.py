@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from graphdb.search.catalog.commands import DocumentWrite, WriteResult
-from graphdb.search.catalog.resolution import Resolved
+from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.leaf_reader import Longs
 from graphdb.search.mapping.readers import parse_number
 from graphdb.search.multi import AllFailed, Searchers, prepare
 from graphdb.search.query import Searcher
-from graphdb.search.segment import Longs
 from graphdb.search.segments.operations import Outcome
 from graphdb.search.segments.visible_segment import VisibleSegment
 from serve.search.frame.answer import Answer

@@ -10,8 +10,7 @@ from graphdb.access.visibility import IndexVisibility
 from graphdb.node import NodeStatus
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.commands import Command, DocumentWrite, WriteResult
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.state import KnownNode
+from graphdb.search.catalog.state import Index, KnownNode
 from graphdb.search.catalog.visible_catalog import VisibleCatalog
 from graphdb.search.contexts import SearchContext, SearchContexts
 from graphdb.search.errors import SearchError

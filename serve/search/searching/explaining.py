@@ -6,12 +6,12 @@ from typing import Any
 
 import orjson
 
-from graphdb.search.catalog.resolution import Resolved
+from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.leaf_reader import Leaf
 from graphdb.search.multi import AllFailed, Searchers, Target, prepare
 from graphdb.search.query import explain, parse_query, rewritten_text
-from graphdb.search.results.source_filter import SourceFilter, parse_source_filter
-from graphdb.search.segment import Leaf
+from graphdb.search.results.fetching import SourceFilter, parse_source_filter
 from serve.search.frame.answer import Answer
 from serve.search.frame.endpoint import Body, Endpoint, endpoint
 from serve.search.frame.exchange import Exchange

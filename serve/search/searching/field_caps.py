@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.wildcards import wildcard_match

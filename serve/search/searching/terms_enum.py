@@ -6,10 +6,10 @@ from itertools import islice
 from typing import Any
 
 from graphdb.search.aggregations.options import Options
-from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import illegal_argument
 from graphdb.search.fields import Storage
-from graphdb.search.segment import TermDictionary
+from graphdb.search.leaf_reader import TermDictionary
 from serve.search.frame.endpoint import Body, Endpoint, endpoint
 from serve.search.frame.exchange import Exchange
 from serve.search.searching.search_names import NAME_PARAMETERS, names_found

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from graphdb.errors import CorruptionError, UnavailableError
-from graphdb.search.analysis.regular_expressions import time_limit
+from graphdb.search.analysis.parameters import time_limit
 from graphdb.search.catalog.commands import DocumentWrite, WriteResult
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.resolution import write_target
-from graphdb.search.catalog.settings import flag_setting
-from graphdb.search.catalog.state import AliasOptions, CatalogState
+from graphdb.search.catalog.index_names import write_target
+from graphdb.search.catalog.index_settings import flag_setting
+from graphdb.search.catalog.state import AliasOptions, CatalogState, Index
 from graphdb.search.errors import SearchError, illegal_argument, unexpected
 from graphdb.search.mapping import Mapping
 from graphdb.search.segments.operations import Action, Operation, OperationResult

@@ -21,13 +21,12 @@ from graphdb.search.aggregations.aggregation import (
     measure_below,
 )
 from graphdb.search.aggregations.columns import Numbers
-from graphdb.search.aggregations.sources import COMPARABLE, Source
-from graphdb.search.aggregations.vocabulary import Vocabulary
+from graphdb.search.aggregations.value_sources import COMPARABLE, Source, Vocabulary
 from graphdb.search.errors import illegal_argument, illegal_request, parsing
 from graphdb.search.fields import Storage
-from graphdb.search.mapping.values import term_of
+from graphdb.search.leaf_reader import Bools, Longs
+from graphdb.search.mapping.value_formats import term_of
 from graphdb.search.query.regexp import Regexp
-from graphdb.search.segment import Bools, Longs
 
 __all__ = [
     "ByCount",
