@@ -15,8 +15,8 @@ from graphdb.errors import RequestError
 from graphdb.geo.entailment import READ_PROPERTIES, is_derived
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.extension.template import iri_of
+from graphdb.search.following.document_values import Value, document_id, merged, value_of
 from graphdb.search.following.shape import Documents, Plan, Row, Selection
-from graphdb.search.following.values import Value, document_id, merged, value_of
 from graphdb.sparql.algebra import (
     Algebra,
     Bgp,

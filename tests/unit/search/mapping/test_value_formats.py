@@ -6,7 +6,7 @@ import pytest
 from graphdb.search.errors import SearchError
 from graphdb.search.fields import FieldSpec
 from graphdb.search.mapping import Mapping
-from graphdb.search.mapping.values import interval_of, range_of, shown, term_of
+from graphdb.search.mapping.value_formats import interval_of, range_of, shown, term_of
 from tests.unit.search.mapping.support import SPACES
 
 DAY = 1_577_836_800_000  # 2020-01-01

@@ -1,4 +1,4 @@
-"""Composable templates: what an index gets, by its name, where whoever makes it says nothing else."""
+"""Composable templates: what an index gets, by its name, unless the request that makes it says otherwise."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -6,8 +6,8 @@ from typing import Any
 
 from graphdb.search.catalog.aliases import alias_options
 from graphdb.search.catalog.commands import PutComponentTemplate, PutIndexTemplate
-from graphdb.search.catalog.names import check_template_name
-from graphdb.search.catalog.settings import check_new_settings, nested_settings, read_settings
+from graphdb.search.catalog.index_names import check_template_name
+from graphdb.search.catalog.index_settings import check_new_settings, nested_settings, read_settings
 from graphdb.search.catalog.state import CatalogState
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match

@@ -29,7 +29,7 @@ from graphdb.raft.messages import (
     VoteAnswer,
     VoteRequest,
 )
-from graphdb.raft.node import Outcome, Proposal, RaftNode
+from graphdb.raft.raft_node import Outcome, Proposal, RaftNode
 from graphdb.raft.replica import RaftConfig
 from tests.support.raft_nodes import Cluster, entry, is_append_behind
 

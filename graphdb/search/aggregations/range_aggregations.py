@@ -18,12 +18,12 @@ from graphdb.search.aggregations.aggregation import (
     keyed_buckets,
 )
 from graphdb.search.aggregations.options import Options
-from graphdb.search.aggregations.sources import NUMERIC, Display, Source, number_text
+from graphdb.search.aggregations.value_sources import NUMERIC, Display, Source, number_text
 from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.leaf_reader import Bools
 from graphdb.search.mapping.dates import DateFormat, date_math
 from graphdb.search.mapping.readers import address_of, address_term, network_terms, rounder
-from graphdb.search.segment import Bools
 
 __all__ = ["IpRanges", "Range", "Ranges", "parse_date_range", "parse_ip_range", "parse_range", "parse_ranges"]
 

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from graphdb.errors import CorruptionError, UnavailableError
-from graphdb.search.analysis.regular_expressions import time_limit
+from graphdb.search.analysis.parameters import time_limit
 from graphdb.search.catalog.commands import DocumentWrite, WriteResult
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.resolution import write_target
-from graphdb.search.catalog.settings import flag_setting
-from graphdb.search.catalog.state import AliasOptions, CatalogState
+from graphdb.search.catalog.index_names import write_target
+from graphdb.search.catalog.index_settings import flag_setting
+from graphdb.search.catalog.state import AliasOptions, CatalogState, Index
 from graphdb.search.errors import SearchError, illegal_argument, unexpected
 from graphdb.search.mapping import Mapping
 from graphdb.search.segments.operations import Action, Operation, OperationResult
@@ -42,7 +41,7 @@ def prepared(state: CatalogState, writes: Sequence[DocumentWrite]) -> list[Docum
 
 
 class _Trial:
-    """The mapping of an index as it will be after the documents so far, if nobody else writes."""
+    """The mapping of an index as it will be after the documents so far, if no other request writes."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
@@ -171,7 +170,7 @@ def is_unfinished(index: Index, results: Sequence[WriteResult]) -> bool:
 
 
 def check_blocks(index: Index) -> None:
-    """Errors: cluster_block_exception where the settings let nobody write."""
+    """Errors: cluster_block_exception where the settings block writes."""
     for name, description in _BLOCKS:
         if name in index.settings and flag_setting(index.settings, name):
             status = 429 if description.startswith("TOO_MANY") else 403

@@ -1,4 +1,4 @@
-"""`SeenNode`: the node behind the search port as one principal sees it, which every operation is given."""
+"""`VisibleNode`: the node behind the search port as one principal sees it, which every operation is given."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,46 +10,45 @@ from graphdb.access.visibility import IndexVisibility
 from graphdb.node import NodeStatus
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.commands import Command, DocumentWrite, WriteResult
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.seen import SeenCatalog
-from graphdb.search.catalog.state import KnownNode
+from graphdb.search.catalog.state import Index, KnownNode
+from graphdb.search.catalog.visible_catalog import VisibleCatalog
 from graphdb.search.contexts import SearchContext, SearchContexts
 from graphdb.search.errors import SearchError
 from graphdb.search.protection import protection_forbidden, sets_protection, without_protection
 from graphdb.search.segments.operations import Action, OperationResult
 from serve.search.backend import GraphAccess, SearchBackend
 
-__all__ = ["SeenNode", "SeenNodes"]
+__all__ = ["VisibleNode", "VisibleNodes"]
 
 _KEPT_MAX = 256  # visibilities whose searchers are kept
 
 
-class SeenNodes:
-    """Of one node, for whoever asks. For one event loop; equal visibilities share what is kept of them."""
+class VisibleNodes:
+    """Of one node, for every principal. For one event loop; equal visibilities share what is kept of them."""
 
     def __init__(self, node: SearchBackend) -> None:
         self._node = node
-        self._catalogs: OrderedDict[IndexVisibility, SeenCatalog] = OrderedDict()
+        self._catalogs: OrderedDict[IndexVisibility, VisibleCatalog] = OrderedDict()
 
     def of(self, principal: Principal) -> SearchBackend:
-        """The node itself for whoever sees everything."""
+        """The node itself for a principal that sees everything."""
         visibility = principal.index_visibility
         if visibility.is_whole:
             return self._node
-        seen = self._catalogs.get(visibility)
-        if seen is None:
-            seen = self._catalogs[visibility] = SeenCatalog(visibility)
+        visible = self._catalogs.get(visibility)
+        if visible is None:
+            visible = self._catalogs[visibility] = VisibleCatalog(visibility)
         self._catalogs.move_to_end(visibility)
         if len(self._catalogs) > _KEPT_MAX:
             self._catalogs.popitem(last=False)
-        return SeenNode(self._node, principal, seen)
+        return VisibleNode(self._node, principal, visible)
 
 
-class SeenNode:
-    """A `SearchBackend`: what is not seen is not there, and is not written."""
+class VisibleNode:
+    """A `SearchBackend` in which hidden indexes and documents do not exist; they cannot be written either."""
 
-    def __init__(self, node: SearchBackend, principal: Principal, seen: SeenCatalog) -> None:
-        self._node, self._seen = node, seen
+    def __init__(self, node: SearchBackend, principal: Principal, visible: VisibleCatalog) -> None:
+        self._node, self._visible = node, visible
         self._visibility = principal.index_visibility
         self.graph: GraphAccess = node.graph
         self.own: KnownNode = node.own
@@ -60,7 +59,7 @@ class SeenNode:
     @property
     def catalog(self) -> Catalog:
         """See `SearchBackend.catalog`."""
-        return self._seen.catalog_of(self._node.catalog)
+        return self._visible.catalog_of(self._node.catalog)
 
     async def perform(self, command: Command) -> Any:
         """Only whoever sees everything changes indexes. Raises SearchError (403)."""
@@ -89,13 +88,13 @@ class SeenNode:
         return None
 
     def _is_hidden(self, catalog: Catalog, name: str) -> bool:
-        """Whether what a document would go to, or would make, is none of the indexes that are seen."""
+        """Whether what a document would go to, or would make, is none of the indexes that are visible."""
         whole = self._node.catalog.state
         if name in whole.by_name:
             return name not in catalog.state.by_name
         if name not in whole.by_alias:
             return not self._visibility.sees_index(name)
-        # Where an alias writes to must be seen, so all of its indexes are: which one it is may change.
+        # Where an alias writes to must be visible, so all of its indexes are: which one it is may change.
         return whole.by_alias[name].keys() - catalog.state.by_uuid.keys() != set()
 
     async def refresh(self, indexes: Sequence[Index]) -> None:
@@ -111,7 +110,7 @@ class SeenNode:
         await self._node.force_merge(self._itself(indexes), max_segments)
 
     def _itself(self, indexes: Iterable[Index]) -> list[Index]:
-        """The indexes behind those that are seen, as far as they are still there."""
+        """The indexes behind those that are visible, as far as they are still there."""
         whole = self._node.catalog.state.by_uuid
         return [whole[index.uuid] for index in indexes if index.uuid in whole]
 

@@ -141,7 +141,7 @@ def _decoded(head: dict[str, Any], payload: bytes, bodies_at: int) -> Command:
             None if cursor is None else CursorMove(*cursor),
         )
     if bodies_at != len(payload):
-        raise CorruptionError(f"{len(payload) - bodies_at} bytes behind a command", _WHERE)
+        raise CorruptionError(f"{len(payload) - bodies_at} bytes after a command", _WHERE)
     if name == "update_aliases":
         return UpdateAliases(tuple(AliasAction(*row) for row in head["actions"]))
     members = {key: tuple(value) if key in _TUPLES else value for key, value in head.items()}

@@ -22,17 +22,15 @@ from graphdb.search.catalog.commands import (
     RefreshIndices,
     UpdateAliases,
 )
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.names import check_index_name
-from graphdb.search.catalog.settings import (
+from graphdb.search.catalog.index_names import check_index_name
+from graphdb.search.catalog.index_settings import (
     analyzers_of,
     limits_of,
     read_settings,
     static_names,
     updated_settings,
 )
-from graphdb.search.catalog.state import CatalogState, KnownNode
-from graphdb.search.catalog.templates import (
+from graphdb.search.catalog.index_templates import (
     Contents,
     component_template,
     contents,
@@ -41,6 +39,7 @@ from graphdb.search.catalog.templates import (
     without_components,
     without_templates,
 )
+from graphdb.search.catalog.state import CatalogState, Index, KnownNode
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping import Mapping as FieldMapping
 from graphdb.search.segments.index_shard import IndexShard
@@ -252,7 +251,7 @@ def _(command: DeleteComponentTemplates, state: CatalogState) -> Change:
 
 
 def _check_composed(state: CatalogState, name: str) -> None:
-    """An index could be made of the template, as far as that can be told now."""
+    """An index could be made of the template, as far as that can be decided now."""
     made = contents(state, state.templates[name])
     settings = {key: value for key, value in made.settings.items() if value is not None}
     try:

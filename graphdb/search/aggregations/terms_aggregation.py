@@ -21,13 +21,12 @@ from graphdb.search.aggregations.aggregation import (
     measure_below,
 )
 from graphdb.search.aggregations.columns import Numbers
-from graphdb.search.aggregations.ordinals import Ordinals
-from graphdb.search.aggregations.sources import COMPARABLE, Source
+from graphdb.search.aggregations.value_sources import COMPARABLE, Source, Vocabulary
 from graphdb.search.errors import illegal_argument, illegal_request, parsing
 from graphdb.search.fields import Storage
-from graphdb.search.mapping.values import term_of
+from graphdb.search.leaf_reader import Bools, Longs
+from graphdb.search.mapping.value_formats import term_of
 from graphdb.search.query.regexp import Regexp
-from graphdb.search.segment import Bools, Longs
 
 __all__ = [
     "ByCount",
@@ -67,11 +66,11 @@ class Choice:
             tests.append(lambda value: not unwanted(value))
         return Choice(tuple(tests))
 
-    def mask(self, ordinals: Ordinals) -> Bools | None:
-        """Which ordinals pass, None: all."""
+    def mask(self, vocabulary: Vocabulary) -> Bools | None:
+        """Which numbers of a vocabulary pass, None: all."""
         if not self.tests:
             return None
-        values = (ordinals.value(number) for number in range(len(ordinals)))
+        values = (vocabulary.value(number) for number in range(len(vocabulary)))
         return np.fromiter((all(test(value) for test in self.tests) for value in values), np.bool_)
 
 
@@ -165,7 +164,7 @@ def parse_path(path: str) -> tuple[tuple[str, ...], str]:
 
 
 def sorted_cells(scope: Scope, common: Common, cells: Cells, order: Order, places: Places) -> Longs:
-    """The numbers of all cells, by owner and then in order. places tells the order of keys."""
+    """The numbers of all cells, by owner and then in order. places is the order of keys."""
     keys = []
     for part in order:
         if isinstance(part, ByCount):
@@ -201,8 +200,8 @@ class Terms(Aggregation):
         return {Storage.INTS: "lterms", Storage.FLOATS: "dterms"}.get(storage, "sterms")
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
-        cells, ordinals = self._candidates(scope, rows)
-        in_order = sorted_cells(scope, self.common, cells, self.order, ordinals.places)
+        cells, vocabulary = self._candidates(scope, rows)
+        in_order = sorted_cells(scope, self.common, cells, self.order, vocabulary.places)
         owners = cells.owners[in_order]
         ranks = np.arange(len(owners)) - np.searchsorted(owners, owners)
         shown = cells.picked(in_order[ranks < self.size])
@@ -210,14 +209,14 @@ class Terms(Aggregation):
         other = np.bincount(
             owners[ranks >= self.size], cells.counts[in_order[ranks >= self.size]], rows.count
         )
-        lists = bucket_lists(scope, self.common, shown, rows.count, partial(self._head, ordinals))
+        lists = bucket_lists(scope, self.common, shown, rows.count, partial(self._head, vocabulary))
         return [
             {"doc_count_error_upper_bound": 0, "sum_other_doc_count": int(rest), "buckets": buckets}
             for rest, buckets in zip(other.tolist(), lists, strict=True)
         ]
 
-    def _head(self, ordinals: Ordinals, number: int) -> Answer:
-        value = ordinals.value(number)
+    def _head(self, vocabulary: Vocabulary, number: int) -> Answer:
+        value = vocabulary.value(number)
         head = {"key": self.source.display.key(value)}
         text = self.source.display.key_text(value)
         if text is not None:
@@ -226,17 +225,17 @@ class Terms(Aggregation):
             head["doc_count_error_upper_bound"] = 0
         return head
 
-    def _candidates(self, scope: Scope, rows: Rows) -> tuple[Cells, Ordinals]:
+    def _candidates(self, scope: Scope, rows: Rows) -> tuple[Cells, Vocabulary]:
         """All buckets that may be shown."""
         whole = self.min_doc_count == 0
-        members, numbers, ordinals = self.source.keyed(scope, rows.docs, whole)
-        allowed = self.choice.mask(ordinals)
+        members, numbers, vocabulary = self.source.keyed(scope, rows.docs, whole)
+        allowed = self.choice.mask(vocabulary)
         if allowed is not None:
             kept = allowed[numbers]
             members, numbers = members[kept], numbers[kept]
         cells = cells_of(rows, members, numbers)
         if whole:
-            # not those that only deleted documents have, or such as whoever asks does not see
+            # not those that only deleted documents have, or hidden ones
             every = np.unique(self.source.keyed(scope, np.flatnonzero(scope.live()), whole)[1])
             if allowed is not None:
                 every = every[allowed[every]]
@@ -246,7 +245,7 @@ class Terms(Aggregation):
             cells = cells.filled(owners, np.tile(every, rows.count))
         elif self.min_doc_count > 1:
             cells = cells.picked(np.flatnonzero(cells.counts >= self.min_doc_count))
-        return cells, ordinals
+        return cells, vocabulary
 
 
 def parse_terms(definition: Definition) -> Aggregation:

@@ -1,11 +1,11 @@
 """Explanations of scores, and which named queries matched."""
 
 from graphdb.search.errors import illegal_request
+from graphdb.search.leaf_reader import Leaf, Longs
 from graphdb.search.query.explanation import Explanation, matched
 from graphdb.search.query.nested import NestedQuery
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import Query, walk
-from graphdb.search.segment import Leaf, Longs
 
 __all__ = ["explain", "matched_queries", "named_queries", "nested_with_inner_hits", "rewritten_text"]
 

@@ -98,7 +98,7 @@ def merged(values: Iterable[Value]) -> Value:
 
 
 def local_name(iri: str) -> str:
-    """What stands behind the last `#`, `/` or `:`; the whole where nothing does. Dots, which would nest
+    """What stands after the last `#`, `/` or `:`; the whole where nothing does. Dots, which would nest
     objects, become `_`.
     """
     found = _LOCAL.search(iri)

@@ -31,7 +31,7 @@ INNER_WINDOW = 100  # index.max_inner_result_window
 TOTAL_DEFAULT = 10_000
 _IGNORED = ("indices_boost", "stats", "timeout", "ext", "min_compatible_shard_node")
 _REFUSED = ("script_fields", "runtime_mappings", "suggest")
-_ELSEWHERE = ("pit", "slice", "_ext", "hybrid")  # whoever calls has read them
+_ELSEWHERE = ("pit", "slice", "_ext", "hybrid")  # the caller has read them
 
 
 @dataclass(frozen=True, slots=True)

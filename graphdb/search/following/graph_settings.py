@@ -9,15 +9,15 @@ from graphdb.config.limits import GateLimits
 from graphdb.errors import RequestError
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.reading import read_quads
-from graphdb.search.catalog.settings import read_settings
+from graphdb.search.catalog.index_settings import read_settings
 from graphdb.search.errors import illegal_argument
 from graphdb.search.extension.template import iri_of
 from graphdb.search.following.class_shape import ClassShape
+from graphdb.search.following.document_values import document_id, resource_id
 from graphdb.search.following.query_shape import QueryShape
 from graphdb.search.following.shacl_tree import RDF_FIRST, RDF_REST, SHACL, NodeTree, ShapesGraph
 from graphdb.search.following.shape import Documents, Plan, Row, Selection, Shape
 from graphdb.search.following.tree_shape import TreeShape
-from graphdb.search.following.values import document_id, resource_id
 
 __all__ = ["StoredShape", "check_graph", "completed_body", "read_shape"]
 

@@ -113,7 +113,7 @@ class RaftNode:
         self._go(self._role.tick())
 
     def receive(self, envelope: Envelope) -> None:
-        """A message has come; late, twice, out of order or for somebody else, as it may be.
+        """Take a message; it may be late, repeated, out of order or for another node.
 
         Raises LogUnavailable, StorageFull: a piece of a snapshot could not be kept; it is sent again.
         """
@@ -133,7 +133,7 @@ class RaftNode:
     def take_messages(self) -> list[Envelope]:
         """What may go out now. Messages may be lost, doubled and reordered on their way.
 
-        `take_fault` tells where a peer could not be given what it lacks.
+        `take_fault` reports a peer that could not be given what it lacks.
         """
         self._role.flush()
         sent, self._replica.sent = self._replica.sent, []
@@ -166,7 +166,7 @@ class RaftNode:
     def propose(self, entries: Sequence[LogEntry], expected_index: int = 0) -> Proposal | None:
         """Append entries; their own log_index and raft_term do not count.
 
-        None where expected_index is given and not admitted: somebody else has written meanwhile (`LogEnd`).
+        None where expected_index is given and not admitted: another writer has written meanwhile (`LogEnd`).
         Raises NotLeader, Overloaded: nothing was appended.
         """
         leader = self._require_leader()
@@ -176,7 +176,7 @@ class RaftNode:
         return Proposal(first, self._journal.last_index, self._journal.term)
 
     def is_newest(self, index: int) -> bool:
-        """Whether no entry of the journal behind index, committed or not, concerns quads."""
+        """Whether no entry of the journal after index, committed or not, concerns quads."""
         return self._journal.end.quads_index <= index
 
     def outcome(self, proposal: Proposal) -> Outcome:
@@ -363,7 +363,7 @@ class RaftNode:
         return envelope.cluster_id == journal.cluster_id != 0
 
     def _is_disruptive(self, envelope: Envelope) -> bool:
-        """Whether somebody stands for election while a leader is well (dissertation 4.2.3)."""
+        """Whether a peer stands for election while a leader is well (dissertation 4.2.3)."""
         body = envelope.body
         return isinstance(body, VoteRequest) and not body.transfer and self._replica.hears_leader()
 
@@ -385,7 +385,7 @@ class RaftNode:
             answer_vote_request(self._replica, envelope.source, body)
             return
         if isinstance(body, Append | SnapshotChunk) and isinstance(self._role, Candidate):
-            self._go(Next.FOLLOW)  # somebody has won this term
+            self._go(Next.FOLLOW)  # a peer has won this term
         self._go(self._role.receive(envelope))
 
     def _go(self, step: Next) -> None:

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from graphdb.search.catalog.names import check_alias_name, check_index_name, with_dates
-from graphdb.search.catalog.resolution import ResolveOptions
+from graphdb.search.catalog.index_names import ResolveOptions, check_alias_name, check_index_name, with_dates
 from graphdb.search.errors import SearchError
 from tests.unit.search.catalog.catalogs import Commands
 

@@ -18,7 +18,7 @@ from graphdb.search.aggregations.aggregation import (
 )
 from graphdb.search.aggregations.columns import spread
 from graphdb.search.aggregations.options import required
-from graphdb.search.aggregations.sources import Source
+from graphdb.search.aggregations.value_sources import Source
 from graphdb.search.errors import SearchError, illegal_request, parsing
 from graphdb.search.query import Query, parse_query
 

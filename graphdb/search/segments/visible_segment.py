@@ -1,4 +1,4 @@
-"""Leaves as somebody sees them who may not see all documents: hidden ones are as if they had never been."""
+"""Leaves for a principal that may not see all documents: the hidden ones are as if they did not exist."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -8,16 +8,16 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.search.leaf_reader import Bools, Ints, Leaf, Longs, Ordinals, TermDictionary
 from graphdb.search.protection import ALLOW_SIDS, without_protection
-from graphdb.search.segment import Bools, Ints, Leaf, Longs, Ordinals, TermDictionary
 from graphdb.search.segments.array_segment import ArraySegment, ArrayTerms, ArrayText
-from graphdb.search.segments.inversion import any_in
+from graphdb.search.segments.field_builders import any_in
 from graphdb.search.segments.shard_view import array_segment
 
-__all__ = ["SeenLeaves", "SeenSegment"]
+__all__ = ["VisibleLeaves", "VisibleSegment"]
 
 
-class _SeenDictionary:
+class _VisibleDictionary:
     """Some terms of a dictionary, numbered anew; numbers are theirs there, ascending: a `TermDictionary`."""
 
     def __init__(self, whole: TermDictionary, numbers: Longs) -> None:
@@ -41,7 +41,7 @@ class _SeenDictionary:
         return map(self._whole.term, self._numbers[start:stop].tolist())
 
 
-class _SeenText:
+class _VisibleText:
     """`TextIndex` of the live documents."""
 
     def __init__(self, whole: ArrayText, live: Bools) -> None:
@@ -49,13 +49,13 @@ class _SeenText:
         self.norms = whole.norms
         starts, docs, freqs = whole.all_postings()
         self._numbers = np.flatnonzero(any_in(docs, starts, live))
-        self.dictionary: TermDictionary = _SeenDictionary(whole.dictionary, self._numbers)
+        self.dictionary: TermDictionary = _VisibleDictionary(whole.dictionary, self._numbers)
         self.doc_count = int(np.count_nonzero((whole.norms > 0) & live))
         self.total_terms = int(_total(docs, freqs, live))
 
     @cached_property
     def ordinals(self) -> Ordinals:
-        return _seen_ordinals(self._whole.ordinals, self._numbers, self._live)
+        return _visible_ordinals(self._whole.ordinals, self._numbers, self._live)
 
     def postings(self, number: int) -> tuple[Ints, Ints]:
         docs, freqs = self._whole.postings(int(self._numbers[number]))
@@ -72,34 +72,34 @@ class _SeenText:
         return _starts_of(counts[live]), positions[np.repeat(live, counts)]
 
 
-def _seen_ordinals(whole: Ordinals, numbers: Longs, live: Bools) -> Ordinals:
+def _visible_ordinals(whole: Ordinals, numbers: Longs, live: Bools) -> Ordinals:
     """Of the live documents; numbers are those of their terms in the whole dictionary."""
     counts = np.diff(whole.starts)
     terms = numbers.searchsorted(whole.terms[np.repeat(live, counts)])
     return Ordinals(_starts_of(counts * live), terms.astype(np.int32))
 
 
-class _SeenTerms:
+class _VisibleTerms:
     """`TermIndex` of the live documents."""
 
     def __init__(self, whole: ArrayTerms, live: Bools) -> None:
         self._whole, self._live = whole, live
         starts, docs = whole.all_postings()
         self._numbers = np.flatnonzero(any_in(docs, starts, live))
-        self.dictionary: TermDictionary = _SeenDictionary(whole.dictionary, self._numbers)
+        self.dictionary: TermDictionary = _VisibleDictionary(whole.dictionary, self._numbers)
         self.doc_count = int(np.count_nonzero(np.diff(whole.ordinals.starts)[live]))
 
     @cached_property
     def ordinals(self) -> Ordinals:
-        return _seen_ordinals(self._whole.ordinals, self._numbers, self._live)
+        return _visible_ordinals(self._whole.ordinals, self._numbers, self._live)
 
     def postings(self, number: int) -> Ints:
         docs = self._whole.postings(int(self._numbers[number]))
         return docs[self._live[docs]]
 
 
-class SeenSegment(ArraySegment):
-    """A segment of an index that has protected documents, for whoever may not know for whom they are.
+class VisibleSegment(ArraySegment):
+    """A segment of an index that has protected documents, for a principal that may not know their SIDs.
 
     Of documents that are not live, hidden or deleted, no term and no figure is there; what is left by number
     of document (sources, columns, vectors) is for callers to mask, as with any segment. It shares what the
@@ -115,10 +115,10 @@ class SeenSegment(ArraySegment):
 
     @property
     def size_bytes(self) -> int:
-        """About what the documents that are seen would take: their ids and sources."""
+        """About what the documents that are visible would take: their ids and sources."""
         roots = self.root_docs()
-        seen = self._live[roots]
-        return sum(int(np.diff(strings.starts)[seen].sum()) for strings in (self._ids, self._sources))
+        visible = self._live[roots]
+        return sum(int(np.diff(strings.starts)[visible].sum()) for strings in (self._ids, self._sources))
 
     @property
     def root_count(self) -> int:
@@ -128,27 +128,27 @@ class SeenSegment(ArraySegment):
         return without_protection(super().source(doc))
 
     def whole_source(self, doc: int) -> bytes:
-        """With the list of SIDs: for whoever writes the document again, so that it is not lost unnoticed."""
+        """With the list of SIDs, which a client that writes the document again must keep."""
         return super().source(doc)
 
     def fields(self) -> frozenset[str]:
-        return self._seen_fields
+        return self._visible_fields
 
     @cached_property
-    def _seen_fields(self) -> frozenset[str]:
+    def _visible_fields(self) -> frozenset[str]:
         return frozenset(path for path in super().fields() if self.having_itself(path)[self._live].any())
 
-    def text(self, path: str) -> _SeenText | None:  # type: ignore[override]
+    def text(self, path: str) -> _VisibleText | None:  # type: ignore[override]
         whole = self._whole.text(path)
-        return None if whole is None else self._open("text", path, lambda: _SeenText(whole, self._live))
+        return None if whole is None else self._open("text", path, lambda: _VisibleText(whole, self._live))
 
-    def terms(self, path: str) -> _SeenTerms | None:  # type: ignore[override]
+    def terms(self, path: str) -> _VisibleTerms | None:  # type: ignore[override]
         whole = self._whole.terms(path)
-        return None if whole is None else self._open("terms", path, lambda: _SeenTerms(whole, self._live))
+        return None if whole is None else self._open("terms", path, lambda: _VisibleTerms(whole, self._live))
 
 
 @dataclass(slots=True)
-class SeenLeaves:
+class VisibleLeaves:
     """The leaves of a shard as who has these SIDs sees them. It keeps those of last time, for any thread."""
 
     sids: frozenset[str]
@@ -167,7 +167,7 @@ class SeenLeaves:
         for leaf in leaves:
             known = before.get(leaf.segment.name)
             if known is None or known[0].segment is not leaf.segment or known[0].live is not leaf.live:
-                known = leaf, self._seen(leaf)
+                known = leaf, self._visible(leaf)
             made[leaf.segment.name] = known
             if known[1] is not None:
                 found.append(replace(known[1], base=base))
@@ -175,13 +175,13 @@ class SeenLeaves:
         self._made = made
         return tuple(found)
 
-    def _seen(self, leaf: Leaf) -> Leaf | None:
+    def _visible(self, leaf: Leaf) -> Leaf | None:
         segment, live = array_segment(leaf), leaf.live
         if ALLOW_SIDS in segment.fields():
             live = live & ~_hidden(segment, self.sids)
             live.setflags(write=False)
-            return Leaf(SeenSegment(segment, live), live, leaf.base) if live.any() else None
-        return leaf if live.all() else Leaf(SeenSegment(segment, live), live, leaf.base)
+            return Leaf(VisibleSegment(segment, live), live, leaf.base) if live.any() else None
+        return leaf if live.all() else Leaf(VisibleSegment(segment, live), live, leaf.base)
 
 
 def _hidden(segment: ArraySegment, sids: frozenset[str]) -> Bools:

@@ -1,4 +1,4 @@
-"""What a segment and a searcher offer to whoever matches, sorts and aggregates.
+"""What a segment and a searcher offer to matching, sorting and aggregations.
 
 A segment is immutable. Its documents are numbered from 0; nested objects are documents of their own, numbered
 right before the document that they are in (Lucene's block join). All arrays are read-only.

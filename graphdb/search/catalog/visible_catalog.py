@@ -1,28 +1,27 @@
-"""The catalogue as a visibility shows it: other indexes and other documents are not there."""
+"""The catalog as a principal may see it: other indexes and other documents do not exist in it."""
 
 from dataclasses import replace
 from typing import Any
 
 from graphdb.access.visibility import IndexVisibility
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.state import CatalogState
+from graphdb.search.catalog.state import CatalogState, Index
+from graphdb.search.leaf_reader import Leaf
 from graphdb.search.mapping import Mapping
 from graphdb.search.protection import allowed_sids, without_protection
-from graphdb.search.segment import Leaf
 from graphdb.search.segments.index_shard import Document, IndexShard, ShardStats, stats_of
-from graphdb.search.segments.seen_segment import SeenLeaves
+from graphdb.search.segments.visible_segment import VisibleLeaves
 
-__all__ = ["SeenCatalog", "SeenIndex"]
+__all__ = ["VisibleCatalog", "VisibleIndex"]
 
 
-class SeenShard(IndexShard[Mapping]):
+class VisibleShard(IndexShard[Mapping]):
     """What may be read of a shard. It is not written to."""
 
     def __init__(self, shard: IndexShard[Mapping], sids: frozenset[str]) -> None:
         self._shard, self._sids = shard, sids
-        self._seen_leaves = SeenLeaves(sids)
-        self._seen: tuple[tuple[Leaf, ...], tuple[Leaf, ...]] = ((), ())
+        self._visible_leaves = VisibleLeaves(sids)
+        self._visible: tuple[tuple[Leaf, ...], tuple[Leaf, ...]] = ((), ())
 
     @property
     def mapping(self) -> Mapping:
@@ -30,12 +29,12 @@ class SeenShard(IndexShard[Mapping]):
 
     def leaves(self) -> tuple[Leaf, ...]:
         """The same ones until the shard has others."""
-        leaves, known = self._shard.leaves(), self._seen
+        leaves, known = self._shard.leaves(), self._visible
         if known[0] is leaves:
             return known[1]
-        seen = self._seen_leaves.of(leaves)
-        self._seen = leaves, seen
-        return seen
+        visible = self._visible_leaves.of(leaves)
+        self._visible = leaves, visible
+        return visible
 
     def get(self, doc_id: str, realtime: bool = True) -> Document | None:
         document = self._shard.get(doc_id, realtime)
@@ -49,7 +48,7 @@ class SeenShard(IndexShard[Mapping]):
         return replace(document, source=without_protection(document.source))
 
     def stats(self) -> ShardStats:
-        """Of what is seen, as far as it was refreshed: what is still to be is not told."""
+        """Of the visible documents, as of the last refresh; pending writes do not count."""
         return stats_of(self.leaves())
 
     @property
@@ -57,12 +56,12 @@ class SeenShard(IndexShard[Mapping]):
         return self._shard.log_index
 
 
-class SeenIndex(Index):
-    """An index with the documents that are seen; in all else as it is at the moment."""
+class VisibleIndex(Index):
+    """An index with its visible documents; all else is the same."""
 
     def __init__(self, index: Index, sids: frozenset[str]) -> None:
         self._index = index
-        self.shard = SeenShard(index.shard, sids)
+        self.shard = VisibleShard(index.shard, sids)
         self._searcher = None
 
     def is_of(self, index: Index) -> bool:
@@ -73,9 +72,9 @@ class SeenIndex(Index):
         return getattr(self._index, name)
 
 
-class SeenCatalog:
-    """What `catalog_of` gives, for one visibility and any thread; an index stays the same one as long as it
-    lives, with what its searcher keeps.
+class VisibleCatalog:
+    """Makes the visible catalog of one visibility, on any thread. An index stays the same object as long as
+    it exists, and its searcher keeps its caches.
     """
 
     def __init__(self, visibility: IndexVisibility) -> None:
@@ -83,14 +82,14 @@ class SeenCatalog:
         self._known: tuple[CatalogState, Catalog] | None = None
 
     def catalog_of(self, catalog: Catalog) -> Catalog:
-        """To be read, with the templates, which are nobody's documents. Nothing is applied to it."""
+        """To be read only. It has all templates, because these contain no documents."""
         state, known = catalog.state, self._known
         if known is not None and known[0] is state:
             return known[1]
         before = {} if known is None else known[1].state.by_uuid
-        seen = Catalog(self._state(state, before))
-        self._known = state, seen
-        return seen
+        visible = Catalog(self._state(state, before))
+        self._known = state, visible
+        return visible
 
     def _state(self, state: CatalogState, before: Any) -> CatalogState:
         by_uuid = {
@@ -102,6 +101,6 @@ class SeenCatalog:
         return replace(state, by_uuid=by_uuid, aliases=aliases)
 
     def _index(self, index: Index, before: Index | None) -> Index:
-        if isinstance(before, SeenIndex) and before.is_of(index):
+        if isinstance(before, VisibleIndex) and before.is_of(index):
             return before
-        return SeenIndex(index, self._visibility.sids)
+        return VisibleIndex(index, self._visibility.sids)

@@ -1,4 +1,4 @@
-"""The values of a field that an aggregation reads, and how it writes them."""
+"""The values of a field that an aggregation reads, what numbered values mean, and how values are written."""
 
 import re
 from collections.abc import Collection
@@ -6,21 +6,20 @@ from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from decimal import Decimal
 from math import isfinite
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from graphdb.search.aggregations.aggregation import Definition, Scope
-from graphdb.search.aggregations.columns import Numbers
+from graphdb.search.aggregations.columns import GlobalTerms, Numbers
 from graphdb.search.aggregations.options import required
-from graphdb.search.aggregations.ordinals import NumberOrdinals, Ordinals, TermOrdinals
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.leaf_reader import Doubles, Longs
 from graphdb.search.mapping.dates import DEFAULT_FORMAT, DateFormat, date_format
 from graphdb.search.mapping.instants import zone_of
-from graphdb.search.mapping.values import shown, term_of
+from graphdb.search.mapping.value_formats import shown, term_of
 from graphdb.search.query import QueryContext
-from graphdb.search.segment import Longs
 
 __all__ = [
     "COMPARABLE",
@@ -28,11 +27,83 @@ __all__ = [
     "NUMERIC",
     "DecimalPattern",
     "Display",
+    "NumberVocabulary",
     "Source",
+    "TermVocabulary",
+    "Vocabulary",
     "aggregatable",
     "json_number",
     "number_text",
 ]
+
+# What numbered values mean: the terms of a field, or the distinct numbers that some documents have.
+
+
+class Vocabulary(Protocol):
+    """Values by number, from 0."""
+
+    def __len__(self) -> int: ...
+    def value(self, number: int) -> Any:
+        """The value in its stored form."""
+
+    def places(self, numbers: Longs) -> Doubles:
+        """Where each stands among the others, to sort by."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberVocabulary:
+    """Distinct numbers, ascending."""
+
+    values: Numbers
+
+    @staticmethod
+    def of(data: Numbers) -> "NumberVocabulary":
+        return NumberVocabulary(np.unique(data))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def value(self, number: int) -> Any:
+        return self.values[number].item()
+
+    def find(self, data: Numbers) -> Longs:
+        return np.searchsorted(self.values, data)
+
+    def places(self, numbers: Longs) -> Doubles:
+        return numbers.astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class TermVocabulary:
+    """The terms of a field, and one more where `missing` is a term that no document has."""
+
+    terms: GlobalTerms | None
+    missing: str | None
+
+    @property
+    def _held(self) -> int:
+        return 0 if self.terms is None else len(self.terms)
+
+    @property
+    def missing_number(self) -> int:
+        """The number of `missing`."""
+        found = -1 if self.terms is None or self.missing is None else self.terms.find(self.missing)
+        return found if found >= 0 else self._held
+
+    def __len__(self) -> int:
+        return self._held + (self.missing is not None and self.missing_number == self._held)
+
+    def value(self, number: int) -> Any:
+        return self.missing if self.terms is None or number >= self._held else self.terms.term(number)
+
+    def places(self, numbers: Longs) -> Doubles:
+        places = numbers.astype(np.float64)
+        if self.terms is not None and self.missing is not None:
+            places[numbers >= self._held] = self.terms.lower_bound(self.missing) - 0.5
+        return places
+
+
+# The values of a field.
 
 # How the values of a field appear in answers: keys, and the texts beside numbers (`..._as_string`).
 
@@ -188,7 +259,7 @@ class Source:
         return self._absent(values.rows, values.data, docs)
 
     def countable(self, scope: Scope, docs: Longs) -> tuple[Longs, Numbers]:
-        """As numbers; of a field that has none, something for each value that tells equal values."""
+        """As numbers; of a field that has none, a number for each value, equal for equal values."""
         if self.spec is not None and self.spec.storage is Storage.POINTS:
             points = scope.columns.points(self.spec, docs)
             both = points.latitudes * 1000.0 + points.longitudes
@@ -198,7 +269,7 @@ class Source:
             return rows, data
         return self._numbers(scope, docs)
 
-    def keyed(self, scope: Scope, docs: Longs, whole: bool = False) -> tuple[Longs, Longs, Ordinals]:
+    def keyed(self, scope: Scope, docs: Longs, whole: bool = False) -> tuple[Longs, Longs, Vocabulary]:
         """(rows, numbers of values, what the numbers mean): the numbers ascend as the values do.
 
         whole: what they mean covers the values of all documents, not just of these.
@@ -206,13 +277,13 @@ class Source:
         if not self.textual:
             rows, data = self._numbers(scope, docs)
             every = self._numbers(scope, np.flatnonzero(scope.live()))[1] if whole else data
-            numbers = NumberOrdinals.of(np.concatenate([every, data]) if whole else data)
+            numbers = NumberVocabulary.of(np.concatenate([every, data]) if whole else data)
             return rows, numbers.find(data), numbers
         if self.spec is None:
-            terms = TermOrdinals(None, self.missing)
+            terms = TermVocabulary(None, self.missing)
             rows, data = self._placed(np.empty(0, np.int64), np.empty(0, np.int64), docs, 0)
             return rows, data, terms
-        terms = TermOrdinals(scope.columns.dictionary(self.spec), self.missing)
+        terms = TermVocabulary(scope.columns.dictionary(self.spec), self.missing)
         values = scope.columns.ordinals(self.spec, docs)
         rows, data = self._placed(values.rows, values.data, docs, terms.missing_number)
         return rows, data, terms

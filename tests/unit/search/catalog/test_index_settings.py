@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from graphdb.search.catalog.commands import PutSettings
-from graphdb.search.catalog.settings import (
+from graphdb.search.catalog.index_settings import (
     check_new_settings,
     duration_ms,
     read_settings,
