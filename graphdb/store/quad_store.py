@@ -26,14 +26,13 @@ from pyoxigraph import (
 )
 
 from graphdb.errors import StorageFull, UnknownGraph
-from graphdb.geo.lookups import Lookup
+from graphdb.geo.lookups import EngineText, Lookup
 from graphdb.geo.narrowing import Narrowed, NotUsed, candidates, narrowed
 from graphdb.geo.spatial_index import SpatialIndex
 from graphdb.geometry.geosparql_names import GEOMETRY_PROPERTIES, SERIALIZATIONS
 from graphdb.model import ChangeSet, GraphName, NamedGraph
+from graphdb.planning.engine_text import engine_text
 from graphdb.sparql.dataset import Dataset, own_dataset
-from graphdb.sparql.engine_text import engine_text
-from graphdb.sparql.printing import EngineText
 from graphdb.sparql.syntax import Query
 from graphdb.store.apply import apply_changes
 from graphdb.store.engine_errors import storage_failures

@@ -13,11 +13,10 @@ from graphdb.bounded_cache import BoundedCache
 from graphdb.geo.entailment import Entailment, asked_text
 from graphdb.geo.function_calls import calls_functions, load
 from graphdb.node import Consistency, QueryRequest
-from graphdb.sparql import gate
-from graphdb.sparql.cheap import is_cheap
+from graphdb.planning import gate
+from graphdb.planning.decisions import is_cheap, is_repeatable
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_query
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_query
-from graphdb.sparql.repeatable import is_repeatable
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
 from graphdb.store.small_joins import SmallJoin, small_join

@@ -34,8 +34,8 @@ from graphdb.graphql.mutations import Mutation, read_mutation
 from graphdb.graphql.planning import Operation, Plan, plan, read_operation
 from graphdb.graphql.schema import Schema
 from graphdb.model import Confirmation
+from graphdb.planning.gate import check, read_query
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import check, read_query
 from graphdb.sparql.results import ResultFormat
 from serve.access.audit import note_of
 from serve.access.request_scope import principal_of, visibility_of

@@ -32,8 +32,8 @@ from graphdb.graphql.planning import Operation, read_operation
 from graphdb.graphql.schema import Schema
 from graphdb.graphql.subscriptions import ChangedQuery, read_subscription
 from graphdb.live.notifications import Notification
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
 from graphdb.public_text import public_text
-from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
 from serve.access.audit import note_of
 from serve.access.middleware import SocketSession, session_of
 from serve.access.request_scope import PRINCIPAL, refused_origin

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from graphdb.config import Settings
 from graphdb.errors import QueryTimeout
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.extension.documents import document, triples_queries
@@ -14,7 +15,6 @@ from graphdb.search.extension.extension_request import QueryOption
 from graphdb.search.extension.questions import Question, Questions
 from graphdb.search.extension.synonym_expansion import SYNONYMS_MAX, SynonymColumns, Synonyms, synonyms_of
 from graphdb.search.extension.template import Template, read_template
-from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
 from serve.search.backend import GraphAccess
 
 __all__ = ["GraphAsker"]

@@ -12,7 +12,7 @@ import pytest
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import LimitExceeded, QuerySyntaxError, RequestError
-from graphdb.sparql.gate import check, read_query
+from graphdb.planning.gate import check, read_query
 from tests.support.engine_probe import probe
 from tests.support.hostile_queries import FAMILIES
 

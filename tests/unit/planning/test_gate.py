@@ -7,8 +7,8 @@ import pytest
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import LimitExceeded, QuerySyntaxError
-from graphdb.sparql.complexity import Complexity, measure
-from graphdb.sparql.gate import check, read_query, read_update
+from graphdb.planning.complexity import Complexity, measure
+from graphdb.planning.gate import check, read_query, read_update
 from graphdb.sparql.parser import parse_query, parse_update
 from tests.conformance.manifests import suite_root
 
@@ -234,4 +234,4 @@ def test_texts_from_outside_come_in_through_the_gate() -> None:
         if isinstance(node, ast.ImportFrom) and node.module == "graphdb.sparql.parser"
         if {name.name for name in node.names} & {"parse_query", "parse_update"}
     }
-    assert users == {"graphdb/sparql/gate.py"}
+    assert users == {"graphdb/planning/gate.py"}

@@ -8,12 +8,10 @@ from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, QuerySolution, 
 from graphdb.errors import EvaluationFailed, Forbidden, HostNotAllowed, InvalidParameter, RequestError
 from graphdb.geo.function_calls import calls_functions
 from graphdb.model import ChangeSet, NamedGraph
-from graphdb.sparql import graph_operations
+from graphdb.planning.engine_text import where_text
+from graphdb.planning.gate import check_services
 from graphdb.sparql.algebra import Algebra
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.engine_text import where_text
-from graphdb.sparql.gate import check_services
-from graphdb.sparql.graph_operations import change_of
 from graphdb.sparql.parser import ground_quads
 from graphdb.sparql.syntax import (
     AddGraph,
@@ -33,12 +31,14 @@ from graphdb.sparql.syntax import (
     QuadPattern,
     Update,
 )
-from graphdb.sparql.templates import Template, variables_of
 from graphdb.sparql.translation import pattern_of_group, pattern_of_quads
 from graphdb.store.engine_errors import request_failures
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.small_joins import SmallJoin, is_one_scan
+from graphdb.updates import graph_operations
+from graphdb.updates.graph_operations import change_of
+from graphdb.updates.templates import Template, variables_of
 
 __all__ = ["UpdateContext", "WhereClause", "check_calls", "names_a_host", "plan_update"]
 

@@ -17,8 +17,8 @@ from graphdb.sparql.patterns import (
     ServicePattern,
     TriplesBlock,
     UnionPattern,
+    variables_of_element,
 )
-from graphdb.sparql.scope import variables_of_element
 from graphdb.sparql.terms import Iri, Span, Variable
 
 __all__ = ["PatternBuilder"]

@@ -2,8 +2,8 @@
 
 import pytest
 
+from graphdb.planning.decisions import is_repeatable
 from graphdb.sparql.parser import parse_query
-from graphdb.sparql.repeatable import is_repeatable
 
 REPEATABLE = [
     "SELECT * { ?s ?p ?o }",

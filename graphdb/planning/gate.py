@@ -12,7 +12,7 @@ from graphdb.bounded_cache import BoundedCache
 from graphdb.config.limits import GateLimits
 from graphdb.errors import HostNotAllowed, LimitExceeded, QuerySyntaxError
 from graphdb.geo.function_calls import check_calls
-from graphdb.sparql.complexity import Complexity, measure
+from graphdb.planning.complexity import Complexity, measure
 from graphdb.sparql.lexer import IRIREF, STRINGS, Token, braces_of_data_block
 from graphdb.sparql.parser import LARGE_BLOCK_CHARS, parse_query, parse_update
 from graphdb.sparql.syntax import Query, Update, Variable

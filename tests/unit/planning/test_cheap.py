@@ -3,7 +3,7 @@
 import pytest
 from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, QueryResultsFormat, QuerySolutions, Store
 
-from graphdb.sparql.cheap import is_cheap
+from graphdb.planning.decisions import is_cheap
 from graphdb.sparql.parser import parse_query
 
 CHEAP = [
@@ -19,6 +19,8 @@ CHEAP = [
     "SELECT * { ?s ?p ?o } LIMIT 10",
     "SELECT * { ?s a <http://C> } LIMIT 10",
     "SELECT ?p { <http://s> ?p [] }",
+    "SELECT * { { { <http://s> ?p ?o } } }",
+    "SELECT * { {} GRAPH <http://g> { { <http://s> ?p ?o } } }",
 ]
 NOT_CHEAP = {
     "CONSTRUCT WHERE { <http://s> ?p ?o }": "may drop rows as duplicates",
@@ -51,6 +53,12 @@ NOT_CHEAP = {
     "SELECT * { <http://s> ?p ?o MINUS { <http://t> ?p ?o } }": "drops rows",
     "SELECT * { SELECT * { <http://s> ?p ?o } }": "a query of its own",
     "SELECT * { BIND(1 AS ?x) }": "no pattern",
+    "ASK { BIND(1 AS ?x) }": "computes",
+    "ASK { FILTER(false) }": "drops rows",
+    "ASK { SELECT * { <http://s> ?p ?o } }": "a query of its own",
+    "SELECT * { GRAPH <http://g> {} }": "no pattern",
+    "SELECT * { <http://s> ?p ?o BIND(1 AS ?x) }": "computes",
+    "SELECT ?k { <http://s> ?p ?o } GROUP BY (STR(?o) AS ?k)": "collects rows",
     "SELECT * { VALUES ?x { 1 } }": "no pattern",
     "SELECT * { <http://s> ?p ?o } VALUES ?o { 1 }": "a join",
     "SELECT * FROM <http://g> { <http://s> ?p ?o }": "any number of graphs",

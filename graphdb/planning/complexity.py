@@ -49,7 +49,7 @@ __all__ = ["Complexity", "measure"]
 @dataclass(frozen=True, slots=True)
 class Complexity:
     """Each is the figure of a whole query, or the largest of an update's operations; operations counts those
-    that are not INSERT DATA or DELETE DATA. `graphdb.sparql.gate.GateLimits` says what is counted.
+    that are not INSERT DATA or DELETE DATA. `graphdb.planning.gate.GateLimits` says what is counted.
     """
 
     nesting: int = 0

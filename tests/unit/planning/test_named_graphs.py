@@ -3,8 +3,8 @@
 import pytest
 
 from graphdb.config.service import Security
-from graphdb.sparql.gate import read_query, read_update
-from graphdb.sparql.named_graphs import named_graphs
+from graphdb.planning.gate import read_query, read_update
+from graphdb.planning.sources import named_graphs
 
 LIMITS = Security()
 

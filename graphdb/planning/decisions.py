@@ -1,7 +1,8 @@
-"""Which queries are cheap: those whose work is bounded by the size of their answer.
+"""Which queries are cheap, and which give the same answer again.
 
-Such a query can be begun anywhere, even on an event loop, because whoever takes its rows can stop it after a
-few. The algebra alone decides, without statistics; in doubt a query is not cheap.
+A query is cheap if its work is bounded by the size of its answer. It can be begun anywhere, even on an event
+loop, because whoever takes its rows can stop it after a few. The algebra alone decides, without statistics.
+In doubt a query is not cheap.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,17 +17,20 @@ from graphdb.sparql.algebra import (
     Join,
     Path,
     Select,
+    Service,
     Values,
     spine_of,
 )
-from graphdb.sparql.patterns import TriplePattern
+from graphdb.sparql.patterns import BuiltInCall, TriplePattern
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, RdfLiteral, Variable
 from graphdb.sparql.translation import abstract_query
+from graphdb.sparql.tree_walk import nodes_of
 
-__all__ = ["FEW_ROWS", "is_cheap", "is_index_scan", "why_not_cheap"]
+__all__ = ["FEW_ROWS", "is_cheap", "is_index_scan", "is_repeatable", "why_not_cheap"]
 
 FEW_ROWS = 1_000  # a LIMIT up to this keeps a pattern cheap that nothing else anchors
+_DIFFERS_EACH_TIME = frozenset({"BNODE", "NOW", "RAND", "STRUUID", "UUID"})
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 
@@ -45,6 +49,21 @@ def is_cheap(query: Query) -> bool:
 def why_not_cheap(query: Query) -> tuple[str, ...]:
     """What keeps a query from being cheap, each in a few words for a person; empty for a cheap one."""
     return tuple(_obstacles(abstract_query(query)))
+
+
+def is_repeatable(query: Query) -> bool:
+    """Whether an answer stays right for as long as the state does, so that it may be kept.
+
+    It does not where a function of the clock, of chance or of fresh blank nodes is called, or another
+    service is. The labels of blank nodes, and the order of rows where none is asked for, may differ.
+    """
+    for node in nodes_of(abstract_query(query)):
+        match node:
+            case Service():
+                return False
+            case BuiltInCall(name=name) if name in _DIFFERS_EACH_TIME:
+                return False
+    return True
 
 
 def _obstacles(asked: AbstractQuery) -> Iterator[str]:

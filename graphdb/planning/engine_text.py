@@ -10,7 +10,7 @@ The passes, in their order; each comes only where the query has something for it
 - a path of length zero from or to a constant that the graph does not hold: here;
 - triple patterns that match more than is stated: `graphdb/geo/derived_triples.py`;
 - ORDER BY, MIN and MAX go by the order of terms: `ordering`;
-- endpoints of SERVICE get placeholders, for who may call them: `service_endpoints`.
+- endpoints of SERVICE get placeholders: here. The engine calls what its text names, and checks nothing.
 """
 
 from collections.abc import Iterable
@@ -18,11 +18,14 @@ from dataclasses import replace
 from typing import Any
 
 from graphdb.bounded_cache import BoundedCache
-from graphdb.errors import EvaluationFailed
+from graphdb.errors import EvaluationFailed, HostNotAllowed
 from graphdb.geo.derived_triples import with_derived_triples
 from graphdb.geo.entailment import is_derived
 from graphdb.geo.function_calls import calls_functions
+from graphdb.geo.lookups import EngineText
 from graphdb.geo.narrowing_filters import Narrowing
+from graphdb.planning.graph_variables import GraphVariables, needs_graph_variables
+from graphdb.planning.ordering import chooses, choosing_by_keys, ordered_by_keys, sorting_by_keys
 from graphdb.sparql.algebra import (
     EMPTY,
     AbstractQuery,
@@ -33,21 +36,22 @@ from graphdb.sparql.algebra import (
     Filter,
     OrderBy,
     Path,
+    Service,
     Union,
     operands_of,
 )
-from graphdb.sparql.graph_variables import GraphVariables, needs_graph_variables
-from graphdb.sparql.ordering import chooses, choosing_by_keys, ordered_by_keys, sorting_by_keys
 from graphdb.sparql.patterns import RepeatedPath
-from graphdb.sparql.printing import EngineText, written_expression, written_pieces
+from graphdb.sparql.printing import written_expression, written_pieces
 from graphdb.sparql.rewriting import GroupPass
-from graphdb.sparql.service_endpoints import with_placeholders
 from graphdb.sparql.syntax import Prologue, Query
 from graphdb.sparql.terms import Iri, Variable
 from graphdb.sparql.translation import FreshNames, abstract_query, select_of
 from graphdb.sparql.tree_walk import nodes_below, nodes_of, rewritten
 
-__all__ = ["engine_text", "engine_text_and_services", "engine_text_of", "where_text"]
+__all__ = ["engine_text", "engine_text_and_services", "engine_text_of", "is_silent", "where_text"]
+
+_PLACEHOLDER = "urn:graphdb:service:"
+_SILENT = "silent:"
 
 _texts: BoundedCache[EngineText] = BoundedCache(entries_max=2048, chars_max=8_000_000)
 
@@ -68,12 +72,12 @@ def engine_text(query: Query) -> EngineText:
 def engine_text_and_services(query: Query, token: str) -> tuple[EngineText, dict[str, str]]:
     """`engine_text` with a placeholder for each endpoint that the engine would call, and what they stand for.
 
-    See `with_placeholders`, also for token and for what is raised.
+    See `_with_placeholders`, also for token and for what is raised.
     """
     if not query.service_hosts:
         return engine_text(query), {}
     asked = abstract_query(query)
-    pattern, services = with_placeholders(asked.pattern, token)
+    pattern, services = _with_placeholders(asked.pattern, token)
     return _slotted(query, replace(asked, pattern=pattern)), services
 
 
@@ -97,7 +101,7 @@ def where_text(
     """
     services: dict[str, str] = {}
     if token is not None:
-        pattern, services = with_placeholders(pattern, token)
+        pattern, services = _with_placeholders(pattern, token)
     return _pieces(select_of(pattern, names, prologue), is_stated=is_stated)[0], services
 
 
@@ -155,6 +159,35 @@ def _sorted(asked: AbstractQuery, fresh: FreshNames, orders: int) -> AbstractQue
         return asked
     # an answer of one word has no order
     return replace(asked, pattern=(made if asked.form != "ASK" else replace(select, order=())).pattern())
+
+
+def _with_placeholders(pattern: Algebra, token: str) -> tuple[Algebra, dict[str, str]]:
+    """A pattern with a placeholder for each endpoint that the engine would call; what each stands for.
+
+    What stands in a SERVICE is another endpoint's to read: the engine sends it as it is, a SERVICE in it too.
+    So only the outer one of two is named anew.
+
+    A placeholder is an IRI made with token; where nobody can guess that, it stands nowhere else in the text.
+    Raises HostNotAllowed for a variable, which only the evaluation would know.
+    """
+    placeholders: dict[tuple[str, bool], str] = {}
+
+    def change(node: Any) -> Any:
+        if not isinstance(node, Service):
+            return node
+        if not isinstance(node.endpoint, Iri):
+            raise HostNotAllowed("SERVICE", f"?{node.endpoint.name}")
+        new = f"{_PLACEHOLDER}{_SILENT if node.silent else ''}{token}:{len(placeholders)}"
+        name = placeholders.setdefault((node.endpoint.value, node.silent), new)
+        return replace(node, endpoint=Iri(name))
+
+    made = rewritten(pattern, change)
+    return made, {name: endpoint for (endpoint, _), name in placeholders.items()}
+
+
+def is_silent(placeholder: str) -> bool:
+    """Whether a placeholder stands for an endpoint behind SERVICE SILENT."""
+    return placeholder.startswith(_PLACEHOLDER + _SILENT)
 
 
 class _ZeroLengthPaths(GroupPass):

@@ -3,8 +3,8 @@
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, QuerySolutions, Store
 
+from graphdb.planning.engine_text import engine_text, where_text
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.engine_text import engine_text, where_text
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.syntax import DeleteWhere, Modify
 from graphdb.sparql.translation import pattern_of_group, pattern_of_quads

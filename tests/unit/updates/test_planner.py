@@ -19,9 +19,9 @@ from graphdb.model import ChangeSet
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from graphdb.sparql.syntax import Load
-from graphdb.sparql.update import UpdateContext, plan_update
 from graphdb.store.overlay import BaseNotApplied, Overlay
 from graphdb.store.quad_store import QuadStore
+from graphdb.updates.planner import UpdateContext, plan_update
 
 A, B, C, G, H = (NamedNode(f"http://example.org/{name}") for name in "abcgh")
 PREFIX = "PREFIX : <http://example.org/> "

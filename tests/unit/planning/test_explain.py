@@ -3,8 +3,8 @@
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, QuerySolutions, Store, Triple
 
-from graphdb.sparql.cheap import is_cheap, why_not_cheap
-from graphdb.sparql.explain import COUNTED_MAX, scans_of
+from graphdb.planning.decisions import is_cheap, why_not_cheap
+from graphdb.planning.sources import COUNTED_MAX, scans_of
 from graphdb.sparql.parser import parse_query
 
 UNBOUNDED = "neither a subject, nor an object other than a class, nor a LIMIT up to 1000 is given"
@@ -48,6 +48,14 @@ def test_patterns_in_the_order_of_the_text_each_once() -> None:
         *shown("SELECT * { GRAPH ?h { [] <urn:q> ?o } }"),
         '?s <urn:r> "true"^^<http://www.w3.org/2001/XMLSchema#boolean>',
     ]  # fmt: skip
+
+
+def test_a_filter_amid_its_group_keeps_its_place() -> None:
+    assert shown("SELECT * { ?s <urn:p> ?o FILTER EXISTS { ?o <urn:q> 1 } ?s <urn:r> (?a ?b) }") == [
+        "?s <urn:p> ?o",
+        *shown("SELECT * { ?o <urn:q> 1 }"),
+        *shown("SELECT * { ?s <urn:r> (?a ?b) }"),
+    ]
 
 
 def test_paths_by_their_steps_and_nothing_of_service() -> None:

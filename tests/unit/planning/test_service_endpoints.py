@@ -3,9 +3,8 @@
 import pytest
 
 from graphdb.errors import EvaluationFailed, HostNotAllowed
-from graphdb.sparql.engine_text import engine_text, engine_text_and_services, where_text
+from graphdb.planning.engine_text import engine_text, engine_text_and_services, is_silent, where_text
 from graphdb.sparql.parser import parse_query, parse_update
-from graphdb.sparql.service_endpoints import is_silent
 from graphdb.sparql.syntax import Iri, Modify
 from graphdb.sparql.translation import pattern_of_group
 from tests.unit.actors.egress.test_refusals import PATTERNS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from graphdb.sparql.bounded_expressions import are_bounded, may_compute_durations
+from graphdb.planning.bounded_expressions import are_bounded, may_compute_durations
 from graphdb.sparql.parser import parse_query
 
 LONG = '"P1M10000000000D"^^xsd:duration'
