@@ -1,6 +1,4 @@
-"""What a spatial index can be asked on behalf of a query: for which values a condition can hold. And the
-query's text with slots for what the index finds.
-"""
+"""Lookups of a spatial index on behalf of a query: the values that can meet a condition."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +26,7 @@ __all__ = [
 ]
 
 Constant: TypeAlias = RdfLiteral | Iri | FunctionCall
-"""Has the same value in every solution; of a call, so have its arguments."""
+"""An expression with the same value in every solution. The arguments of a call are constants too."""
 
 _DISJOINT = ("sfDisjoint", "ehDisjoint", "rcc8dc")
 MEETING: Final = frozenset(GEOF + name for name in RELATIONS if name not in _DISJOINT)
@@ -44,7 +42,7 @@ class Meets:
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """What a distance is measured from; unit None is the metre."""
+    """The origin of a distance. unit None is the metre."""
 
     geometry: Constant
     unit: Constant | None
@@ -52,7 +50,7 @@ class Nearest:
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """The value is at most so far away."""
+    """The value is within a distance."""
 
     place: Nearest
     limit: RdfLiteral
@@ -60,7 +58,7 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class MeetsResource:
-    """The bounds of the value meet those of a geometry, or of one that a feature has."""
+    """The bounds of the value meet those of a geometry, or of a geometry of a feature."""
 
     iri: str
 
@@ -70,16 +68,16 @@ Condition: TypeAlias = Meets | MeetsResource | Within
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A variable that is an object of one of these properties in every solution."""
+    """A variable that is the object of one of these properties in every solution."""
 
     variable: str
     properties: frozenset[str]
-    values_max: int  # of VALUES before what binds it, that the engine still joins by looking up each
+    values_max: int  # of VALUES before the pattern that binds it, which the engine still looks up one by one
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Values of a variable for which all of the conditions hold."""
+    """The values of a variable that meet all of the conditions."""
 
     binding: Binding
     conditions: tuple[Condition, ...]
@@ -87,7 +85,7 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """A query's answer is its first rows by the distance of a variable's value, which a call tells."""
+    """A query returns its first rows by the distance of a variable's value, which a call measures."""
 
     binding: Binding
     place: Nearest

@@ -281,7 +281,7 @@ class ChangedQuery:
     def whole(self) -> None:
         """See `AroundQuery`."""
 
-    def told(self, index: int, around: Around) -> Iterator[Notification]:
+    def notifications(self, index: int, around: Around) -> Iterator[Notification]:
         """See `AroundQuery`."""
         try:
             for kind, result in self._followed.events(around):

@@ -93,8 +93,8 @@ def _check_no_exists_behind(select: Select) -> None:
 
 
 def _columns_and_keys(select: Select, pattern: Algebra) -> tuple[tuple[str, ...], frozenset[str] | None]:
-    """What tells records apart, and what all solutions of a record have in common; None where a record is one
-    solution. Raises NotFlat.
+    """The columns that identify a record, and what all solutions of a record have in common; None where a
+    record is one solution. Raises NotFlat.
     """
     shown = _names(select.variables)
     if select.keys:

@@ -11,8 +11,8 @@ from graphdb.errors import LimitExceeded
 from graphdb.model import GraphName
 from graphdb.planning.gate import check, read_query
 from graphdb.shacl.data_graph import DataGraphName, graph_of_quads
+from graphdb.shacl.shacl_names import RDF_FIRST, RDF_NIL, RDF_REST, Node, Term, sh
 from graphdb.shacl.shapes_graph import ShapesGraph, short_name
-from graphdb.shacl.vocabulary import RDF_FIRST, RDF_NIL, RDF_REST, Node, Term, sh
 from graphdb.store.view import Subject
 
 __all__ = [

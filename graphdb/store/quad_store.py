@@ -49,7 +49,7 @@ Answer = QuerySolutions | QueryTriples | QueryBoolean
 
 
 class ChangeListener(Protocol):
-    """Is told of every change of a store, by the store's one writer."""
+    """Is notified of every change of a store, by the store's one writer."""
 
     def applying(self, changes: Iterable[ChangeSet]) -> Iterable[ChangeSet]:
         """The parts of one change, of which nothing is visible yet, on their way to the store. They are
@@ -75,7 +75,7 @@ class QuadStore:
         scratch_directory: Path | None = None,
         union_default_graph: bool = False,
     ) -> None:
-        """Take an opened store. The listeners are told of its changes, not of those of scratch copies.
+        """Take an opened store. The listeners are notified of its changes, not of those of scratch copies.
 
         scratch_directory exists, is on the store's own file system and is where scratch copies are made; None
         for a store in memory. union_default_graph makes the default graph of queries without a dataset of

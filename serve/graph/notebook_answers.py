@@ -1,4 +1,4 @@
-"""What `graphdb.connect()` gets from the port's process: whole answers as bytes, of a bounded size."""
+"""The interface of `graphdb.connect()` in the port's process: whole answers as bytes, of limited size."""
 
 import asyncio
 

@@ -24,10 +24,9 @@ from graphdb.config import Live, Settings
 from graphdb.config.limits import GateLimits
 from graphdb.errors import HostNotAllowed, IndexNotReached, KeyReused
 from graphdb.geometry.evaluate import evaluation_json
-from graphdb.graphql.edit_check import EditCheck
-from graphdb.graphql.editing import EditPlanner, LastChanges, forgotten
+from graphdb.graphql.editing import EditCheck, EditPlanner, LastChanges, forgotten
 from graphdb.graphql.edits import Edits
-from graphdb.graphql.vocabulary import SchemaWatch
+from graphdb.graphql.schema_triples import SchemaWatch
 from graphdb.live.matcher import LiveQuery
 from graphdb.log.request_ids import key_part
 from graphdb.log.views import ViewStatus
@@ -46,17 +45,17 @@ from graphdb.planning.sources import scans_of
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.pieces import Sink
 from graphdb.rdf.reading import read_quads
-from graphdb.shacl.answering import (
+from graphdb.shacl.change_check import Report, check_report
+from graphdb.shacl.copied_graphs import merged_graphs, merged_triples
+from graphdb.shacl.data_graph import DataGraphName
+from graphdb.shacl.shapes import Shapes
+from graphdb.shacl.validation import (
     answer_validation,
     check_known,
     data_graph_named,
     shapes_in_document,
     shapes_in_graph,
 )
-from graphdb.shacl.change_check import Report, check_report
-from graphdb.shacl.copied_graphs import merged_graphs, merged_triples
-from graphdb.shacl.data_graph import DataGraphName
-from graphdb.shacl.shapes import Shapes
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.parser import Query
 from graphdb.sparql.results import Answer, write_answer

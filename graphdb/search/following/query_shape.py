@@ -17,8 +17,8 @@ from graphdb.planning.decisions import is_repeatable
 from graphdb.planning.gate import check, read_query
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.extension.template import iri_of
+from graphdb.search.following.document_values import Value, document_id, merged, value_of
 from graphdb.search.following.shape import Documents, Plan, Row, Selection
-from graphdb.search.following.values import Value, document_id, merged, value_of
 from graphdb.sparql.algebra import (
     Algebra,
     Bgp,

@@ -21,7 +21,7 @@ from serve.routing import resource
 
 __all__ = ["graphql_routes"]
 
-# What variables hold ends up in one SPARQL query; JSON may write each of its characters as six.
+# The values of variables become part of one SPARQL query; JSON may take six bytes for a character.
 _BODIES_A_TEXT = 8
 
 
