@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphdb.config import Settings
+from graphdb.search.catalog.catalog_commands import PutClusterSettings
 from graphdb.search.catalog.cluster_settings import AUTO_CREATE
-from graphdb.search.catalog.commands import PutClusterSettings
 from graphdb.search.catalog.index_settings import nested
 from graphdb.search.errors import illegal_argument, parsing
 from serve.search.administration.cluster_health import health_json

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from graphdb.config import Settings
-from graphdb.search.catalog.commands import DocumentWrite
+from graphdb.search.catalog.catalog_commands import DocumentWrite
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from graphdb.search.segments.operations import PRIMARY_TERM, Action, Operation
 from serve.search.backend import SearchBackend
