@@ -13,7 +13,7 @@ import orjson
 
 from graphdb.config import Settings
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.commands import WriteResult
+from graphdb.search.catalog.catalog_commands import WriteResult
 from graphdb.search.errors import SearchError
 from graphdb.search.results.fetching import SourceFilter
 from graphdb.search.segments.operations import Action, Outcome

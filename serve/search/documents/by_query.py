@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from graphdb.config import Settings
-from graphdb.search.catalog.commands import DocumentWrite
+from graphdb.search.catalog.catalog_commands import DocumentWrite
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from graphdb.search.protection import ALLOW_SIDS
 from graphdb.search.results.fetching import EVERYTHING, SourceFilter, parse_source_filter
