@@ -30,15 +30,7 @@ from serve.graph.caching import ResultCache
 from serve.graph.changes import ChangesEndpoint
 from serve.graph.live_outbox import SocketCounts
 
-__all__ = [
-    "AccessMetrics",
-    "ClusterMetrics",
-    "LiveMetrics",
-    "Metrics",
-    "MetricsEndpoint",
-    "Outcome",
-    "ViewMetrics",
-]
+__all__ = ["AccessMetrics", "LiveMetrics", "Metrics", "MetricsEndpoint", "Outcome", "ViewMetrics"]
 
 Outcome: TypeAlias = Literal[
     "ok",
