@@ -9,12 +9,11 @@ from pyoxigraph import RdfFormat, parse
 from benchmarks.generator import Request, generate
 from benchmarks.report import Row, interleave
 from benchmarks.service import BenchmarkError, RunningService, flight_triples, running_service, work_dir
-from graphdb.graphql.limits import Limits
+from graphdb.graphql.failures import Limits
 from graphdb.graphql.modelling import combined, model_of
-from graphdb.graphql.ontology import read_ontology
 from graphdb.graphql.planning import plan, read_operation
 from graphdb.graphql.schema import schema_of
-from graphdb.graphql.shape_source import read_shapes
+from graphdb.graphql.schema_sources import read_ontology, read_shapes
 from graphdb.shacl.shapes_graph import ShapesGraph
 
 __all__ = ["run"]

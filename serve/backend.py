@@ -35,7 +35,7 @@ from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import Query
 from graphdb.sparql.syntax import Update
-from graphdb.store.small_joins import LittleJoin
+from graphdb.store.small_joins import SmallJoin
 from graphdb.store.view import StoreView, Subject, Term
 
 __all__ = [
@@ -107,8 +107,7 @@ class LiveSink(Protocol):
     """Receives the notifications of live queries. It is called on the event loop, and never waits."""
 
     def opened(self, subscription: str, index: int) -> None:
-        """The subscription is open: changes after index are reported. It is called before any notification.
-        """
+        """The subscription is open: changes after index are reported. It is called before any notification."""
 
     def notify(self, subscriptions: Sequence[str], notification: Notification) -> None:
         """One notification for all of these subscriptions."""
@@ -176,7 +175,7 @@ class GraphReads(Protocol):
         Raises LimitExceeded, EvaluationFailed, HostNotAllowed.
         """
 
-    def joins_little(self, join: LittleJoin) -> bool:
+    def is_small_join(self, join: SmallJoin) -> bool:
         """Whether the join takes at most a millisecond or two on the present data."""
 
     async def start_query(self, request: QueryRequest) -> "AnswerStream":

@@ -10,7 +10,7 @@ from actors.live.listeners import Group
 from actors.live.whole_evaluation import FrozenState, WholeEvaluation
 from graphdb.errors import GraphDBError, LimitExceeded, LogUnavailable
 from graphdb.live.notifications import Notification
-from graphdb.live.whole import Rows, WholeQuery, differences
+from graphdb.live.sparql_queries import Rows, WholeQuery, differences
 from graphdb.public_text import fault_text
 
 __all__ = ["ReevaluatedQuery"]

@@ -12,7 +12,7 @@ from actors.live.reevaluated_query import ReevaluatedQuery
 from actors.live.replaying import go_back_to
 from actors.live.whole_evaluation import WholeEvaluation
 from graphdb.errors import GraphDBError, LogUnavailable, Overloaded
-from graphdb.live.whole import WholeQuery
+from graphdb.live.sparql_queries import WholeQuery
 
 __all__ = ["Reevaluation"]
 

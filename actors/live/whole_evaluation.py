@@ -19,7 +19,7 @@ from graphdb.errors import (
     QueryTimeout,
     UnavailableError,
 )
-from graphdb.live.whole import WholeQuery
+from graphdb.live.sparql_queries import WholeQuery
 from graphdb.sparql.results import ResultFormat
 from graphdb.store.quad_store import QuadStore
 

@@ -11,16 +11,15 @@ from graphdb.access.visibility import Visibility
 from graphdb.access.writer_state import seen_changes
 from graphdb.config import Settings
 from graphdb.errors import ChangesForgotten, LogUnavailable, Overloaded
-from graphdb.graphql.edit_check import EditCheck
-from graphdb.graphql.editing import EditPlanner, LastChanges, forgotten
+from graphdb.graphql.editing import EditCheck, EditPlanner, LastChanges, forgotten
 from graphdb.graphql.edits import Edits
-from graphdb.graphql.vocabulary import SchemaWatch
+from graphdb.graphql.schema_triples import SchemaWatch
 from graphdb.live.changes import LoggedChange
 from graphdb.model import ChangeSet, Confirmation
 from graphdb.shacl.change_check import Report
 from graphdb.shacl.data_graph import DataGraphName
+from graphdb.shacl.shacl_names import Term
 from graphdb.shacl.shapes import Shapes
-from graphdb.shacl.vocabulary import Term
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 

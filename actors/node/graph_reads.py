@@ -14,7 +14,7 @@ from graphdb.model import GraphName, NamedGraph
 from graphdb.node import Evaluated, QueryRequest, ValidationRequest
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import Query
-from graphdb.store.small_joins import ENTRIES_AT_ONCE, LittleJoin
+from graphdb.store.small_joins import ENTRIES_AT_ONCE, SmallJoin
 from graphdb.store.view import Subject, Term
 
 __all__ = ["GraphReads"]
@@ -48,8 +48,8 @@ class GraphReads:
         index = store.applied.current  # before the query begins, so that the answer is at least so new
         return Evaluated(_held(store, store.quads.query(query, dataset)), index)
 
-    def joins_little(self, join: LittleJoin) -> bool:
-        """See `serve.backend.GraphReads.joins_little`."""
+    def is_small_join(self, join: SmallJoin) -> bool:
+        """See `serve.backend.GraphReads.is_small_join`."""
         return join.fits(self._store().quads, ENTRIES_AT_ONCE)
 
     async def start_query(self, request: QueryRequest) -> ReaderAnswer | ColumnStream:

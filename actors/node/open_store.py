@@ -15,7 +15,7 @@ from actors.shard.store_directory import KeptBeside, StoreDirectory, StoreLost
 from actors.views.views import SeenStore, Views
 from graphdb.access.annotations import AnnotationWatch
 from graphdb.errors import CorruptionError, LogUnavailable
-from graphdb.graphql.vocabulary import SchemaWatch
+from graphdb.graphql.schema_triples import SchemaWatch
 from graphdb.log.replay import Replayer
 from graphdb.log.views import ViewStatus
 from graphdb.store.quad_store import ChangeListener, QuadStore

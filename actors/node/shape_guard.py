@@ -17,10 +17,10 @@ from graphdb.config.service import Shacl
 from graphdb.errors import MalformedShapes, ShapesViolated
 from graphdb.model import ChangeSet
 from graphdb.public_text import fault_text
-from graphdb.shacl.answering import data_graph_named
 from graphdb.shacl.change_check import ChangeCheck, Report, first_refusing
+from graphdb.shacl.shacl_names import Term
 from graphdb.shacl.shapes import Shapes, read_shapes
-from graphdb.shacl.vocabulary import Term
+from graphdb.shacl.validation import data_graph_named
 from graphdb.store.overlay import BaseNotApplied, Overlay
 from graphdb.store.quad_store import QuadStore
 

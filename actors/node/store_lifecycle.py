@@ -29,7 +29,7 @@ from actors.views.views import SeenStore, Views
 from graphdb.access.annotations import AnnotationWatch
 from graphdb.config import Settings
 from graphdb.errors import CorruptionError, GraphDBError, StorageFull, UnavailableError
-from graphdb.graphql.vocabulary import SchemaWatch
+from graphdb.graphql.schema_triples import SchemaWatch
 from graphdb.log import request_ids
 from graphdb.log.replay import Replayer
 from graphdb.log.views import health

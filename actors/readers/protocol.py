@@ -69,7 +69,7 @@ class ReaderTask:
 
 @dataclass(frozen=True, slots=True)
 class ValidationTask:
-    """A SHACL validation for an evaluator, on which checkpoint. See `graphdb.shacl.answering`."""
+    """A SHACL validation for an evaluator, on which checkpoint. See `graphdb.shacl.validation`."""
 
     checkpoint: str  # a directory
     data_graph: str | Sequence[str]  # an IRI, "default" or "union"; or IRIs of graphs that are merged

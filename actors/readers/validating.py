@@ -9,17 +9,17 @@ from actors.readers.protocol import ValidationTask
 from graphdb.config.limits import GateLimits
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.pieces import Sink
-from graphdb.shacl.answering import (
+from graphdb.shacl.change_check import check_report, terms_from_texts
+from graphdb.shacl.copied_graphs import merged_graphs, merged_triples
+from graphdb.shacl.data_graph import DataGraphName
+from graphdb.shacl.shapes import read_shapes
+from graphdb.shacl.validation import (
     answer_validation,
     check_known,
     data_graph_named,
     shapes_in_document,
     shapes_in_graph,
 )
-from graphdb.shacl.change_check import check_report, terms_from_texts
-from graphdb.shacl.copied_graphs import merged_graphs, merged_triples
-from graphdb.shacl.data_graph import DataGraphName
-from graphdb.shacl.shapes import read_shapes
 from graphdb.store.engine_errors import request_failures
 
 __all__ = ["perform"]

@@ -22,7 +22,7 @@ from graphdb.access.annotations import ALLOWED_SID
 from graphdb.access.view_following import NestedTerms, step_of_view
 from graphdb.access.visibility import Visibility
 from graphdb.errors import GraphDBError, LogUnavailable
-from graphdb.graphql.vocabulary import SchemaWatch
+from graphdb.graphql.schema_triples import SchemaWatch
 from graphdb.live.changes import LoggedChange
 from graphdb.log.views import ViewStatus
 from graphdb.model import ChangeSet

@@ -20,7 +20,7 @@ from actors.views.view_directory import ViewDirectory, delete_after
 from graphdb.access.annotations import ALLOWED_SID, AnnotationWatch, has_annotations
 from graphdb.access.visibility import NO_VISIBILITY, Visibility
 from graphdb.errors import LogUnavailable, Overloaded
-from graphdb.graphql.vocabulary import SchemaWatch
+from graphdb.graphql.schema_triples import SchemaWatch
 from graphdb.log.views import ViewStatus
 from graphdb.store.quad_store import QuadStore
 

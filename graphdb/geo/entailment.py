@@ -1,11 +1,11 @@
-"""`Entailment`: what a query's triple patterns match beside stated triples.
+"""`Entailment`: what a query's triple patterns match in addition to stated triples.
 
-The query rewrite extension of GeoSPARQL has a triple with a topology property (`?a geo:sfWithin ?b`) hold
-where it is stated, and where the function of the same name holds for the geometries of its ends: each end a
-feature, by its default geometry, or a geometry itself.
+By the query rewrite extension of GeoSPARQL, a triple with a topology property (`?a geo:sfWithin ?b`) holds if
+it is stated, or if the function of the same name holds for the geometries of its ends. An end is a geometry,
+or a feature, which stands for its default geometry.
 
-Its RDFS entailment extension has instances of subclasses be instances of GeoSPARQL's classes, and values of
-subproperties be values of `geo:hasGeometry`. A client asks for this; the class or property is then marked in
+By the RDFS entailment extension, instances of subclasses are instances of GeoSPARQL's classes, and values of
+subproperties are values of `geo:hasGeometry`. A client requests this. Then the class or property is marked in
 the text of the query. `graphdb.geo.derived_triples` rewrites both kinds of patterns for the engine.
 """
 
@@ -34,28 +34,28 @@ from graphdb.sparql.tree_walk import rewritten
 __all__ = ["MARK", "READ_PROPERTIES", "TOPOLOGY", "Entailment", "asked_text", "at_or_below", "is_derived"]
 
 MARK: Final = "urn:graphdb:entailed:"
-"""Before the IRI of a class or property: RDFS is meant."""
+"""The prefix of the IRI of a class or property that marks RDFS entailment."""
 
 TOPOLOGY: Final = {GEO + name: GEOF + name for name in RELATIONS}
 """The function of each topology property."""
 
 READ_PROPERTIES: Final = (*SERIALIZATIONS, *GEOMETRY_PROPERTIES)
-"""What a pattern with a topology property looks at beside that property."""
+"""The properties that a pattern with a topology property reads in addition to that property."""
 
 
 class Entailment(Enum):
-    """The value is what a request calls it."""
+    """The value is its name in requests."""
 
     SIMPLE = "simple"
-    """Stated triples, and nothing else."""
+    """Only stated triples."""
     GEOSPARQL = "geosparql"
-    """Topology properties too where geometries say so; what a query means that says nothing of this."""
+    """Also topology properties that follow from geometries. The default."""
     RDFS = "geosparql-rdfs"
-    """And instances of what the store says is below GeoSPARQL's classes and its properties of features."""
+    """In addition, subclasses and subproperties, by GeoSPARQL's ontologies and by the store."""
 
 
 def asked_text(query: Query, entailment: Entailment) -> str:
-    """A query that means the same where nothing is said of entailment."""
+    """The text of a query that means the same under the default entailment."""
     if entailment is Entailment.GEOSPARQL:
         return query.text
     change = _as_stated if entailment is Entailment.SIMPLE else _as_entailed
@@ -87,7 +87,7 @@ def _with_triples(node: Any, change: Callable[[TriplePattern], Algebra]) -> Any:
 
 
 def _as_stated(triple: TriplePattern) -> Algebra:
-    """A path matches stated triples only, and this one is the property itself."""
+    """As a path, which matches stated triples only: ^^property is the property itself."""
     if not is_derived(triple):
         return Bgp((triple,))
     assert isinstance(triple.predicate, Iri)
@@ -125,7 +125,7 @@ _ABOVE = {
 
 
 def _is_class(iri: str) -> bool:
-    """Whether it is one of GeoSPARQL's classes: of features, geometries, and their kinds."""
+    """Whether it is one of GeoSPARQL's classes of features and geometries."""
     return iri.startswith((SF, _GML)) or iri in (GEO + "SpatialObject", GEO + "Feature", GEO + "Geometry")
 
 

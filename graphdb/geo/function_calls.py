@@ -33,17 +33,17 @@ __all__ = [
 
 
 def are_loaded() -> bool:
-    """Whether this process has loaded what the functions need."""
+    """Whether this process has loaded the libraries for geometries."""
     return "graphdb.geometry.calls" in sys.modules
 
 
 def load() -> None:
-    """Load it; that takes a fifth of a second."""
+    """Load the libraries for geometries, which takes a fifth of a second."""
     import graphdb.geometry.calls  # noqa: F401 for what it brings with it
 
 
 def calls_functions(root: Any) -> bool:
-    """Whether evaluating a tree calls any: one that stands in it, or that is behind a topology property."""
+    """Whether evaluating a tree calls functions: in expressions, or for a topology property."""
     for node in nodes_below(root):
         match node:
             case FunctionCall(function=Iri(value=name)) | Aggregate(name=name) if name.startswith(GEOF):
@@ -54,11 +54,11 @@ def calls_functions(root: Any) -> bool:
 
 
 def check_calls(request: Query | Update) -> None:
-    """Refuse a call that no arguments could give a value.
+    """Refuse calls that cannot have a value, whatever their arguments are.
 
-    Raises UnknownFunction, and InvalidParameter for a wrong number of arguments. What the arguments are, if
-    only constants, is no matter here: one that is no geometry is an error of the expression, as SPARQL has it
-    (section 17.3), which COALESCE may catch.
+    Raises UnknownFunction, and InvalidParameter for a wrong number of arguments. The arguments themselves are
+    not checked, even if they are constants: one that is not a geometry is an error of the expression (SPARQL,
+    section 17.3), which COALESCE may catch.
     """
     operations = (request,) if isinstance(request, Query) else request.operations
     for node in nodes_below(*operations):
@@ -84,16 +84,14 @@ def _place(text: str, start: int) -> str:
 
 
 READING_MAX: Final = 2 << 20
-"""Characters that may be read on a thread: GEOS keeps everything else in the process waiting meanwhile, two
-tenths of a second.
-"""
+"""The most characters that may be read on a thread: GEOS blocks all others, for two tenths of a second."""
 
-# Of literals that are read at once. Others may be curves, which are drawn with many edges, or in reference
-# systems that PROJ has to look up; in XML they may be either.
+# Literals in these systems are read quickly. Others may be curves, which get many edges, or in reference
+# systems that PROJ has to look up. In XML they may be both.
 _SYSTEM: Final = re.compile(r"\s*<http://www\.opengis\.net/def/crs/(?:OGC/1\.3/CRS84|EPSG/0/4326)>")
 _SLOW: Final = re.compile(r"<|CURVE|CIRCULAR", re.IGNORECASE)
 _CURVED: Final = re.compile("CURVE|CIRC|ARC", re.IGNORECASE)
-_CHARACTERS_OF_CURVES: Final = 16  # take as long as one of straight edges
+_CHARACTERS_OF_CURVES: Final = 16  # without curves take as long to read as one with
 _DISTANCES: Final = (GEOF + "distance", GEOF + "metricDistance")
 _CALL: Final = 12  # with points, in operators
 _PAIRS_AN_OPERATOR: Final = 2  # of vertices, each of another line
@@ -101,7 +99,7 @@ _VERTICES_AN_OPERATOR: Final = 16  # beside a point
 
 
 def vertices_of(text: str) -> int | None:
-    """At most so many vertices has the geometry that a text is read as; None where reading may be slow."""
+    """An upper bound of the vertices of a geometry, from its text; None if reading it may be slow."""
     found = _SYSTEM.match(text)
     if _SLOW.search(text, found.end() if found else 0):
         return None
@@ -109,12 +107,12 @@ def vertices_of(text: str) -> int | None:
 
 
 def characters_to_read(text: str) -> int:
-    """How long a text is; one with curves in it counts as the much longer one that takes as long to read."""
+    """The length of a text. With curves it counts as a longer text without, which takes as long to read."""
     return len(text) * (_CHARACTERS_OF_CURVES if _CURVED.search(text) else 1)
 
 
 class CallCosts:
-    """Of the calls in some expressions."""
+    """The cost of the calls in some expressions."""
 
     def __init__(self) -> None:
         self._calls = 0
@@ -122,11 +120,11 @@ class CallCosts:
         self._constants: list[int] = []  # their vertices
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Whether there are any calls."""
         return self._calls > 0
 
     def count(self, *expressions: Any) -> None:
-        """Count in what is called in expressions. Any text in them may become a geometry."""
+        """Add the calls in expressions. Any text in them may become a geometry."""
         for node in nodes_below(*expressions):
             match node:
                 case FunctionCall(function=function) if function.value.startswith(GEOF):
@@ -143,14 +141,14 @@ class CallCosts:
             self._constants.append(vertices)
 
     def add(self, others: "CallCosts") -> None:
-        """Count in those of other expressions."""
+        """Add the calls of other expressions."""
         self._calls += others._calls
         self._measures |= others._measures
         self._is_slow |= others._is_slow
         self._constants += others._constants
 
     def for_each(self, vertices: int) -> int | None:
-        """What they cost for a solution, in operators, where no value has more vertices; None: too much."""
+        """The cost for one solution, in operators, if no value has more vertices; None if it is too high."""
         second, first = sorted([*self._constants, vertices, vertices])[-2:]
         if self._is_slow or (self._measures and first > 1):
             return None

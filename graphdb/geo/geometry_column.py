@@ -1,7 +1,8 @@
-"""`GeometryColumn`: the values of one property by where they are. It only grows.
+"""`GeometryColumn`: the values of one property by their position. It only grows.
 
-Values that are gone from the store stay: whoever looks one up finds no triple with it. So what is found holds
-for every state of the store since the first value came in. When too much of it is gone, a new column is made.
+Values that were removed from the store stay in the column. This does no harm, because a query finds no triple
+with such a value. So a lookup is right for every state of the store since the column's first value. When too
+many values have been removed, a new column is made.
 """
 
 import os
@@ -29,31 +30,35 @@ from graphdb.geometry.shapes import check_on_globe
 __all__ = ["NOTED_MAX", "GeometryColumn", "Place", "Placed"]
 
 NOTED_MAX: Final = 200
-"""How many values without a place are kept; there is one more where there are too many."""
+"""How many values without a position are kept. If there are more, one more is kept."""
 
-# What most geometries are. It is read so as any other is, a tenth as fast.
+# The form of most geometries. Reading it here gives the same result as `read_geometry`, ten times as fast.
 _POINT: Final = re.compile(
     rf"(?:<{re.escape(CRS84)}>)?\s*POINT\s*\(\s*(-?\d+(?:\.\d+)?)\s+(-?\d+(?:\.\d+)?)\s*\)", re.ASCII
 )
 
 Place: TypeAlias = tuple[int, int]
-"""Where a literal begins in the file, and how many bytes it has."""
+"""The offset of a literal in the file, and its number of bytes."""
 
 _DATATYPES: Final = tuple(map(NamedNode, LITERALS))
 
 
 class _LiteralFile:
-    """One thread appends, any may read. Of each literal the number of its datatype, a byte, and its value."""
+    """Geometry literals in an unnamed file, because they may be long and few are ever read.
+
+    Of each literal it has the number of its datatype (one byte) and its value. One thread appends, any may
+    read.
+    """
 
     def __init__(self, directory: Path | None = None) -> None:
         """directory is where the file is made; None: where temporary files are."""
         with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
             self._fd = os.dup(file.fileno())
-        weakref.finalize(self, os.close, self._fd)  # with the last query that looks into it
+        weakref.finalize(self, os.close, self._fd)  # closed with the last query that reads it
         self._size = 0
 
     def append(self, literals: Iterable[Literal]) -> list[Place]:
-        """Where each is then. Raises OSError where there is no room."""
+        """Returns their places. Raises OSError if the disk is full."""
         written = [
             bytes((LITERALS.index(literal.datatype.value),)) + literal.value.encode() for literal in literals
         ]
@@ -68,7 +73,7 @@ class _LiteralFile:
         return places
 
     def read(self, places: Iterable[Place]) -> Iterator[Literal]:
-        """The literals that are there."""
+        """The literals at these places."""
         for begin, size in places:
             data = os.pread(self._fd, size, begin)
             yield Literal(data[1:].decode(), datatype=_DATATYPES[data[0]])
@@ -76,16 +81,18 @@ class _LiteralFile:
 
 _Chosen: TypeAlias = NDArray[np.bool_] | NDArray[np.int64]
 
-_TAIL_MAX: Final = 512  # values that are looked through, before they become a tree
-_TREE_MAX: Final = 20_000  # values in a tree: making one holds up everything else in the process
-_MERGED: Final = 4  # a tree is merged with the one before, unless that is so many times its size
-_FAR: Final = 1e300  # for infinity, which GEOS does not take
+_TAIL_MAX: Final = 512  # values that are searched one by one, before they become a tree
+_TREE_MAX: Final = 20_000  # values in a tree: making one blocks all other threads
+_MERGED: Final = 4  # a tree is merged with the previous one, unless that is so many times larger
+_FAR: Final = 1e300  # stands for infinity, which GEOS does not accept
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Values that have bounds, (n, 4): west, south, east and north in degrees; plain (n,), see `Extent`;
-    places (n, 2): where each begins in a file, and how many bytes it has.
+    """Values with bounds.
+
+    bounds is (n, 4): west, south, east and north in degrees. plain is (n,), see `Extent.is_plain`. places is
+    (n, 2): a `Place` each.
     """
 
     bounds: NDArray[np.float64]
@@ -100,7 +107,7 @@ class Placed:
 
     @classmethod
     def together(cls, parts: "Sequence[Placed]") -> "Placed":
-        """All that is in several."""
+        """The values of several, in their order."""
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
 
 
@@ -108,7 +115,7 @@ _NOTHING: Final = Placed(np.zeros((0, 4)), np.zeros(0, np.bool_), np.zeros((0, 2
 
 
 class _Tree:
-    """Values in an STRtree: what meets a box is found without looking at all."""
+    """Values in an STRtree, which finds those that meet a box without comparing all."""
 
     def __init__(self, values: Placed) -> None:
         self.values = values
@@ -143,16 +150,18 @@ class _PlacedValues:
         self._tail = _NOTHING
 
     def add(self, values: Placed) -> None:
-        """Some more; now and then a tree is made, which takes some tens of milliseconds."""
+        """Add values. Sometimes this makes a tree, which takes some tens of milliseconds."""
         tail = Placed.together((self._tail, values))
         if len(tail) >= _TAIL_MAX:
             self._trees = _grown(self._trees, tail)
             tail = _NOTHING
-        self._tail = tail  # last: who looks up begins with it, and so misses nothing
+        self._tail = tail  # last: a lookup reads it first, so it misses nothing
 
     def meeting(self, plain: Sequence[Bounds], foreign: Sequence[Bounds] | None) -> Placed:
-        """Those that meet one of the bounds: the ones for plain values, and the ones for others, None being
-        all of the others. A value that was added twice is there twice.
+        """The values that meet one of the bounds.
+
+        plain are the bounds for plain values, and foreign those for others; None means all others. A value
+        that was added twice is returned twice.
         """
         tail = self._tail
         found = tail[_meet(tail, plain) & tail.plain | (_meet(tail, foreign) & ~tail.plain)]
@@ -165,7 +174,7 @@ def _edges(bounds: Bounds) -> tuple[float, float, float, float]:
 
 
 def _meet(values: Placed, boxes: Sequence[Bounds] | None) -> NDArray[np.bool_]:
-    """Which values meet one of the boxes; None is everywhere."""
+    """Which values meet one of the boxes; None means everywhere."""
     if boxes is None:
         return np.ones(len(values), np.bool_)
     found = np.zeros(len(values), np.bool_)
@@ -176,7 +185,7 @@ def _meet(values: Placed, boxes: Sequence[Bounds] | None) -> NDArray[np.bool_]:
 
 
 def _grown(trees: tuple[_Tree, ...], values: Placed) -> tuple[_Tree, ...]:
-    """With more values, in a tree of their own or with those before: few trees, each value seldom moved."""
+    """The trees with more values, in a new tree or merged with the last ones, so that trees stay few."""
     while trees and len(trees[-1].values) < min(_MERGED * len(values), _TREE_MAX):
         values = Placed.together((trees[-1].values, values))
         trees = trees[:-1]
@@ -190,16 +199,16 @@ class GeometryColumn:
         """directory is where the file of texts is made; None: where temporary files are."""
         self._literals = _LiteralFile(directory)
         self._values = _PlacedValues()
-        self.reach: Bounds | None = None  # what is around all bounds
-        self.size_max = 0.0  # of the plain ones, the longer side
-        self.foreign_reach: Bounds | None = None  # what is around those that are not plain
+        self.reach: Bounds | None = None  # the bounds around all values
+        self.size_max = 0.0  # the longest side of the bounds of a plain value
+        self.foreign_reach: Bounds | None = None  # the bounds around values that are not plain
         self.anywhere: list[Term] = []  # geometries that may be anywhere
         self.odd: list[Term] = []  # terms that no distance can be measured from: empty, malformed, others
         self.nameless = 0  # how many terms no text can name
-        self.count = self.placed = 0  # of all that was added, and of those with bounds
+        self.count = self.placed = 0  # of all values added, and of those with bounds
 
     def add(self, terms: Sequence[Term]) -> None:
-        """Add values: some microseconds for a point, some tens of them for another geometry."""
+        """Add values. This takes some microseconds for a point, and some tens for another geometry."""
         literals, extents = [], []
         for term in terms:
             extent = _extent_of_point(term) or self._extent(term)
@@ -216,11 +225,11 @@ class GeometryColumn:
         return self._values.meeting(plain, foreign)
 
     def terms(self, places: Iterable[Place]) -> Iterator[Term]:
-        """The values that are written there."""
+        """The values at these places."""
         return self._literals.read(places)
 
     def _placed(self, literals: Sequence[Literal], extents: Sequence[Extent]) -> Placed:
-        """Literals with bounds, written down."""
+        """Write literals with bounds to the file."""
         boxes = []
         for extent in extents:
             bounds = extent.bounds
@@ -236,7 +245,7 @@ class GeometryColumn:
         return Placed(np.array(boxes), plain, np.array(places, dtype=np.int64))
 
     def _extent(self, term: Term) -> Extent | None:
-        """Its extent, if it has bounds; a term without is noted as what it is."""
+        """The extent of a term, if it has bounds. A term without bounds is noted."""
         if isinstance(term, BlankNode | Triple):
             self.nameless += 1
             return None
@@ -260,7 +269,7 @@ class GeometryColumn:
 
 
 def _extent_of_point(term: Term) -> Extent | None:
-    """Of a plain point in degrees, as it is mostly written."""
+    """The extent of a plain point in degrees, in its most common form."""
     if not isinstance(term, Literal) or (match := _POINT.fullmatch(term.value)) is None:
         return None
     longitude, latitude = float(match[1]), float(match[2])

@@ -1,17 +1,22 @@
-"""What a spatial index can be asked on behalf of a query: for which values a condition can hold."""
+"""Lookups of a spatial index on behalf of a query: the values that can meet a condition."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from graphdb.geometry.geosparql_names import GEOF, RELATIONS
 from graphdb.sparql.patterns import FunctionCall
+from graphdb.sparql.printing import Filling
 from graphdb.sparql.terms import Iri, RdfLiteral
 
 __all__ = [
     "MEETING",
+    "NEAR",
+    "NEAREST",
     "Binding",
     "Condition",
     "Constant",
+    "EngineText",
     "Lookup",
     "Meets",
     "MeetsResource",
@@ -21,7 +26,7 @@ __all__ = [
 ]
 
 Constant: TypeAlias = RdfLiteral | Iri | FunctionCall
-"""Has the same value in every solution; of a call, so have its arguments."""
+"""An expression with the same value in every solution. The arguments of a call are constants too."""
 
 _DISJOINT = ("sfDisjoint", "ehDisjoint", "rcc8dc")
 MEETING: Final = frozenset(GEOF + name for name in RELATIONS if name not in _DISJOINT)
@@ -37,7 +42,7 @@ class Meets:
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """What a distance is measured from; unit None is the metre."""
+    """The origin of a distance. unit None is the metre."""
 
     geometry: Constant
     unit: Constant | None
@@ -45,7 +50,7 @@ class Nearest:
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """The value is at most so far away."""
+    """The value is within a distance."""
 
     place: Nearest
     limit: RdfLiteral
@@ -53,7 +58,7 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class MeetsResource:
-    """The bounds of the value meet those of a geometry, or of one that a feature has."""
+    """The bounds of the value meet those of a geometry, or of a geometry of a feature."""
 
     iri: str
 
@@ -63,16 +68,16 @@ Condition: TypeAlias = Meets | MeetsResource | Within
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A variable that is an object of one of these properties in every solution."""
+    """A variable that is the object of one of these properties in every solution."""
 
     variable: str
     properties: frozenset[str]
-    values_max: int  # of VALUES before what binds it, that the engine still joins by looking up each
+    values_max: int  # of VALUES before the pattern that binds it, which the engine still looks up one by one
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Values of a variable for which all of the conditions hold."""
+    """The values of a variable that meet all of the conditions."""
 
     binding: Binding
     conditions: tuple[Condition, ...]
@@ -80,10 +85,46 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """A query's answer is its first rows by the distance of a variable's value, which a call tells."""
+    """A query returns its first rows by the distance of a variable's value, which a call measures."""
 
     binding: Binding
     place: Nearest
     call: FunctionCall
     limit: int
     offset: int
+
+
+NEAREST = "nearest"
+"""The slot for values, before the triples that bind what a query's order measures."""
+NEAR = "near"
+"""The slot for a filter, at the end of such a query's pattern."""
+
+_PLAIN = Filling()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineText:
+    """pieces are of the text, and between each two of them the name of a slot: the number of a lookup,
+    NEAREST or NEAR. call is that of nearest as the engine reads it.
+    """
+
+    pieces: tuple[str, ...]
+    calls_geometry: bool = False  # it needs the functions of GeoSPARQL
+    lookups: tuple[Lookup, ...] = ()
+    nearest: Ordered | None = None
+    call: str = ""
+    fillings: Mapping[str, Filling] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """With nothing found."""
+        return self.pieces[0] if len(self.pieces) == 1 else self.filled({})
+
+    def filled(self, found: Mapping[str, str]) -> str:
+        """With these in their slots."""
+        pieces = list(self.pieces)
+        for place in range(1, len(pieces), 2):
+            name = pieces[place]
+            filling = self.fillings.get(name, _PLAIN)
+            pieces[place] = found[name].join(filling.around) if name in found else filling.without
+        return "".join(pieces)

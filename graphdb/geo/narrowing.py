@@ -1,4 +1,4 @@
-"""A query's text narrowed to what a spatial index finds: few values in place of all that a property has."""
+"""A query's text narrowed by a spatial index: few values instead of all values of a property."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pyoxigraph import BlankNode, Literal, Triple
 
-from graphdb.geo.lookups import Condition, Lookup, MeetsResource, Ordered, Within
+from graphdb.geo.lookups import NEAR, NEAREST, Condition, EngineText, Lookup, MeetsResource, Ordered, Within
 from graphdb.geo.spatial_index import SpatialIndex, Values
 from graphdb.geometry.functions import Term
-from graphdb.sparql.printing import NEAR, NEAREST, EngineText
 
 if TYPE_CHECKING:
     from graphdb.geo.geometry_column import GeometryColumn, Place
@@ -19,16 +18,16 @@ __all__ = ["Narrowed", "NotUsed", "Report", "candidates", "narrowed"]
 GeometriesOf: TypeAlias = Callable[[str], Iterable[Term]]
 
 _CHARACTERS_MAX: Final = 1 << 20  # of values in one text
-_WAITING_MAX: Final = 64  # values that the index has not read yet: so many count as found
-_FEW: Final = 200  # so many are worth it, whatever share of all they are
+_WAITING_MAX: Final = 64  # values that the index has not read yet; up to so many count as found
+_FEW: Final = 200  # so many values are worth it, whatever share of all they are
 _NEAREST_ROWS_MAX: Final = 1_000
-_RINGS: Final = (2, 20)  # how many values, for each row that is asked for
-_MORE: Final = 10  # and beside
+_RINGS: Final = (2, 20)  # how many values for each row that the query wants
+_MORE: Final = 10  # and so many in addition
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What became of one lookup: how many values it found, or None and why it is of no use."""
+    """The result of one lookup: how many values it found, or None and the reason why it was not used."""
 
     variable: str
     sought: str  # "meeting", "within a distance", "nearest"
@@ -38,9 +37,9 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
-    """What to ask the engine: the text, unless one of the attempts has as many rows as the query wants.
+    """The text for the engine, and attempts to make before it, in their order.
 
-    Then its rows are the answer; attempts are to be made in their order.
+    If an attempt returns as many rows as the query wants, its rows are the answer.
     """
 
     text: str
@@ -50,7 +49,7 @@ class Narrowed:
 
 
 class NotUsed(Exception):
-    """A lookup is of no use; the reason is for a person."""
+    """A lookup is not used; the reason is for people."""
 
 
 def narrowed(
@@ -58,7 +57,8 @@ def narrowed(
 ) -> Narrowed:
     """The text for the present state of the store, or for that of a log index.
 
-    geometries_of gives the geometries of a resource in just that state; None where nothing can.
+    geometries_of returns the geometries of a resource in exactly that state. It is None if that is
+    impossible.
     """
     slots: dict[str, str] = {}
     reports = []
@@ -87,7 +87,7 @@ def narrowed(
 def candidates(
     lookup: Lookup, index: SpatialIndex, at: int | None = None, geometries_of: GeometriesOf | None = None
 ) -> list[Term]:
-    """All values that the conditions of a lookup can hold for, and perhaps others. Raises NotUsed."""
+    """All values that can meet the conditions of a lookup, and perhaps others. Raises NotUsed."""
     found: dict[Term, None] = {}
     count = 0
     for iri in sorted(lookup.binding.properties):
@@ -105,7 +105,7 @@ def candidates(
 def _in_column(
     lookup: Lookup, column: "GeometryColumn", geometries_of: GeometriesOf | None
 ) -> Iterator[Term]:
-    """What all of the conditions can hold for; one that cannot be looked up is taken to hold."""
+    """The values that can meet all of the conditions. A condition that cannot be looked up is left out."""
     # at the top, every process that reads queries would load the libraries for geometries
     from graphdb.geo.geometry_column import NOTED_MAX
     from graphdb.geo.searches import NoSearch, places_for, places_meeting
@@ -137,9 +137,9 @@ def _in_column(
 def _rings(
     made: EngineText, ordered: Ordered, index: SpatialIndex, at: int | None
 ) -> Iterator[tuple[list[Term], str]]:
-    """Values around the place that is measured from, and a filter that keeps what is nearer than all others.
+    """Values around the origin of the distance, and a filter that keeps those nearer than all other values.
 
-    What no distance can be told of comes first in the order, so it belongs to every ring.
+    Values without a distance come first in the order, so every ring has them.
     """
     from graphdb.geo.searches import NoSearch, ring_around
 
@@ -159,7 +159,7 @@ def _rings(
 
 
 def _measured(ordered: Ordered, index: SpatialIndex, at: int | None) -> tuple["GeometryColumn", list[Term]]:
-    """The column to measure in, and the values that every ring has. Raises NotUsed."""
+    """The column to search, and the values that every ring has. Raises NotUsed."""
     if ordered.limit + ordered.offset > _NEAREST_ROWS_MAX:
         raise NotUsed(f"more than {_NEAREST_ROWS_MAX:,} rows are asked for")
     known = [_known(index, iri, at) for iri in sorted(ordered.binding.properties)]
@@ -193,7 +193,7 @@ def _read(places: "frozenset[Place]", column: "GeometryColumn") -> Iterator[Term
 
 
 def _check_characters(terms: Iterable[Term]) -> None:
-    """Some may be megabytes: those that were not read, since that takes long too."""
+    """Raises NotUsed if the values are too long: those that were never read may have megabytes."""
     if sum(len(term.value) for term in terms if isinstance(term, Literal)) > _CHARACTERS_MAX:
         raise NotUsed("the values that it finds, or that may be anywhere, are too long")
 

@@ -1,4 +1,4 @@
-"""Where to look in a column of geometries for the values that a condition can hold for.
+"""Searches of a column of geometries for the values that can meet a condition.
 
 A condition names a constant geometry, which may be a call. No function is called here: a call may take
 minutes and gigabytes, and this is asked where nothing limits either. So bounds are computed for the call,
@@ -46,9 +46,9 @@ _ROUNDING: Final = 1 + 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """All values that are nearer to a place than the limit, in the unit of the query, and perhaps others.
+    """The places of all values nearer than the limit, in the unit of the query, and perhaps of others.
 
-    limit None: no others, and all that are elsewhere are at least as far as any of these.
+    If limit is None, there are no others, and all other values are at least as far as these.
     """
 
     limit: float | None
@@ -56,7 +56,7 @@ class Ring:
 
 
 def places_for(condition: Meets | Within, column: GeometryColumn) -> frozenset[Place]:
-    """The places of all values that the condition can hold for, and perhaps others. Raises NoSearch."""
+    """The places of all values that can meet the condition, and perhaps of others. Raises NoSearch."""
     match condition:
         case Meets(geometry=geometry):
             return _places(column.meeting(*_boxes_meeting(constant_extent(geometry), column)))
@@ -75,7 +75,7 @@ def places_meeting(geometries: Iterable[Term], column: GeometryColumn) -> frozen
         try:
             geometry = read_geometry(term) if isinstance(term, Literal) else None
         except RequestError:
-            continue  # it is related to nothing
+            continue  # it has no relation to any value
         if geometry is None:
             continue
         if geometry.shape.is_empty:
@@ -85,9 +85,9 @@ def places_meeting(geometries: Iterable[Term], column: GeometryColumn) -> frozen
 
 
 def ring_around(place: Nearest, column: GeometryColumn, least: int, most: int) -> Ring:
-    """The values around a place, at least so many, as long as there are. Raises NoSearch.
+    """At least so many values around a place. Raises NoSearch, also if there are too few.
 
-    Where a distance cannot be measured from all values of the column, those are for the caller to add.
+    The caller adds the values whose distance cannot be measured.
     """
     limit = _first_limit(place)
     found = _within(place, limit, column)
@@ -107,8 +107,9 @@ def ring_around(place: Nearest, column: GeometryColumn, least: int, most: int) -
 
 
 def _nearest_points(place: Nearest, found: Placed, limit: float, least: int) -> Placed | None:
-    """The nearest so many, and all that are as near as the last, where the distances are those of points on
-    the ellipsoid.
+    """So many of the nearest values, and all that are as near as the last of these.
+
+    None if the distances are not between points on the ellipsoid.
     """
     extent, measure = constant_extent(place.geometry), _unit(place)
     bounds = extent.bounds
@@ -143,9 +144,9 @@ def _within(place: Nearest, limit: float, column: GeometryColumn) -> Placed:
 
 
 def _boxes_meeting(extent: Extent, column: GeometryColumn) -> tuple[list[Bounds], list[Bounds] | None]:
-    """Where plain and other values may be that meet a geometry in the plane of one of their systems.
+    """The bounds for plain and for other values that may meet a geometry.
 
-    An edge that is straight there is bent in between: that counts wherever the systems differ.
+    An edge that is straight in one system is bent in another. So bounds are widened where the systems differ.
     """
     bounds = extent.bounds
     if bounds is None:
@@ -185,18 +186,18 @@ def _limit(literal: RdfLiteral) -> float:
 _DEPTH_MAX: Final = 32  # of calls in calls
 _KEPT_MAX: Final = 64
 _WITHIN_ITS_BOUNDS: Final = frozenset(("asGML", "asWKT", "centroid", "convexHull", "envelope"))
-_SMALLEST: Final = 1e-9  # of a radius in the plane, to the coordinates: a smaller one may leave nothing
-_ROUNDED: Final = 1e-9  # of coordinates that are computed
+_SMALLEST: Final = 1e-9  # radius in the plane, relative to the coordinates: a smaller one may give nothing
+_ROUNDED: Final = 1e-9  # relative error of computed coordinates
 _GLOBE: Final = Bounds(-180.0, -90.0, 180.0, 90.0)
 
 
 class NoSearch(Exception):
-    """An index cannot tell; the reason is for a person."""
+    """The index cannot be used; the reason is for people."""
 
 
 @lru_cache(_KEPT_MAX)
 def constant_extent(constant: Constant) -> Extent:
-    """Raises NoSearch for what is at no place, or at one that is not known."""
+    """Raises NoSearch if the position of the constant is unknown, or it has none."""
     bounds, system = _bounds(constant, _DEPTH_MAX)
     return extent_within(bounds, system)
 
@@ -215,7 +216,7 @@ def _constant_unit(constant: Constant | None) -> Unit:
 
 
 def _constant_number(constant: Constant) -> float:
-    """A number that may be infinite or none. Raises NoSearch."""
+    """A number, perhaps infinite or NaN. Raises NoSearch."""
     try:
         return float(constant.value) if isinstance(constant, RdfLiteral) else float("nan")
     except ValueError:
@@ -223,7 +224,7 @@ def _constant_number(constant: Constant) -> float:
 
 
 def _bounds(constant: Constant, depth: int) -> tuple[Bounds, ReferenceSystem]:
-    """In the units of a system, east first."""
+    """Bounds in the units of a system, east first."""
     match constant:
         case RdfLiteral():
             return _bounds_of_literal(constant)
@@ -247,7 +248,7 @@ def _bounds_of_literal(literal: RdfLiteral) -> tuple[Bounds, ReferenceSystem]:
 def _made(
     name: str, bounds: Bounds, system: ReferenceSystem, rest: Sequence[Constant], depth: int
 ) -> tuple[Bounds, ReferenceSystem]:
-    """What encloses what a function makes of a geometry and other arguments."""
+    """Bounds around the result of a function of a geometry and other arguments."""
     match name:
         case "buffer" | "metricBuffer":
             of = _constant_unit(rest[1] if len(rest) > 1 else None)
@@ -279,7 +280,7 @@ def _buffered(bounds: Bounds, system: ReferenceSystem, radius: float, of: Unit) 
     if not 0 < metres <= RADIUS_MAX_M or system.degrees != 1:
         raise NoSearch("the radius is none, or too small or large")
     reached = around(bounds, metres)
-    if reached.west < _GLOBE.west or reached.east > _GLOBE.east:  # it is cut at the antimeridian
+    if reached.west < _GLOBE.west or reached.east > _GLOBE.east:  # the buffer is cut at the antimeridian
         reached = replace(reached, west=_GLOBE.west, east=_GLOBE.east)
     return replace(reached, south=max(reached.south, _GLOBE.south), north=min(reached.north, _GLOBE.north))
 

@@ -1,12 +1,12 @@
-"""`SpatialIndex`: where the geometries of a store are, kept up with its changes.
+"""`SpatialIndex`: the positions of a store's geometries, kept up to date.
 
-It holds the values of some properties: those that GeoSPARQL writes geometries down by, and others from when
-a query has asked for them. A value is noted before readers see it, and read later, on another thread; one
-that is removed stays. So the values of a property in any state of the store, from a known one on, are among
-those that its column holds and those that still wait.
+It holds the values of some properties: those of GeoSPARQL for literals of geometries, and others from the
+first query for them. A value is noted before it becomes visible, and read later, on another thread. A removed
+value stays. So for any state of the store since a known one, the values of a property are among those in its
+column and those that still wait.
 
-Nothing here runs by itself. Whoever owns the index calls `begin` and `publish` when no change is being
-applied, and `step` on a thread of its own, for as long as `has_work`.
+Nothing here runs by itself. The owner of the index calls `begin` and `publish` while no change is being
+applied. It calls `step` on a thread of its own, as long as `has_work`.
 """
 
 from collections import deque
@@ -31,17 +31,17 @@ __all__ = ["SpatialIndex", "Values"]
 Scan: TypeAlias = Callable[[NamedNode], Iterable[Term]]
 
 _PROPERTIES_MAX: Final = 16
-_WAITING_MAX: Final = 50_000  # values to be read; with more, a column is made anew from the store
+_WAITING_MAX: Final = 50_000  # values to be read; with more, the column is rebuilt from the store
 _AT_ONCE: Final = 32  # values that are read in one step
 _VALUES_MAX: Final = 5_000_000  # of one property, about 400 bytes of memory each
-_TRIED: Final = 5_000  # values, after which one in ten has to be a geometry
-_GONE_MIN: Final = 1_000  # values that are removed before a column is made anew, to be rid of them
-_LENGTH_GONE: Final = 2_000  # characters of one that count as one more: long ones are in the way of others
+_TRIED: Final = 5_000  # values; after these, one in ten must be a geometry
+_GONE_MIN: Final = 1_000  # removed values before a column is rebuilt without them
+_LENGTH_GONE: Final = 2_000  # characters of a removed value that count as one more: long values cost more
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The values of one property: those of the column, None where there are none, and others."""
+    """The values of one property: those in the column (None if it has none), and those that wait."""
 
     column: "GeometryColumn | None"
     waiting: tuple[Term, ...]
@@ -49,7 +49,7 @@ class Values:
 
 @dataclass(slots=True, eq=False)
 class _Making:
-    """A column on its way: values of the store that are still to be read."""
+    """A column that is being built: the values of the store that are still to be read."""
 
     values: Iterator[Term]
     column: "GeometryColumn | None" = None
@@ -58,22 +58,22 @@ class _Making:
 
 @dataclass(slots=True, eq=False)
 class _Property:
-    """What is known of one property's values. Whoever changes it holds the index's lock."""
+    """The state of one property. It is changed only under the index's lock."""
 
     name: NamedNode
-    is_noted: bool = False  # whether its changes are
-    may_scan: bool = False  # they have been since before all changes under way: the store may be gone through
+    is_noted: bool = False  # whether its changes are noted
+    may_scan: bool = False  # noted since before all changes under way, so the store may be scanned
     making: _Making | None = None
     column: "GeometryColumn | None" = None
-    since: int | None = None  # the log index of the first state whose values it holds; None: of none
+    since: int | None = None  # the log index of the first state whose values it holds; None: of no state
     waiting: deque[Term] = field(default_factory=deque)  # values to be read
     gone: int = 0  # values removed since the column was made
-    is_lost: bool = False  # more came than could wait
-    is_given_up: bool = False  # its values are no geometries, or too many
+    is_lost: bool = False  # more values came than may wait
+    is_given_up: bool = False  # its values are not geometries, or too many
 
     @property
     def is_due(self) -> bool:
-        """Whether its column is to be made, or made anew."""
+        """Whether its column is to be built or rebuilt."""
         if self.making is not None or self.may_scan or self.is_given_up:
             return False
         count = 0 if self.column is None else self.column.count
@@ -81,12 +81,12 @@ class _Property:
 
 
 class SpatialIndex:
-    """See above. What is asked for may be asked for on any thread."""
+    """See above. Lookups may run on any thread."""
 
     def __init__(
         self, scan: Scan, directory: Path | None = None, on_work: Callable[[], None] = lambda: None
     ) -> None:
-        """scan gives the values of a property in the present state of the store; `step` calls and uses it.
+        """scan returns the values of a property in the present state of the store; only `step` calls it.
 
         directory is for files of texts. on_work is called when there is something to do, on any thread.
         """
@@ -96,7 +96,7 @@ class SpatialIndex:
         self._noted: dict[NamedNode, _Property] = {}
 
     def note(self, change: ChangeSet) -> None:
-        """Take note of a change that is about to be applied; one that is then not does no harm."""
+        """Note a change that is about to be applied. If it is not applied after all, this does no harm."""
         noted, has_more = self._noted, False
         if not noted:
             return
@@ -113,7 +113,7 @@ class SpatialIndex:
             self._on_work()
 
     def noted(self, changes: Iterable[ChangeSet]) -> Iterable[ChangeSet]:
-        """Changes that are about to be applied together, each noted as it goes by."""
+        """Pass on changes that are about to be applied together, and note each."""
         if not isinstance(changes, tuple):
             return self._passing(changes)
         for change in changes:
@@ -121,9 +121,9 @@ class SpatialIndex:
         return changes
 
     def values(self, iri: str, at: int | None = None) -> Values | None:
-        """Those of a property in the present state, or in that of a log index; None where they are not known.
+        """The values of a property in the present state, or in that of a log index; None if they are unknown.
 
-        That they are asked for has them known from some later state on.
+        Asking for them makes them known from some later state on.
         """
         found = self._properties.get(iri)
         if found is None:
@@ -136,14 +136,14 @@ class SpatialIndex:
 
     @property
     def has_work(self) -> bool:
-        """Whether there is something to begin, to step through or to publish."""
+        """Whether there is something to begin, to read or to publish."""
         return any(
             each.is_due or each.may_scan or each.making is not None or each.waiting
             for each in self._properties.values()
         )
 
     def begin(self) -> None:
-        """Begin what is to be made. No change is being applied meanwhile."""
+        """Begin to build what is due. Call it while no change is being applied."""
         with self._lock:
             for each in self._properties.values():
                 if each.is_due:
@@ -152,7 +152,7 @@ class SpatialIndex:
             self._noted = {each.name: each for each in self._properties.values() if each.is_noted}
 
     def step(self) -> bool:
-        """Read some values, for a millisecond or so; whether there were any."""
+        """Read some values, for about a millisecond. Returns whether there were any."""
         properties = tuple(self._properties.values())
         has_read = any([self._keep_up(each) for each in properties])
         for each in properties:
@@ -168,7 +168,7 @@ class SpatialIndex:
         return has_read
 
     def publish(self, index: int) -> None:
-        """Let what is complete be used. No change is being applied meanwhile; index is the present one."""
+        """Publish complete columns. No change may be applied meanwhile; index is the present log index."""
         with self._lock:
             for each in self._properties.values():
                 if each.making is not None and each.making.is_complete and not each.is_lost:
@@ -176,7 +176,7 @@ class SpatialIndex:
                     each.since, each.gone = index, 0
 
     def close(self) -> None:
-        """Let go of the store, on the thread of `step`."""
+        """Release the store. Call it on the thread of `step`."""
         for each in self._properties.values():
             each.making = None
 
@@ -186,7 +186,7 @@ class SpatialIndex:
             yield change
 
     def _keep_up(self, each: _Property) -> bool:
-        """Bring one property's columns on, the present one and one that is being made, by what waits."""
+        """Add waiting values to a property's columns: the present one, and one that is being built."""
         if each.is_lost:
             each.making = None
             return False
@@ -201,7 +201,7 @@ class SpatialIndex:
             each.column = self._added(each.column, terms)
         if making is not None:
             making.column = self._added(making.column, terms)
-        with self._lock:  # only now: whoever looks finds them in one place or the other
+        with self._lock:  # only now: a lookup finds them in one place or the other
             for _ in terms:
                 waiting.popleft()
         return True
@@ -243,5 +243,5 @@ def _length(term: Term) -> int:
 
 
 def _is_hopeless(column: "GeometryColumn") -> bool:
-    """Whether a property's values are something else than geometries, or more than there is room for."""
+    """Whether a property's values are not geometries, or too many."""
     return column.count > _VALUES_MAX or (column.count > _TRIED and 10 * column.placed < column.count)

@@ -1,4 +1,4 @@
-"""Circular arcs as runs of short edges: GEOS knows no others."""
+"""Circular arcs as runs of short edges, because GEOS has only straight edges."""
 
 import math
 from typing import Final
@@ -13,9 +13,10 @@ _QUARTER_SEGMENTS: Final = 32
 
 
 def arc_string(vertices: Positions) -> Positions:
-    """Arcs, each from one vertex by way of the next to the one after it, where the next arc begins.
+    """The vertices of consecutive arcs. Each arc has three of the given vertices: begin, middle and end.
 
-    vertices is (n, 2) with n odd and at least 3; or more columns, which go evenly along each arc.
+    The end of an arc is the begin of the next. vertices is (n, 2) with n odd and at least 3. Further columns
+    are interpolated evenly along each arc.
     Raises LimitExceeded.
     """
     check_vertices(len(vertices) // 2 * 2 * _QUARTER_SEGMENTS)
@@ -37,9 +38,9 @@ def circle(vertices: Positions) -> Positions:
 
 
 def _arc(begin: Positions, middle: Positions, end: Positions) -> Positions:
-    """From begin to end; straight by way of the middle where the three are on a line.
+    """The vertices from begin to end; straight through the middle if the three are on a line.
 
-    Begin and end at the same place: a whole circle, of which the middle is the opposite point.
+    If begin and end are the same position, a full circle, and the middle is its opposite point.
     """
     if np.array_equal(begin[:2], end[:2]):
         centre: Positions | None = (begin[:2] + middle[:2]) / 2
@@ -57,7 +58,7 @@ def _arc(begin: Positions, middle: Positions, end: Positions) -> Positions:
 
 
 def _centre(one: Positions, two: Positions, three: Positions) -> Positions | None:
-    """Of the circle through three points; None where they are on a line."""
+    """The centre of the circle through three points; None if they are on a line."""
     (ax, ay), (bx, by) = two - one, three - one
     twice_area = 2 * (ax * by - ay * bx)
     a, b = ax * ax + ay * ay, bx * bx + by * by
@@ -68,7 +69,7 @@ def _centre(one: Positions, two: Positions, three: Positions) -> Positions | Non
 
 
 def _turn(begin: Positions, middle: Positions, end: Positions) -> float:
-    """The angle from begin to end that passes the middle, negative clockwise."""
+    """The angle from begin to end through the middle, negative if clockwise."""
     to_middle, to_end = _angle(begin, middle), _angle(begin, end)
     return to_end if to_middle <= to_end else to_end - 2 * math.pi
 
@@ -80,7 +81,7 @@ def _angle(begin: Positions, end: Positions) -> float:
 
 
 def _turned(arm: Positions, turn: float) -> Positions:
-    """(n, 2): the end of an arm while it turns."""
+    """(n, 2): positions of the end of an arm while it turns by an angle."""
     count = max(2, math.ceil(abs(turn) / (math.pi / 2) * _QUARTER_SEGMENTS) + 1)
     angles = np.linspace(0, turn, count)
     x, y = arm

@@ -1,6 +1,7 @@
-"""Bounds of geometries in degrees, west to east and south to north, and bounds around what may be near one.
+"""Bounds of geometries in degrees, and bounds around all places within a distance.
 
-All that is found here encloses what it stands for: an index that looks for what meets it misses nothing.
+Bounds are never too small: they enclose what they stand for. So an index that searches by them misses
+nothing.
 """
 
 import math
@@ -22,8 +23,8 @@ __all__ = ["EVERYWHERE", "Bounds", "Extent", "around", "extent_of", "extent_with
 _SHORTEST_DEGREE_M: Final = 110_500.0  # of latitude, at the equator
 _POLAR: Final = 85.0  # beyond, a circle may reach all longitudes
 _MARGIN: Final = 1.01  # of distances, which are right within 0.1 %
-# Edges are straight in one system, and bent in another: up to this size by less than this share of it, but
-# near the poles, or far from where the system is meant for.
+# An edge that is straight in one system is bent in another. Up to this size it is bent by less than this
+# share of its length, except near the poles and far outside the system's area of use.
 _SIZE_MAX: Final = 10.0
 _BEND: Final = 0.15
 _LATITUDE_MAX: Final = 80.0
@@ -32,7 +33,7 @@ _BEYOND_AREA: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Degrees, all inclusive; infinite where there is no bound. Longitudes may be beyond 180."""
+    """Degrees, inclusive on all sides; infinite if unbounded. Longitudes may be beyond 180."""
 
     west: float
     south: float
@@ -48,7 +49,7 @@ class Bounds:
         )
 
     def with_(self, other: "Bounds | None") -> "Bounds":
-        """What is around both, if there is another."""
+        """The bounds around both; these bounds if other is None."""
         if other is None:
             return self
         return Bounds(
@@ -59,21 +60,21 @@ class Bounds:
         )
 
     def widened(self, by: float) -> "Bounds":
-        """By so many degrees on each side."""
+        """Larger by so many degrees on each side."""
         return Bounds(self.west - by, self.south - by, self.east + by, self.north + by)
 
     @property
     def size(self) -> float:
-        """The longer side."""
+        """The length of the longer side."""
         return max(self.east - self.west, self.north - self.south)
 
     @property
     def furthest(self) -> float:
-        """The largest coordinate, whatever its sign."""
+        """The largest absolute value of a coordinate."""
         return max(map(abs, (self.west, self.south, self.east, self.north)))
 
     def turned(self, within: "Bounds") -> Iterator["Bounds"]:
-        """These bounds moved around the globe by whole rounds, wherever they meet others so."""
+        """These bounds shifted by multiples of 360 degrees, as often as they then meet `within`."""
         if math.isinf(self.west):
             yield self
             return
@@ -87,8 +88,9 @@ EVERYWHERE: Final = Bounds(-math.inf, -math.inf, math.inf, math.inf)
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Where a geometry is: bounds None where that cannot be told. is_plain: its coordinates are the degrees
-    themselves.
+    """Where a geometry is.
+
+    bounds is None if it cannot be determined. is_plain: the coordinates themselves are degrees in CRS84.
     """
 
     bounds: Bounds | None
@@ -101,20 +103,20 @@ def extent_of(geometry: Geometry) -> Extent:
 
 
 def extent_within(bounds: Bounds, system: ReferenceSystem) -> Extent:
-    """That of a geometry within bounds in the units of a system, east first."""
+    """The extent of a geometry whose bounds are in the units of a system, east first."""
     if system.is_like(crs84()):
         return Extent(bounds, True)
     return Extent(_in_degrees(bounds, system), False)
 
 
 def around(bounds: Bounds, metres: float) -> Bounds:
-    """What encloses all places at most so far from some place within the bounds, over the earth."""
+    """Bounds around all places within a distance of the bounds, measured over the earth."""
     angle = metres * _MARGIN / _SHORTEST_DEGREE_M + 1e-9
     south, north = bounds.south - angle, bounds.north + angle
     furthest = max(-south, north)
     if furthest >= _POLAR:
         return Bounds(-math.inf, south, math.inf, north)
-    # the tangent to a circle around a pole; a little nearer to it, for the earth is no sphere
+    # the tangent to a circle around a pole; a little nearer to the pole, because the earth is not a sphere
     latitude = math.radians(max(-bounds.south, bounds.north, 0.0) + 0.3)
     share = math.sin(math.radians(angle)) / math.cos(latitude)
     if share >= 1:
@@ -124,7 +126,7 @@ def around(bounds: Bounds, metres: float) -> Bounds:
 
 
 def _in_degrees(bounds: Bounds, system: ReferenceSystem) -> Bounds | None:
-    """What encloses a box of another system, with all that edges in it are bent by in between."""
+    """Bounds around a box of another system, widened by how much edges in it are bent."""
     area = system.crs.area_of_use
     if area is None:
         return None

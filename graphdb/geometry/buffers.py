@@ -1,4 +1,4 @@
-"""Buffers: all that is within a distance of a geometry, in the plane or on the ellipsoid.
+"""Buffers: all points within a distance of a geometry, in the plane or on the ellipsoid.
 
 On the ellipsoid, a piece of the shape at a time is drawn in the azimuthal equidistant projection around it,
 which keeps lengths from its centre. The buffers of the pieces are united in longitude and latitude again.
@@ -25,9 +25,9 @@ __all__ = ["RADIUS_MAX_M", "buffer", "metric_buffer"]
 
 
 def buffer(geometry: Geometry, radius: float, unit_iri: str) -> Geometry:
-    """All within a radius, in a unit of length or angle; a negative one takes the margin from a surface.
+    """All points within a radius, in a unit of length or angle. A negative radius shrinks a surface.
 
-    A unit of length with longitudes and latitudes is one on the ellipsoid, as in `measures`.
+    For longitudes and latitudes, a unit of length is measured on the ellipsoid, as in `measures`.
     Raises InvalidParameter, BadGeometry.
     """
     return _buffer(geometry, radius, unit(unit_iri))
@@ -53,16 +53,16 @@ def _buffer(geometry: Geometry, radius: float, unit: Unit) -> Geometry:
 
 
 RADIUS_MAX_M: Final = 10_000_000.0
-_PIECE_M: Final = 200_000.0  # the length of a piece, about: what is measured in it is right within 0.02 %
-_DEVIATION: Final = 1e-3  # of an edge from where it is, as a share of the radius
+_PIECE_M: Final = 200_000.0  # about the length of a piece: lengths within it are accurate to 0.02 %
+_DEVIATION: Final = 1e-3  # how far an edge may be from its true course, as a share of the radius
 _DEVIATION_M: Final = 0.01
 _POLE: Final = 90.0
 
 
 def _geodesic_buffer(shape: BaseGeometry, radius_m: float, geod: Geod) -> BaseGeometry:
-    """All within a radius of at most RADIUS_MAX_M metres; a negative one takes the margin from a surface.
+    """All points within a radius of at most RADIUS_MAX_M metres. A negative radius shrinks a surface.
 
-    What crosses the antimeridian is cut there, so that longitudes stay from -180 to 180.
+    The buffer is cut at the antimeridian, so that longitudes are from -180 to 180.
     Raises BadGeometry, LimitExceeded.
     """
     check_on_globe(shape)
@@ -79,15 +79,16 @@ def _geodesic_buffer(shape: BaseGeometry, radius_m: float, geod: Geod) -> BaseGe
 
 
 def _margin(shape: BaseGeometry) -> BaseGeometry:
-    """What the buffer goes around: points, curves, and the boundaries of surfaces."""
+    """What the buffer is drawn around: points, curves, and the boundaries of surfaces."""
     parts = [part.boundary if part.geom_type == "Polygon" else part for part in simple_parts(shape)]
     return shapely.GeometryCollection(parts)
 
 
 def _edge_degrees(shape: BaseGeometry, radius_m: float, geod: Geod) -> float:
-    """How long an edge may be, in degrees, that a projection draws straight though it is not.
+    """The longest edge, in degrees, that may be drawn straight in the projection.
 
-    A parallel is off a straight line by its length squared, times the tangent of its latitude, over 8 radii.
+    A parallel deviates from a straight line by its length squared, times the tangent of its latitude, divided
+    by 8 radii of the earth.
     """
     _, south, _, north = shapely.bounds(shape)
     steepness = math.tan(math.radians(min(max(abs(south), abs(north)), 89.9)))
@@ -96,7 +97,7 @@ def _edge_degrees(shape: BaseGeometry, radius_m: float, geod: Geod) -> float:
 
 
 def _pieces(shape: BaseGeometry, step: float, geod: Geod) -> Iterator[BaseGeometry]:
-    """Points, and runs of edges no longer than step, each small enough for one projection."""
+    """Points, and runs of edges, each small enough for one projection. No edge is longer than step."""
     parts = simple_parts(shape)
     check_vertices(sum(math.ceil(part.length / step) for part in parts))
     points = parts[shapely.get_type_id(parts) == 0]
@@ -111,7 +112,7 @@ def _pieces(shape: BaseGeometry, step: float, geod: Geod) -> Iterator[BaseGeomet
 
 
 def _around(piece: BaseGeometry, radius_m: float, geod: Geod) -> BaseGeometry:
-    """The buffer of a piece that is small, in longitude and latitude."""
+    """The buffer of a small piece, in longitude and latitude."""
     west, south, east, north = shapely.bounds(piece)
     longitude, latitude = (west + east) / 2, (south + north) / 2
     projection = Proj(proj="aeqd", lon_0=longitude, lat_0=latitude, a=geod.a, b=geod.b)
@@ -134,7 +135,7 @@ def _around(piece: BaseGeometry, radius_m: float, geod: Geod) -> BaseGeometry:
 
 
 def _unrolled(ring: Positions, longitude: float, pole: float) -> Positions:
-    """A ring whose longitudes go on where they cross 180; one around the pole is led there and back."""
+    """A ring whose longitudes continue beyond 180. A ring around a pole is extended to the pole and back."""
     longitudes = np.unwrap(ring[:, 0], period=360)
     longitudes += 360 * round((longitude - longitudes[0]) / 360)
     unrolled = np.column_stack((longitudes, ring[:, 1]))
@@ -144,7 +145,7 @@ def _unrolled(ring: Positions, longitude: float, pole: float) -> Positions:
 
 
 def _within_one_round(shape: BaseGeometry) -> BaseGeometry:
-    """The same places, with longitudes from -180 to 180."""
+    """The same area, with longitudes from -180 to 180."""
     if shape.is_empty:
         return shape
     west, _, east, _ = shapely.bounds(shape)

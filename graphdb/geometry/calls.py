@@ -24,7 +24,7 @@ __all__ = ["AGGREGATES", "IMPLEMENTATIONS", "Group", "Term", "Value", "call", "c
 
 Term: TypeAlias = NamedNode | BlankNode | Literal | Triple
 Value: TypeAlias = Geometry | bool | int | float | str
-"""What a function answers; a str is an IRI."""
+"""What a function returns; a str is an IRI."""
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _ANY_URI = NamedNode(_XSD + "anyURI")
@@ -41,7 +41,7 @@ def call(name: str, terms: Sequence[Term]) -> Literal:
     """
     check_count(name, len(terms))
     kinds = SIGNATURES[name].parameters
-    with np.errstate(all="ignore"):  # numbers beyond what they can be are infinite, and that is not news
+    with np.errstate(all="ignore"):  # numbers that overflow become infinite, without a warning
         arguments = [_READERS[kind](term) for kind, term in zip(kinds, terms, strict=False)]
         try:
             return _literal(IMPLEMENTATIONS[name](*arguments))
@@ -50,7 +50,7 @@ def call(name: str, terms: Sequence[Term]) -> Literal:
 
 
 def check_count(name: str, count: int) -> None:
-    """Raises InvalidParameter for arguments too few or too many."""
+    """Raises InvalidParameter for too few or too many arguments."""
     signature = SIGNATURES[name]
     if not signature.takes(count):
         raise InvalidParameter("args", f"geof:{name} takes {signature}, not {count}")
@@ -173,24 +173,24 @@ IMPLEMENTATIONS: Mapping[str, Callable[..., Value]] = MappingProxyType(
         "asKML": _as(Syntax.KML),
     }
 )
-"""By the name within the namespace geof:. What they raise is a RequestError."""
+"""By the local name in the namespace geof:. They raise RequestError."""
 
 
 class Group:
-    """The geometries so far, in the reference system of the first."""
+    """The geometries of a group so far, in the reference system of the first."""
 
     def __init__(self) -> None:
         self._first: Geometry | None = None
         self._shapes: list[BaseGeometry] = []
 
     def add(self, geometry: Geometry) -> None:
-        """Raises BadGeometry where it cannot be in the system of the first."""
+        """Raises BadGeometry if it cannot be converted to the system of the first."""
         if self._first is None:
             self._first = geometry
         self._shapes.append(in_system(geometry, self._first.system).shape)
 
     def together(self) -> Geometry | None:
-        """All as one collection, written as the first is; None of none."""
+        """All geometries as one collection, in the notation of the first; None for an empty group."""
         return None if self._first is None else self._first.like(shapely.GeometryCollection(self._shapes))
 
 
@@ -209,4 +209,4 @@ AGGREGATES: Mapping[str, Callable[[Geometry], Geometry]] = MappingProxyType(
         "aggUnion": _union,
     }
 )
-"""By the name within the namespace geof:: what becomes of a group, given as one collection."""
+"""By the local name in the namespace geof:. Each takes a group as one collection."""

@@ -1,6 +1,6 @@
-"""Geometries made from geometries in the plane of their reference system: hulls, circles, sets, boundaries.
+"""New geometries in the plane of the reference system: hulls, circles, boundaries and set operations.
 
-Source: GeoSPARQL 1.1, section 8.7. The second geometry is put into the system of the first.
+Source: GeoSPARQL 1.1, section 8.7. The second geometry is converted to the system of the first.
 """
 
 import math
@@ -33,15 +33,15 @@ __all__ = [
 ]
 
 QUARTER_SEGMENTS: Final = 32
-"""Into how many segments a quarter of a circle is divided: its area is right within 0.05 %."""
+"""Segments of a quarter of a circle. The area of the circle is then accurate to 0.05 %."""
 
-_CONCAVENESS = 0.3  # of a concave hull, unless it is asked for: 0 is as concave as it gets, 1 the convex hull
+_CONCAVENESS = 0.3  # the default ratio: 0 is the most concave hull, 1 the convex hull
 
 
 def boundary(geometry: Geometry) -> Geometry:
-    """The closure of its boundary: rings of a surface, ends of a curve, nothing of points.
+    """The boundary: the rings of a surface, the ends of a curve, empty for points.
 
-    Raises BadGeometry for a collection of several kinds, which has none.
+    Raises BadGeometry for a collection of several kinds, which has no boundary.
     """
     shape = shapely.boundary(geometry.shape)
     if shape is None:
@@ -50,7 +50,7 @@ def boundary(geometry: Geometry) -> Geometry:
 
 
 def bounding_circle(geometry: Geometry) -> Geometry:
-    """The smallest circle around it, as a polygon around that; a point is its own."""
+    """A polygon that encloses the smallest circle around the geometry; for a point, the point."""
     shape = geometry.shape
     radius = float(shapely.minimum_bounding_radius(shape))
     if not radius:
@@ -61,19 +61,19 @@ def bounding_circle(geometry: Geometry) -> Geometry:
 
 
 def centroid(geometry: Geometry) -> Geometry:
-    """The centre of its mass."""
+    """The centre of mass."""
     return geometry.like(shapely.centroid(geometry.shape))
 
 
 def convex_hull(geometry: Geometry) -> Geometry:
-    """The smallest convex geometry around it."""
+    """The smallest convex geometry that contains the geometry."""
     return geometry.like(shapely.convex_hull(geometry.shape))
 
 
 def concave_hull(geometry: Geometry, ratio: float = _CONCAVENESS) -> Geometry:
-    """A polygon around it whose longest edges are left out, as far as ratio says: 1 leaves the convex hull.
+    """A polygon around the geometry without the longest outer edges. ratio 1 is the convex hull.
 
-    Raises InvalidParameter for a ratio beyond 0 to 1.
+    Raises InvalidParameter if ratio is not from 0 to 1.
     """
     if not 0 <= ratio <= 1:
         raise InvalidParameter("ratio", f"{ratio:g} is not from 0 to 1")
@@ -82,32 +82,34 @@ def concave_hull(geometry: Geometry, ratio: float = _CONCAVENESS) -> Geometry:
 
 
 def envelope(geometry: Geometry) -> Geometry:
-    """The smallest rectangle along the axes around it."""
+    """The smallest rectangle along the axes that contains the geometry."""
     return geometry.like(shapely.envelope(geometry.shape))
 
 
 def intersection(one: Geometry, other: Geometry) -> Geometry:
-    """What is in both. Raises BadGeometry."""
+    """The points in both. Raises BadGeometry."""
     return _overlay(shapely.intersection, one, other)
 
 
 def union(one: Geometry, other: Geometry) -> Geometry:
-    """What is in either. Raises BadGeometry."""
+    """The points in one or both. Raises BadGeometry."""
     return _overlay(shapely.union, one, other)
 
 
 def difference(one: Geometry, other: Geometry) -> Geometry:
-    """What is in one, but not in the other. Raises BadGeometry."""
+    """The points in one, but not in the other. Raises BadGeometry."""
     return _overlay(shapely.difference, one, other)
 
 
 def symmetric_difference(one: Geometry, other: Geometry) -> Geometry:
-    """What is in either, but not in both. Raises BadGeometry."""
+    """The points in exactly one of them. Raises BadGeometry."""
     return _overlay(shapely.symmetric_difference, one, other)
 
 
 def transform(geometry: Geometry, system: str) -> Geometry:
-    """The geometry in the reference system of this IRI; in WKT, where its own notation has but one system.
+    """The geometry in another reference system, given by its IRI.
+
+    If the notation of the geometry allows only CRS84, the result is written in WKT.
 
     Raises InvalidParameter, BadGeometry.
     """
@@ -120,7 +122,7 @@ def transform(geometry: Geometry, system: str) -> Geometry:
 
 @contextmanager
 def reasons_of_geos(*geometries: Geometry) -> Iterator[None]:
-    """What GEOS cannot do as BadGeometry, which says where a geometry is not valid: mostly that is why."""
+    """Raise errors of GEOS as BadGeometry. The reason names where a geometry is invalid, if one is."""
     try:
         yield
     except shapely.GEOSException as error:

@@ -1,4 +1,4 @@
-"""One call of a function with arguments as texts, as `POST /geospatial/evaluate` has it."""
+"""One call of a function with arguments as texts, for `POST /geospatial/evaluate`."""
 
 import json
 import math
@@ -31,7 +31,7 @@ def evaluate(function: str, args: Sequence[str]) -> tuple[Result, str]:
     Raises UnknownFunction, InvalidParameter, BadGeometry, LimitExceeded.
     """
     name = function_name(function)
-    # at the top, whoever imports this module and calls no function would wait for it
+    # at the top, processes that never call a function would also wait for this import
     from graphdb.geometry.calls import call, check_count
 
     check_count(name, len(args))

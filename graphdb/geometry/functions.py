@@ -1,8 +1,8 @@
-"""GeoSPARQL's functions for the engine: what to give it as custom_functions and custom_aggregate_functions.
+"""GeoSPARQL's functions for the engine: its custom_functions and custom_aggregate_functions.
 
-Importing this module is cheap; the libraries for geometries are imported when a function is first called.
-They are native code that nothing can interrupt, and that takes minutes for some arguments: a query with such
-a function belongs into a process that can be killed.
+Importing this module is cheap. The libraries for geometries are imported when a function is first called.
+They are native code that nothing can interrupt, and some arguments take minutes. So a query with such a
+function has to run in a process that can be killed.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def _function(name: str) -> Callable[..., Term | None]:
 
 
 def _remembering(function: Callable[..., Term | None]) -> Callable[..., Term | None]:
-    """With its last answer: the engine makes a call of constants anew for each solution."""
+    """The function with its last result kept: the engine repeats a call with constants for each solution."""
     last: tuple[tuple[Term, ...], Term | None] | None = None
 
     def remembering(*terms: Term) -> Term | None:
@@ -49,7 +49,7 @@ def _remembering(function: Callable[..., Term | None]) -> Callable[..., Term | N
 
 
 class Accumulator:
-    """The geometries of one group, for the engine. What cannot be read makes the result an error (None)."""
+    """The geometries of one group, for the engine. If one cannot be read, the result is an error (None)."""
 
     def __init__(self, name: str) -> None:
         from graphdb.geometry.calls import Group
@@ -89,9 +89,9 @@ FUNCTIONS: dict[NamedNode, Callable[..., Term | None]] = {
     NamedNode(GEOF + name): _function(name) if name in RELATIONS else _remembering(_function(name))
     for name in SIGNATURES
 }
-"""Each answers None where SPARQL has an error. The engine takes nothing but a dict; nobody changes it."""
+"""Each returns None for an error of SPARQL. It is a dict because the engine requires one; never change it."""
 
 AGGREGATES: "dict[NamedNode, Callable[[], AggregateFunctionAccumulator]]" = {
     NamedNode(GEOF + name): _aggregate(name) for name in _AGGREGATES
 }
-"""Each makes what gathers one group; an empty group has no result."""
+"""Each makes an accumulator for one group. An empty group has no result."""

@@ -1,10 +1,11 @@
 """The distance on the ellipsoid between the nearest points of two shapes in longitudes and latitudes.
 
-Edges are straight in the plane of longitude and latitude, as they are for the relations: the distance is 0
-exactly where the two intersect there, or would if one of them were moved around the globe once. The nearest
-points are found by their distance through the earth, with many pairs of spheres at a time: a pair is left
-aside when nothing in it can be nearer than what has been found. So poles and antimeridian are places like any
-other.
+Edges are straight in the plane of longitude and latitude, as they are for the relations. So the distance is 0
+exactly if the two intersect there, or would intersect after a shift by whole rounds of the globe.
+
+The nearest points are found by their distance through the earth, by branch and bound. Runs of edges are
+enclosed in spheres, and many pairs of spheres are compared at once. A pair is discarded if nothing in it can
+be nearer than what has been found. This works over the poles and the antimeridian as anywhere else.
 """
 
 from dataclasses import dataclass
@@ -22,19 +23,21 @@ from graphdb.geometry.shapes import Edges, check_on_globe, edges_of
 
 __all__ = ["geodesic_distance"]
 
-_FEW: Final = 4096  # pairs of edges, which are looked at without spheres around them
-_BATCH: Final = 100_000  # pairs that are looked at together
+_FEW: Final = 4096  # pairs of edges: so few are compared without spheres
+_BATCH: Final = 100_000  # pairs that are compared at once
 _PRECISION: Final = 2e-5  # of the distance
 _PRECISION_M: Final = 1e-4
-_NEARLY: Final = 1.004  # of distances through the earth whose order over it may be another
+_NEARLY: Final = (
+    1.004  # two distances through the earth within this ratio may have the other order over its surface
+)
 _CANDIDATES_MAX: Final = 4096
-_WORK_MAX: Final = 50_000_000  # pairs, before what has been found is taken for the nearest
+_WORK_MAX: Final = 50_000_000  # pairs; after these the nearest found so far is the result
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Indexes: TypeAlias = NDArray[np.int64]
 
 _FAN_OUT: Final = 8
-"""How many edges, or spheres, a sphere is around."""
+"""How many edges, or smaller spheres, a sphere encloses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class _Spheres:
 
 
 def _places(positions: _Floats, geod: Geod) -> _Floats:
-    """(n, 3) metres from the centre of the earth, of (n, 2) longitude and latitude in radians."""
+    """(n, 3) metres from the centre of the earth, from (n, 2) longitude and latitude in radians."""
     longitude, latitude = positions[:, 0], positions[:, 1]
     sine, cosine = np.sin(latitude), np.cos(latitude)
     radius = geod.a / np.sqrt(1 - geod.es * sine * sine)
@@ -61,7 +64,7 @@ def _places(positions: _Floats, geod: Geod) -> _Floats:
 
 
 class _SpaceCurves:
-    """Edges that are straight in the plane of longitude and latitude, and so bent in space."""
+    """Edges as curves in space. They are straight in the plane of longitude and latitude."""
 
     def __init__(self, edges: Edges, geod: Geod) -> None:
         """edges is in degrees."""
@@ -73,22 +76,22 @@ class _SpaceCurves:
         return len(self._begin)
 
     def positions(self, edges: _Indexes, at: _Floats) -> _Floats:
-        """(n, 2) longitude and latitude in radians, at 0 to 1 of the edges."""
+        """(n, 2) longitude and latitude in radians, at a share of each edge from 0 to 1."""
         return self._begin[edges] + self._step[edges] * at[:, None]
 
     @cached_property
     def bends(self) -> _Floats:
-        """How far each edge may be from its chord in space, in metres: an eighth of its bending at most."""
+        """The largest distance of each edge from its chord in space, in metres: an eighth of its bending."""
         across, along = np.abs(self._step[:, 0]), np.abs(self._step[:, 1])
         begin, end = self._begin[:, 1], self._begin[:, 1] + self._step[:, 1]
         nearest_equator = np.where(begin * end < 0, 0, np.minimum(np.abs(begin), np.abs(end)))
         bending = across * across * np.cos(nearest_equator) + 2 * across * along + along * along
-        bends: _Floats = 1.02 * self._geod.a * bending / 8  # the ellipsoid is no sphere
+        bends: _Floats = 1.02 * self._geod.a * bending / 8  # more, because the ellipsoid is not a sphere
         return bends
 
     @cached_property
     def levels(self) -> list[_Spheres]:
-        """Around each edge, around _FAN_OUT of these each, and so on until one sphere is around all."""
+        """Spheres around each edge, then around _FAN_OUT of these, and so on, up to one sphere around all."""
         levels = [self._around_edges()]
         while len(levels[-1]) > 1:
             levels.append(_around(levels[-1]))
@@ -111,7 +114,7 @@ def _around(spheres: _Spheres) -> _Spheres:
 def _between_chords(
     one_begin: _Floats, one_end: _Floats, other_begin: _Floats, other_end: _Floats
 ) -> tuple[_Floats, _Floats, _Floats]:
-    """Of pairs of straight segments in space: distances, and where on each the nearest points are, 0 to 1.
+    """Distances of pairs of straight segments in space, and the shares (0 to 1) at which they are nearest.
 
     Source: C. Ericson, Real-Time Collision Detection (2005), section 5.1.9.
     """
@@ -132,12 +135,12 @@ def _dot(one: _Floats, other: _Floats) -> _Floats:
 
 
 def _share(part: _Floats, whole: _Floats) -> _Floats:
-    """part / whole; 0 where that is no length, of a segment that is a point or of two in one direction."""
+    """part / whole, or 0 if whole is 0: for a segment that is a point, or two parallel segments."""
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
 
 
 def geodesic_distance(one: BaseGeometry, other: BaseGeometry, geod: Geod) -> float:
-    """In metres, right within 0.01 %, and within 0.1 % beyond 8,000 km. Neither may be empty.
+    """In metres, accurate to 0.01 %, and to 0.1 % beyond 8,000 km. Neither may be empty.
 
     Raises BadGeometry.
     """
@@ -152,7 +155,7 @@ def geodesic_distance(one: BaseGeometry, other: BaseGeometry, geod: Geod) -> flo
 
 
 def _intersect_somewhere(one: BaseGeometry, other: BaseGeometry) -> bool:
-    """In the plane, or when one is moved by whole rounds."""
+    """Whether they intersect in the plane, or would after a shift by whole rounds."""
     west, _, east, _ = shapely.bounds(one)
     other_west, _, other_east, _ = shapely.bounds(other)
     first = int(np.ceil((west - other_east) / 360))
@@ -165,7 +168,7 @@ def _intersect_somewhere(one: BaseGeometry, other: BaseGeometry) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _SpherePairs:
-    """one[i] of a level of the one with other[i] of a level of the other."""
+    """Pairs of spheres: number one[i] of a level of one shape, and other[i] of a level of the other."""
 
     one_level: int
     other_level: int
@@ -175,7 +178,7 @@ class _SpherePairs:
 
 @dataclass(frozen=True, slots=True)
 class _PiecePairs:
-    """Pieces of edges, each from a share of its edge to a share of it."""
+    """Pairs of pieces of edges. A piece is given by the shares of its edge at which it begins and ends."""
 
     one: _Indexes
     one_begin: _Floats
@@ -193,7 +196,7 @@ class _Search:
 
     def __init__(self, one: _SpaceCurves, other: _SpaceCurves, geod: Geod) -> None:
         self._one, self._other, self._geod = one, other, geod
-        self._nearest = np.inf  # through the earth, in metres; something is at most this near
+        self._nearest = np.inf  # through the earth, in metres: the nearest points are at most this far apart
         self._work = 0
         self._found: list[tuple[_Floats, _Floats, _Floats]] = []  # distances, positions, positions
         self._waiting: list[_SpherePairs | _PiecePairs] = []
@@ -228,7 +231,7 @@ class _Search:
         reach = one.radii[pairs.one] + other.radii[pairs.other]
         self._nearest = min(self._nearest, float(np.min(apart + reach)))
         kept = np.flatnonzero(apart - reach <= self._nearest)
-        kept = kept[np.argsort(reach[kept] - apart[kept])]  # the most promising are the first to be taken
+        kept = kept[np.argsort(reach[kept] - apart[kept])]  # the most promising are taken first
         first, second = pairs.one[kept], pairs.other[kept]
         if pairs.one_level or pairs.other_level:
             self._wait_for_children(pairs.one_level, pairs.other_level, first, second)
@@ -236,7 +239,7 @@ class _Search:
             self._wait_for_edges(first, second)
 
     def _wait_for_children(self, one_level: int, other_level: int, one: _Indexes, other: _Indexes) -> None:
-        """Open the spheres of the higher level, or of both where they are of the same."""
+        """Open the spheres of the higher level; both, if their levels are the same."""
         one_fan = np.arange(_FAN_OUT if one_level >= other_level else 1)
         other_fan = np.arange(_FAN_OUT if other_level >= one_level else 1)
         one_level, other_level = one_level - (len(one_fan) > 1), other_level - (len(other_fan) > 1)
@@ -272,7 +275,7 @@ class _Search:
             self._wait(_halves(pairs[kept], (one_bend >= other_bend)[kept]))
 
     def _note(self, one: _Floats, other: _Floats) -> None:
-        """Points that have been found to be there, by their positions."""
+        """Note pairs of points on the shapes, by their positions."""
         begin, end = self._places([one, other])
         distances = np.linalg.norm(begin - end, axis=1)
         self._nearest = min(self._nearest, float(np.min(distances)))
@@ -280,7 +283,7 @@ class _Search:
         self._found.append((distances[near], one[near], other[near]))
 
     def _places(self, runs: list[_Floats]) -> _Floats:
-        """(runs, n, 3): runs of as many positions each, in space."""
+        """(runs, n, 3): positions in space. All runs have the same length n."""
         return _places(np.concatenate(runs), self._geod).reshape(len(runs), -1, 3)
 
     def _wait(self, pairs: _PiecePairs) -> None:
@@ -289,7 +292,7 @@ class _Search:
 
 
 def _halves(pairs: _PiecePairs, splits_one: NDArray[np.bool_]) -> _PiecePairs:
-    """Each pair as two: the piece of the one, or of the other, cut in its middle."""
+    """Each pair as two: one of its pieces is cut in the middle."""
     one_middle = _mix(pairs.one_begin, pairs.one_end, 0.5)
     other_middle = _mix(pairs.other_begin, pairs.other_end, 0.5)
     return _PiecePairs(

@@ -26,7 +26,7 @@ __all__ = ["read_geojson", "write_geojson"]
 
 
 def read_geojson(text: str) -> BaseGeometry:
-    """The geometry that an object is; no object, or null: an empty one. Raises BadGeometry, LimitExceeded."""
+    """The geometry of an object; for null or no text, an empty one. Raises BadGeometry, LimitExceeded."""
     check_length(text)
     if not text.strip():
         return shapely.GeometryCollection()
@@ -41,7 +41,7 @@ def read_geojson(text: str) -> BaseGeometry:
 
 
 def write_geojson(shape: BaseGeometry) -> str:
-    """The object; outer rings go counterclockwise, as the standard wants them. Measures are left out."""
+    """The object. Outer rings are counterclockwise, as the standard requires. Measures are left out."""
     text: str = shapely.to_geojson(shapely.orient_polygons(shape))
     return text
 
@@ -69,7 +69,7 @@ def _collection(members: object, depth: int) -> BaseGeometry:
 
 
 def _vertices(rows: object) -> Positions:
-    """(n, 2) or (n, 3). What a position has beyond that means nothing (RFC 7946, section 3.1.1)."""
+    """(n, 2) or (n, 3). Further numbers of a position are ignored (RFC 7946, section 3.1.1)."""
     rows = _array(rows)
     for row in rows:
         if (

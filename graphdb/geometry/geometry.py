@@ -1,4 +1,4 @@
-"""`Geometry`: a shape in a reference system, and how literals are read into it and written from it."""
+"""`Geometry`: a shape in a reference system; reading it from literals and writing it to them."""
 
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class Syntax(Enum):
-    """How geometries are written as literals; the value is the IRI of the datatype."""
+    """The kinds of literals; the value is the IRI of the datatype."""
 
     WKT = geosparql_names.WKT
     GML = geosparql_names.GML
@@ -46,15 +46,15 @@ class Notation:
     """How one geometry is written."""
 
     syntax: Syntax = Syntax.WKT
-    names_system: bool = False  # WKT: also where it is CRS84
+    names_system: bool = False  # WKT: also if it is CRS84
     profile: GmlProfile = GML_3_2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Geometry:
-    """A shape in a reference system. Results are written as their first argument was: notation says how.
+    """A shape in a reference system, with its notation. Results have the notation of the first argument.
 
-    The coordinates of the shape are always to the east first, whatever the order in literals.
+    The coordinates of the shape always have the east first, whatever the order in literals.
     """
 
     shape: BaseGeometry
@@ -68,14 +68,14 @@ class Geometry:
 
 _CACHE_ENTRIES: Final = 50_000
 _CACHE_CHARACTERS: Final = 16 << 20
-_CHARACTERS_A_VERTEX: Final = 8  # at least: an arc has far more vertices than its text says
+_CHARACTERS_A_VERTEX: Final = 8  # at least: the text of an arc is far shorter than its vertices
 _read: BoundedCache[Geometry] = BoundedCache(_CACHE_ENTRIES, _CACHE_CHARACTERS)
-# what is wrong with those that are none: a constant among them comes anew with each solution
+# the errors of literals that are not geometries: a constant is read again for each solution
 _refused: BoundedCache[RequestError] = BoundedCache(_CACHE_ENTRIES, _CACHE_CHARACTERS)
 
 
 def read_geometry(literal: Literal) -> Geometry:
-    """The geometry that a literal of one of GeoSPARQL's datatypes stands for; those read lately are kept.
+    """The geometry of a literal with one of GeoSPARQL's datatypes. Recently read geometries are cached.
 
     Raises BadGeometry, LimitExceeded.
     """
@@ -89,9 +89,9 @@ def read_geometry(literal: Literal) -> Geometry:
 
 
 def write_geometry(geometry: Geometry) -> Literal:
-    """The literal, in the geometry's notation. GeoJSON and KML are in CRS84, whatever the geometry is in.
+    """The literal, in the geometry's notation. GeoJSON and KML are always in CRS84.
 
-    Raises BadGeometry where that takes a reference system that the geometry cannot be in.
+    Raises BadGeometry if the geometry cannot be converted to CRS84.
     """
     notation, system = geometry.notation, geometry.system
     if notation.syntax in (Syntax.GEOJSON, Syntax.KML):
@@ -107,7 +107,7 @@ def write_geometry(geometry: Geometry) -> Literal:
 
 
 def in_system(geometry: Geometry, system: ReferenceSystem) -> Geometry:
-    """The geometry in another reference system. Raises BadGeometry where it cannot be there."""
+    """The geometry in another reference system. Raises BadGeometry if it cannot be converted."""
     if geometry.system is system:
         return geometry
     if geometry.system.is_like(system):
@@ -124,7 +124,7 @@ def in_degrees(geometry: Geometry) -> BaseGeometry:
 
 
 def from_degrees(shape: BaseGeometry, like: Geometry) -> Geometry:
-    """The reverse: a geometry in the system and notation of another."""
+    """The reverse of in_degrees: a geometry in the system and notation of another."""
     factor = like.system.degrees
     return like.like(shape if factor == 1 else _scaled(shape, 1 / factor))
 
@@ -153,7 +153,7 @@ def _read_anew(text: str, datatype: str) -> Geometry:
 
 
 def _parse(text: str, datatype: str) -> tuple[str | None, BaseGeometry, Notation]:
-    """The name of the reference system, if there is one; the shape as it is written; how it is written."""
+    """The name of the reference system, or None; the shape with its numbers as written; the notation."""
     match datatype:
         case geosparql_names.WKT:
             iri, shape = read_wkt(text)

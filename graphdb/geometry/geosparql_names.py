@@ -42,7 +42,7 @@ GEOJSON: Final = GEO + "geoJSONLiteral"
 KML: Final = GEO + "kmlLiteral"
 DGGS: Final = GEO + "dggsLiteral"
 LITERALS: Final = (WKT, GML, GEOJSON, KML)
-"""The datatypes that are read and written."""
+"""The datatypes that are supported."""
 
 SERIALIZATIONS: Final = tuple(GEO + name for name in ("asWKT", "asGML", "asGeoJSON"))
 """The properties whose values are the literals of a geometry."""
@@ -50,11 +50,11 @@ GEOMETRY_PROPERTIES: Final = (GEO + "hasDefaultGeometry", GEO + "hasGeometry")
 """From a feature to its geometries."""
 
 CRS84: Final = "http://www.opengis.net/def/crs/OGC/1.3/CRS84"
-"""What a literal is in that names no reference system: WGS 84, longitude before latitude."""
+"""The reference system of literals that name none: WGS 84, longitude before latitude."""
 
 
 class Kind(Enum):
-    """What an argument is; the value is what a message calls it."""
+    """The kind of an argument; the value is its name in messages."""
 
     GEOMETRY = "a geometry"
     UNIT = "the IRI of a unit"
@@ -66,13 +66,13 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The arguments in their order; the last `optional` of them may be left out."""
+    """The arguments in their order. The last `optional` ones may be left out."""
 
     parameters: tuple[Kind, ...]
     optional: int = 0
 
     def takes(self, count: int) -> bool:
-        """Whether this many arguments may be given."""
+        """Whether a call may have this many arguments."""
         return len(self.parameters) - self.optional <= count <= len(self.parameters)
 
     def __str__(self) -> str:
@@ -92,7 +92,7 @@ RELATIONS = (
     *("ehEquals", "ehDisjoint", "ehMeet", "ehOverlap", "ehCovers", "ehCoveredBy", "ehInside", "ehContains"),
     *("rcc8eq", "rcc8dc", "rcc8ec", "rcc8po", "rcc8tppi", "rcc8tpp", "rcc8ntpp", "rcc8ntppi"),
 )
-"""The functions that tell of two geometries whether they are related."""
+"""The functions that decide whether two geometries are related."""
 
 _OF_ONE = (
     *("dimension", "coordinateDimension", "spatialDimension", "isEmpty", "isSimple", "is3D", "isMeasured"),
@@ -120,7 +120,7 @@ SIGNATURES: Mapping[str, Signature] = MappingProxyType(
         "asGML": Signature((Kind.GEOMETRY, Kind.TEXT), optional=1),
     }
 )
-"""By the name within the namespace geof:."""
+"""By the local name in the namespace geof:."""
 
 AGGREGATES = (
     *("aggBoundingBox", "aggBoundingCircle", "aggCentroid", "aggConcaveHull", "aggConvexHull", "aggUnion"),

@@ -1,6 +1,6 @@
 """Geometries in GML 2 and 3: points, curves of lines and arcs, surfaces of such curves, and collections.
 
-They are written as the simple features profile of 3.2 has them, or in the words of GML 2.
+They are written in the simple features profile of 3.2, or with the elements of GML 2.
 Sources: OGC 02-069 (GML 2.1.2), 03-105r1 (3.1.1), 07-036 (3.2.1), the simple features of 10-100r3.
 """
 
@@ -37,7 +37,7 @@ _NAMESPACE = re.compile(r"https?://www\.opengis\.net/(?:ont/)?gml(?:/[\d.]+)?")
 
 @dataclass(frozen=True, slots=True)
 class GmlText:
-    """What a text says: the name of the reference system, where there is one; the shape; the namespace."""
+    """The content of a text: the name of the reference system, or None; the shape; the namespace."""
 
     system: str | None
     shape: BaseGeometry
@@ -45,7 +45,7 @@ class GmlText:
 
 
 def read_gml(text: str) -> GmlText:
-    """The geometry that an element is, its coordinates as they are written. No element: an empty one.
+    """The geometry of an element, with its coordinates as written; for an empty text, an empty one.
 
     Raises BadGeometry, LimitExceeded.
     """
@@ -66,7 +66,7 @@ def read_gml(text: str) -> GmlText:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    dimension: int  # of positions, unless an element says otherwise
+    dimension: int  # of positions, unless an element has a srsDimension
     depth: int
 
     def within(self, element: Element) -> "_Context":
@@ -76,7 +76,7 @@ class _Context:
 
 
 def _system(root: Element) -> str | None:
-    """The one reference system that is named anywhere."""
+    """The reference system, which may be named at any element; None if none is named."""
     names = {element.attributes["srsName"] for element in _all(root) if "srsName" in element.attributes}
     if len(names) > 1:
         raise BadGeometry(f"a geometry of several reference systems: {', '.join(sorted(names))}")
@@ -119,7 +119,7 @@ def _segments(segments: Element | None) -> list[Element]:
 
 
 def _joined(runs: list[Positions]) -> Positions:
-    """Runs of vertices, each from where the one before it ends."""
+    """Runs of vertices as one run. Each has to begin where the previous one ends."""
     if not runs:
         return NO_POSITIONS
     for before, after in pairwise(runs):
@@ -129,7 +129,7 @@ def _joined(runs: list[Positions]) -> Positions:
 
 
 def _ring(element: Element, context: _Context) -> BaseGeometry:
-    """A Ring or CompositeCurve: curves, one after the other."""
+    """A Ring or CompositeCurve: consecutive curves."""
     runs = [shapely.get_coordinates(curve, include_z=curve.has_z) for curve in _members(element, context)]
     return line_string(_joined([run for run in runs if len(run)]))
 
@@ -150,7 +150,7 @@ def _ring_vertices(boundary: Element, context: _Context) -> Positions:
 
 
 def _surface(element: Element, context: _Context) -> BaseGeometry:
-    """A Surface and its like: one patch is a polygon, several are as many."""
+    """A Surface or similar: a polygon for one patch, otherwise a collection of polygons."""
     patches = [
         _shape(patch, context)
         for holder in element.named("patches", "polygonPatches", "trianglePatches")
@@ -178,7 +178,7 @@ def _envelope(element: Element, context: _Context) -> BaseGeometry:
 
 
 def _collection(kind: str) -> Callable[[Element, _Context], BaseGeometry]:
-    """Of members of one kind; what is of several itself, such as a Surface of patches, counts as these."""
+    """A collection of members of one kind. A member of several parts, such as a Surface, is taken apart."""
 
     def read(element: Element, context: _Context) -> BaseGeometry:
         return collection(kind, list(shapely.get_parts(_members(element, context))))
@@ -200,7 +200,7 @@ def _members(element: Element, context: _Context) -> list[BaseGeometry]:
 
 
 def _vertices(element: Element, context: _Context) -> Positions:
-    """(n, 2) or (n, 3): the positions that stand in an element, in whichever way."""
+    """(n, 2) or (n, 3): the positions of an element, in any of the ways in which GML writes them."""
     for child in element.children:
         match child.name:
             case "posList":
@@ -235,7 +235,7 @@ def _numbers(text: str) -> Positions:
 
 
 def _old_coordinates(element: Element) -> Positions:
-    """gml:coordinates: what separates numbers and positions is said in attributes."""
+    """gml:coordinates, whose attributes name the separators of numbers and positions."""
     decimal, between, after = (element.attributes.get(name) for name in ("decimal", "cs", "ts"))
     text = element.text if decimal in (None, ".") else element.text.replace(decimal, ".")
     tuples = text.split() if after in (None, "", " ") else text.strip(f"{after} \t\r\n").split(after)
@@ -297,7 +297,7 @@ _VERSION = re.compile(r"(?:GML[ /]?)?(2|3)(?:\.(\d))?(?:\.\d)*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class GmlProfile:
-    """In which namespace, and whether in the words of GML 2."""
+    """The namespace to write in, and whether with the elements of GML 2."""
 
     namespace: str
     is_gml_2: bool = False
@@ -322,7 +322,7 @@ def gml_profile(text: str) -> GmlProfile:
 
 
 def write_gml(shape: BaseGeometry, system: str, profile: GmlProfile) -> str:
-    """The element, with the coordinates as they stand in the shape. Measures are left out."""
+    """The element, with the coordinates in the order of the shape. Measures are left out."""
     attributes = f" xmlns:gml={quoteattr(profile.namespace)} srsName={quoteattr(system)}"
     if shape.has_z and not profile.is_gml_2:
         attributes += ' srsDimension="3"'

@@ -1,4 +1,4 @@
-"""Geometries in KML (OGC 12-007r2, section 10): always in CRS84, with heights where there are any."""
+"""Geometries in KML (OGC 12-007r2, section 10): always in CRS84, with heights if there are any."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _NAMESPACE = re.compile(r"https?://(?:www\.opengis\.net|earth\.google\.com)/kml/
 
 
 def read_kml(text: str) -> BaseGeometry:
-    """The geometry that an element is; no element: an empty one. Raises BadGeometry, LimitExceeded."""
+    """The geometry of an element; for an empty text, an empty one. Raises BadGeometry, LimitExceeded."""
     check_length(text)
     text = text.strip()
     if not text:

@@ -1,4 +1,4 @@
-"""Distances, areas and lengths in the unit that is asked for.
+"""Distances, areas and lengths in a given unit.
 
 Where positions are longitudes and latitudes, metres are those on the ellipsoid, and degrees those of the
 plane that the coordinates span. Elsewhere everything is measured in the plane of the reference system.
@@ -28,9 +28,9 @@ __all__ = ["area", "distance", "length", "metric_area", "metric_distance", "metr
 
 
 def distance(one: Geometry, other: Geometry, unit_iri: str) -> float:
-    """Between the nearest points of the two, in a unit of length or angle.
+    """The distance between the nearest points of the two, in a unit of length or angle.
 
-    Raises InvalidParameter (unit), BadGeometry for what is empty or lies beyond the poles.
+    Raises InvalidParameter (unit), and BadGeometry if one is empty or lies beyond the poles.
     """
     return _distance(one, other, unit(unit_iri))
 
@@ -41,9 +41,9 @@ def metric_distance(one: Geometry, other: Geometry) -> float:
 
 
 def area(geometry: Geometry, unit_iri: str) -> float:
-    """Of its surfaces, in a unit of area, or in the square of a unit of length or angle.
+    """The area of its surfaces, in a unit of area, or in the square of a unit of length or angle.
 
-    Raises InvalidParameter (unit), BadGeometry for what lies beyond the poles.
+    Raises InvalidParameter (unit), and BadGeometry if it lies beyond the poles.
     """
     return _area(geometry, unit(unit_iri))
 
@@ -54,9 +54,9 @@ def metric_area(geometry: Geometry) -> float:
 
 
 def length(geometry: Geometry, unit_iri: str) -> float:
-    """Of its curves and of the boundaries of its surfaces, in a unit of length or angle; the perimeter too.
+    """The length of its curves and of the boundaries of its surfaces, in a unit of length or angle.
 
-    Raises InvalidParameter (unit), BadGeometry for what lies beyond the poles.
+    It is also the perimeter. Raises InvalidParameter (unit), and BadGeometry if it lies beyond the poles.
     """
     return _length(geometry, unit(unit_iri))
 
@@ -67,9 +67,9 @@ def metric_length(geometry: Geometry) -> float:
 
 
 def planar_factor(system: ReferenceSystem, unit: Unit) -> float | None:
-    """What one unit of the system's axes is in this one; None where that takes the ellipsoid.
+    """One unit of the system's axes, in this unit; None if the measure needs the ellipsoid.
 
-    Raises InvalidParameter where it cannot be told.
+    Raises InvalidParameter if the unit does not fit the system.
     """
     if unit.quantity is Quantity.AREA:
         raise InvalidParameter("unit", "is one of area, where one of length is needed")
@@ -110,11 +110,11 @@ def _length(geometry: Geometry, unit: Unit) -> float:
 
 
 _HALF_ROUND = 180.0
-_STEP = 1.0  # degrees between the vertices that are put into an edge around half the globe
+_STEP = 1.0  # degrees between the vertices that are added to such an edge
 
 
 def _geodesic_length(shape: BaseGeometry, geod: Geod) -> float:
-    """In metres: of its curves and of all rings of its surfaces. Raises BadGeometry."""
+    """In metres: its curves and all rings of its surfaces. Raises BadGeometry."""
     check_on_globe(shape)
     rings = shapely.get_rings(polygons_of(shape))
     around = [_followed(shapely.get_coordinates(ring)) for ring in rings]
@@ -124,7 +124,7 @@ def _geodesic_length(shape: BaseGeometry, geod: Geod) -> float:
 
 
 def _geodesic_area(shape: BaseGeometry, geod: Geod) -> float:
-    """In square metres, of its surfaces; holes do not count. Raises BadGeometry."""
+    """In square metres: its surfaces without their holes. Raises BadGeometry."""
     check_on_globe(shape)
     return sum(_polygon_area(polygon, geod) for polygon in polygons_of(shape))
 
@@ -142,7 +142,7 @@ def _polygon_area(polygon: BaseGeometry, geod: Geod) -> float:
 
 
 def _ring_area(ring: BaseGeometry, geod: Geod) -> float:
-    """PROJ knows the area but for multiples of that of the whole ellipsoid; which, a rough one decides."""
+    """PROJ's area may be wrong by multiples of the whole ellipsoid. A rough area decides which multiple."""
     vertices = _followed(shapely.get_coordinates(ring))
     area, _ = geod.polygon_area_perimeter(*vertices.T)
     heights = np.sin(np.radians(vertices[:, 1]))
@@ -153,7 +153,7 @@ def _ring_area(ring: BaseGeometry, geod: Geod) -> float:
 
 
 def _followed(vertices: Positions) -> Positions:
-    """A ring with vertices put into the edges that span half the globe or more."""
+    """A ring with more vertices in the edges that span half the globe or more."""
     spans = np.abs(np.diff(vertices[:, 0]))
     if not (spans >= _HALF_ROUND).any():
         return vertices

@@ -1,4 +1,4 @@
-"""What a geometry is by itself: its dimensions, its kind, its parts, its bounds, its reference system."""
+"""Properties of one geometry: its dimensions, kind, parts, bounds and reference system."""
 
 import numpy as np
 import shapely
@@ -25,27 +25,27 @@ __all__ = [
 
 
 def dimension(geometry: Geometry) -> int:
-    """0 of points, 1 of curves, 2 of surfaces; the highest in a collection, 0 where that is empty."""
+    """0 for points, 1 for curves, 2 for surfaces; for a collection the highest, or 0 if it is empty."""
     return max(0, int(shapely.get_dimensions(geometry.shape)))
 
 
 def coordinate_dimension(geometry: Geometry) -> int:
-    """How many numbers a position has: 2 to 4."""
+    """The number of coordinates of a position: 2 to 4."""
     return 2 + geometry.shape.has_z + geometry.shape.has_m
 
 
 def spatial_dimension(geometry: Geometry) -> int:
-    """How many of them are no measure: 2 or 3."""
+    """The same without the measure: 2 or 3."""
     return 2 + geometry.shape.has_z
 
 
 def is_empty(geometry: Geometry) -> bool:
-    """Whether it has no position."""
+    """Whether it has no positions."""
     return bool(geometry.shape.is_empty)
 
 
 def is_simple(geometry: Geometry) -> bool:
-    """Whether it meets itself nowhere but at its ends; of a collection, whether each part does so."""
+    """Whether it meets itself only at its ends; for a collection, whether this holds for each part."""
     shape = geometry.shape
     parts = shapely.get_parts(shape) if shape.geom_type == "GeometryCollection" else shape
     return bool(np.all(shapely.is_simple(parts)))
@@ -67,12 +67,12 @@ def geometry_type(geometry: Geometry) -> str:
 
 
 def num_geometries(geometry: Geometry) -> int:
-    """How many parts it has; 1 of what is no collection."""
+    """The number of its parts; 1 if it is not a collection."""
     return int(shapely.get_num_geometries(geometry.shape))
 
 
 def geometry_n(geometry: Geometry, number: int) -> Geometry:
-    """One of its parts; the first is number 1. Raises InvalidParameter where there is none of that number."""
+    """One of its parts; the first is number 1. Raises InvalidParameter if that part does not exist."""
     count = num_geometries(geometry)
     if not 1 <= number <= count:
         raise InvalidParameter("index", f"{number} is not from 1 to {count}, the number of geometries")
@@ -85,15 +85,15 @@ def system_iri(geometry: Geometry) -> str:
 
 
 def lowest(geometry: Geometry, axis: int) -> float:
-    """The lowest of the first (0), second (1) or third (2) numbers of positions, in the order of literals.
+    """The lowest of the first (axis 0), second (1) or third (2) coordinates, in the order of literals.
 
-    Raises BadGeometry where there is none.
+    Raises BadGeometry if there are none.
     """
     return float(np.min(_ordinates(geometry, axis)))
 
 
 def highest(geometry: Geometry, axis: int) -> float:
-    """As lowest."""
+    """The highest; otherwise as `lowest`."""
     return float(np.max(_ordinates(geometry, axis)))
 
 

@@ -1,7 +1,6 @@
-"""Coordinate reference systems: by their IRI, their axes and units, and from one to another.
+"""Coordinate reference systems: finding them by IRI, their axes and units, and transformations between them.
 
-PROJ does it, by way of pyproj, from the database that pyproj brings with it. It never asks the network for
-grids.
+PROJ does this, through pyproj and the database that pyproj contains. It never downloads grids.
 """
 
 import math
@@ -28,7 +27,7 @@ _IRI = re.compile(
     r"|urn:(?:ogc|x-ogc):def:crs:(?P<urn_authority>\w+):(?P<urn_version>[\w.]*):(?P<urn_code>\w+)",
     re.IGNORECASE,
 )
-# written before axes had an order: always to the east first
+# names from before axes had an order: always east first
 _OLD_NAME = re.compile(r"(?:https?://www\.opengis\.net/gml/srs/(\w+)\.xml#|(EPSG):)(\d+)", re.IGNORECASE)
 
 
@@ -38,7 +37,7 @@ class ReferenceSystem:
 
     iri: str
     crs: CRS
-    is_north_first: bool  # literals give the northing, or latitude, before the easting, or longitude
+    is_north_first: bool  # in literals, northing or latitude is before easting or longitude
 
     @cached_property
     def is_geographic(self) -> bool:
@@ -47,12 +46,12 @@ class ReferenceSystem:
 
     @cached_property
     def unit_factor(self) -> float:
-        """What one unit of the axes is: in metres, or in radians where the system is geographic."""
+        """One unit of the axes in metres, or in radians if the system is geographic."""
         return float(self.crs.axis_info[0].unit_conversion_factor)
 
     @cached_property
     def degrees(self) -> float:
-        """What one unit of the axes of a geographic system is in degrees: 1, but for some old systems."""
+        """One unit of the axes of a geographic system in degrees: 1, except for some old systems."""
         degrees = math.degrees(self.unit_factor)
         return 1.0 if math.isclose(degrees, 1) else degrees
 
@@ -72,8 +71,8 @@ class ReferenceSystem:
 def reference_system(iri: str) -> ReferenceSystem:
     """The system that an IRI names, as OGC writes it: http://www.opengis.net/def/crs/EPSG/0/4326, or a URN.
 
-    The order of the axes is the authority's; east comes first where the name is of the older kinds
-    ("EPSG:4326", http://www.opengis.net/gml/srs/epsg.xml#4326).
+    The order of the axes is the authority's. With names of the older kinds ("EPSG:4326",
+    http://www.opengis.net/gml/srs/epsg.xml#4326) east is first.
     Raises InvalidParameter.
     """
     found = _parsed(iri)
@@ -90,12 +89,12 @@ def reference_system(iri: str) -> ReferenceSystem:
 
 
 def crs84() -> ReferenceSystem:
-    """The system of literals that name none."""
+    """The system of literals that do not name one."""
     return reference_system(CRS84)
 
 
 def transformation(source: ReferenceSystem, target: ReferenceSystem, positions: Positions) -> Positions:
-    """The positions in another system. Raises BadGeometry where one has none there."""
+    """The positions in another system. Raises BadGeometry if one does not exist there."""
     if not len(positions):
         return positions
     try:
@@ -111,9 +110,9 @@ def transformation(source: ReferenceSystem, target: ReferenceSystem, positions: 
     return moved
 
 
-@lru_cache(_SYSTEMS_MAX)  # PROJ takes milliseconds to find out that it does not know a name
+@lru_cache(_SYSTEMS_MAX)  # PROJ takes milliseconds for an unknown name
 def _parsed(iri: str) -> tuple[CRS, bool] | None:
-    """The system, and whether its name is of an older kind; None where nobody knows it."""
+    """The system, and whether its name is of an older kind; None if it is unknown."""
     if len(iri) <= _NAME_CHARACTERS_MAX:
         try:
             if match := _IRI.fullmatch(iri):
@@ -127,7 +126,7 @@ def _parsed(iri: str) -> tuple[CRS, bool] | None:
 
 
 def _is_north_first(crs: CRS) -> bool:
-    """By the rule of PROJ's normalize_for_visualization, which says what east first is (`always_xy`)."""
+    """By the rule of PROJ's normalize_for_visualization, which `always_xy` uses."""
     first, second = crs.axis_info[:2]
     if (first.direction, second.direction) == ("north", "east"):
         return True

@@ -1,7 +1,7 @@
 """Whether two geometries are related: Simple Features, Egenhofer, RCC8, and any pattern of the DE-9IM.
 
-Source: GeoSPARQL 1.1, section 9, whose tables give the patterns. A geometry is what its coordinates draw in
-the plane of its reference system; the second one is looked at in the system of the first.
+Source: GeoSPARQL 1.1, section 9, whose tables give the patterns. Relations are those in the plane of the
+coordinates. The second geometry is converted to the system of the first.
 """
 
 import re
@@ -34,7 +34,7 @@ _PATTERNS = {
     "rcc8ntpp": ("TFFTFFTTT",),
     "rcc8ntppi": ("TTTFFTFFT",),
 }
-# The standard's pattern for equality, TFFFTFFFT, asks for boundaries, which points and rings have not.
+# The standard's pattern for equality, TFFFTFFFT, requires boundaries, which points and rings do not have.
 _PREDICATES: dict[str, _Predicate] = {
     "sfEquals": shapely.equals,
     "sfDisjoint": shapely.disjoint,
@@ -51,9 +51,9 @@ _PATTERN = re.compile("[TF*012]{9}", re.IGNORECASE)
 
 
 def relate(one: Geometry, other: Geometry, pattern: str) -> bool:
-    """Whether the intersections of the two are as a pattern of the DE-9IM says, such as T*F**F***.
+    """Whether the intersections of the two match a pattern of the DE-9IM, such as T*F**F***.
 
-    Raises InvalidParameter, BadGeometry where the second cannot be in the system of the first.
+    Raises InvalidParameter, and BadGeometry if the second cannot be converted to the system of the first.
     """
     if not _PATTERN.fullmatch(pattern):
         raise InvalidParameter(
@@ -80,7 +80,7 @@ def _by_pattern(patterns: tuple[str, ...]) -> Callable[[Geometry, Geometry], boo
 def _between_regions(
     holds: Callable[[Geometry, Geometry], bool],
 ) -> Callable[[Geometry, Geometry], bool]:
-    """RCC8 speaks of regions: its patterns can fit a curve beside a surface too."""
+    """RCC8 is defined for regions only, but its patterns can also fit a curve and a surface."""
 
     def relation(one: Geometry, other: Geometry) -> bool:
         is_region = shapely.get_dimensions([one.shape, other.shape]) == 2
@@ -96,4 +96,4 @@ RELATIONS: Mapping[str, Callable[[Geometry, Geometry], bool]] = MappingProxyType
         for name, patterns in _PATTERNS.items()
     }
 )
-"""By the names of the functions. They raise BadGeometry where the second cannot be in the first's system."""
+"""By the names of the functions. They raise BadGeometry if the second cannot be converted."""

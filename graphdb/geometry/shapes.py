@@ -1,4 +1,4 @@
-"""Shapes of shapely: how large they may be, how they are built, moved to other positions, and taken apart."""
+"""Shapes of shapely: their limits, building them, moving their vertices, and taking them apart."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -34,10 +34,10 @@ __all__ = [
 ]
 
 CHARACTERS_MAX: Final = 64 << 20
-"""In the text of one geometry."""
+"""Characters in the text of one geometry."""
 VERTICES_MAX: Final = 1_000_000
 NESTING_MAX: Final = 32
-"""Of collections in collections, and of brackets; GEOS overflows its stack at some ten thousand."""
+"""Collections within collections, and brackets. GEOS overflows its stack at some ten thousand."""
 
 
 def check_length(text: str) -> None:
@@ -53,7 +53,7 @@ def check_vertices(count: int) -> None:
 
 
 def check_brackets(text: str, opening: str, closing: str) -> None:
-    """Refuse what is nested too deeply, by brackets of these kinds. Raises BadGeometry."""
+    """Raises BadGeometry if brackets of these kinds are nested too deeply."""
     if sum(map(text.count, opening)) <= NESTING_MAX:
         return
     brackets = re.findall(f"[{re.escape(opening + closing)}]", text)
@@ -65,7 +65,7 @@ _LONGITUDE_MAX: Final = 720.0
 
 
 def check_on_globe(shape: BaseGeometry) -> None:
-    """Raises BadGeometry for latitudes beyond the poles, and for longitudes that nobody means."""
+    """Raises BadGeometry for latitudes beyond the poles, and longitudes beyond two rounds of the globe."""
     if shape.is_empty:
         return
     if isinstance(shape, shapely.Point):  # bounds would take longer than the distance between two
@@ -81,13 +81,13 @@ def check_on_globe(shape: BaseGeometry) -> None:
 
 
 Positions: TypeAlias = NDArray[np.float64]
-"""(n, 2): first to the east, then to the north; or longitude and latitude."""
+"""(n, 2): easting and northing, or longitude and latitude."""
 
 
 def with_positions(shape: BaseGeometry, change: Callable[[Positions], Positions]) -> BaseGeometry:
-    """The shape with each vertex moved; heights and measures stay as they are.
+    """The shape with each vertex moved. Heights and measures stay the same.
 
-    change gets all positions in the order of the vertices, and answers as many.
+    change receives all positions in the order of the vertices, and returns as many.
     """
     if shape.has_m:
         return _through_wkb(shape, change)
@@ -101,7 +101,7 @@ def with_positions(shape: BaseGeometry, change: Callable[[Positions], Positions]
 
 
 def _through_wkb(shape: BaseGeometry, change: Callable[[Positions], Positions]) -> BaseGeometry:
-    """The same by way of well-known binary, since shapely's transform loses measures."""
+    """The same through well-known binary, because shapely's transform loses measures."""
     data = bytearray(shapely.to_wkb(shape, flavor="iso", byte_order=1))
     views: list[NDArray[np.float64]] = []
     _find_vertices(data, 0, views)
@@ -119,7 +119,7 @@ _WKB_POINT, _WKB_LINE_STRING, _WKB_POLYGON = 1, 2, 3
 
 
 def _find_vertices(data: bytearray, at: int, views: list[NDArray[np.float64]]) -> int:
-    """Append a view of each run of vertices in little-endian ISO WKB; answers where the geometry ends."""
+    """Append a view of each run of vertices in little-endian ISO WKB; returns where the geometry ends."""
     modifier, kind = divmod(_count_at(data, at + 1), 1000)
     dimensions, at = _DIMENSIONS[modifier], at + 5
 
@@ -152,21 +152,21 @@ _COLLECTIONS: dict[str, Any] = {
 
 
 def point(vertices: Positions) -> BaseGeometry:
-    """Of one position, or empty. vertices is (n, 2) or (n, 3), as in what follows."""
+    """A point of one position, or empty. vertices is (n, 2) or (n, 3), as in the functions below."""
     if len(vertices) > 1:
         raise BadGeometry("a point has one position")
     return shapely.Point(vertices[0]) if len(vertices) else shapely.Point()
 
 
 def line_string(vertices: Positions) -> BaseGeometry:
-    """Of two positions or more, or empty."""
+    """A line of two positions or more, or empty."""
     if len(vertices) == 1:
         raise BadGeometry("a line has two positions or more")
     return shapely.LineString(vertices)
 
 
 def polygon(rings: Sequence[Positions]) -> BaseGeometry:
-    """The first ring is the outer one; without any, or where that is empty, so is the polygon."""
+    """A polygon whose first ring is the outer one. It is empty if that ring is missing or empty."""
     if not rings or not len(rings[0]):
         return shapely.Polygon()
     for ring in rings:
@@ -176,7 +176,7 @@ def polygon(rings: Sequence[Positions]) -> BaseGeometry:
 
 
 def collection(kind: str, parts: Sequence[BaseGeometry]) -> BaseGeometry:
-    """Of parts of this kind: "Point", "LineString", "Polygon"; with any other word, of whatever kinds.
+    """A collection of parts of one kind: "Point", "LineString" or "Polygon". Any other word allows all kinds.
 
     A part may be empty, as in WKT. The constructors of shapely's classes refuse such a part.
     """
@@ -190,13 +190,13 @@ def collection(kind: str, parts: Sequence[BaseGeometry]) -> BaseGeometry:
 
 
 Edges: TypeAlias = NDArray[np.float64]
-"""(n, 4): where each begins, x and y, and where it ends; the same place twice for a point."""
+"""(n, 4): x and y of the begin, then of the end. A point is an edge with equal ends."""
 
 _POINT, _POLYGON, _FIRST_MULTI = 0, 3, 4  # GEOS's numbers of types; those from 4 on are collections
 
 
 def simple_parts(shape: BaseGeometry) -> NDArray[np.object_]:
-    """Its points, line strings and polygons, out of all collections; none that is empty."""
+    """Its points, line strings and polygons, out of all collections, without empty ones."""
     parts = np.array([shape], dtype=object)
     while (shapely.get_type_id(parts) >= _FIRST_MULTI).any():
         parts = shapely.get_parts(parts)
@@ -211,7 +211,7 @@ def polygons_of(shape: BaseGeometry) -> NDArray[np.object_]:
 
 
 def edges_of(shape: BaseGeometry) -> Edges:
-    """Those of its curves, of the rings of its surfaces, and its points, each as an edge without length."""
+    """The edges of its curves and of the rings of its surfaces; and its points, as edges without length."""
     parts = simple_parts(shape)
     kinds = shapely.get_type_id(parts)
     points = shapely.get_coordinates(parts[kinds == _POINT])

@@ -20,7 +20,7 @@ _OGC_URN = re.compile(r"urn:ogc:def:uom:OGC:(?:1\.0)?:")
 
 
 class Quantity(Enum):
-    """What a unit measures; the value is its name, and in brackets what factors are of."""
+    """What a unit measures. The value is its name; below each, the unit of its factors."""
 
     LENGTH = "length"
     """metres"""
@@ -32,7 +32,7 @@ class Quantity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What it measures, and how many metres, radians or square metres it is."""
+    """What it measures, and its size in metres, radians or square metres."""
 
     quantity: Quantity
     factor: float
@@ -118,7 +118,7 @@ def _squared(iri: str) -> tuple[str, ...]:
 
 @cache
 def _epsg_units() -> dict[str, Unit]:
-    """By code. What is no number times metres or radians, such as degrees and minutes, is left out."""
+    """By code, without those that are not a multiple of the metre or radian, such as degrees and minutes."""
     return {
         entry.code: Unit(quantity, entry.conv_factor)
         for category, quantity in (("linear", Quantity.LENGTH), ("angular", Quantity.ANGLE))

@@ -1,6 +1,6 @@
 """Well-known text, with the IRI of a reference system before it (GeoSPARQL 1.1, section 8.5.1).
 
-GEOS reads and writes it, but for curved and patched geometries, which are read here and drawn with straight
+GEOS reads and writes it, except for curved and patched geometries. Those are read here and get straight
 edges: circular strings, compound curves and what consists of them (ISO 13249-3, section 5.1); triangles, TINs
 and polyhedral surfaces (OGC 06-103r4, section 7), as polygons. Measures of these are left out.
 """
@@ -29,14 +29,14 @@ from graphdb.geometry.shapes import (
 
 __all__ = ["read_wkt", "write_wkt"]
 
-_DIGITS = 30  # as many as may be needed after the point; GEOS writes no more than it takes
+_DIGITS = 30  # the most that may be needed after the point; GEOS writes only as many as necessary
 _SYSTEM = re.compile(r"<([^<>\s]*)>\s*")
 
 
 def read_wkt(text: str) -> tuple[str | None, BaseGeometry]:
-    """The IRI of the reference system, if there is one, and the shape, its coordinates as they are written.
+    """The IRI of the reference system, or None; and the shape, with its coordinates as written.
 
-    A text without a shape stands for an empty one. Raises BadGeometry, LimitExceeded.
+    A text without a shape is an empty shape. Raises BadGeometry, LimitExceeded.
     """
     check_length(text)
     text = text.strip()
@@ -46,7 +46,7 @@ def read_wkt(text: str) -> tuple[str | None, BaseGeometry]:
 
 
 def write_wkt(shape: BaseGeometry, system: str | None) -> str:
-    """The text, with as many digits as it takes to read the same coordinates from it."""
+    """The text, with as many digits as necessary to read the same coordinates back."""
     text: str = shapely.to_wkt(shape, rounding_precision=_DIGITS)
     return f"<{system}> {text}" if system is not None else text
 
@@ -59,14 +59,14 @@ def _read_shape(text: str) -> BaseGeometry:
     try:
         if _has_curves(text):
             return _read_curves(text)
-        with np.errstate(all="ignore"):  # of numbers too large: whoever reads the geometry refuses infinity
+        with np.errstate(all="ignore"):  # numbers that are too large become infinite, and are refused later
             return shapely.from_wkt(text)
     except (shapely.GEOSException, NotImplementedError, UnicodeError) as error:
         raise BadGeometry(f"malformed WKT: {_reason(error)}: {_shortened(text)}") from None
 
 
 def _reason(error: Exception) -> str:
-    """What GEOS says, without the name of its exception."""
+    """The message of GEOS without the name of its exception."""
     return str(error).rpartition("Exception: ")[2].strip()
 
 
@@ -83,7 +83,7 @@ _LINEAR = re.compile(r"(?:MULTI)?(?:POINT|LINESTRING|POLYGON)")
 
 
 def _has_curves(text: str) -> bool:
-    """Whether a text is one for _read_curves, by the words in it."""
+    """Whether a text contains a word for a geometry that GEOS does not read."""
     return _CURVED.search(text) is not None
 
 
@@ -120,7 +120,7 @@ class _Reader:
         return reader(self, has_z)
 
     def curve(self, has_z: bool | None) -> Positions:
-        """A curve within another geometry: without a kind it is a line string."""
+        """A curve within another geometry. Without a kind it is a line string."""
         if self.peek() in ("(", "EMPTY"):
             return self.vertices(has_z)
         kind, has_z = self._tag()
@@ -129,13 +129,13 @@ class _Reader:
         return _CURVES[kind](self, has_z)
 
     def surface(self, has_z: bool | None) -> BaseGeometry:
-        """A surface within another geometry: without a kind it is a polygon."""
+        """A surface within another geometry. Without a kind it is a polygon."""
         if self.peek() in ("(", "EMPTY"):
             return polygon(self.members(lambda: self.vertices(has_z)))
         return self.tagged()
 
     def members(self, read: Callable[[], T]) -> list[T]:
-        """What is between brackets, with commas between; nothing where it says EMPTY."""
+        """The members between brackets, separated by commas; none for EMPTY."""
         if self.peek() == "EMPTY":
             self._at += 1
             return []
@@ -148,7 +148,7 @@ class _Reader:
         return found
 
     def vertices(self, has_z: bool | None) -> Positions:
-        """Positions between brackets: (n, 2), or (n, 3) with heights. has_z is None where it is not said."""
+        """Positions between brackets: (n, 2), or (n, 3) with heights. has_z is None if it is not given."""
         rows = self.members(self._numbers)
         if not rows:
             return NO_POSITIONS
@@ -167,7 +167,7 @@ class _Reader:
             raise BadGeometry(f"malformed WKT: {error}") from None
 
     def _tag(self) -> tuple[str, bool | None]:
-        """The kind, and whether positions have heights, where that is said."""
+        """The kind, and whether positions have heights; None if that is not given."""
         word = self._take()
         match = _TAG.fullmatch(word)
         if match is None:
@@ -178,7 +178,7 @@ class _Reader:
         return match[1], None if dimensions is None else "Z" in dimensions
 
     def _linear(self, begin: int) -> BaseGeometry:
-        """What GEOS can read: up to the bracket that closes it."""
+        """A geometry that GEOS can read, up to its closing bracket."""
         depth = 0
         while self._take() != "EMPTY" or depth:
             depth += {"(": 1, ")": -1}.get(self._tokens[self._at - 1].group().strip(), 0)

@@ -1,4 +1,4 @@
-"""XML as a tree, without what could hurt: no DOCTYPE, so no entities, and no deep nesting; numbers in XML."""
+"""Safe reading of XML as a tree: no DOCTYPE, so no entities, and no deep nesting. Numbers as text."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _BETWEEN = " "  # a namespace and a name; it can be in neither
 
 @dataclass(slots=True)
 class Element:
-    """One element; text is what stands directly in it."""
+    """One element; text is its own, without that of its children."""
 
     namespace: str
     name: str
@@ -24,11 +24,11 @@ class Element:
     text: str = ""
 
     def named(self, *names: str) -> Iterator["Element"]:
-        """Its children of these names."""
+        """Its children with one of these names."""
         return (child for child in self.children if child.name in names)
 
     def first(self, *names: str) -> "Element | None":
-        """Its first child of one of these names."""
+        """Its first child with one of these names."""
         return next(self.named(*names), None)
 
 
@@ -45,7 +45,7 @@ def read_xml(text: str) -> Element:
 
 
 def numbers_text(numbers: Iterable[float]) -> list[str]:
-    """Each with as many digits as it takes to read it back."""
+    """Each with as many digits as necessary to read it back."""
     return [repr(number).removesuffix(".0") for number in numbers]
 
 

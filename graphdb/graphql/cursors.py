@@ -15,7 +15,7 @@ from pyoxigraph import Literal, NamedNode
 from graphdb.graphql.failures import VALIDATION_FAILED, Refused, failure
 from graphdb.graphql.model import Field, ObjectType, Reference, Scalar
 from graphdb.graphql.scalars import DATATYPES, NUMBERS, TIMES, Value, is_iri, string_text
-from graphdb.shacl.vocabulary import XSD
+from graphdb.shacl.shacl_names import XSD
 from graphdb.timestamps import days_of
 
 __all__ = [

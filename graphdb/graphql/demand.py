@@ -12,7 +12,7 @@ from typing import Any
 
 from graphdb.graphql.cursors import Cursor, OrderKey
 from graphdb.graphql.model import ObjectType, Path
-from graphdb.shacl.vocabulary import RDF
+from graphdb.shacl.shacl_names import RDF
 
 __all__ = ["TYPES", "Demand", "Level", "Page", "RootLevel"]
 

@@ -1,7 +1,8 @@
-"""What GraphQL answers when something is wrong: errors with the interface's codes."""
+"""What GraphQL refuses: the limits of an operation, and errors with the interface's codes."""
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from graphql import GraphQLError, Node
@@ -17,11 +18,25 @@ __all__ = [
     "SPARQL_ERROR",
     "UNKNOWN_TYPE",
     "VALIDATION_FAILED",
+    "Limits",
     "Refused",
     "coded",
     "failure",
     "too_large",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The first four are those of `[graphql]` in the configuration."""
+
+    max_depth: int = 15
+    max_complexity: int = 1000
+    default_page_size: int = 25
+    max_page_size: int = 100
+    max_rows: int = 200_000  # of the SPARQL query
+    introspection: bool = True
+
 
 VALIDATION_FAILED = "VALIDATION_FAILED"
 NOT_FOUND = "NOT_FOUND"

@@ -12,7 +12,7 @@ from graphdb.graphql.cursors import zoned
 from graphdb.graphql.failures import VALIDATION_FAILED, Refused, failure
 from graphdb.graphql.model import EnumType, Field, Model, ObjectType, Path, Reference, Scalar
 from graphdb.graphql.scalars import DATATYPES, TIMES, iri_text, is_iri, string_text, written
-from graphdb.shacl.vocabulary import XSD
+from graphdb.shacl.shacl_names import XSD
 
 __all__ = ["Condition", "Filters", "comparison", "condition_of", "step"]
 

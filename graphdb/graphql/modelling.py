@@ -5,9 +5,22 @@ from dataclasses import dataclass, field, replace
 
 from pyoxigraph import BlankNode, Literal, NamedNode
 
-from graphdb.graphql.model import EnumType, Field, Model, ObjectType, Path, Reference, Scalar
-from graphdb.graphql.naming import different, enum_value_name, field_name, local_name, plural_of, spelt
-from graphdb.shacl.vocabulary import RDF, RDFS, XSD
+from graphdb.graphql.model import (
+    EnumType,
+    Field,
+    Model,
+    ObjectType,
+    Path,
+    Reference,
+    Scalar,
+    different,
+    enum_value_name,
+    field_name,
+    local_name,
+    plural_of,
+    spelt,
+)
+from graphdb.shacl.shacl_names import RDF, RDFS, XSD
 
 __all__ = ["Drafts", "FieldDraft", "TypeDraft", "TypeKey", "combined", "inherited", "model_of", "with_field"]
 

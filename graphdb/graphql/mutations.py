@@ -21,7 +21,7 @@ from graphdb.graphql.scalars import DATATYPES, TIMES, is_iri
 from graphdb.graphql.schema import RootKind
 from graphdb.graphql.selection import RootEntry, Selector
 from graphdb.graphql.translation import translate
-from graphdb.shacl.vocabulary import XSD
+from graphdb.shacl.shacl_names import XSD
 
 __all__ = ["Mutation", "UnfitInput", "read_mutation", "resource", "terms_of"]
 

@@ -32,11 +32,11 @@ from graphdb.graphql.failures import (
     COMPLEXITY_EXCEEDED,
     DEPTH_EXCEEDED,
     VALIDATION_FAILED,
+    Limits,
     Refused,
     coded,
     failure,
 )
-from graphdb.graphql.limits import Limits
 from graphdb.graphql.schema import RootKind, Schema
 from graphdb.graphql.selection import DeletionEntry, RootEntry, Selector
 from graphdb.graphql.shaping import Nulled, Shaper, tables

@@ -18,7 +18,7 @@ from graphql import (
 from pyoxigraph import Literal, NamedNode
 
 from graphdb.graphql.model import Scalar
-from graphdb.shacl.vocabulary import XSD
+from graphdb.shacl.shacl_names import XSD
 
 __all__ = [
     "DATATYPES",

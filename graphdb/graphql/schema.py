@@ -26,8 +26,7 @@ from graphql import (
     print_schema,
 )
 
-from graphdb.graphql.model import EnumType, Field, Model, ObjectType, Reference, Scalar
-from graphdb.graphql.naming import different
+from graphdb.graphql.model import EnumType, Field, Model, ObjectType, Reference, Scalar, different
 from graphdb.graphql.scalars import GRAPHQL_SCALARS, LANG_STRING, SNAPSHOT_INDEX
 
 __all__ = ["Inputs", "Root", "RootKind", "Schema", "schema_of"]

@@ -27,8 +27,7 @@ from graphql import (
 
 from graphdb.graphql.cursors import Cursor, orders_of
 from graphdb.graphql.demand import TYPES, Demand, Level, Page, RootLevel
-from graphdb.graphql.failures import VALIDATION_FAILED, Refused, coded, failure
-from graphdb.graphql.limits import Limits
+from graphdb.graphql.failures import VALIDATION_FAILED, Limits, Refused, coded, failure
 from graphdb.graphql.model import Field, ObjectType, Reference
 from graphdb.graphql.scalars import is_iri
 from graphdb.graphql.schema import Root, RootKind, Schema

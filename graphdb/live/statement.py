@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from graphdb.errors import QuerySyntaxError
-from graphdb.live.conditions import (
+from graphdb.live.records import RDF_TYPE
+from graphdb.live.table_queries import (
     AnyCondition,
     Compare,
     Contains,
@@ -22,11 +23,11 @@ from graphdb.live.conditions import (
     OneOf,
     Scalar,
     Some,
+    Table,
+    TableQuery,
     Without,
 )
-from graphdb.live.records import RDF_TYPE
-from graphdb.live.tables import Table, TableQuery
-from graphdb.sparql.gate import BYTE_ORDER_MARK
+from graphdb.planning.gate import BYTE_ORDER_MARK
 
 __all__ = ["SparqlText", "read_statement"]
 

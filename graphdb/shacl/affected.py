@@ -20,6 +20,7 @@ from graphdb.shacl.paths import (
     SequencePath,
     TooMuch,
 )
+from graphdb.shacl.shacl_names import RDF_TYPE, RDFS_SUBCLASS_OF, Node, Term
 from graphdb.shacl.shape_tree import (
     ClassConstraint,
     ClassTarget,
@@ -37,7 +38,6 @@ from graphdb.shacl.shape_tree import (
     query_of,
 )
 from graphdb.shacl.shapes import Shapes
-from graphdb.shacl.vocabulary import RDF_TYPE, RDFS_SUBCLASS_OF, Node, Term
 
 __all__ = ["ALL", "Affected", "Neighbourhood", "TooMuch", "affected", "is_bounded", "is_local"]
 

@@ -21,10 +21,10 @@ from graphdb.shacl.paths import (
     SequencePath,
 )
 from graphdb.shacl.report import result_json, stats_json
+from graphdb.shacl.shacl_names import Node, Term, sh
 from graphdb.shacl.shape_tree import Constraint, InConstraint, LanguageInConstraint, PatternConstraint
 from graphdb.shacl.shapes import Shapes
 from graphdb.shacl.validation import validate
-from graphdb.shacl.vocabulary import Node, Term, sh
 
 __all__ = [
     "ChangeCheck",

@@ -8,6 +8,7 @@ from graphdb.shacl.data_graph import DataGraph
 from graphdb.shacl.findings import Finding
 from graphdb.shacl.paths import step_to
 from graphdb.shacl.prebinding import PreboundQueries
+from graphdb.shacl.shacl_names import Node, Term
 from graphdb.shacl.shape_tree import (
     AllOf,
     ClassConstraint,
@@ -48,7 +49,6 @@ from graphdb.shacl.value_queries import (
     qualified_findings,
     unique_lang_findings,
 )
-from graphdb.shacl.vocabulary import Node, Term
 
 __all__ = ["CompiledEngine", "is_compilable"]
 

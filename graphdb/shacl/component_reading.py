@@ -8,9 +8,9 @@ from pyoxigraph import BlankNode, NamedNode
 
 from graphdb.shacl.paths import Path, parse_path
 from graphdb.shacl.query_reading import QueryReader
+from graphdb.shacl.shacl_names import RDF_FIRST, SH, Node, Term, sh
 from graphdb.shacl.shape_tree import ComponentConstraint, ExpressionConstraint, ShapeQuery, Validator
 from graphdb.shacl.shapes_graph import ShapesGraph
-from graphdb.shacl.vocabulary import RDF_FIRST, SH, Node, Term, sh
 from graphdb.sparql.patterns import TriplesBlock
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.tree_walk import parts_of

@@ -11,8 +11,9 @@ from itertools import count
 from pyoxigraph import NamedNode
 
 from graphdb.shacl.derived_types import DERIVED_TYPES, ZONED, DerivedType
-from graphdb.shacl.engine_functions import EngineFunctions
+from graphdb.shacl.engine_terms import EngineFunctions, string_text, term_text
 from graphdb.shacl.paths import InversePath, PredicatePath, path_text
+from graphdb.shacl.shacl_names import RDF_TYPE, XSD, Node, Term
 from graphdb.shacl.shape_tree import (
     AllOf,
     ClassConstraint,
@@ -35,8 +36,6 @@ from graphdb.shacl.shape_tree import (
     Shape,
 )
 from graphdb.shacl.shapes import Shapes
-from graphdb.shacl.term_texts import string_text, term_text
-from graphdb.shacl.vocabulary import RDF_TYPE, XSD, Node, Term
 
 __all__ = ["ConditionWriter"]
 

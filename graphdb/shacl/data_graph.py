@@ -7,8 +7,8 @@ from typing import Any, Final, TypeAlias
 from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, QuerySolutions, Store
 
 from graphdb.model import GraphName
-from graphdb.shacl.engine_functions import EngineFunctions
-from graphdb.shacl.vocabulary import Term
+from graphdb.shacl.engine_terms import EngineFunctions
+from graphdb.shacl.shacl_names import Term
 from graphdb.store.engine_errors import request_failures
 from graphdb.store.view import Subject
 

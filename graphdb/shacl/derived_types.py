@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from graphdb.shacl.vocabulary import XSD
+from graphdb.shacl.shacl_names import XSD
 
 __all__ = ["DERIVED_TYPES", "ZONED", "DerivedType"]
 

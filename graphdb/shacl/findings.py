@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 from pyoxigraph import Literal, NamedNode
 
+from graphdb.shacl.engine_terms import term_text
 from graphdb.shacl.paths import Path, path_text
 from graphdb.shacl.report import ValidationResult
+from graphdb.shacl.shacl_names import Node, Term
 from graphdb.shacl.shape_tree import (
     AllOf,
     ClassConstraint,
@@ -37,8 +39,6 @@ from graphdb.shacl.shape_tree import (
     UniqueLangConstraint,
 )
 from graphdb.shacl.shapes_graph import short_name
-from graphdb.shacl.term_texts import term_text
-from graphdb.shacl.vocabulary import Node, Term
 
 __all__ = ["Finding", "messages_of"]
 

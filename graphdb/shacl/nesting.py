@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from pyoxigraph import BlankNode
 
+from graphdb.shacl.shacl_names import Node
 from graphdb.shacl.shape_tree import (
     AllOf,
     Constraint,
@@ -23,7 +24,6 @@ from graphdb.shacl.shape_tree import (
     Shape,
     query_of,
 )
-from graphdb.shacl.vocabulary import Node
 
 __all__ = ["DEPTH_MAX", "inner_shapes", "leading_to", "nested", "nodes_in"]
 

@@ -5,6 +5,8 @@ from typing import TypeAlias
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
+from graphdb.shacl.engine_terms import pattern_fault
+from graphdb.shacl.shacl_names import Node, Term, sh
 from graphdb.shacl.shape_tree import (
     AllOf,
     ClassConstraint,
@@ -30,8 +32,6 @@ from graphdb.shacl.shape_tree import (
     UniqueLangConstraint,
 )
 from graphdb.shacl.shapes_graph import ShapesGraph, short_name
-from graphdb.shacl.term_texts import pattern_fault
-from graphdb.shacl.vocabulary import Node, Term, sh
 from graphdb.store.stored_form import stored_term
 
 __all__ = ["PARAMETERS", "SHAPE_LISTS", "SHAPE_VALUES", "read_parameters"]

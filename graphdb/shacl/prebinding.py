@@ -13,20 +13,20 @@ from pyoxigraph import Literal, NamedNode
 
 from graphdb.errors import EvaluationFailed
 from graphdb.geo.function_calls import calls_functions
+from graphdb.planning.engine_text import engine_text_of
 from graphdb.shacl.copied_graphs import SHAPES_GRAPH_NAME, CopiedGraphs
 from graphdb.shacl.data_graph import DataGraph
+from graphdb.shacl.engine_terms import term_text
 from graphdb.shacl.findings import Finding
 from graphdb.shacl.paths import Path, PredicatePath
 from graphdb.shacl.query_reading import SHAPES_GRAPH
+from graphdb.shacl.shacl_names import XSD, Term
 from graphdb.shacl.shape_tree import ComponentConstraint, Shape, ShapeQuery, SparqlConstraint
 from graphdb.shacl.shapes import Shapes
 from graphdb.shacl.shapes_graph import short_name
 from graphdb.shacl.sources import Source
-from graphdb.shacl.term_texts import term_text
 from graphdb.shacl.value_queries import Pairs
-from graphdb.shacl.vocabulary import XSD, Term
 from graphdb.sparql.algebra import AbstractQuery, Select
-from graphdb.sparql.engine_text import engine_text_of
 from graphdb.sparql.patterns import Aggregate, SolutionModifiers
 from graphdb.sparql.terms import RdfLiteral, Variable
 from graphdb.sparql.translation import abstract_query, columns_of

@@ -16,6 +16,7 @@ from graphdb.shacl.findings import messages_of
 from graphdb.shacl.nesting import DEPTH_MAX, inner_shapes
 from graphdb.shacl.paths import Path, PredicatePath
 from graphdb.shacl.report import ValidationResult
+from graphdb.shacl.shacl_names import RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, SH, XSD, Node, Term, sh
 from graphdb.shacl.shape_tree import (
     AllOf,
     ClassTarget,
@@ -30,7 +31,6 @@ from graphdb.shacl.shape_tree import (
     SparqlConstraint,
 )
 from graphdb.shacl.shapes import Shapes
-from graphdb.shacl.vocabulary import RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, SH, XSD, Node, Term, sh
 from graphdb.store.stored_form import stored_term
 
 __all__ = ["pyshacl_results"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
+from graphdb.shacl.engine_terms import term_text
 from graphdb.shacl.paths import (
     AlternativePath,
     InversePath,
@@ -17,16 +18,7 @@ from graphdb.shacl.paths import (
     SequencePath,
     path_text,
 )
-from graphdb.shacl.term_texts import term_text
-from graphdb.shacl.vocabulary import (
-    RDF_FIRST,
-    RDF_NIL,
-    RDF_REST,
-    RDF_TYPE,
-    Node,
-    Term,
-    sh,
-)
+from graphdb.shacl.shacl_names import RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, Node, Term, sh
 
 __all__ = [
     "ValidationReport",

@@ -8,8 +8,7 @@ from pyoxigraph import BlankNode, NamedNode, Quad, Triple
 from graphdb.errors import LimitExceeded
 from graphdb.model import GraphName
 from graphdb.shacl.parameter_reading import PARAMETERS
-from graphdb.shacl.shapes import TARGETS
-from graphdb.shacl.vocabulary import (
+from graphdb.shacl.shacl_names import (
     OWL,
     RDF_FIRST,
     RDF_REST,
@@ -21,6 +20,7 @@ from graphdb.shacl.vocabulary import (
     Term,
     sh,
 )
+from graphdb.shacl.shapes import TARGETS
 
 __all__ = ["ScatteredShapes", "scattered_shapes"]
 

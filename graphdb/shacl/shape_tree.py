@@ -11,7 +11,7 @@ from typing import ClassVar, TypeAlias
 from pyoxigraph import Literal, NamedNode
 
 from graphdb.shacl.paths import Path
-from graphdb.shacl.vocabulary import Node, Term, sh
+from graphdb.shacl.shacl_names import Node, Term, sh
 from graphdb.sparql.syntax import Query
 
 __all__ = [

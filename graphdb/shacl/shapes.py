@@ -13,6 +13,7 @@ from graphdb.shacl.nesting import leading_to, nested
 from graphdb.shacl.parameter_reading import PARAMETERS, SHAPE_LISTS, SHAPE_VALUES, read_parameters
 from graphdb.shacl.paths import Path, read_path
 from graphdb.shacl.query_reading import QueryReader
+from graphdb.shacl.shacl_names import RDF_TYPE, Node, sh
 from graphdb.shacl.shape_tree import (
     ClassTarget,
     Constraint,
@@ -25,7 +26,6 @@ from graphdb.shacl.shape_tree import (
     Target,
 )
 from graphdb.shacl.shapes_graph import ShapesGraph, short_name
-from graphdb.shacl.vocabulary import RDF_TYPE, Node, sh
 
 __all__ = ["TARGETS", "MeaninglessShape", "Shapes", "read_shapes", "readable_shapes"]
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
 from graphdb.errors import MalformedShapes
-from graphdb.shacl.vocabulary import (
+from graphdb.shacl.shacl_names import (
     OWL,
     RDF,
     RDF_FIRST,

@@ -11,11 +11,10 @@ from typing import Protocol, TypeAlias
 
 from pyoxigraph import NamedNode
 
-from graphdb.shacl.engine_functions import EngineFunctions
+from graphdb.shacl.engine_terms import EngineFunctions, term_text
 from graphdb.shacl.paths import Path, step_from, step_to
+from graphdb.shacl.shacl_names import RDF_TYPE, RDFS_SUBCLASS_OF, Node, Term
 from graphdb.shacl.shape_tree import ClassTarget, NodeTarget, ObjectsTarget, SubjectsTarget
-from graphdb.shacl.term_texts import term_text
-from graphdb.shacl.vocabulary import RDF_TYPE, RDFS_SUBCLASS_OF, Node, Term
 
 __all__ = ["ListSource", "PatternTarget", "Source", "TargetSource", "ValuesSource"]
 

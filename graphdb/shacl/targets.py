@@ -7,6 +7,7 @@ from pyoxigraph import NamedNode
 from graphdb.shacl.data_graph import UNION_GRAPH, DataGraph
 from graphdb.shacl.paths import PathWalk, PredicatePath, RepeatedPath
 from graphdb.shacl.prebinding import PreboundQueries
+from graphdb.shacl.shacl_names import RDF_TYPE, RDFS_SUBCLASS_OF, Node, Term
 from graphdb.shacl.shape_tree import (
     ClassTarget,
     NodeTarget,
@@ -16,7 +17,6 @@ from graphdb.shacl.shape_tree import (
     SubjectsTarget,
 )
 from graphdb.shacl.sources import ListSource, PatternTarget, Source, TargetSource
-from graphdb.shacl.vocabulary import RDF_TYPE, RDFS_SUBCLASS_OF, Node, Term
 
 __all__ = ["Targets"]
 

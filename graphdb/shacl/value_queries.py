@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pyoxigraph import Literal, NamedNode
 
 from graphdb.shacl.data_graph import DataGraph
+from graphdb.shacl.engine_terms import term_text
 from graphdb.shacl.findings import Finding
 from graphdb.shacl.paths import InversePath, Path, PredicatePath, SequencePath, step_between, step_from
+from graphdb.shacl.shacl_names import XSD
 from graphdb.shacl.shape_tree import (
     ClosedConstraint,
     Constraint,
@@ -20,8 +22,6 @@ from graphdb.shacl.shape_tree import (
     UniqueLangConstraint,
 )
 from graphdb.shacl.sources import ListSource, Source, TargetSource, ValuesSource
-from graphdb.shacl.term_texts import term_text
-from graphdb.shacl.vocabulary import XSD
 
 __all__ = [
     "Pairs",

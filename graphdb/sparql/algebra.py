@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from graphdb.sparql import patterns
-from graphdb.sparql.patterns import OrderCondition, TriplePattern
-from graphdb.sparql.scope import variables_of_triples
+from graphdb.sparql.patterns import OrderCondition, TriplePattern, variables_of_triples
 from graphdb.sparql.syntax import DatasetClause
 from graphdb.sparql.terms import Iri, PatternTerm, RdfLiteral, TripleTerm, Variable
 
@@ -28,6 +27,7 @@ __all__ = [
     "Bgp",
     "Distinct",
     "Exists",
+    "Expression",
     "Extend",
     "Filter",
     "Graph",
@@ -46,6 +46,7 @@ __all__ = [
     "Slice",
     "Slot",
     "Spelled",
+    "Step",
     "Union",
     "Values",
     "conjunction",
@@ -253,8 +254,16 @@ SELECT_NODES = (Project, Distinct, Reduced, Slice, OrderBy, Group)
 """What a group has only in a sub-select (`Select`)."""
 
 
+class _Known:
+    """Has places for what is found out about a query once. They are not parts of it."""
+
+    __slots__ = ("nodes", "taken_apart")
+    nodes: tuple[Any, ...]
+    taken_apart: "Select"
+
+
 @dataclass(frozen=True, slots=True)
-class AbstractQuery:
+class AbstractQuery(_Known):
     """A query form over a pattern (SPARQL 1.2, section 18.2). A SELECT's pattern projects its columns.
 
     template belongs to CONSTRUCT, described to DESCRIBE. base is what IRI() resolves against; None where it
@@ -271,7 +280,11 @@ class AbstractQuery:
     @property
     def select(self) -> "Select":
         """The pattern taken apart; of other forms than SELECT, a Project is a sub-select."""
-        return Select.of(self.pattern, has_columns=self.form == "SELECT")
+        found: Select | None = getattr(self, "taken_apart", None)
+        if found is None:
+            found = Select.of(self.pattern, has_columns=self.form == "SELECT")
+            object.__setattr__(self, "taken_apart", found)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ against the base and prefixes that hold where they stand. Here are whole queries
 """
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from graphdb.sparql.patterns import (
     GroupGraphPattern,
@@ -83,8 +83,15 @@ class DatasetClause:
     named: bool
 
 
+class _Translated:
+    """Has a place for the algebra of a tree, which `translation` makes once. It is not a part of the tree."""
+
+    __slots__ = ("algebra",)
+    algebra: Any
+
+
 @dataclass(frozen=True, slots=True)
-class Query:
+class Query(_Translated):
     """A whole query. text is what was parsed, so that spans can be read from it.
 
     form is "SELECT", "ASK", "CONSTRUCT" or "DESCRIBE"; select, template and described belong to the form of

@@ -45,7 +45,19 @@ class FreshNames:
 
 
 def abstract_query(query: Query) -> AbstractQuery:
-    """A whole query. Of `SELECT *` and `DESCRIBE *` all variables are the columns."""
+    """A whole query. Of `SELECT *` and `DESCRIBE *` all variables are the columns.
+
+    It is made once and kept with the tree, because every decision on a query and its text for the engine
+    need it. Only trees that the gate has admitted may come here: this recurses with the nesting of groups.
+    """
+    made: AbstractQuery | None = getattr(query, "algebra", None)
+    if made is None:
+        made = _translated(query)
+        object.__setattr__(query, "algebra", made)  # threads that come at once make equal ones
+    return made
+
+
+def _translated(query: Query) -> AbstractQuery:
     described: tuple[Iri | Variable, ...] = ()
     if query.form == "DESCRIBE":
         described = query.described or tuple(map(Variable, sorted(_variables(query))))

@@ -7,6 +7,7 @@ from operator import is_
 from typing import Any
 
 from graphdb.sparql import algebra
+from graphdb.sparql.algebra import AbstractQuery
 from graphdb.sparql.patterns import Aggregate, InlineData, ServicePattern, TriplePattern, TriplesBlock
 from graphdb.sparql.syntax import DatasetClause, Prologue
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, TripleTerm, Variable
@@ -14,9 +15,11 @@ from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, TripleTerm, Va
 __all__ = [
     "all_below",
     "all_parts_of",
+    "all_rewritten",
     "expression_nodes",
     "has_aggregate",
     "nodes_below",
+    "nodes_of",
     "parts_of",
     "renamed",
     "rewritten",
@@ -70,6 +73,15 @@ def nodes_below(*roots: Any) -> Iterator[Any]:
     return _below(parts_of, roots)
 
 
+def nodes_of(asked: AbstractQuery) -> tuple[Any, ...]:
+    """As nodes_below, of the pattern of a whole query: found once and kept with it."""
+    found: tuple[Any, ...] | None = getattr(asked, "nodes", None)
+    if found is None:
+        found = tuple(nodes_below(asked.pattern))
+        object.__setattr__(asked, "nodes", found)
+    return found
+
+
 def all_below(*roots: Any) -> Iterator[Any]:
     """As nodes_below, along `all_parts_of`."""
     return _below(all_parts_of, roots)
@@ -95,13 +107,18 @@ def rewritten_expression(root: Any, change: Callable[[Any], Any]) -> Any:
     return _rewritten(root, change, _parts_of_expression)
 
 
+def all_rewritten(root: Any, change: Callable[[Any], Any]) -> Any:
+    """As rewritten, with triples and terms; see `all_below`."""
+    return _rewritten(root, change, all_parts_of)
+
+
 def renamed(root: Any, names: Mapping[Any, Any]) -> Any:
     """A tree with other terms in the place of some variables or blank nodes, wherever they stand."""
 
     def change(node: Any) -> Any:
         return names.get(node, node) if isinstance(node, Variable | BlankNodeLabel) else node
 
-    return _rewritten(root, change, all_parts_of)
+    return all_rewritten(root, change)
 
 
 def _rewritten(root: Any, change: Callable[[Any], Any], parts: Callable[[Any], list[Any]]) -> Any:

@@ -1,6 +1,6 @@
-"""Which patterns join so little that they may be evaluated at once: found by joining them, up to a budget.
+"""Small joins: patterns that may be evaluated at once, found by joining them, up to a budget.
 
-A syntax tree cannot tell: `<s> :knows ?x . ?x :name ?n` is three rows or a million. So the join is walked
+The algebra alone cannot tell: `<s> :knows ?x . ?x :name ?n` is three rows or a million. So the join is walked
 over the store's indexes, in the order in which the engine would take it, until it is done or has looked at
 too many entries.
 
@@ -16,7 +16,7 @@ Where a filter on geometries can be looked up in the store's spatial index, the 
 that this finds as VALUES, and joins them as it joins patterns.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -24,33 +24,39 @@ from typing import Any
 from pyoxigraph import Literal, NamedNode, Triple
 
 from graphdb.geo.entailment import is_derived
-from graphdb.geo.function_calls import CallCosts, are_loaded, calls_functions, vertices_of
+from graphdb.geo.function_calls import CallCosts, are_loaded, vertices_of
 from graphdb.geo.lookups import Lookup
-from graphdb.sparql.cheap import is_index_scan
-from graphdb.sparql.engine_text import engine_text
-from graphdb.sparql.patterns import (
-    Bind,
+from graphdb.planning.bounded_expressions import are_bounded, cost_of
+from graphdb.planning.decisions import is_index_scan
+from graphdb.planning.engine_text import engine_text
+from graphdb.sparql.algebra import (
+    Algebra,
+    Bgp,
+    Extend,
     Filter,
-    GraphPattern,
-    GroupGraphPattern,
-    OptionalPattern,
-    SequencePath,
-    TriplePattern,
-    TriplesBlock,
+    Graph,
+    Join,
+    LeftJoin,
+    Path,
+    Select,
+    spine_of,
 )
+from graphdb.sparql.patterns import SequencePath
 from graphdb.sparql.printing import literal_of
-from graphdb.sparql.syntax import QuadPattern, Query
-from graphdb.sparql.tame_expressions import are_tame, cost_of
+from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
+from graphdb.sparql.translation import abstract_query
+from graphdb.sparql.tree_walk import rewritten_expression
 from graphdb.store.join_walk import Choice, OverBudget, Part, Pattern, Walk, connected_parts, in_engine_order
 from graphdb.store.quad_store import QuadStore, Term
 
-__all__ = ["ENTRIES_AT_ONCE", "LittleJoin", "is_one_scan", "little_join"]
+__all__ = ["ENTRIES_AT_ONCE", "SmallJoin", "is_one_scan", "small_join"]
 
 ENTRIES_AT_ONCE = 128  # of a join on the event loop, which looking at them may block for a millisecond
 _PATTERNS_AT_ONCE = 8  # of a query: the engine plans so many in well under a millisecond
 _CHARACTERS_AN_ENTRY = 512  # of an object; a longer one counts as several entries
 _GEOMETRY_CHARACTERS_AN_ENTRY = 64  # where objects may be read as geometries
+_A_SOLUTION, _A_KEY = 1, 2  # of a query, in operators: each solution, and each variable that it is grouped by
 _COMPUTED_AN_ENTRY = 16  # calls, operators and operands that take as long as looking at an entry
 
 
@@ -69,25 +75,42 @@ class _Group:
         self.calls.count(*expressions)
 
 
-class _InDoubt(Exception):
-    """Something that this module does not judge."""
+class _Undecided(Exception):
+    """A pattern that this module does not decide about."""
 
 
-def little_join(query: Query) -> "LittleJoin | None":
+def small_join(query: Query) -> "SmallJoin | None":
     """The join that a whole query is, if it may be evaluated at once where the join fits; None for others."""
-    if query.form == "DESCRIBE" or query.where is None or query.dataset or query.values is not None:
+    if query.form == "DESCRIBE" or query.dataset or query.service_hosts:
         return None
-    if query.service_hosts:
+    asked = abstract_query(query)
+    select = asked.select
+    expressions = _computed_after(select)
+    if select.values is not None or not are_bounded(*expressions):
         return None
-    columns = query.select.projections if query.select is not None else None
-    expressions = [column.expression for column in columns or () if column.expression is not None]
-    if not are_tame(query.modifiers, *expressions):
+    group = _Group(computed=_A_SOLUTION + len(asked.template) + _A_KEY * len(select.keys))
+    group.compute(*expressions)
+    try:
+        _Collector(group, is_stated=False).collect(select.where, None)
+        join = SmallJoin(group, engine_text(query).lookups if group.calls else ())
+    except _Undecided:
         return None
-    group = _Group(computed=len(query.template or ()))
-    group.compute(query.modifiers, *expressions)
-    lookups = engine_text(query).lookups if group.calls or calls_functions(query.where) else ()
-    join = LittleJoin.of_group(query.where, group=group, lookups=lookups)
-    return join if join is not None and join.patterns <= _PATTERNS_AT_ONCE else None
+    return join if join.patterns <= _PATTERNS_AT_ONCE else None
+
+
+def _computed_after(select: Select) -> list[Any]:
+    """What is computed behind the pattern of a query, each aggregate where its value is used."""
+    found = [*(expression for _, expression in select.extends), *select.order]
+    if select.having is not None:
+        found.append(select.having)
+    if not select.aggregates:
+        return found
+    aggregates = dict(select.aggregates)
+
+    def used(node: Any) -> Any:
+        return aggregates.get(node, node) if isinstance(node, Variable) else node
+
+    return [used(each) if isinstance(each, Variable) else rewritten_expression(each, used) for each in found]
 
 
 class _Objects:
@@ -116,7 +139,7 @@ class _Geometries(_Objects):
         return super().weight(term)
 
 
-class LittleJoin:
+class SmallJoin:
     """The patterns of one group, ready to be joined."""
 
     def __init__(self, group: _Group, lookups: Sequence[Lookup] = ()) -> None:
@@ -128,7 +151,7 @@ class LittleJoin:
         self.patterns = len(group.required) + len(group.optional)
         self._optional_apart = _optional_apart(group)
         if group.optional and len(self._parts) > 1:  # planned otherwise than without OPTIONAL
-            raise _InDoubt
+            raise _Undecided
 
     @property
     def looks_at_triples_only(self) -> bool:
@@ -138,35 +161,19 @@ class LittleJoin:
         return not (self._lookups or self._calls)
 
     @classmethod
-    def of_group(
-        cls,
-        where: GroupGraphPattern,
-        graph: NamedNode | None = None,
-        *,
-        group: _Group | None = None,
-        lookups: Sequence[Lookup] = (),
-    ) -> "LittleJoin | None":
-        """Of triple patterns, tame filters and BINDs, and then OPTIONALs of one pattern each; else None.
+    def of_pattern(
+        cls, pattern: Algebra, graph: NamedNode | None = None, *, is_stated: bool = False
+    ) -> "SmallJoin | None":
+        """Of triple patterns, bounded filters and BINDs, and then OPTIONALs of one pattern each; else None.
 
-        graph is the one that patterns outside of GRAPH are matched in, None for the default graph. group has
-        what is computed for each solution outside of the pattern; lookups narrow what the engine joins.
+        graph is the one that patterns outside of GRAPH are matched in, None for the default graph. is_stated:
+        triple patterns match stated triples only, as those of DELETE WHERE do.
         """
-        group = group or _Group()
-        match where.elements:
-            case (GraphPattern(name=Iri(value=name), pattern=pattern),):  # all that there is
-                where, graph = pattern, NamedNode(name)
+        group = _Group()
         try:
-            _collect(where, graph, group)
-            return cls(group, lookups)
-        except _InDoubt:
-            return None
-
-    @classmethod
-    def of_quads(cls, quads: Sequence[QuadPattern], graph: NamedNode | None = None) -> "LittleJoin | None":
-        """The pattern of DELETE WHERE; see `of_group`."""
-        try:
-            return cls(_Group([_pattern_of_quad(quad, graph) for quad in quads]))
-        except _InDoubt:
+            _Collector(group, is_stated).collect(pattern, graph)
+            return cls(group)
+        except _Undecided:
             return None
 
     def fits(self, store: QuadStore, entries_max: int) -> bool:
@@ -228,98 +235,104 @@ def _optional_apart(group: _Group) -> list[Pattern]:
     for pattern in apart:
         others = (other.variables for other in group.optional if other is not pattern)
         if any(not names.isdisjoint(pattern.variables) for names in others):
-            raise _InDoubt
+            raise _Undecided
     return apart
 
 
-def is_one_scan(where: GroupGraphPattern | Sequence[QuadPattern]) -> bool:
-    """Whether the group is one pattern of which all that is looked at is a solution."""
-    match where.elements if isinstance(where, GroupGraphPattern) else tuple(where):
-        case (TriplesBlock(triples=(triple,)),):
-            return _is_scan(triple)
-        case (
-            GraphPattern(name=graph, pattern=GroupGraphPattern(elements=(TriplesBlock(triples=(triple,)),))),
-        ):
-            return _is_scan(triple, graph)
-        case (QuadPattern(subject=subject, predicate=predicate, object=object_, graph=graph),):
-            return is_index_scan(subject, predicate, object_, *(() if graph is None else (graph,)))
-        case _:
-            return False
+def is_one_scan(pattern: Algebra, *, is_stated: bool = False) -> bool:
+    """Whether a WHERE is one pattern of which all that is looked at is a solution.
+
+    is_stated as in `SmallJoin.of_pattern`.
+    """
+    names: tuple[object, ...] = ()
+    where = pattern
+    if isinstance(pattern, Graph):
+        where, names = pattern.pattern, (pattern.name,)
+    match where:
+        case Bgp(triples=(triple,)) if is_stated or not is_derived(triple):
+            return is_index_scan(triple.subject, triple.predicate, triple.object, *names)
+    return False
 
 
-def _is_scan(triple: TriplePattern, *graph: object) -> bool:
-    return not is_derived(triple) and is_index_scan(triple.subject, triple.predicate, triple.object, *graph)
+class _Collector:
+    """Takes a pattern apart into what `_Group` has. Its methods raise _Undecided."""
 
+    def __init__(self, group: _Group, is_stated: bool) -> None:
+        self._group, self._is_stated = group, is_stated
 
-def _collect(where: GroupGraphPattern, graph: NamedNode | None, group: _Group) -> None:
-    for element in where.elements:
-        match element:
-            case TriplesBlock() | GraphPattern() if not group.optional and not group.has_bind:
-                _collect_triples(element, graph, group)
-            case OptionalPattern(pattern=pattern):
-                _collect_optional(pattern, graph, group)
-            case Filter(expression=expression) if are_tame(expression):
-                group.compute(expression)
-            case Bind(expression=expression) if are_tame(expression):
-                group.compute(expression)
-                group.has_bind = True
+    def collect(self, pattern: Algebra, graph: NamedNode | None) -> None:
+        """The pattern of a whole WHERE."""
+        group = self._group
+        where = pattern
+        match pattern:
+            case Graph(name=Iri(value=name)):  # all that there is
+                where, graph = pattern.pattern, NamedNode(name)
+        first, steps = spine_of(where)
+        self._operand(first, graph)
+        is_filtered = False
+        for step in steps:
+            match step:
+                case Join(right=right) if not (group.optional or group.has_bind or is_filtered):
+                    self._operand(right, graph)
+                case LeftJoin(right=right, condition=condition) if not is_filtered:
+                    self._optional(right, condition, graph)
+                case Filter(expression=expression) if are_bounded(expression):
+                    group.compute(expression)
+                    is_filtered = True  # what follows is not within the same braces
+                case Extend(expression=expression) if are_bounded(expression):
+                    group.compute(expression)
+                    group.has_bind = True
+                case _:
+                    raise _Undecided
+
+    def _operand(self, operand: Algebra, graph: NamedNode | None) -> None:
+        """Triple patterns, and GRAPH with nothing else in it."""
+        match operand:
+            case Bgp(triples=triples) if self._is_stated or not any(map(is_derived, triples)):
+                self._group.required += [
+                    _pattern(each.subject, each.predicate, each.object, graph) for each in triples
+                ]
+            case Path(predicate=SequencePath(steps=steps)):
+                self._sequence(operand, steps, graph)
+            case Graph(name=Iri(value=name), pattern=pattern):
+                first, others = spine_of(pattern)
+                self._operand(first, NamedNode(name))
+                for step in others:
+                    if not isinstance(step, Join):
+                        raise _Undecided
+                    self._operand(step.right, NamedNode(name))
             case _:
-                raise _InDoubt
+                raise _Undecided
 
+    def _sequence(self, path: Path, steps: tuple[object, ...], graph: NamedNode | None) -> None:
+        """A pattern for each step."""
+        required = self._group.required
+        start: object = path.subject
+        for step in steps[:-1]:
+            end = Variable(f"/{len(required)}")  # no name that a text can have
+            required.append(_pattern(start, step, end, graph))
+            start = end
+        required.append(_pattern(start, steps[-1], path.object, graph))
 
-def _collect_triples(element: object, graph: NamedNode | None, group: _Group) -> None:
-    """Triple patterns, and GRAPH with nothing else in it."""
-    match element:
-        case TriplesBlock(triples=triples) if not any(map(is_derived, triples)):
-            for triple in triples:
-                group.required += _steps(triple, graph)
-        case GraphPattern(name=Iri(value=name), pattern=pattern):
-            for inner in pattern.elements:
-                _collect_triples(inner, NamedNode(name), group)
-        case _:
-            raise _InDoubt
-
-
-def _collect_optional(where: GroupGraphPattern, graph: NamedNode | None, group: _Group) -> None:
-    """One pattern, without more than filters beside it."""
-    inner = _Group()
-    _collect(where, graph, inner)
-    if len(inner.required) != 1 or inner.optional or inner.has_bind:
-        raise _InDoubt
-    group.optional += inner.required
-    group.computed += inner.computed
-    group.calls.add(inner.calls)
-
-
-def _steps(triple: TriplePattern, graph: NamedNode | None) -> Iterator[Pattern]:
-    """One pattern, or one for each step of a sequence."""
-    if not isinstance(triple.predicate, SequencePath):
-        yield _pattern(triple.subject, triple.predicate, triple.object, graph)
-        return
-    *steps, last = triple.predicate.steps
-    start: object = triple.subject
-    for number, step in enumerate(steps):
-        end = Variable(f"{triple.span}/{number}", triple.span)  # no name that a text can have
-        yield _pattern(start, step, end, graph)
-        start = end
-    yield _pattern(start, last, triple.object, graph)
-
-
-def _pattern_of_quad(quad: QuadPattern, graph: NamedNode | None) -> Pattern:
-    match quad.graph:
-        case None:
-            return _pattern(quad.subject, quad.predicate, quad.object, graph)
-        case Iri(value=name):
-            return _pattern(quad.subject, quad.predicate, quad.object, NamedNode(name))
-        case _:
-            raise _InDoubt
+    def _optional(self, pattern: Algebra, condition: Any, graph: NamedNode | None) -> None:
+        """One pattern, without more than filters beside it."""
+        inner = _Group()
+        _Collector(inner, self._is_stated)._operand(pattern, graph)
+        if len(inner.required) != 1:
+            raise _Undecided
+        group = self._group
+        group.optional += inner.required
+        if condition is not None:
+            if not are_bounded(condition):
+                raise _Undecided
+            group.compute(condition)
 
 
 def _pattern(subject: object, predicate: object, object_: object, graph: NamedNode | None) -> Pattern:
     terms = (_term(subject), _term(predicate), _term(object_))
     names = [term for term in terms if isinstance(term, str)]
     if len(set(names)) < len(names):  # a filter behind a scan, which the engine plans in its own way
-        raise _InDoubt
+        raise _Undecided
     return Pattern(terms, graph)
 
 
@@ -335,11 +348,11 @@ def _term(term: object) -> "Term | str":
         case RdfLiteral():
             return _literal(term)
         case _:
-            raise _InDoubt
+            raise _Undecided
 
 
 def _literal(literal: RdfLiteral) -> Literal:
     try:
         return literal_of(literal)
     except ValueError:
-        raise _InDoubt from None
+        raise _Undecided from None

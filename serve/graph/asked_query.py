@@ -13,14 +13,13 @@ from graphdb.bounded_cache import BoundedCache
 from graphdb.geo.entailment import Entailment, asked_text
 from graphdb.geo.function_calls import calls_functions, load
 from graphdb.node import Consistency, QueryRequest
-from graphdb.sparql import gate
-from graphdb.sparql.cheap import is_cheap
+from graphdb.planning import gate
+from graphdb.planning.decisions import is_cheap, is_repeatable
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_query
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_query
-from graphdb.sparql.repeatable import is_repeatable
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
-from graphdb.store.small_joins import LittleJoin, little_join
+from graphdb.store.small_joins import SmallJoin, small_join
 from serve.access.audit import note_of
 from serve.access.request_scope import visibility_of
 from serve.backend import GraphReads
@@ -38,19 +37,19 @@ class _Understood:
 
     query: Query
     is_cheap: bool
-    little_join: LittleJoin | None  # of one that is not cheap by its text, but may be by what the store holds
+    small_join: SmallJoin | None  # of one that is not cheap by its text, but may be by what the store holds
     is_repeatable: bool
     large_at: tuple[str | None, int] | None = None  # who sees it, and the log index
 
-    def joins_little(self, reads: GraphReads) -> bool:
+    def has_small_join(self, reads: GraphReads) -> bool:
         """Whether its join is small in what there is now. That it is not is found once for each state."""
-        join = self.little_join
+        join = self.small_join
         if join is None:
             return False
         state = reads.view_key, reads.snapshot_index()
         if state == self.large_at:
             return False
-        if reads.joins_little(join):
+        if reads.is_small_join(join):
             return True
         if join.looks_at_triples_only:
             self.large_at = state
@@ -89,7 +88,7 @@ class AskedQuery:
         """Whether its answer may be made on the event loop; what is read may tell."""
         if self.dataset or self.format is ResultFormat.CANONICAL_N_TRIPLES:
             return False
-        return self.understood.is_cheap or self.understood.joins_little(reads)
+        return self.understood.is_cheap or self.understood.has_small_join(reads)
 
     def for_reader(self) -> QueryRequest:
         """The request to a reader, with what is left of the time limit."""
@@ -202,7 +201,7 @@ class QueryReader:
         if len(text) > SHORT_TEXT_CHARACTERS:
             return _Understood(query, False, None, is_repeatable(query))
         cheap = is_cheap(query)
-        return _Understood(query, cheap, None if cheap else little_join(query), is_repeatable(query))
+        return _Understood(query, cheap, None if cheap else small_join(query), is_repeatable(query))
 
 
 def _directives(request: Request) -> list[str]:

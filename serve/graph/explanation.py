@@ -8,13 +8,13 @@ import orjson
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError, QueryTimeout
+from graphdb.planning.complexity import measure
+from graphdb.planning.decisions import why_not_cheap
+from graphdb.planning.engine_text import engine_text_and_services
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
+from graphdb.planning.sources import COUNTED_MAX, Scan, scans_of
 from graphdb.public_text import public_text
-from graphdb.sparql.cheap import why_not_cheap
-from graphdb.sparql.complexity import measure
 from graphdb.sparql.dataset import Dataset, own_dataset
-from graphdb.sparql.engine_text import engine_text_and_services
-from graphdb.sparql.explain import COUNTED_MAX, Scan, scans_of
-from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
 from serve.backend import AnswerStream, GraphReads
@@ -181,7 +181,7 @@ def _reasons(asked: AskedQuery, is_here: bool) -> Iterator[str]:
         yield "canonical N-Triples are sorted first"
     elif len(asked.query.text) > SHORT_TEXT_CHARACTERS:
         yield f"the text has more than {SHORT_TEXT_CHARACTERS:,} characters"
-    elif understood.little_join is not None:
+    elif understood.small_join is not None:
         yield "it joins much in what the store holds now"
 
 

@@ -26,9 +26,9 @@ from graphdb.errors import (
     RequestError,
     UnavailableError,
 )
+from graphdb.live.live_queries import read_live_query
 from graphdb.live.matcher import LiveQuery
 from graphdb.live.notifications import Notification
-from graphdb.live.queries import read_live_query
 from graphdb.public_text import public_text
 from serve.access.audit import Note, note_of
 from serve.access.middleware import SocketSession, session_of

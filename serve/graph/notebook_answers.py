@@ -4,10 +4,10 @@ import asyncio
 
 from graphdb.errors import InvalidParameter, LimitExceeded
 from graphdb.node import QueryRequest, ShapesDocument, ValidationRequest
+from graphdb.planning.decisions import is_cheap
+from graphdb.planning.gate import GateLimits, check, read_query
 from graphdb.rdf.formats import RdfSyntax
-from graphdb.sparql.cheap import is_cheap
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import GateLimits, read_query
 from graphdb.sparql.results import ResultFormat
 from serve.backend import AnswerStream, GraphReads
 from serve.graph.query_answers import answer_here
@@ -30,6 +30,7 @@ async def answer(reads: GraphReads, text: str, form: str, limits: GateLimits, ti
     if query.form != form and (form, query.form) != ("CONSTRUCT", "DESCRIBE"):
         raise InvalidParameter("query", f"this is not a {form} query but {query.form}")
     fmt = ResultFormat.N_TRIPLES if form == "CONSTRUCT" else ResultFormat.JSON
+    check(query, limits)  # before anything is decided about it
     if is_cheap(query) and (found := answer_here(reads, query, fmt)) is not None:
         return found[0]
     try:

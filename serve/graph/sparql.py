@@ -18,9 +18,9 @@ from graphdb.errors import (
     TextTooLarge,
     UnsupportedMediaType,
 )
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_update
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.writing import write_quads
-from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_update
 from serve.access.audit import note_of
 from serve.access.request_scope import visibility_of
 from serve.backend import Writing

@@ -11,8 +11,7 @@ from graphdb.access.principal import Principal
 from graphdb.node import NodeStatus
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.commands import Command, DocumentWrite, WriteResult
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.state import KnownNode
+from graphdb.search.catalog.state import Index, KnownNode
 from graphdb.search.contexts import SearchContexts
 
 __all__ = ["GraphAccess", "SearchBackend"]

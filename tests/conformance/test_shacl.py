@@ -10,9 +10,9 @@ from pyoxigraph import BlankNode, NamedNode, Quad, RdfFormat, Store, Triple, par
 from graphdb.errors import EvaluationFailed, MalformedShapes
 from graphdb.rdf.canonical import canonical_lines
 from graphdb.shacl.report import ValidationReport, report_triples
+from graphdb.shacl.shacl_names import Node, Term, sh
 from graphdb.shacl.shapes import Shapes, read_shapes
 from graphdb.shacl.validation import Engine, validate
-from graphdb.shacl.vocabulary import Node, Term, sh
 from graphdb.store.stored_form import stored_term
 from tests.conformance.manifests import MF, Case, iri_of, manifest_graph, path_of, read_manifest, suite_root
 

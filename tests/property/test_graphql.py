@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Store
 
-from graphdb.graphql.limits import Limits
+from graphdb.graphql.failures import Limits
 from tests.support.graphql_graph import GraphQLGraph
 
 ONTOLOGY = """

@@ -10,13 +10,12 @@ from pyoxigraph import Quad, RdfFormat, Store, parse
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import EditRefused
-from graphdb.graphql.edit_check import EditCheck
-from graphdb.graphql.editing import EditPlanner, LastChanges
-from graphdb.graphql.limits import Limits
+from graphdb.graphql.editing import EditCheck, EditPlanner, LastChanges
+from graphdb.graphql.failures import Limits
 from graphdb.graphql.mutations import read_mutation
 from graphdb.graphql.planning import read_operation
 from graphdb.graphql.schema import schema_of
-from graphdb.graphql.vocabulary import SchemaWatch
+from graphdb.graphql.schema_triples import SchemaWatch
 from graphdb.model import ChangeSet
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query

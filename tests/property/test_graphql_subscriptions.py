@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, Quad
 
 from graphdb.config.limits import GateLimits
-from graphdb.graphql.limits import Limits
+from graphdb.graphql.failures import Limits
 from graphdb.graphql.planning import read_operation
 from graphdb.graphql.subscriptions import ChangedQuery, read_subscription
 from graphdb.live.matcher import Matcher

@@ -10,7 +10,7 @@ from graphdb.live.matcher import FollowedQuery, Matcher
 from graphdb.live.notifications import Notification
 from graphdb.live.records import RDF_TYPE, Star
 from graphdb.live.statement import read_statement
-from graphdb.live.tables import TableQuery
+from graphdb.live.table_queries import TableQuery
 from graphdb.model import ChangeSet
 from graphdb.store.quad_store import QuadStore
 

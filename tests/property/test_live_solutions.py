@@ -7,12 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Store
 
+from graphdb.live.live_queries import read_live_query
 from graphdb.live.matcher import Matcher
 from graphdb.live.notifications import Notification
-from graphdb.live.queries import read_live_query
 from graphdb.live.records import value_of
-from graphdb.live.solutions import SolutionQuery
-from graphdb.sparql.gate import GateLimits
+from graphdb.live.sparql_queries import SolutionQuery
+from graphdb.planning.gate import GateLimits
 from graphdb.store.quad_store import QuadStore
 from tests.property.test_live import net_changes
 
@@ -32,6 +32,8 @@ QUERIES = [
     "SELECT * WHERE { { ?a x:p ?b } UNION { ?a x:p ?b } }",
     "SELECT ?a WHERE { ?a x:p ?b FILTER NOT EXISTS { ?b x:q ?c } }",
     "SELECT ?a WHERE { ?a x:p ?b FILTER EXISTS { ?b x:q ?c . ?c x:p ?d } }",
+    "SELECT ?a WHERE { ?a x:p ?b FILTER NOT EXISTS { ?b x:q ?c FILTER NOT EXISTS { ?c x:p ?d } } }",
+    "SELECT ?a (EXISTS { ?a x:q ?c } AS ?has) WHERE { ?a x:p ?b }",
     "SELECT * WHERE { ?a x:p ?b MINUS { ?a x:q ?c } }",
     "SELECT (STR(?b) AS ?text) WHERE { ?a x:p ?b BIND(1 AS ?one) }",
     "SELECT * WHERE { ?a ?p ?a }",

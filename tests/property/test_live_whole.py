@@ -8,16 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import Quad, QueryResultsFormat, Store
 
+from graphdb.live.live_queries import read_live_query
 from graphdb.live.matcher import Matcher
-from graphdb.live.notifications import Notification
-from graphdb.live.queries import read_live_query
+from graphdb.live.notifications import Difference, Notification
 from graphdb.live.records import value_of
-from graphdb.live.solutions import SolutionQuery
-from graphdb.live.tables import Difference
-from graphdb.live.whole import Rows, WholeQuery, differences
+from graphdb.live.sparql_queries import Rows, SolutionQuery, WholeQuery, differences
 from graphdb.model import ChangeSet
-from graphdb.sparql.engine_text import engine_text
-from graphdb.sparql.gate import GateLimits, read_query
+from graphdb.planning.engine_text import engine_text
+from graphdb.planning.gate import GateLimits, read_query
 from graphdb.store.engine_query import engine_query
 from graphdb.store.quad_store import QuadStore
 from tests.property.test_live import net_changes
@@ -33,6 +31,8 @@ GROUPED = [
     "SELECT ?a (COUNT(DISTINCT ?b) AS ?n) WHERE { { ?a x:p ?b } UNION { ?b x:q ?a } } GROUP BY ?a "
     "ORDER BY ?n",
     "SELECT ?a (COUNT(*) AS ?n) WHERE { ?a x:p ?b FILTER NOT EXISTS { ?b x:q ?a } } GROUP BY ?a",
+    "SELECT ?a (COUNT(*) AS ?n) WHERE { ?a x:p ?b } GROUP BY ?a (EXISTS { ?b x:q ?c } AS ?has)",
+    "SELECT ?a (COUNT(*) AS ?n) WHERE { ?a x:p ?b } GROUP BY ?a (ISIRI(?b))",
     "SELECT DISTINCT ?a WHERE { ?a x:p ?b }",
     "SELECT DISTINCT ?b (STR(?b) AS ?text) WHERE { ?a x:p ?b . ?b x:q ?c }",
     "SELECT DISTINCT * WHERE { { ?a x:p ?b } UNION { ?a x:p ?b } }",
@@ -56,7 +56,9 @@ WHOLE = [
     "WHERE { ?a x:p ?b OPTIONAL { GRAPH <http://g/2> { ?a x:q ?c } } }",
     "SELECT DISTINCT ?g WHERE { GRAPH ?g { ?s ?p ?o } }",
     "SELECT ?g (COUNT(*) AS ?n) WHERE { GRAPH ?g { ?s x:p ?o } } GROUP BY ?g",
-    "SELECT ?a (EXISTS { ?a x:q ?c } AS ?has) WHERE { ?a x:p ?b }",
+    "SELECT ?a WHERE { ?a x:p ?b } ORDER BY (EXISTS { ?a x:q ?c })",
+    "SELECT * WHERE { GRAPH ?g { ?s x:p ?o OPTIONAL { ?o x:q ?r } } }",
+    "SELECT ?g WHERE { GRAPH ?g { OPTIONAL { ?s x:q ?o } } }",
     "SELECT * WHERE { OPTIONAL { ?s x:q ?o } }",
     "SELECT * WHERE {}",
 ]

@@ -5,12 +5,12 @@ from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
 from graphdb.graphql.modelling import combined, model_of
-from graphdb.graphql.ontology import read_ontology
 from graphdb.graphql.schema import schema_of
-from graphdb.graphql.shape_source import read_shapes as read_types
+from graphdb.graphql.schema_sources import read_ontology
+from graphdb.graphql.schema_sources import read_shapes as read_types
+from graphdb.shacl.shacl_names import OWL, RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, RDFS, sh
 from graphdb.shacl.shapes import read_shapes, readable_shapes
 from graphdb.shacl.shapes_graph import ShapesGraph
-from graphdb.shacl.vocabulary import OWL, RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, RDFS, sh
 
 NODES = [
     *(NamedNode(f"http://e/{name}") for name in ("A", "B", "__typename", "Query", "1", "", "AObject", "id")),

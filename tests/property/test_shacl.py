@@ -10,9 +10,9 @@ from pyoxigraph import NamedNode, Quad, RdfFormat, Store, parse
 from graphdb.model import ChangeSet
 from graphdb.shacl.affected import ALL, Neighbourhood, affected, is_local
 from graphdb.shacl.data_graph import UNION_GRAPH
+from graphdb.shacl.shacl_names import Term
 from graphdb.shacl.shapes import Shapes, read_shapes
 from graphdb.shacl.validation import validate
-from graphdb.shacl.vocabulary import Term
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.stored_form import stored_form
 from tests.property.shacl_texts import data_quads, shapes_texts

@@ -1,4 +1,4 @@
-"""Joins that are judged little: the engine takes no longer for them than for looking at a few entries."""
+"""Small joins: the engine takes no longer for them than for looking at a few entries."""
 
 from time import thread_time
 
@@ -11,7 +11,7 @@ from graphdb.errors import QuerySyntaxError
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
 from graphdb.store.quad_store import QuadStore
-from graphdb.store.small_joins import little_join
+from graphdb.store.small_joins import small_join
 
 ENTRIES = 128
 MANY = 30_000  # a scan of as many takes the engine ten times as long as what is allowed here
@@ -74,7 +74,7 @@ def test_the_engine_looks_at_few(store: QuadStore, text: str) -> None:
         query = parse_query(text)
     except QuerySyntaxError:  # a variable that BIND would bind anew
         return
-    join = little_join(query)
+    join = small_join(query)
     if join is not None and join.fits(store, ENTRIES):
         assert min(_seconds(store, text) for _ in range(3)) < ALLOWED_S
 

@@ -7,16 +7,14 @@ from pyoxigraph import QueryResultsFormat, QuerySolutions, RdfFormat, Store, par
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import LimitExceeded
-from graphdb.graphql.failures import Refused, too_large
-from graphdb.graphql.limits import Limits
+from graphdb.graphql.failures import Limits, Refused, too_large
 from graphdb.graphql.model import Model
 from graphdb.graphql.modelling import combined, model_of
-from graphdb.graphql.ontology import read_ontology
 from graphdb.graphql.planning import plan, read_operation
 from graphdb.graphql.schema import schema_of
-from graphdb.graphql.shape_source import read_shapes
+from graphdb.graphql.schema_sources import read_ontology, read_shapes
+from graphdb.planning.gate import check, read_query
 from graphdb.shacl.shapes_graph import ShapesGraph
-from graphdb.sparql.gate import check, read_query
 
 __all__ = ["PREFIXES", "GraphQLGraph", "model_from"]
 

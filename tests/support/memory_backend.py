@@ -24,10 +24,9 @@ from graphdb.config import Live, Settings
 from graphdb.config.limits import GateLimits
 from graphdb.errors import HostNotAllowed, IndexNotReached, KeyReused
 from graphdb.geometry.evaluate import evaluation_json
-from graphdb.graphql.edit_check import EditCheck
-from graphdb.graphql.editing import EditPlanner, LastChanges, forgotten
+from graphdb.graphql.editing import EditCheck, EditPlanner, LastChanges, forgotten
 from graphdb.graphql.edits import Edits
-from graphdb.graphql.vocabulary import SchemaWatch
+from graphdb.graphql.schema_triples import SchemaWatch
 from graphdb.live.matcher import LiveQuery
 from graphdb.log.request_ids import key_part
 from graphdb.log.views import ViewStatus
@@ -40,35 +39,35 @@ from graphdb.node import (
     ShapesDocument,
     ValidationRequest,
 )
+from graphdb.planning import gate
+from graphdb.planning.engine_text import engine_text
+from graphdb.planning.sources import scans_of
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.pieces import Sink
 from graphdb.rdf.reading import read_quads
-from graphdb.shacl.answering import (
+from graphdb.shacl.change_check import Report, check_report
+from graphdb.shacl.copied_graphs import merged_graphs, merged_triples
+from graphdb.shacl.data_graph import DataGraphName
+from graphdb.shacl.shapes import Shapes
+from graphdb.shacl.validation import (
     answer_validation,
     check_known,
     data_graph_named,
     shapes_in_document,
     shapes_in_graph,
 )
-from graphdb.shacl.change_check import Report, check_report
-from graphdb.shacl.copied_graphs import merged_graphs, merged_triples
-from graphdb.shacl.data_graph import DataGraphName
-from graphdb.shacl.shapes import Shapes
-from graphdb.sparql import gate
 from graphdb.sparql.dataset import Dataset, own_dataset
-from graphdb.sparql.engine_text import engine_text
-from graphdb.sparql.explain import scans_of
 from graphdb.sparql.parser import Query
 from graphdb.sparql.results import Answer, write_answer
 from graphdb.sparql.syntax import Update
 from graphdb.sparql.terms import Iri
-from graphdb.sparql.update import UpdateContext, plan_update
 from graphdb.store.explaining import explain
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
-from graphdb.store.small_joins import LittleJoin
+from graphdb.store.small_joins import SmallJoin
 from graphdb.store.staging import StagedBody, graph_deletion
 from graphdb.store.view import StoreView, Subject, Term
+from graphdb.updates.planner import UpdateContext, plan_update
 from serve.backend import (
     AnswerStream,
     ClusterMember,
@@ -239,7 +238,7 @@ class MemoryBackend:
                 raise IndexNotReached(f"this node is at index {self._index}, not yet at {index}")
             await asyncio.sleep(0.005)
 
-    def joins_little(self, join: LittleJoin) -> bool:
+    def is_small_join(self, join: SmallJoin) -> bool:
         return join.fits(self.store, self.entries_at_once)
 
     async def reach(self, consistency: Consistency, timeout_s: float) -> None:

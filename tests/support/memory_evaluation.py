@@ -5,7 +5,7 @@ from typing import Any
 
 from pyoxigraph import QueryResultsFormat, Store
 
-from graphdb.live.whole import WholeQuery
+from graphdb.live.sparql_queries import WholeQuery
 from graphdb.store.engine_query import engine_query
 from graphdb.store.quad_store import QuadStore
 

@@ -12,7 +12,7 @@ from pyoxigraph import BlankNode, Literal, Quad, Triple
 
 from graphdb.shacl.paths import PredicatePath
 from graphdb.shacl.report import ValidationReport
-from graphdb.shacl.vocabulary import SH, Term
+from graphdb.shacl.shacl_names import SH, Term
 
 __all__ = ["Found", "found", "pyshacl_found"]
 

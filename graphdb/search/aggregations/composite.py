@@ -20,13 +20,19 @@ from graphdb.search.aggregations.geo_grids import tile_name, tile_number, tile_z
 from graphdb.search.aggregations.histogram import Steps, interval_rounding
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.rounding import Rounding
-from graphdb.search.aggregations.sources import COMPARABLE, NUMERIC, Source
-from graphdb.search.aggregations.vocabulary import NumberVocabulary, TermVocabulary, Vocabulary
+from graphdb.search.aggregations.value_sources import (
+    COMPARABLE,
+    NUMERIC,
+    NumberVocabulary,
+    Source,
+    TermVocabulary,
+    Vocabulary,
+)
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import Storage
+from graphdb.search.leaf_reader import Bools, Longs
 from graphdb.search.mapping.dates import DateFormat
-from graphdb.search.mapping.values import term_of
-from graphdb.search.segment import Bools, Longs
+from graphdb.search.mapping.value_formats import term_of
 
 __all__ = ["Composite", "CompositeSource", "Keys", "parse_composite", "parse_source"]
 

@@ -8,20 +8,26 @@ from graphdb.errors import NotAcceptable
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.writing import write_quads
 from graphdb.search.errors import illegal_request
-from graphdb.search.extension.template import value_as_iri
+from graphdb.search.extension.template import iri_of
+from graphdb.sparql.algebra import AbstractQuery, Bgp, Join, Slice, Values
+from graphdb.sparql.patterns import TriplePattern
+from graphdb.sparql.printing import written_query
+from graphdb.sparql.terms import Iri, Variable
 
 __all__ = ["document", "triples_queries"]
 
 TRIPLES_MAX = 50_000
 _SUBJECTS_MAX = 1_000  # of one query
+_SUBJECT = Variable("s")
+_TRIPLE = TriplePattern(_SUBJECT, Variable("p"), Variable("o"))
 
 
 def triples_queries(ids: Iterable[str], bytes_max: int) -> Iterator[str]:
     """CONSTRUCTs of the triples whose subjects are these; ids that are no IRIs have none."""
-    chunk: list[str] = []
+    chunk: list[Iri] = []
     size = 0
-    for iri in dict.fromkeys(iri for one in ids if (iri := value_as_iri(one)) is not None):
-        own = len(iri.encode()) + 1
+    for iri in dict.fromkeys(iri for one in ids if (iri := iri_of(one)) is not None):
+        own = len(iri.value.encode()) + 3
         if chunk and (len(chunk) == _SUBJECTS_MAX or size + own > bytes_max - 200):
             yield _construct(chunk)
             chunk, size = [], 0
@@ -51,7 +57,8 @@ def document(pieces: Sequence[str], syntax: RdfSyntax) -> str:
         ) from error
 
 
-def _construct(iris: Sequence[str]) -> str:
-    subjects = " ".join(iris)
-    pattern = f"VALUES ?s {{ {subjects} }} ?s ?p ?o"
-    return f"CONSTRUCT {{ ?s ?p ?o }} WHERE {{ {pattern} }} LIMIT {TRIPLES_MAX + 1}"
+def _construct(iris: Sequence[Iri]) -> str:
+    pattern = Join(Values((_SUBJECT,), tuple([(iri,) for iri in iris])), Bgp((_TRIPLE,)))
+    return written_query(
+        AbstractQuery("CONSTRUCT", Slice(pattern, None, TRIPLES_MAX + 1), template=(_TRIPLE,))
+    )

@@ -1,141 +1,109 @@
-"""`Template`: a SPARQL text with a placeholder in it, which is filled in as a term and never as text.
+"""`Template`: a SPARQL query with a placeholder in it, for which terms are put into its algebra.
 
-`<{id}>` stands for an IRI and `"{id}"` or `'{id}'` for a string. The text is parsed with a term of its own in
-their place, so a placeholder is exactly one token, and what is written there later is one token of the same
-kind: a value cannot change what the text around it means.
+`<{id}>` stands for an IRI and `"{id}"` or `'{id}'` for a string. The text is parsed with a constant of its
+own in their place, so a placeholder is exactly one token. A value never becomes a part of that text: it
+replaces the constant in the algebra, as one term of the same kind. So it cannot change what the query around
+it means.
 """
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
-from typing import NamedTuple
+from typing import Any
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import RequestError
+from graphdb.planning.gate import BYTE_ORDER_MARK, check, read_query
 from graphdb.search.errors import SearchError, illegal_request
-from graphdb.search.extension.request import QueryOption
-from graphdb.sparql.gate import BYTE_ORDER_MARK, check, read_query
+from graphdb.search.extension.extension_request import QueryOption
+from graphdb.sparql.algebra import AbstractQuery
 from graphdb.sparql.iris import why_invalid
 from graphdb.sparql.lexer import STRINGS, tokens
+from graphdb.sparql.patterns import Aggregate
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.tables import load_tables
-from graphdb.sparql.terms import Span
+from graphdb.sparql.terms import Iri, RdfLiteral, Span
+from graphdb.sparql.translation import abstract_query
+from graphdb.sparql.tree_walk import all_below, all_rewritten
 
-__all__ = ["Slot", "Template", "read_template", "value_as_iri", "value_as_string"]
+__all__ = ["Template", "iri_of", "read_template", "string_of"]
 
-_ESCAPES = str.maketrans(
-    {
-        "\\": "\\\\",
-        '"': '\\"',
-        "\n": "\\n",
-        "\r": "\\r",
-        "\t": "\\t",
-        "\b": "\\b",
-        "\f": "\\f",
-        "\0": "\\u0000",
-    }
-)
-
-
-class Slot(NamedTuple):
-    """A placeholder: the place of its token, and whether it stands for an IRI (else for a string)."""
-
-    span: Span
-    is_iri: bool
-
-
-class _Label(NamedTuple):
-    """A label of a blank node, which is another one in each copy of a text."""
-
-    span: Span
-    number: int
+_XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """text has other terms in the place of its placeholders; query is its tree.
+    """query and asked, its algebra, have mark in the place of placeholders: as an IRI or as a string.
 
-    head_end: where the prologue ends and SELECT or ASK begins. size: the number of its tokens.
+    has_iri and has_string: which of the two there are.
     """
 
     option: QueryOption
-    text: str
     query: Query
-    slots: tuple[Slot, ...]
-    labels: tuple[_Label, ...]
-    head_end: int
-    size: int
+    asked: AbstractQuery
+    mark: str
+    has_iri: bool
+    has_string: bool
 
     @property
-    def head(self) -> str:
-        """The prologue."""
-        return self.text[: self.head_end]
-
-    @property
-    def dataset(self) -> str:
-        """FROM and FROM NAMED."""
-        return "".join(
-            f"FROM {'NAMED ' if clause.named else ''}<{clause.graph.value}>\n"
-            for clause in self.query.dataset
-        )
+    def is_filled(self) -> bool:
+        """Whether there is no placeholder."""
+        return not (self.has_iri or self.has_string)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The variables that a SELECT answers with."""
-        query = self.query
-        assert query.select is not None
-        assert query.where is not None
-        if query.select.projections is not None:
-            return tuple(projection.variable.name for projection in query.select.projections)
-        further = () if query.values is None else (variable.name for variable in query.values.variables)
-        return tuple(sorted({*query.where.variables, *further}))
-
-    @property
-    def wants_iri(self) -> bool:
-        """Whether a value has to be an IRI."""
-        return any(slot.is_iri for slot in self.slots)
+        """The variables that a SELECT answers with; of a star by their names."""
+        names = tuple(variable.name for variable in self.asked.select.variables or ())
+        is_star = self.query.select is not None and self.query.select.projections is None
+        return tuple(sorted(names)) if is_star else names
 
     def takes(self, value: str) -> bool:
-        """Whether a value can stand where the text has placeholders."""
-        return value_as_string(value) is not None and not (self.wants_iri and value_as_iri(value) is None)
+        """Whether a value can stand where the query has placeholders."""
+        return string_of(value) is not None and not (self.has_iri and iri_of(value) is None)
 
-    def filled(self, value: str, part: Span | None = None, copy: int | None = None) -> str:
-        """A part of the text for one value that it takes; the whole unless given.
+    def filled(self, value: str) -> AbstractQuery:
+        """The query for one value that it takes."""
 
-        copy: which copy of the text it is among several in one query.
-        """
-        iri, string = value_as_iri(value), value_as_string(value)
-        assert string is not None
-        return self.written(lambda slot: (iri or "") if slot.is_iri else string, part, copy)
+        def change(node: Any) -> Any:
+            match node:
+                case Iri(value=self.mark):
+                    return Iri(value)
+                case RdfLiteral(value=text, datatype=datatype) if self.mark in (text, datatype):
+                    texts = [value if part == self.mark else part for part in (text, datatype)]
+                    return replace(node, value=texts[0], datatype=texts[1])
+                case Aggregate(separator=self.mark):
+                    return replace(node, separator=value)
+            return node
 
-    def written(self, fill: Callable[[Slot], str], part: Span | None = None, copy: int | None = None) -> str:
-        """A part of the text with something else in the place of each placeholder."""
-        part = part or Span(0, len(self.text))
-        edits = [(slot.span, fill(slot)) for slot in self.slots]
-        if copy is not None:
-            edits += [(label.span, f"_:b{label.number}c{copy}") for label in self.labels]
-        pieces, place = [], part.start
-        for span, new in sorted(edits):
-            if part.start <= span.start and span.end <= part.end:
-                # Blanks, so that what is written never grows together with what is beside it.
-                pieces += [self.text[place : span.start], " ", new, " "]
-                place = span.end
-        return "".join([*pieces, self.text[place : part.end]])
+        filled: AbstractQuery = all_rewritten(self.asked, change)
+        return filled
+
+    def has_placeholder(self, *roots: Any) -> bool:
+        """Whether there is one in some algebra."""
+        return any(map(self.is_placeholder, all_below(*roots)))
+
+    def is_placeholder(self, node: Any) -> bool:
+        """Whether one stands in this node, or is it."""
+        match node:
+            case Iri(value=text) | Aggregate(separator=text):
+                return bool(text == self.mark)
+            case RdfLiteral(value=text, datatype=datatype):
+                return self.mark in (text, datatype)
+        return False
 
 
-def value_as_iri(value: str) -> str | None:
-    """As SPARQL writes it; None for what is no absolute IRI."""
+def iri_of(value: str) -> Iri | None:
+    """None for what is no absolute IRI."""
     if any(sign <= " " or sign in '<>"{}|^`\\' for sign in value) or why_invalid(value) is not None:
         return None
-    return f"<{value}>"
+    return Iri(value)
 
 
-def value_as_string(value: str) -> str | None:
-    """As SPARQL writes it; None for half of a surrogate pair, which is no text."""
+def string_of(value: str) -> RdfLiteral | None:
+    """None for half of a surrogate pair, which is no text."""
     if not value.isprintable() and any("\ud800" <= sign <= "\udfff" for sign in value):
         return None
-    return f'"{value.translate(_ESCAPES)}"'
+    return RdfLiteral(value, _XSD_STRING, None, None)
 
 
 def read_template(option: QueryOption, form: str, limits: GateLimits, required: bool = True) -> Template:
@@ -143,7 +111,7 @@ def read_template(option: QueryOption, form: str, limits: GateLimits, required: 
 
     Errors: illegal_argument_exception, and sparql_exception for what the gate refuses.
     """
-    text, spans = _marked(option)
+    text, mark, spans = _marked(option)
     if required and not spans:
         raise _refused(option, f'does not contain the placeholder <{_brace(option)}> or "{_brace(option)}"')
     try:
@@ -153,9 +121,9 @@ def read_template(option: QueryOption, form: str, limits: GateLimits, required: 
         raise SearchError("sparql_exception", f"[{option.member}] {error}") from error
     if query.form != form:
         raise _refused(option, f"must be {form}, not {query.form}")
-    template = _taken_apart(option, text, query, spans)
-    _check_places(template, spans)
-    return template
+    _check_places(option, query, spans)
+    kinds = set(spans.values())
+    return Template(option, query, abstract_query(query), mark, True in kinds, False in kinds)
 
 
 def _brace(option: QueryOption) -> str:
@@ -166,8 +134,10 @@ def _refused(option: QueryOption, reason: str) -> SearchError:
     return illegal_request(f"[{option.member}] the query {reason}")
 
 
-def _marked(option: QueryOption) -> tuple[str, dict[Span, bool]]:
-    """The text with terms in the place of placeholders, and where these are: whether each is an IRI."""
+def _marked(option: QueryOption) -> tuple[str, str, dict[Span, bool]]:
+    """The text with constants in the place of placeholders, what these say, and where they are: whether each
+    is an IRI.
+    """
     given = option.text.removeprefix(BYTE_ORDER_MARK)
     brace = re.escape(_brace(option))
     place = re.compile(rf"<{brace}>|\"\"\"{brace}\"\"\"|'''{brace}'''|\"{brace}\"|'{brace}'")
@@ -183,7 +153,7 @@ def _marked(option: QueryOption) -> tuple[str, dict[Span, bool]]:
     rest = given[start:]
     if _brace(option) in "".join(pieces) + rest:
         raise _misplaced(option)
-    return "".join([*pieces, rest]), spans
+    return "".join([*pieces, rest]), mark, spans
 
 
 def _misplaced(option: QueryOption) -> SearchError:
@@ -195,29 +165,14 @@ def _misplaced(option: QueryOption) -> SearchError:
     )
 
 
-def _taken_apart(option: QueryOption, text: str, query: Query, spans: dict[Span, bool]) -> Template:
-    """Each placeholder has to be a token of the text."""
-    slots: list[Slot] = []
-    labels: list[_Label] = []
-    numbers: dict[str, int] = {}
-    head_end, size = -1, 0
-    for token in tokens(load_tables(), text):
-        span, size = Span(token.start, token.end), size + 1
-        if span in spans and (token.terminal == "IRIREF" or token.terminal in STRINGS):
-            slots.append(Slot(span, spans[span]))
-        elif token.terminal == "BLANK_NODE_LABEL":
-            labels.append(_Label(span, numbers.setdefault(token.text, len(numbers))))
-        elif head_end < 0 and token.terminal == query.form:
-            head_end = token.start
-    assert head_end >= 0
-    return Template(option, text, query, tuple(slots), tuple(labels), head_end, size)
-
-
-def _check_places(template: Template, spans: dict[Span, bool]) -> None:
+def _check_places(option: QueryOption, query: Query, spans: dict[Span, bool]) -> None:
     """Refuse placeholders within another term or a comment, and those that no copy of the query can have."""
-    graphs = {clause.graph.span for clause in template.query.dataset}
-    inside = [
-        slot for slot in template.slots if slot.span.start > template.head_end and slot.span not in graphs
-    ]
-    if len(inside) < len(spans):
-        raise _misplaced(template.option)
+    graphs = {clause.graph.span for clause in query.dataset}
+    inside, is_prologue = 0, True
+    for token in tokens(load_tables(), query.text):
+        span = Span(token.start, token.end)
+        is_prologue = is_prologue and token.terminal != query.form
+        is_term = token.terminal == "IRIREF" or token.terminal in STRINGS
+        inside += is_term and span in spans and span not in graphs and not is_prologue
+    if inside < len(spans):
+        raise _misplaced(option)

@@ -7,9 +7,10 @@ from typing import Any
 
 from pyoxigraph import BlankNode, NamedNode, Quad
 
-from graphdb.search.extension.template import value_as_iri
+from graphdb.search.extension.template import iri_of
+from graphdb.search.following.document_values import Value, document_id, member_names, merged, value_of
 from graphdb.search.following.shape import Documents, Plan, Row, Selection, Term
-from graphdb.search.following.values import Value, document_id, member_names, merged, value_of
+from graphdb.sparql.printing import written_term
 
 __all__ = ["NESTED_DEPTH_MAX", "ClassShape", "Description"]
 
@@ -106,9 +107,9 @@ class ClassShape:
 
     def _heads(self, ids: Sequence[str]) -> Iterator[str]:
         """Patterns that bind ?s to those resources, or to more."""
-        iris = [iri for one in ids if (iri := value_as_iri(one)) is not None and not one.startswith("_:")]
+        iris = [iri for one in ids if not one.startswith("_:") and (iri := iri_of(one)) is not None]
         if iris:
-            yield f"VALUES ?s {{ {' '.join(iris)} }} {self._is_one}"
+            yield f"VALUES ?s {{ {' '.join(map(written_term, iris))} }} {self._is_one}"
         if any(one.startswith("_:") for one in ids):
             yield f"{self._is_one} FILTER(isBlank(?s))"
 

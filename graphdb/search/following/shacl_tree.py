@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_argument
-from graphdb.search.extension.template import value_as_iri
+from graphdb.search.extension.template import iri_of
+from graphdb.search.following.document_values import document_id, local_name
 from graphdb.search.following.shape import Row, Term
-from graphdb.search.following.values import document_id, local_name
 
 __all__ = ["RDF_FIRST", "RDF_REST", "SHACL", "Member", "NodeTree", "ShapesGraph", "Step"]
 
@@ -118,7 +118,7 @@ class ShapesGraph:
     def _iris(self, subject: str, name: str) -> tuple[str, ...]:
         terms = self.triples.get(subject, {}).get(f"{SHACL}{name}", [])
         iris = {term["value"] for term in terms if term["type"] == "uri"}
-        return tuple(sorted(iri for iri in iris if value_as_iri(iri) is not None))
+        return tuple(sorted(iri for iri in iris if iri_of(iri) is not None))
 
     def _members(self, shape: str, depth: int) -> tuple[Member, ...]:
         """By name; of several with one name the paths are read, one after the other."""
@@ -172,7 +172,7 @@ class ShapesGraph:
     def _steps(self, path: Term, inverse: bool = False) -> Iterator[Step]:
         """Of an IRI, an inverse or a sequence of these."""
         if path["type"] == "uri":
-            if value_as_iri(path["value"]) is None:
+            if iri_of(path["value"]) is None:
                 raise illegal_argument(f"[{path['value'][:500]}] cannot be a path")
             yield Step(path["value"], inverse)
             return

@@ -5,10 +5,18 @@ from typing import Any, TypeAlias
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad
 
-from graphdb.search.extension.template import value_as_iri
+from graphdb.search.extension.template import iri_of
+from graphdb.search.following.document_values import (
+    RDF_TYPE,
+    Value,
+    document_id,
+    merged,
+    resource_id,
+    value_of,
+)
 from graphdb.search.following.shacl_tree import Member, NodeTree, Step
 from graphdb.search.following.shape import Documents, Plan, Row, Selection, Term, batches
-from graphdb.search.following.values import RDF_TYPE, Value, document_id, merged, resource_id, value_of
+from graphdb.sparql.printing import written_term
 
 __all__ = ["TreeShape"]
 
@@ -111,9 +119,9 @@ class TreeShape:
 
     def _heads(self, ids: Sequence[str]) -> Iterator[str]:
         """Patterns that bind ?s to those of the ids that are targets, or to more."""
-        iris = [iri for one in ids if not one.startswith("_:") and (iri := value_as_iri(one)) is not None]
+        iris = [iri for one in ids if not one.startswith("_:") and (iri := iri_of(one)) is not None]
         if iris:
-            values = f"VALUES ?s {{ {' '.join(iris)} }}"
+            values = f"VALUES ?s {{ {' '.join(map(written_term, iris))} }}"
             yield " UNION ".join(f"{{ {values} {pattern} }}" for pattern in _target_patterns(self._tree))
         if any(one.startswith("_:") for one in ids):
             yield f"{{ SELECT DISTINCT ?s WHERE {{ {self._is_target} }} }} FILTER(isBlank(?s))"
@@ -154,7 +162,8 @@ def _prefixes(members: Iterable[Member]) -> Iterator[tuple[Step, ...]]:
 def _name_of(node: Any) -> str | None:
     """As a query names it; None for a blank node, a long text, a triple term."""
     if isinstance(node, NamedNode):
-        return value_as_iri(node.value)
+        iri = iri_of(node.value)
+        return None if iri is None else written_term(iri)
     is_short = isinstance(node, Literal) and len(node.value) <= _NAME_CHARACTERS_MAX
     return str(node) if is_short else None
 

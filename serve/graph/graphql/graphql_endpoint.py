@@ -29,14 +29,13 @@ from graphdb.errors import (
     TextTooLarge,
 )
 from graphdb.geo.entailment import Entailment
-from graphdb.graphql.failures import FORBIDDEN, VALIDATION_FAILED, Refused, failure, too_large
-from graphdb.graphql.limits import Limits
+from graphdb.graphql.failures import FORBIDDEN, VALIDATION_FAILED, Limits, Refused, failure, too_large
 from graphdb.graphql.mutations import Mutation, read_mutation
 from graphdb.graphql.planning import Operation, Plan, plan, read_operation
 from graphdb.graphql.schema import Schema
 from graphdb.model import Confirmation
+from graphdb.planning.gate import check, read_query
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import check, read_query
 from graphdb.sparql.results import ResultFormat
 from serve.access.audit import note_of
 from serve.access.request_scope import principal_of, visibility_of
@@ -117,8 +116,7 @@ class RowReader:
 
 
 async def read_whole(stream: AnswerStream) -> bytes:
-    """The whole answer of a reader, which is then closed. Raises LimitExceeded, and as `AnswerStream.read`.
-    """
+    """The whole answer of a reader, which is then closed. Raises LimitExceeded, and as `AnswerStream.read`."""
     whole = _Whole()
     try:
         while (piece := await stream.read()) is not None:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from starlette.routing import BaseRoute, WebSocketRoute
 
 from graphdb.config import Settings
+from graphdb.planning.gate import read_query
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import read_query
 from graphdb.sparql.results import ResultFormat
 from serve.backend import GraphNode, GraphReads, QueryRequest
 from serve.graph.asked_query import QueryReader

@@ -20,14 +20,20 @@ from starlette.types import Message, Receive, Scope, Send
 from graphdb.access.credentials import MEMBER_NAMES
 from graphdb.config import Settings
 from graphdb.errors import ChangesForgotten, GraphDBError, LimitExceeded, RequestError, UnavailableError
-from graphdb.graphql.failures import COMPLEXITY_EXCEEDED, SPARQL_ERROR, VALIDATION_FAILED, Refused, failure
-from graphdb.graphql.limits import Limits
+from graphdb.graphql.failures import (
+    COMPLEXITY_EXCEEDED,
+    SPARQL_ERROR,
+    VALIDATION_FAILED,
+    Limits,
+    Refused,
+    failure,
+)
 from graphdb.graphql.planning import Operation, read_operation
 from graphdb.graphql.schema import Schema
 from graphdb.graphql.subscriptions import ChangedQuery, read_subscription
 from graphdb.live.notifications import Notification
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
 from graphdb.public_text import public_text
-from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
 from serve.access.audit import note_of
 from serve.access.middleware import SocketSession, session_of
 from serve.access.request_scope import PRINCIPAL, refused_origin
@@ -331,8 +337,7 @@ class OperationSocket:
         self._take_back(one)
 
     def fail(self, one: _Running, error: GraphDBError) -> None:
-        """The node cannot continue it. If it can continue none, the connection ends, and clients reconnect.
-        """
+        """The node cannot continue it. If it can continue none, the connection ends, and clients reconnect."""
         one.subscription = None
         if isinstance(error, UnavailableError):
             self._outbox.put_close(Close.TRY_AGAIN_LATER, public_text(error))

@@ -15,10 +15,9 @@ from graphdb.access.visibility import Visibility
 from graphdb.config.service import GraphQL
 from graphdb.errors import GraphDBError
 from graphdb.graphql.modelling import Drafts, combined, model_of
-from graphdb.graphql.ontology import CLASSES, classes_of, inferred, read_ontology, samples
 from graphdb.graphql.schema import Schema, schema_of
-from graphdb.graphql.shape_source import read_shapes
-from graphdb.graphql.vocabulary import vocabulary
+from graphdb.graphql.schema_sources import CLASSES, classes_of, inferred, read_ontology, read_shapes, samples
+from graphdb.graphql.schema_triples import schema_triples
 from graphdb.shacl.shapes_graph import ShapesGraph
 from serve.access.request_scope import visibility_of
 from serve.backend import GraphReads, Progress, Queries
@@ -126,20 +125,19 @@ class SchemaKeeper:
             self._state = state  # after a failure it is not read again until it has changed
 
     def _made_of_store(self, reads: GraphReads, always: bool) -> tuple[Schema, set[Triple]] | None:
-        """None if ontology and shapes have not changed."""
-        triples = self._vocabulary(reads)
+        """None where what it is made of has not changed."""
+        triples = self._schema_triples(reads)
         known = set(triples)
         if known == self._triples and not always:
             return None
         graph = ShapesGraph(sorted(triples, key=str))
         return self._schema_of(self._drafts(graph)), known
 
-    def _vocabulary(self, reads: GraphReads) -> list[Triple]:
-        """The engine's iterators must end on their own thread, so errors are raised without their traceback.
-        """
+    def _schema_triples(self, reads: GraphReads) -> list[Triple]:
+        """The engine's iterators must end on their own thread, so no traceback takes them to another."""
         failure: Exception
         try:
-            return vocabulary(reads.quads_matching)
+            return schema_triples(reads.quads_matching)
         except Exception as error:  # noqa: BLE001 raised below
             failure = error.with_traceback(None)
         raise failure

@@ -9,8 +9,8 @@ from typing import Any
 from graphdb.config import Settings
 from graphdb.search.catalog.aliases import aliases_missing
 from graphdb.search.catalog.commands import AliasAction, UpdateAliases
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.resolution import ResolveOptions
+from graphdb.search.catalog.index_names import ResolveOptions
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.administration.indices import CHOICE, chosen_indexes

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from graphdb.config import Settings
-from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.state import Index
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.administration import cat_indices, cat_nodes
 from serve.search.administration.cat_table import (

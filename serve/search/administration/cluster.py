@@ -12,8 +12,8 @@ from graphdb.config import Settings
 from graphdb.node import NodeStatus
 from graphdb.search.catalog.cluster_settings import AUTO_CREATE
 from graphdb.search.catalog.commands import PutClusterSettings
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.settings import nested
+from graphdb.search.catalog.index_settings import nested
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from serve.answers import client_gone
 from serve.search.administration.index_stats import (

@@ -9,9 +9,9 @@ import numpy as np
 
 from graphdb.config import Settings
 from graphdb.node import NodeStatus
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.seen import SeenIndex
-from graphdb.search.catalog.settings import number_setting
+from graphdb.search.catalog.index_settings import number_setting
+from graphdb.search.catalog.state import Index
+from graphdb.search.catalog.visible_catalog import VisibleIndex
 from graphdb.search.errors import illegal_argument
 from graphdb.search.segments.shard_view import array_segment
 from serve.search.administration.indices import CHOICE, chosen_indexes
@@ -109,7 +109,7 @@ def list_segments(index: Index) -> list[SegmentInfo]:
     for number, leaf in enumerate(index.shard.leaves()):
         segment, live = array_segment(leaf), int(np.count_nonzero(leaf.live))
         # with restricted visibility the number of former segments is not disclosed
-        name = f"_0_{number}" if isinstance(index, SeenIndex) else segment.name
+        name = f"_0_{number}" if isinstance(index, VisibleIndex) else segment.name
         found.append(
             SegmentInfo(
                 name=name,

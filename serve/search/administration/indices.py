@@ -7,9 +7,8 @@ from typing import Any
 
 from graphdb.config import Settings
 from graphdb.search.catalog.commands import CreateIndex, DeleteIndices, PutMapping, PutSettings
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.names import with_dates
-from graphdb.search.catalog.resolution import ResolveOptions
+from graphdb.search.catalog.index_names import ResolveOptions, with_dates
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, index_not_found, parsing
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.backend import SearchBackend

@@ -15,7 +15,7 @@ from graphdb.config import Settings
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.commands import WriteResult
 from graphdb.search.errors import SearchError
-from graphdb.search.results.source_filter import SourceFilter
+from graphdb.search.results.fetching import SourceFilter
 from graphdb.search.segments.operations import Action, Outcome
 from serve.search.backend import SearchBackend
 from serve.search.documents.bulk_items import BulkDefaults, BulkItem, BulkLines, Line, Lines, bulk_items

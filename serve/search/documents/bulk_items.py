@@ -10,7 +10,7 @@ import orjson
 from graphdb.errors import BodyTooLarge
 from graphdb.search.catalog.commands import DocumentWrite
 from graphdb.search.errors import SearchError, illegal_argument
-from graphdb.search.results.source_filter import SourceFilter, parse_source_filter
+from graphdb.search.results.fetching import SourceFilter, parse_source_filter
 from graphdb.search.segments.operations import Action, Operation
 from serve.search.documents.shown_fields import asked_source
 from serve.search.documents.write_options import (

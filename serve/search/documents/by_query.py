@@ -11,7 +11,7 @@ from graphdb.config import Settings
 from graphdb.search.catalog.commands import DocumentWrite
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from graphdb.search.protection import ALLOW_SIDS
-from graphdb.search.results.source_filter import EVERYTHING, SourceFilter, parse_source_filter
+from graphdb.search.results.fetching import EVERYTHING, SourceFilter, parse_source_filter
 from graphdb.search.segments.operations import PRIMARY_TERM, Action, Operation
 from serve.search.backend import SearchBackend
 from serve.search.documents.rewriting import (

@@ -7,7 +7,7 @@ from graphdb.config import Settings
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.commands import DocumentWrite, WriteResult
 from graphdb.search.errors import SearchError, illegal_argument
-from graphdb.search.results.source_filter import SourceFilter, parse_source_filter
+from graphdb.search.results.fetching import SourceFilter, parse_source_filter
 from graphdb.search.segments.operations import PRIMARY_TERM, Action, Operation, OperationResult, Outcome
 from serve.search.backend import SearchBackend
 from serve.search.documents.shown_fields import SOURCE_PARAMETERS, asked_source, shown_source

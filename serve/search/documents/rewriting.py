@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from graphdb.search.catalog.commands import DocumentWrite, WriteResult
-from graphdb.search.catalog.resolution import Resolved
+from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.leaf_reader import Longs
 from graphdb.search.mapping.readers import parse_number
 from graphdb.search.multi import AllFailed, Searchers, prepare
 from graphdb.search.query import Searcher
-from graphdb.search.segment import Longs
 from graphdb.search.segments.operations import Outcome
-from graphdb.search.segments.seen_segment import SeenSegment
+from graphdb.search.segments.visible_segment import VisibleSegment
 from serve.search.frame.answer import Answer, error_json, query_failed
 from serve.search.frame.exchange import Exchange
 from serve.search.frame.parameters import Parameters, java_integer
@@ -89,7 +89,7 @@ def _stored(index: str, searcher: Searcher, doc: int) -> Stored:
         segment.doc_id(local),
         int(segment.versions[local]),
         int(segment.seq_nos[local]),
-        segment.whole_source(local) if isinstance(segment, SeenSegment) else segment.source(local),
+        segment.whole_source(local) if isinstance(segment, VisibleSegment) else segment.source(local),
         segment.routing(local),
     )
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import orjson
 
-from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, version_conflict
+from graphdb.search.results.fetching import EVERYTHING, SourceFilter, parse_source_filter
 from graphdb.search.results.field_values import FieldPattern, source_fields
-from graphdb.search.results.source_filter import EVERYTHING, SourceFilter, parse_source_filter
 from graphdb.search.segments.index_shard import Document
 from graphdb.search.segments.operations import PRIMARY_TERM
 from serve.search.documents.write_options import Conditions

@@ -25,7 +25,7 @@ from serve.search.backend import SearchBackend
 from serve.search.frame.answer import PRODUCT, Answer, failure, internal, rendered
 from serve.search.frame.exchange import Body, Endpoint, Exchange, MediaType, SearchWork, content_type
 from serve.search.frame.parameters import Parameters, decoded
-from serve.search.frame.seen_node import SeenNodes
+from serve.search.frame.visible_node import VisibleNodes
 
 __all__ = ["SearchRouter"]
 
@@ -102,7 +102,7 @@ class SearchRouter:
         needs: PermissionTable = SEARCH_PERMISSIONS,
     ) -> None:
         """Raises LookupError for an endpoint without a permission in needs."""
-        self._nodes, self._settings, self._work = SeenNodes(node), settings, work
+        self._nodes, self._settings, self._work = VisibleNodes(node), settings, work
         self.endpoints = tuple(endpoints)
         self._root = _Place()
         for endpoint in endpoints:

@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 
 from graphdb.config import Settings
 from graphdb.errors import QueryTimeout
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.extension.documents import document, triples_queries
+from graphdb.search.extension.extension_request import QueryOption
 from graphdb.search.extension.questions import Question, Questions
-from graphdb.search.extension.request import QueryOption
-from graphdb.search.extension.synonyms import SYNONYMS_MAX, SynonymColumns, Synonyms, synonyms_of
+from graphdb.search.extension.synonym_expansion import SYNONYMS_MAX, SynonymColumns, Synonyms, synonyms_of
 from graphdb.search.extension.template import Template, read_template
-from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
 from serve.search.backend import GraphAccess
 
 __all__ = ["GraphAsker"]
@@ -76,12 +76,12 @@ class GraphAsker:
         """Of each term: what the query answers for it, or for all of them where it has no placeholder."""
         rows: list[tuple[Sequence[str], dict[str, Any]]]
         async with self._limited(template.option.member):
-            if template.slots:
+            if template.is_filled:
+                answer = await self._graph.select(template.query.text)
+                rows = [(terms, binding) for binding in answer["results"]["bindings"]]
+            else:
                 found = self._rows(template, terms, SYNONYMS_MAX * len(terms))
                 rows = [((terms[number],), binding) async for number, binding in found]
-            else:
-                answer = await self._graph.select(template.text)
-                rows = [(terms, binding) for binding in answer["results"]["bindings"]]
         return await asyncio.to_thread(synonyms_of, terms, columns.pairs(rows))
 
     async def document(self, ids: Sequence[str], syntax: RdfSyntax) -> str:
@@ -98,7 +98,7 @@ class GraphAsker:
         rows = answer["results"]["bindings"]
         if len(rows) > EVERYTHING_MAX:
             return None
-        kind = "uri" if template.wants_iri else "literal"
+        kind = "uri" if template.has_iri else "literal"
         terms = [term for row in rows for term in row.values()]
         return {
             term["value"]

@@ -1,5 +1,4 @@
-"""`_explain`: how a query scores a document; `_validate/query`: whether it is valid, and its rewritten form.
-"""
+"""`_explain`: how a query scores a document; `_validate/query`: whether it is valid, and its rewritten form."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -7,12 +6,12 @@ from typing import Any
 
 import orjson
 
-from graphdb.search.catalog.resolution import Resolved
+from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.leaf_reader import Leaf
 from graphdb.search.multi import AllFailed, Searchers, Target, prepare
 from graphdb.search.query import explain, parse_query, rewritten_text
-from graphdb.search.results.source_filter import SourceFilter, parse_source_filter
-from graphdb.search.segment import Leaf
+from graphdb.search.results.fetching import SourceFilter, parse_source_filter
 from serve.search.frame.answer import Answer
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.searching.search_body import QUERY_TEXT, body_with, query_of, shards_json
@@ -30,7 +29,7 @@ _EXPLAIN_PARAMETERS = (
 
 def _explain_endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def explain_one(exchange: Exchange) -> Any:
-        runner = shared.seen_by(exchange)
+        runner = shared.visible_to(exchange)
         body = await exchange.json() or {}
         for name in body:
             if name != "query":
@@ -97,7 +96,7 @@ _ALL: dict[str, Any] = {"match_all": {}}
 
 def _validate_endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def validate(exchange: Exchange) -> Any:
-        runner = shared.seen_by(exchange)
+        runner = shared.visible_to(exchange)
         parameters = exchange.parameters
         explains = parameters.boolean("explain", False) or parameters.boolean("rewrite", False)
         targets = targets_of(runner.node, names_found(runner.node, exchange.get("index"), parameters))

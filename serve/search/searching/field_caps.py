@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from graphdb.search.aggregations.options import Options
-from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.leaf_reader import TermDictionary
 from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.query import parse_query
-from graphdb.search.segment import TermDictionary
 from serve.search.backend import SearchBackend
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.searching.search_names import NAME_PARAMETERS, names_found, search_context

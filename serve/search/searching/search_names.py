@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.resolution import Resolved, ResolveOptions
+from graphdb.search.catalog.index_names import Resolved, ResolveOptions
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.multi import INDEXES_MAX, Target

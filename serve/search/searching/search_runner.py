@@ -13,7 +13,7 @@ import orjson
 
 from graphdb.access.principal import NOBODY, Principal
 from graphdb.config import Settings
-from graphdb.search.catalog.resolution import Resolved
+from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError
 from graphdb.search.hybrid import scorer_of
 from graphdb.search.multi import AllFailed, Failure, Prepared, Scroll, Searchers, Target, prepare
@@ -134,7 +134,7 @@ class Asked:
 
 
 class SearchRunner:
-    """Owned by the application, one for all operations that search; requests ask it through `seen_by`."""
+    """Owned by the application, one for all operations that search; requests ask it through `visible_to`."""
 
     def __init__(self, node: SearchBackend, settings: Settings, work: SearchWork, stage_of: StageOf) -> None:
         self.node, self.work, self._stage_of = node, work, stage_of
@@ -145,7 +145,7 @@ class SearchRunner:
         self._stages: WeakKeyDictionary[Scroll, SearchStage] = WeakKeyDictionary()
         self._scorer = scorer_of(settings.search.hybrid_scorer, settings.search.linear_weights)
 
-    def seen_by(self, exchange: Exchange) -> "SearchRunner":
+    def visible_to(self, exchange: Exchange) -> "SearchRunner":
         """The same runner for the principal's view of the node; caches are shared."""
         runner = copy(self)
         runner.node = exchange.node

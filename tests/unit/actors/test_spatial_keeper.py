@@ -19,7 +19,7 @@ from graphdb.node import QueryRequest
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.results import ResultFormat
-from graphdb.store.small_joins import little_join
+from graphdb.store.small_joins import small_join
 from tests.support.shards import Shard, open_shard
 
 pytestmark = pytest.mark.anyio
@@ -86,10 +86,10 @@ async def shard(tmp_path: Path) -> AsyncIterator[Shard]:
         yield shard
 
 
-def is_little(shard: Shard, text: str) -> bool:
+def is_small_join(shard: Shard, text: str) -> bool:
     load()  # as whoever is asked does before
-    join = little_join(parse_query(PREFIXES + text))
-    return join is not None and shard.joins_little(join)
+    join = small_join(parse_query(PREFIXES + text))
+    return join is not None and shard.is_small_join(join)
 
 
 async def test_readers_are_given_what_it_finds(shard: Shard) -> None:
@@ -100,13 +100,13 @@ async def test_readers_are_given_what_it_finds(shard: Shard) -> None:
     ]
 
 
-async def test_what_it_finds_is_little(shard: Shard) -> None:
-    assert is_little(shard, WITHIN)
+async def test_what_it_finds_is_small_join(shard: Shard) -> None:
+    assert is_small_join(shard, WITHIN)
     answer = shard.query(parse_query(PREFIXES + WITHIN), Dataset()).answer
     assert isinstance(answer, QuerySolutions)
     assert len(list(answer)) == 29
     wide = WITHIN.replace("12", "60")
-    assert not is_little(shard, wide)
+    assert not is_small_join(shard, wide)
 
 
 async def test_the_nearest(shard: Shard) -> None:

@@ -7,13 +7,14 @@ from pyoxigraph import Literal, NamedNode, Quad, QuerySolutions, RdfFormat, Stor
 
 from graphdb.geo.entailment import Entailment, asked_text
 from graphdb.model import ChangeSet
-from graphdb.sparql.complexity import measure
+from graphdb.planning.complexity import measure
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
-from graphdb.sparql.update import UpdateContext, plan_update
+from graphdb.sparql.translation import pattern_of_group
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
-from graphdb.store.small_joins import is_one_scan, little_join
+from graphdb.store.small_joins import is_one_scan, small_join
+from graphdb.updates.planner import UpdateContext, plan_update
 
 PREFIXES = """PREFIX : <urn:> PREFIX geo: <http://www.opengis.net/ont/geosparql#>
 PREFIX sf: <http://www.opengis.net/ont/sf#> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
@@ -173,11 +174,11 @@ def test_rdfs_entailment_is_for_those_who_ask() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["?x geo:sfWithin :land", "GRAPH :g { :a geo:sfWithin ?x }"])
-def test_they_are_neither_one_scan_nor_little(pattern: str) -> None:
+def test_they_are_neither_one_scan_nor_a_small_join(pattern: str) -> None:
     query = parse_query(f"{PREFIXES}SELECT ?x {{ {pattern} }}")
     assert query.where is not None
-    assert not is_one_scan(query.where)
-    assert little_join(query) is None
+    assert not is_one_scan(pattern_of_group(query.where))
+    assert small_join(query) is None
 
 
 def test_the_gate_counts_what_they_become() -> None:

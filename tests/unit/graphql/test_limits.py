@@ -2,7 +2,7 @@
 
 import pytest
 
-from graphdb.graphql.limits import Limits
+from graphdb.graphql.failures import Limits
 from tests.support.graphql_graph import GraphQLGraph
 
 TURTLE = ":Person a owl:Class . :knows rdfs:domain :Person ; rdfs:range :Person . :name rdfs:domain :Person ."

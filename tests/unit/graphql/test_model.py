@@ -3,8 +3,16 @@
 import pytest
 from pyoxigraph import Literal
 
-from graphdb.graphql.model import EnumType, Path, Reference, Scalar
-from graphdb.graphql.naming import enum_value_name, field_name, plural_of, spelt
+from graphdb.graphql.model import (
+    EnumType,
+    Path,
+    Reference,
+    Scalar,
+    enum_value_name,
+    field_name,
+    plural_of,
+    spelt,
+)
 from tests.support.graphql_graph import model_from
 
 

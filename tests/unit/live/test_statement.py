@@ -3,10 +3,20 @@
 import pytest
 
 from graphdb.errors import QuerySyntaxError
-from graphdb.live.conditions import Compare, Contains, Every, Field, IsNull, OneOf, Some, Without
 from graphdb.live.records import RDF_TYPE
 from graphdb.live.statement import SparqlText, read_statement
-from graphdb.live.tables import Table, TableQuery
+from graphdb.live.table_queries import (
+    Compare,
+    Contains,
+    Every,
+    Field,
+    IsNull,
+    OneOf,
+    Some,
+    Table,
+    TableQuery,
+    Without,
+)
 
 PERSON = Table("Person")
 AGE, NAME = Field("age"), Field("name")

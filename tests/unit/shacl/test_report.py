@@ -3,16 +3,9 @@
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Store, parse
 
 from graphdb.rdf.canonical import canonical_lines
-from graphdb.shacl.paths import (
-    AlternativePath,
-    InversePath,
-    Path,
-    PredicatePath,
-    RepeatedPath,
-    SequencePath,
-)
+from graphdb.shacl.paths import AlternativePath, InversePath, Path, PredicatePath, RepeatedPath, SequencePath
 from graphdb.shacl.report import ValidationReport, ValidationResult, report_json, report_triples
-from graphdb.shacl.vocabulary import Node, Term, sh
+from graphdb.shacl.shacl_names import Node, Term, sh
 
 EX = "http://example.org/"
 A, S = NamedNode(EX + "a"), NamedNode(EX + "S")

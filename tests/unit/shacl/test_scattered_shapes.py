@@ -9,8 +9,8 @@ from pyoxigraph import Quad, RdfFormat, Store, parse
 from graphdb.errors import LimitExceeded
 from graphdb.shacl import scattered_shapes as module
 from graphdb.shacl.scattered_shapes import scattered_shapes
+from graphdb.shacl.shacl_names import sh
 from graphdb.shacl.shapes import read_shapes
-from graphdb.shacl.vocabulary import sh
 
 PREFIXES = """
 PREFIX : <http://x/> PREFIX sh: <http://www.w3.org/ns/shacl#>

@@ -8,9 +8,9 @@ from pyoxigraph import Literal, NamedNode
 
 from graphdb.errors import MalformedShapes
 from graphdb.shacl.paths import path_text
+from graphdb.shacl.shacl_names import sh
 from graphdb.shacl.shape_tree import ClassConstraint, ClassTarget, CountConstraint, InConstraint
 from graphdb.shacl.shapes import read_shapes, readable_shapes
-from graphdb.shacl.vocabulary import sh
 from tests.unit.shacl.texts import EX, shapes, triples
 
 S = NamedNode(EX + "S")

@@ -11,9 +11,9 @@ from graphdb.errors import EvaluationFailed, QueryTimeout
 from graphdb.shacl.data_graph import UNION_GRAPH
 from graphdb.shacl.pyshacl_engine import pyshacl_results
 from graphdb.shacl.report import ValidationReport, report_json
+from graphdb.shacl.shacl_names import Term, sh
 from graphdb.shacl.shapes import Shapes
 from graphdb.shacl.validation import Engine, validate
-from graphdb.shacl.vocabulary import Term, sh
 from tests.unit.shacl.texts import EX, data, shapes
 
 A, S = NamedNode(EX + "a"), NamedNode(EX + "S")

@@ -14,8 +14,8 @@ from graphdb.shacl.change_check import (
     terms_from_texts,
     texts_of_terms,
 )
+from graphdb.shacl.shacl_names import Term
 from graphdb.shacl.shapes import Shapes, read_shapes
-from graphdb.shacl.vocabulary import Term
 
 PREFIXES = "PREFIX sh: <http://www.w3.org/ns/shacl#> PREFIX x: <http://x/> "
 P = NamedNode("http://x/p")

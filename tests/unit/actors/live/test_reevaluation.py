@@ -11,8 +11,7 @@ from pyoxigraph import Literal
 from actors.live.whole_evaluation import ReaderEvaluation
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import GraphDBError, LimitExceeded, Overloaded, QueryCancelled
-from graphdb.live.solutions import SolutionQuery
-from graphdb.live.whole import WholeQuery, solution_id
+from graphdb.live.sparql_queries import SolutionQuery, WholeQuery, solution_id
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.shards import Shard, open_shard

@@ -16,11 +16,11 @@ from graphdb.access.annotations import VisibleQuads
 from graphdb.access.visibility import FULL_VISIBILITY, NO_VISIBILITY, Visibility
 from graphdb.errors import ChangesForgotten, GraphDBError, LogUnavailable, Overloaded
 from graphdb.live.changes import LoggedChange
+from graphdb.live.live_queries import read_live_query
 from graphdb.live.matcher import LiveQuery
 from graphdb.live.notifications import Notification
-from graphdb.live.queries import read_live_query
+from graphdb.planning.gate import GateLimits
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import GateLimits
 from graphdb.sparql.parser import parse_update
 from tests.support.shards import Shard, open_shard, stand_alone
 

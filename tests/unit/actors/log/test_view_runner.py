@@ -413,9 +413,10 @@ async def test_an_owner_with_other_work_keeps_a_view_up_between_it() -> None:
     runner.hear(log.write(5))
     view.faults[8] = raising(StorageFull("full"))
     assert not await keep_up(runner)
-    assert isinstance(runner.fault, StorageFull)
+    fault = runner.fault
+    assert isinstance(fault, StorageFull)
+    assert fault.__traceback__ is None
     assert (view.index, runner.status().state, runner.retry_s) == (7, "waiting", PACE.again_s)
-    assert runner.fault.__traceback__ is None
     assert await keep_up(runner)
     assert (view.index, runner.fault, runner.status().state) == (10, None, "following")
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import Triple
 
-from graphdb.graphql.vocabulary import Matching, vocabulary
+from graphdb.graphql.schema_triples import Matching, schema_triples
 from serve.graph.graphql import schema_keeper
 from tests.unit.serve.graphql.conftest import LIBRARY, Port
 
@@ -103,9 +103,9 @@ def test_too_large_an_ontology_leaves_the_last_schema(
 
     def small(matching: Matching) -> list[Triple]:
         reads.append(1)
-        return vocabulary(matching, triples_max=12)
+        return schema_triples(matching, triples_max=12)
 
-    monkeypatch.setattr(schema_keeper, "vocabulary", small)
+    monkeypatch.setattr(schema_keeper, "schema_triples", small)
     port.update("INSERT DATA { :a a owl:Class . :b a owl:Class . :c a owl:Class . :d a owl:Class }")
     for _ in range(3):
         assert port.data("{ books { totalCount } }") == {"books": {"totalCount": 2}}
@@ -115,7 +115,7 @@ def test_too_large_an_ontology_leaves_the_last_schema(
     assert "ontology and shapes" in refreshed.json()["error"]
     fresh = opened()
     fresh.update(f"INSERT DATA {{ {LIBRARY} }}")
-    monkeypatch.setattr(schema_keeper, "vocabulary", partial(vocabulary, triples_max=3))
+    monkeypatch.setattr(schema_keeper, "schema_triples", partial(schema_triples, triples_max=3))
     assert fresh.post("{ books { totalCount } }").status_code == 400
 
 
