@@ -99,7 +99,7 @@ async def _rewritten(exchange: Exchange, body: Mapping[str, Any], action: Action
 
 
 def _again(action: Action, document: Stored) -> DocumentWrite:
-    """As it was seen, or not at all: one that has changed since is a conflict."""
+    """Rewrite the document that was found; one that has changed since is a conflict."""
     source = b"" if action is Action.DELETE else document.source
     operation = Operation(action, document.doc_id, source, document.routing, document.seq_no, PRIMARY_TERM)
     return DocumentWrite(document.index, operation)
