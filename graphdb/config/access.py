@@ -262,7 +262,7 @@ class AclContext(Section):
 
 
 class Acl(Section):
-    """VisibleQuads of data; once configured, users without a context see nothing."""
+    """Visibility of data; once configured, users without a context see nothing."""
 
     contexts: dict[Name, AclContext] = Field({}, description="The contexts by name.")
     role_contexts: dict[Name, Name] = Field({}, description="Role to context.")
