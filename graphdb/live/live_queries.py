@@ -63,7 +63,7 @@ def _followed_nearby(query: Query, asked: AbstractQuery) -> SolutionQuery:
         raise NotFlat("FROM")
     if select.start is not None or select.length is not None:
         raise NotFlat("LIMIT or OFFSET")
-    if may_compute_durations(query):  # only a process that can be killed may do that
+    if may_compute_durations(asked.pattern):  # only a process that can be killed may do that
         raise NotFlat("durations that are compared or added")
     pattern = _solutions(select)
     _check_no_exists_behind(select)

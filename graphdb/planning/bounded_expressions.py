@@ -2,10 +2,10 @@
 nested; and about how much.
 """
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from graphdb.geometry.geosparql_names import GEOF, RELATIONS
-from graphdb.sparql import algebra, patterns
+from graphdb.sparql.algebra import Exists, Group, Values
 from graphdb.sparql.patterns import (
     Aggregate,
     And,
@@ -13,11 +13,10 @@ from graphdb.sparql.patterns import (
     BuiltInCall,
     Comparison,
     FunctionCall,
-    InlineData,
     Not,
     Or,
 )
-from graphdb.sparql.terms import Iri, RdfLiteral
+from graphdb.sparql.terms import Iri, RdfLiteral, Variable
 from graphdb.sparql.tree_walk import nodes_below
 
 __all__ = ["are_bounded", "cost_of", "may_compute_durations"]
@@ -57,30 +56,39 @@ _PLAIN = frozenset(  # neither dates nor durations
 )
 
 
-def may_compute_durations(*expressions: Any) -> bool:
-    """Whether the engine may compare durations, or add them to something.
+_Aggregates: TypeAlias = dict[Variable, Aggregate]  # by the variable that has the value of each
+
+
+def may_compute_durations(*roots: Any) -> bool:
+    """Whether the engine may compare durations, or add them to something, in these expressions or patterns.
 
     It adds a duration of months and seconds to a date month by month: `?a < ?b` takes hours where one of them
     is P1M10000000000D, and nothing can interrupt it (oxsdatatypes 0.2.4, `normalize_day`).
     """
-    for node in nodes_below(*expressions):
+    return _may_compute_durations(list(nodes_below(*roots)))
+
+
+def _may_compute_durations(nodes: list[Any]) -> bool:
+    aggregates: _Aggregates = {}
+    for node in nodes:
+        if isinstance(node, Group):
+            aggregates.update(node.aggregates)
+    for node in nodes:
         match node:
             case RdfLiteral(datatype=datatype) if datatype in _DURATIONS:
                 return True
-            case InlineData(rows=rows) | algebra.Values(rows=rows) if any(
-                map(may_compute_durations, _literals(rows))
-            ):
+            case Values(rows=rows) if any(map(may_compute_durations, _literals(rows))):
                 return True
             case FunctionCall(function=function) if function.value in _DURATIONS:
                 return True
             case BuiltInCall(name="STRDT"):
                 return True
             case Comparison(operator=operator, left=left, right=right) if operator not in ("=", "!="):
-                if not (_is_none_of(_DURATIONS, left) or _is_none_of(_DURATIONS, right)):
+                if not any(_is_none_of(_DURATIONS, operand, aggregates) for operand in (left, right)):
                     return True
             case Arithmetic(first=first, rest=rest):
                 is_sum = any(operator in "+-" for operator, _ in rest)
-                if is_sum and not _has_plain_operand(first, rest):
+                if is_sum and not _has_plain_operand(first, rest, aggregates):
                     return True
     return False
 
@@ -89,13 +97,12 @@ def _literals(rows: Any) -> Any:
     return (term for row in rows for term in row if isinstance(term, RdfLiteral))
 
 
-def _has_plain_operand(first: Any, rest: Any) -> bool:
-    return any(
-        _is_none_of(_DURATIONS | _DATES, operand) for operand in (first, *(other for _, other in rest))
-    )
+def _has_plain_operand(first: Any, rest: Any, aggregates: _Aggregates) -> bool:
+    operands = (first, *(other for _, other in rest))
+    return any(_is_none_of(_DURATIONS | _DATES, operand, aggregates) for operand in operands)
 
 
-def _is_none_of(datatypes: frozenset[str], expression: Any) -> bool:
+def _is_none_of(datatypes: frozenset[str], expression: Any, aggregates: _Aggregates) -> bool:
     """Whether the value of an expression is known to have none of these types, dates or durations."""
     match expression:
         case RdfLiteral(datatype=datatype):
@@ -107,8 +114,10 @@ def _is_none_of(datatypes: frozenset[str], expression: Any) -> bool:
         case Aggregate(name=name):
             return name in ("COUNT", "GROUP_CONCAT")
         case Arithmetic(first=first, rest=rest):
-            return _has_plain_operand(first, rest)
-        case Iri() | Comparison() | And() | Or() | Not() | patterns.Exists() | algebra.Exists():
+            return _has_plain_operand(first, rest, aggregates)
+        case Variable():
+            return expression in aggregates and _is_none_of(datatypes, aggregates[expression], {})
+        case Iri() | Comparison() | And() | Or() | Not() | Exists():
             return True
     return False
 
@@ -132,11 +141,12 @@ def are_bounded(*expressions: Any) -> bool:
     """Whether none has a subquery, calls a function of another's, or can make its operands grow or the engine
     run away.
     """
-    if may_compute_durations(*expressions):
+    nodes = list(nodes_below(*expressions))
+    if _may_compute_durations(nodes):
         return False
-    for node in nodes_below(*expressions):
+    for node in nodes:
         match node:
-            case patterns.Exists() | algebra.Exists():
+            case Exists():
                 return False
             case BuiltInCall(name=name) if name not in _BOUNDED:
                 return False

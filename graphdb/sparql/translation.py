@@ -11,6 +11,7 @@ from graphdb.sparql.algebra import EMPTY, AbstractQuery, Algebra, Select, conjun
 from graphdb.sparql.patterns import (
     Aggregate,
     GroupGraphPattern,
+    OrderCondition,
     PatternElement,
     SolutionModifiers,
     SubSelect,
@@ -220,9 +221,17 @@ class _Translator:
             found.append((Variable(self._fresh.prefix("aggregate")), node))
             return found[-1][0]
 
-        having = rewritten_expression(select.having, named) if select.having is not None else None
-        extends = [(variable, rewritten_expression(each, named)) for variable, each in select.extends]
-        order = [rewritten_expression(condition, named) for condition in select.order]
+        def without_aggregates(expression: Any) -> Any:
+            match expression:
+                case Variable() | OrderCondition(expression=Variable()):  # most are: no need to look further
+                    return expression
+                case Aggregate():
+                    return named(expression)
+            return rewritten_expression(expression, named)
+
+        having = without_aggregates(select.having) if select.having is not None else None
+        extends = [(variable, without_aggregates(each)) for variable, each in select.extends]
+        order = [without_aggregates(condition) for condition in select.order]
         keys, where = [], select.where
         for key in modifiers.group_by:
             if isinstance(key.expression, Variable) and key.variable is None:

@@ -30,11 +30,13 @@ from graphdb.planning.bounded_expressions import are_bounded, cost_of
 from graphdb.planning.decisions import is_index_scan
 from graphdb.planning.engine_text import engine_text
 from graphdb.sparql.algebra import (
+    EMPTY,
     Algebra,
     Bgp,
     Extend,
     Filter,
     Graph,
+    Group,
     Join,
     LeftJoin,
     Path,
@@ -46,7 +48,6 @@ from graphdb.sparql.printing import literal_of
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
 from graphdb.sparql.translation import abstract_query
-from graphdb.sparql.tree_walk import rewritten_expression
 from graphdb.store.join_walk import Choice, OverBudget, Part, Pattern, Walk, connected_parts, in_engine_order
 from graphdb.store.quad_store import QuadStore, Term
 
@@ -86,10 +87,11 @@ def small_join(query: Query) -> "SmallJoin | None":
     asked = abstract_query(query)
     select = asked.select
     expressions = _computed_after(select)
-    if select.values is not None or not are_bounded(*expressions):
+    if select.values is not None or not are_bounded(Group(EMPTY, (), select.aggregates), *expressions):
         return None
     group = _Group(computed=_A_SOLUTION + len(asked.template) + _A_KEY * len(select.keys))
-    group.compute(*expressions)
+    # an aggregate counts as the variable that has its value, and what it is computed from
+    group.compute(*expressions, *(each.expression for _, each in select.aggregates if each.expression))
     try:
         _Collector(group, is_stated=False).collect(select.where, None)
         join = SmallJoin(group, engine_text(query).lookups if group.calls else ())
@@ -99,18 +101,9 @@ def small_join(query: Query) -> "SmallJoin | None":
 
 
 def _computed_after(select: Select) -> list[Any]:
-    """What is computed behind the pattern of a query, each aggregate where its value is used."""
+    """What is computed behind the pattern of a query, but for its aggregates."""
     found = [*(expression for _, expression in select.extends), *select.order]
-    if select.having is not None:
-        found.append(select.having)
-    if not select.aggregates:
-        return found
-    aggregates = dict(select.aggregates)
-
-    def used(node: Any) -> Any:
-        return aggregates.get(node, node) if isinstance(node, Variable) else node
-
-    return [used(each) if isinstance(each, Variable) else rewritten_expression(each, used) for each in found]
+    return found if select.having is None else [*found, select.having]
 
 
 class _Objects:

@@ -4,6 +4,7 @@ import pytest
 
 from graphdb.planning.bounded_expressions import are_bounded, may_compute_durations
 from graphdb.sparql.parser import parse_query
+from graphdb.sparql.translation import abstract_query
 
 LONG = '"P1M10000000000D"^^xsd:duration'
 
@@ -62,4 +63,12 @@ def test_values_may_hold_durations() -> None:
         "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
         f"SELECT * {{ VALUES ?a {{ {LONG} }} ?s ?p ?b FILTER(?a = ?b) }}"
     )
-    assert may_compute_durations(query.where)
+    assert may_compute_durations(abstract_query(query).pattern)
+
+
+@pytest.mark.parametrize(
+    ("having", "expected"), [("COUNT(?a) > MIN(?b)", False), ("MAX(?a) > MIN(?b)", True)]
+)
+def test_values_of_aggregates_are_known_by_the_group(having: str, expected: bool) -> None:
+    query = parse_query(f"SELECT ?c {{ ?a ?b ?c }} GROUP BY ?c HAVING ({having})")
+    assert may_compute_durations(abstract_query(query).pattern) is expected
