@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 __all__ = [
+    "PROCESS_MODULES",
     "REPLICA_MODULE",
     "default_temp_dir",
     "keep_replica_on_loopback",
@@ -19,6 +20,13 @@ __all__ = [
 ]
 
 REPLICA_MODULE = "ray.serve._private.replica"  # what Serve's actors import first, which takes long
+PROCESS_MODULES = (  # that the processes which Ray starts for a service begin with
+    "ray._private.runtime_env.agent.main",
+    "ray._private.workers.default_worker",
+    "ray.dashboard.agent",
+    "ray.serve._private.controller",
+    REPLICA_MODULE,
+)
 
 
 def start_head_node(**parameters: Any) -> Any:

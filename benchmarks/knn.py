@@ -17,9 +17,9 @@ from benchmarks.report import Line
 from benchmarks.service import BenchmarkError
 from graphdb.search.analysis import Analyzers
 from graphdb.search.fields import ParsedDocument
+from graphdb.search.leaf_reader import Bools, Floats, Leaf, Longs
 from graphdb.search.mapping import Mapping as IndexMapping
 from graphdb.search.query import QueryContext, Searcher, collect, parse_query
-from graphdb.search.segment import Bools, Floats, Leaf, Longs
 from graphdb.search.segments.builder import SegmentBuilder
 from graphdb.search.vectors import missing_graphs
 

@@ -10,7 +10,7 @@ import orjson
 from benchmarks.bulk_index import TIMEOUT_S, send_bulk
 from benchmarks.generator import Request, generate
 from benchmarks.service import RunningService, running_service, work_dir
-from graphdb.search.segment import Floats, Longs
+from graphdb.search.leaf_reader import Floats, Longs
 
 __all__ = ["CONNECTIONS", "Rate", "served"]
 

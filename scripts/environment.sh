@@ -1,9 +1,9 @@
-# Sourced by the other scripts: makes .venv hold exactly what requirements.lock says, and moves to the project's root.
+# Sourced by the other scripts: makes .venv hold exactly what a lock file says, and moves to the project's root.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 find_python() {
-    # 3.11 first: it is the version that the lock is checked with.
+    # 3.11 first: it is the version that the locks are checked with.
     local candidate
     for candidate in python3.11 python3.12 python3.13 python3; do
         # Asked to run and not merely looked up: a pyenv shim is there also where its version is not.
@@ -16,22 +16,45 @@ find_python() {
     return 1
 }
 
+lock_of() {
+    [[ $1 == test ]] && echo requirements-test.lock || echo requirements.lock
+}
+
+state_of() {
+    echo "$(cat "$(lock_of "$1")" pyproject.toml scripts/uv.lock | sha256sum) $PWD"
+}
+
+is_installed() {
+    [[ -f .venv/installed-$1 && $(<".venv/installed-$1") == "$(state_of "$1")" ]]
+}
+
+# ensure_environment service: what the service needs. ensure_environment test: that, and what the tests, the notebooks
+# and the benchmarks need.
 ensure_environment() {
-    # The stamp is written last, so that an interrupted installation is done again.
-    local stamp=.venv/installed wanted python
-    wanted="$(cat requirements.lock pyproject.toml | sha256sum) $PWD"
-    [[ -f $stamp && $(<"$stamp") == "$wanted" ]] && return
+    local wanted=$1 python
+    is_installed test && return
+    [[ $wanted == service ]] && is_installed service && return
+    [[ -f .venv/installed-test ]] && wanted=test # who has the larger one keeps it
     python=$(find_python)
-    echo "Preparing the Python environment in .venv (a few minutes the first time) ..." >&2
+    echo "Preparing the Python environment in .venv (a minute the first time) ..." >&2
     if ! .venv/bin/python -c 'import pip' 2>/dev/null; then
         if ! "$python" -m venv --clear .venv; then
             echo "$python cannot make virtual environments; on Debian and Ubuntu: apt-get install ${python}-venv" >&2
             return 1
         fi
     fi
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
-    # Ray starts a handful of Python processes; were each to compile what it imports, a start would take a minute.
-    .venv/bin/python -m compileall -q -j 0 .venv/lib >/dev/null || true # some packages ship files for other Pythons
-    echo "$wanted" > "$stamp"
+    # uv downloads side by side; it stands beside the packages, so that it can go without them.
+    if ! [[ -x .venv/uv/bin/uv ]] || ! cmp -s scripts/uv.lock .venv/uv/lock; then
+        .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --upgrade \
+            --target .venv/uv -r scripts/uv.lock
+        cp scripts/uv.lock .venv/uv/lock
+    fi
+    # The stamps are removed first and written last, so that an interrupted installation is done again.
+    rm -f .venv/installed-*
+    .venv/uv/bin/uv --quiet pip sync --python .venv/bin/python --require-hashes "$(lock_of "$wanted")"
+    .venv/uv/bin/uv --quiet pip install --python .venv/bin/python --no-deps -e .
+    # Now, or the dozen processes of the first start would each compile what they import, which takes a minute.
+    .venv/bin/python -m compileall -q -j 0 graphdb actors serve >/dev/null
+    env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m serve.deployments.precompile
+    state_of "$wanted" > ".venv/installed-$wanted"
 }

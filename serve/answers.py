@@ -1,8 +1,8 @@
-"""Answers whose bytes a worker thread makes: whole where small, streamed with backpressure where not.
+"""Answers whose bytes a worker thread makes: small ones whole, others streamed with backpressure.
 
-The worker runs native code that blocks; the event loop sends. Between them lies a `Pipe` of a few chunks, so
-an answer of any length takes constant memory, a slow client slows its own worker only, and a client that goes
-away stops the worker at its next chunk.
+The worker runs native code that blocks; the event loop sends. Between them is a `Pipe` of a few chunks. So an
+answer of any length takes constant memory, a slow client slows only its own worker, and a client that
+disconnects stops the worker at its next chunk.
 """
 
 import asyncio
@@ -38,10 +38,12 @@ STALL_S = 60.0  # how long a client may take to accept one chunk
 
 
 class AnswerBroken(Exception):
-    """An answer failed after its head was sent. The server closes the connection, so that it shows."""
+    """An answer failed after its head was sent. The server closes the connection, so that the client
+    notices.
+    """
 
 
-class _NobodyReads(Exception):
+class _PipeClosed(Exception):
     """Raised in the worker: the reading end of its pipe is closed."""
 
 
@@ -66,30 +68,30 @@ class Pipe:
         self._held: bytes | None = None
 
     def write(self, chunk: bytes) -> None:
-        """From the worker: pass a chunk on, waiting for room.
+        """From the worker: send a chunk; waits while the pipe is full.
 
-        One chunk is held back, so that the last one goes out marked as the last.
+        One chunk is held back, so that the last one can be marked as the last.
         """
         if self._held is not None and chunk:
             self._put(_Piece(self._held, is_last=False))
         self._held = chunk or self._held
 
     def finish(self) -> None:
-        """From the worker: that was all."""
+        """From the worker: the answer is complete."""
         self._put(_Piece(self._held or b"", is_last=True))
 
     def fail(self, error: BaseException) -> None:
-        """From either side: the reader meets this error once it has read what was passed on before."""
+        """From either side: `read` raises this error after the chunks that were sent before."""
         self._loop.call_soon_threadsafe(self._pieces.put_nowait, error)
 
     def _put(self, piece: _Piece) -> None:
         self._room.acquire()
         if self._closed.is_set():
-            raise _NobodyReads
+            raise _PipeClosed
         self._loop.call_soon_threadsafe(self._pieces.put_nowait, piece)
 
     async def read(self) -> _Piece:
-        """From the loop: the next piece. Raises what the worker met."""
+        """From the loop: the next piece. Raises what the worker raised."""
         piece = await self._pieces.get()
         if isinstance(piece, BaseException):
             raise piece
@@ -98,11 +100,11 @@ class Pipe:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nobody will read what is written."""
+        """Whether the reading end is closed."""
         return self._closed.is_set()
 
     def close(self) -> None:
-        """From the loop: nothing will be read any more; the worker stops when it next writes."""
+        """From the loop: stop reading; the worker stops at its next write."""
         self._closed.set()
         self._room.release()
 
@@ -111,10 +113,10 @@ Produce: TypeAlias = Callable[[Pipe], None]
 
 
 class Workers:
-    """The threads that evaluate, and how long one answer may take them. Owned by the application.
+    """The worker threads, and the time limit of one answer. Owned by the application.
 
-    They are daemons, and nothing waits for them at the end: native code cannot be interrupted, and a query
-    that runs on must not keep the process from stopping.
+    The threads are daemons, and the process does not wait for them at its end: native code cannot be
+    interrupted, and a running query must not keep the process from stopping.
     """
 
     def __init__(self, count: int, time_limit_s: float) -> None:
@@ -125,11 +127,11 @@ class Workers:
             threading.Thread(target=self._work, name=f"evaluate-{number}", daemon=True).start()
 
     def start(self, produce: Produce, pipe: Pipe) -> None:
-        """Run produce on a thread as soon as one is free; what it raises goes down the pipe."""
+        """Run produce on a thread as soon as one is free; what it raises is passed to the pipe."""
         self._jobs.put((produce, pipe))
 
     def stop(self) -> None:
-        """Let the threads end, each after what it is doing."""
+        """End the threads, each after its present job."""
         for _ in range(self._count):
             self._jobs.put(None)
 
@@ -145,17 +147,17 @@ def _run(produce: Produce, pipe: Pipe) -> None:
     try:
         produce(pipe)
         pipe.finish()
-    except _NobodyReads:
+    except _PipeClosed:
         log.debug("an answer was abandoned by its client")
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to the reader of the pipe
+    except BaseException as error:  # noqa: BLE001 - the reader of the pipe raises it
         pipe.fail(error)
 
 
 class WorkerAnswer(Response):
     """A 200 whose body produce() writes on a worker thread.
 
-    An error before the first chunk is raised as it is, so that it gets its own status. One after it ends the
-    connection without the end of the body: a short answer never looks whole.
+    An error before the first chunk is raised, so that it gets its own status. An error after it closes the
+    connection before the end of the body, so that a truncated answer never looks complete.
     """
 
     def __init__(self, workers: Workers, produce: Produce) -> None:
@@ -178,7 +180,7 @@ class WorkerAnswer(Response):
             pipe.close()
 
     async def _read(self, pipe: Pipe) -> _Piece:
-        """The next piece; the time spent waiting for it is what counts against the limit."""
+        """The next piece; the time spent waiting for it counts towards the limit."""
         clock = asyncio.get_running_loop().time
         started = clock()
         try:
@@ -215,13 +217,13 @@ class WorkerAnswer(Response):
 
 
 async def client_gone(receive: Receive) -> None:
-    """Return when the client goes away; the server says so in no other way."""
+    """Return when the client disconnects; the server reports it in no other way."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 async def unless_gone(request: Request, work: Awaitable[T]) -> T:
-    """The result of work, which is cancelled where the client of a request that was read goes away.
+    """The result of work, which is cancelled if the client disconnects. The request has been read.
 
     Raises what work raises, ClientDisconnect.
     """
@@ -238,6 +240,6 @@ async def unless_gone(request: Request, work: Awaitable[T]) -> T:
 
 
 async def _watch(receive: Receive, pipe: Pipe) -> None:
-    """Tell the pipe's reader when the client goes away."""
+    """Fail the pipe when the client disconnects."""
     await client_gone(receive)
     pipe.fail(ClientDisconnect())

@@ -67,7 +67,7 @@ __all__ = [
 
 
 class AnswerStream(Protocol):
-    """The answer of one query, made by a reader while it is read. Used on one event loop."""
+    """The answer to one query, which a reader produces while it is read. Used on one event loop."""
 
     query_id: str
     snapshot_index: int  # the answer is of the state at this log index, or of a later one
@@ -77,54 +77,54 @@ class AnswerStream(Protocol):
     async def read(self) -> bytes | None:
         """The next piece of the answer in the format asked for, about 64 kB; None at its end.
 
-        Where the request says explain, each piece is what `graphdb.store.explaining.explain` hands out.
-        Only None says that the answer is whole. Waits as long as the request's time limit allows.
+        If the request says explain, the pieces are those of `graphdb.store.explaining.explain`.
+        The answer is complete only when None is returned. Waits within the request's time limit.
         Raises EvaluationFailed, NotAcceptable, LimitExceeded, QueryTimeout, QueryMemoryExceeded,
         QueryCancelled, UnavailableError.
         """
 
     def close(self) -> None:
-        """Nothing more will be read: a query that still runs is ended. Closing twice is allowed."""
+        """Stop reading, and end the query if it is still running. Closing twice is allowed."""
 
 
 class ChangeStream(Protocol):
-    """The changes of the log, in its order, from a place in it on. Used on one event loop."""
+    """The changes after one index of the log, in its order. Used on one event loop."""
 
-    through: int  # all that stands up to there was handed out
+    through: int  # everything up to this log index has been returned
 
     async def read(self, wait_s: float) -> list[LoggedChange] | None:
-        """The next changes; none where nothing has come for wait_s, perhaps none where others than changes
-        have. None: the stream has ended, for the node stops.
+        """The next changes; empty if there are none within wait_s, or if only other entries were read. None:
+        the stream has ended, because the node stops.
 
-        Raises ChangesForgotten: the log has gone on without the reader.
+        Raises ChangesForgotten if the log does not have the next changes any more.
         """
 
     def close(self) -> None:
-        """Nothing more will be read. Closing twice is allowed."""
+        """Stop reading. Closing twice is allowed."""
 
 
 class LiveSink(Protocol):
-    """Where the notifications of live queries go. It is called on the event loop, and never waits."""
+    """Receives the notifications of live queries. It is called on the event loop, and never waits."""
 
     def opened(self, subscription: str, index: int) -> None:
-        """The subscription begins: what changes behind index is told, and nothing was told before."""
+        """The subscription is open: changes after index are reported. It is called before any notification."""
 
     def notify(self, subscriptions: Sequence[str], notification: Notification) -> None:
-        """All of these are told the same."""
+        """One notification for all of these subscriptions."""
 
     def ended(self, subscriptions: Sequence[str], error: GraphDBError) -> None:
-        """The node cannot go on with these; whoever wants may subscribe again behind what was told last."""
+        """The node cannot continue these. The client may subscribe again, after the last reported index."""
 
 
 class AlertRequests(Protocol):
     """The alerts of the whole cluster, by id or name, as JSON members: `graphdb.alerts.definition`.
 
-    All raise NotFound for an alert that is not there, and UnavailableError. A request_id as for updates.
+    All raise NotFound for an unknown alert, and UnavailableError. request_id: as for updates.
     """
 
     def of(self, principal: Principal) -> "AlertRequests":
-        """As somebody may ask: who does not see everything has only their own alerts, and these see what
-        their maker sees when making them.
+        """The alerts that a principal may access: with restricted visibility only its own. An alert keeps
+        the visibility that its creator had at its creation.
         """
 
     async def create(self, definition: Definition, request_id: bytes | None) -> dict[str, Any]:
@@ -134,13 +134,13 @@ class AlertRequests(Protocol):
         """
 
     async def delete(self, name_or_id: str, request_id: bytes | None) -> None:
-        """It is gone, with what it had still to tell."""
+        """Delete the alert, with its pending deliveries."""
 
     async def pause(self, name_or_id: str, request_id: bytes | None) -> dict[str, Any]:
-        """Evaluate it no more; the alert."""
+        """Stop evaluating it. Returns the alert."""
 
     async def resume(self, name_or_id: str, request_id: bytes | None) -> dict[str, Any]:
-        """Evaluate it again; the alert."""
+        """Evaluate it again. Returns the alert."""
 
     def show(self, name_or_id: str) -> dict[str, Any]:
         """The alert, as far as this node knows."""
@@ -152,64 +152,66 @@ class AlertRequests(Protocol):
         """Its last deliveries, the newest first."""
 
     async def test(self, name_or_id: str) -> dict[str, Any]:
-        """Evaluate it now, and tell its webhook so, once and whether the condition holds or not; what has
-        become of both. Nothing of it is remembered.
+        """Evaluate it now, and call its webhook once, whether or not the condition holds. Returns the outcome
+        of both. Nothing is stored.
 
         Raises what its query raises.
         """
 
 
 class GraphReads(Protocol):
-    """The graph as one visibility shows it, at the state of when it was asked for or a later one. Methods
-    without `async` block (in native code, without the GIL) and may be called on any thread.
+    """The graph with one visibility, at the state of the call to `Queries.reads` or a later one.
+
+    Methods without `async` block (in native code, without the GIL) and may be called on any thread.
     """
 
     @property
     def view_key(self) -> str | None:
-        """The same where the same is seen, None where everything is: answers are kept by it."""
+        """A key of the visible data, for caches of answers; None if everything is visible."""
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
-        """Start evaluating a query that is cheap, or a small join, here; rows are computed as they are taken.
+        """Start evaluating a cheap query or a small join on this thread; rows are computed as they are read.
 
         Raises LimitExceeded, EvaluationFailed, HostNotAllowed.
         """
 
     def is_small_join(self, join: SmallJoin) -> bool:
-        """Whether what the store holds now makes it a matter of a millisecond or two to evaluate a join."""
+        """Whether the join takes at most a millisecond or two on the present data."""
 
     async def start_query(self, request: QueryRequest) -> "AnswerStream":
-        """Have a reader evaluate a query that may take long. It sees at least what was applied at the call.
+        """Have a reader evaluate a query that may take long, on the state at the call or a later one.
 
-        Waits, within bounds, for a reader to be free. Whoever gets the stream closes it; cancelling the call
-        ends the query.
+        Waits, within bounds, for a free reader. The caller closes the stream; cancelling the call ends the
+        query.
         Raises LimitExceeded, HostNotAllowed, Overloaded, QueryTimeout, QueryCancelled, UnavailableError.
         """
 
     async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
         """Whether the column view would answer a query that may take long, as JSON values.
 
-        "path" is "columns" or "reader"; "reason" says why the columns do not answer; where they do,
-        "estimate" is what they would look at, from statistics alone, and "plan" is DuckDB's, as text.
+        "path" is "columns" or "reader"; "reason" says why the columns do not answer. If they do, "estimate"
+        is the data that they would read, from statistics alone, and "plan" is DuckDB's, as text.
         """
 
     async def start_validation(self, request: ValidationRequest) -> "AnswerStream":
-        """Have a reader validate a graph against SHACL shapes, and write the report; else as `start_query`.
+        """Have a reader validate a graph against SHACL shapes and write the report; otherwise as
+        `start_query`.
 
-        What the shapes or the graphs are is found out while the answer is read, which raises RdfSyntaxError,
-        MalformedShapes, InvalidParameter (shapes in a named graph of the document), UnknownGraph as well.
+        Shapes and graphs are read while the answer is read, which therefore also raises RdfSyntaxError,
+        MalformedShapes, InvalidParameter (shapes in a named graph of the document) and UnknownGraph.
         """
 
     def exact_index(self) -> int | None:
-        """The log index of exactly the state that a query on this node would see now.
+        """The log index of exactly the state that a query on this node would read now.
 
-        None while a change is being applied: what is seen is then the state before or after it.
+        None while a change is being applied: a query then reads the state before or after it.
         """
 
     def snapshot_index(self) -> int:
         """The log index of the last entry that readers see."""
 
     def graph_exists(self, graph: NamedGraph) -> bool:
-        """True also for a graph that was created empty."""
+        """True also for an empty graph that was created."""
 
     def graph_quads(self, graph: NamedGraph | None) -> Iterator[Quad]:
         """The quads of one graph (None: the default graph) of one consistent state.
@@ -230,22 +232,21 @@ class GraphReads(Protocol):
         """Every quad of one consistent state."""
 
     def schema_state(self) -> object:
-        """See `SchemaWatch.state`: another object whenever ontology or shapes may be others than before."""
+        """See `SchemaWatch.state`: a new object whenever ontology or shapes may have changed."""
 
 
 class GraphWrites(Protocol):
-    """Writing to the graph as one visibility shows it: nothing that is not seen is changed, or tells of
-    itself.
+    """Writing to the graph with one visibility: hidden data are neither changed nor disclosed.
 
-    All raise Forbidden, and write nothing, where a graph is not seen or annotations are not the writer's
-    to make. What they count is as the writer sees it: what is there already, hidden, counts as added.
+    All raise Forbidden, and write nothing, if a graph is hidden or the writer may not write annotations.
+    Counts are as the writer sees them: an inserted quad that already exists hidden counts as added.
     """
 
     async def update(self, update: Update, using: Dataset, request_id: bytes | None = None) -> Confirmation:
         """Evaluate the whole request, log its effect, apply it. Atomic.
 
-        A request_id (`graphdb.log.request_ids`) that the log has seen lately is confirmed as it was then, and
-        has no effect again.
+        A repeated request_id (`graphdb.log.request_ids`) gets the first confirmation again, and has no
+        further effect.
         Raises LimitExceeded, EvaluationFailed, UnknownGraph, AlreadyExists, HostNotAllowed,
         InvalidParameter, UnavailableError.
         """
@@ -262,13 +263,13 @@ class GraphWrites(Protocol):
         request_id: bytes | None = None,
         precondition: Callable[[StoreView], None] | None = None,
     ) -> Confirmation:
-        """Read an RDF document (already decompressed) to its end, then put it in as one atomic change.
+        """Read an RDF document (already decompressed) to its end, then store it as one atomic change.
 
-        With whole_dataset the body's own graph names count: replace empties every graph that the body names
-        first, else they are merged. Without it everything goes to `graph` (None: the default graph), and a
-        named graph in the body is InvalidParameter. Nothing is stored unless the whole body parses.
-        precondition is called, perhaps more than once and on another thread, with the very state that the
-        change is of; what it raises is raised, and nothing stored. A node of a cluster takes none.
+        With whole_dataset the graph names in the body count: replace first empties every graph that the body
+        names; otherwise the quads are merged. Without whole_dataset all triples go to `graph` (None: the
+        default graph), and a named graph in the body raises InvalidParameter. Nothing is stored unless the
+        whole body parses. precondition is called, perhaps more than once and on another thread, with exactly
+        the state that is changed. If it raises, nothing is stored. Cluster nodes do not support it.
         Raises RdfSyntaxError, InvalidParameter, BodyTooLarge (passed through from the iterator),
         UnavailableError.
         """
@@ -287,52 +288,54 @@ class GraphWrites(Protocol):
 
 
 class GraphLive(Protocol):
-    """The changes of the graph as one visibility shows it."""
+    """The changes of the graph with one visibility."""
 
     async def follow_changes(self, since: int | None, timeout_s: float) -> "ChangeStream":
-        """What changes behind the log index since, None: from now on, as it is applied here.
+        """The changes after the log index since (None: from now on), as this node applies them.
 
-        Raises ChangesForgotten, IndexNotReached (the node is not at since after timeout_s), UnavailableError.
+        Raises ChangesForgotten, IndexNotReached (the node has not reached since in timeout_s),
+        UnavailableError.
         """
 
     async def subscribe(self, query: LiveQuery, since: int | None, sink: LiveSink) -> str:
-        """Tell a sink what becomes of a query's records behind the log index since, None: from now on, each
-        change once, in the order of the log; the id of the subscription.
+        """Report the changes of a query's records after the log index since (None: from now on) to a sink.
+
+        Each change is reported once, in the order of the log. Returns the id of the subscription.
 
         Raises ChangesForgotten, IndexNotReached, Overloaded (too many are open), UnavailableError.
         """
 
 
 class Queries(Protocol):
-    """The graph by what whoever asks may see of it. check_query may be called on any thread."""
+    """Reading the graph with a visibility. check_query may be called on any thread."""
 
     async def reads(self, visibility: Visibility) -> GraphReads:
-        """What a visibility shows, as of what was applied at the call or later. Raises UnavailableError."""
+        """The visible graph, at the state of the call or a later one. Raises UnavailableError."""
 
     def check_query(self, query: Query) -> None:
-        """What every way of asking checks first. Raises LimitExceeded, HostNotAllowed."""
+        """Check the limits of a query before evaluation. Raises LimitExceeded, HostNotAllowed."""
 
 
 class Functions(Protocol):
-    """Functions that know nothing of the graph."""
+    """Functions that do not read the graph."""
 
     async def call_function(self, call: FunctionCall) -> bytes:
         """Have a reader call a function of GeoSPARQL: see `graphdb.geometry.evaluate.evaluation_json`.
 
-        Waits, within bounds, for a reader to be free. Cancelling the call ends it.
+        Waits, within bounds, for a free reader. Cancelling the call ends it.
         Raises UnknownFunction, InvalidParameter, BadGeometry, LimitExceeded, Overloaded, QueryTimeout,
         QueryMemoryExceeded, QueryCancelled, UnavailableError.
         """
 
 
 class RunningQueries(Protocol):
-    """What is under way. May be called on any thread."""
+    """The running queries and updates. May be called on any thread."""
 
     def running_queries(self) -> list[RunningQuery]:
-        """What queries, validations and updates are under way, the oldest first."""
+        """The running queries, validations and updates, the oldest first."""
 
     def cancel_query(self, query_id: str) -> bool:
-        """End a running query: whoever reads it meets QueryCancelled. False where no such query runs."""
+        """End a running query: its reader gets QueryCancelled. False for an unknown id."""
 
 
 class Progress(Protocol):
@@ -345,30 +348,30 @@ class Progress(Protocol):
         """Return once readers see the effect of the log up to index. Raises IndexNotReached."""
 
     async def reach(self, consistency: Consistency, timeout_s: float) -> None:
-        """Return once what readers on this node see is as new as consistency asks for.
+        """Return once the state that readers on this node see satisfies the consistency level.
 
-        Raises NotLeader where no leader can tell, IndexNotReached, UnavailableError.
+        Raises NotLeader without a reachable leader, IndexNotReached, UnavailableError.
         """
 
 
 class Writing(Protocol):
-    """Writing to the graph, for whoever may."""
+    """Writing to the graph with a visibility."""
 
     def writes(self, visibility: Visibility) -> GraphWrites:
-        """Writing as a visibility shows it."""
+        """Writing to the visible graph."""
 
 
 class Changes(Protocol):
-    """What changes in the graph. Methods without `async` may be called on any thread."""
+    """Changes of the graph. Methods without `async` may be called on any thread."""
 
     def live(self, visibility: Visibility) -> GraphLive:
-        """Changes as a visibility shows them."""
+        """The changes of the visible graph."""
 
     async def unsubscribe(self, subscription: str) -> bool:
-        """Tell it nothing more, from the call on; False where there is none such."""
+        """End a subscription at once; False for an unknown one."""
 
     def embedded_store(self) -> EmbeddedStore:
-        """How live queries fare; never blocks, never raises."""
+        """The state of live queries; never blocks, never raises."""
 
     def live_report(self) -> LiveReport:
         """The same in figures; never blocks, never raises."""
@@ -378,10 +381,10 @@ class Admin(Protocol):
     """The node, and the cluster that it is in. Methods without `async` may be called on any thread."""
 
     def status(self) -> NodeStatus:
-        """How the node is; never blocks, never raises."""
+        """The state of the node; never blocks, never raises."""
 
     def cluster(self) -> ClusterReport | None:
-        """What the node knows of its cluster, None where it stands alone; never blocks, never raises."""
+        """What the node knows about its cluster, None for a standalone node; never blocks, never raises."""
 
     def view_statuses(self) -> list[ViewStatus]:
         """How well the views of this node follow its log, those of other processes as of their last report;
@@ -391,24 +394,25 @@ class Admin(Protocol):
     async def add_member(self, node_id: int, address: str) -> None:
         """Expect a new node, or a known one at a new address; it gets its vote when it has caught up.
 
-        Any node takes it, and has the leader do it; so below. Raises NotClustered, UnavailableError.
+        Any node accepts this and the next two, and forwards them to the leader.
+        Raises NotClustered, UnavailableError.
         """
 
     async def remove_member(self, node_id: int) -> None:
-        """Take a node out of the cluster; no error where it is not in it.
+        """Remove a node from the cluster; no error if it is not a member.
 
         Raises NotClustered, MembershipRefused (the last voter stays), UnavailableError.
         """
 
     async def hand_over(self, node_id: int) -> None:
-        """Have this member lead, if it does not yet.
+        """Transfer leadership to this member.
 
         Raises NotClustered, MembershipRefused (it has no vote), UnavailableError (it cannot take over now).
         """
 
 
 class GraphNode(Protocol):
-    """One node's graph, by what can be asked of it: whoever gets it hands on what each edge needs."""
+    """The capabilities of one node. `build_app` hands each endpoint those that it uses."""
 
     @property
     def queries(self) -> Queries: ...

@@ -30,7 +30,7 @@ JSON_TYPE = "application/json"
 
 
 def content_type(request: Request, accepted: tuple[str, ...]) -> MediaType:
-    """The body's media type; the text has to be UTF-8. Raises UnsupportedMediaType, which tells accepted."""
+    """The body's media type; its charset has to be UTF-8. Raises UnsupportedMediaType with accepted."""
     header = request.headers.get("content-type", "")
     try:
         media_type = parse_media_type(header)
@@ -44,9 +44,8 @@ def content_type(request: Request, accepted: tuple[str, ...]) -> MediaType:
 async def body_chunks(request: Request, bytes_max: int) -> AsyncIterator[bytes]:
     """The body, decompressed, in pieces of bounded size.
 
-    Raises UnsupportedMediaType for a Content-Encoding that is not known, BodyTooLarge as soon as the limit is
-    passed, InvalidParameter for compressed bytes that are damaged or cut short, and Starlette's
-    ClientDisconnect.
+    Raises UnsupportedMediaType for an unknown Content-Encoding, BodyTooLarge as soon as the limit is
+    exceeded, InvalidParameter for damaged or truncated compressed data, and Starlette's ClientDisconnect.
     """
     _check_announced_length(request, bytes_max)
     decoder = content_decoder(request.headers.get("content-encoding", ""))
@@ -61,7 +60,7 @@ async def body_chunks(request: Request, bytes_max: int) -> AsyncIterator[bytes]:
 
 
 async def read_body(request: Request, bytes_max: int) -> bytes:
-    """The whole body without its byte order mark; for what has to be in memory at once, and is in UTF-8.
+    """The whole body, in UTF-8 without its byte order mark.
 
     Raises as body_chunks, and InvalidParameter for a body in UTF-16.
     """
@@ -75,7 +74,7 @@ async def read_body(request: Request, bytes_max: int) -> bytes:
 
 
 async def _read_plain(request: Request, bytes_max: int) -> bytes:
-    """The usual short body, at half the cost of the general way."""
+    """An uncompressed body, at half the cost of `body_chunks`."""
     _check_announced_length(request, bytes_max)
     body, more = b"", True
     while more:
@@ -98,14 +97,14 @@ async def read_text(request: Request, bytes_max: int) -> str:
 
 
 def _check_announced_length(request: Request, bytes_max: int) -> None:
-    """Refuse at once what is already too long before decompression."""
+    """Refuse a body whose Content-Length exceeds the limit already."""
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > bytes_max:
         raise BodyTooLarge(bytes_max)
 
 
 class JsonBody(BaseModel):
-    """The members of a body, each of its own type and no others."""
+    """The members of a body, with strict types. Unknown members are refused by name."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -120,7 +119,7 @@ async def read_json(request: Request, kind: type[_Body], bytes_max: int) -> _Bod
 
 
 async def read_optional_json(request: Request, kind: type[_Body], bytes_max: int) -> _Body:
-    """The same for a body that may be absent, which leaves all its members as they are by default."""
+    """As `read_json`; without a body all members have their defaults."""
     body = await read_body(request, bytes_max)
     if not body:
         return kind()

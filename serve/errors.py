@@ -1,4 +1,4 @@
-"""The one table from what went wrong to an HTTP status, and the one shape of an error's body."""
+"""The one table from error class to HTTP status, and the one format of an error's body."""
 
 import logging
 import re
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 REALM = "graphdb"
 
-# A class that does not stand here has the status of its nearest ancestor that does.
+# A class that is not listed has the status of its nearest listed ancestor.
 STATUS: dict[type[GraphDBError], int] = {
     GraphDBError: 500,
     RequestError: 400,
@@ -70,7 +70,7 @@ def status_of(error: GraphDBError) -> int:
 def error_response(
     status: int, message: str, headers: dict[str, str] | None = None, **members: Any
 ) -> Response:
-    """The body that every failure on this port has; some have further members."""
+    """The response to a failure on this port; some have further members."""
     body = orjson.dumps({"error": message, "status": status, **members})
     return Response(body, status, headers, media_type="application/json")
 
@@ -85,18 +85,18 @@ def challenges(description: str) -> str:
 
 
 def unread_response(app: Any, status: int, message: str) -> Response:
-    """The answer to what is refused before it is a request: an application that has `malformed(message,
-    status)` says it in its own shape.
+    """The response to input that is refused before it is a request. An application that has
+    `malformed(message, status)` uses its own format.
     """
     malformed: Callable[[str, int], Response] | None = getattr(app, "malformed", None)
     return error_response(status, message) if malformed is None else malformed(message, status)
 
 
 def failure_response(error: GraphDBError, beside: Mapping[str, str] | None = None) -> Response:
-    """The answer to a request that met this error before its own answer had begun, with headers beside."""
+    """The response to a request that failed before its answer began; beside: further headers."""
     status = status_of(error)
     if status == 500:
-        # It concerns our own disk: the log has it, the client could do nothing with it.
+        # The log has the details, which are of no use to the client.
         log.error("a request met %s", error, exc_info=error)
         return error_response(500, "internal server error")
     headers = dict(beside or {})

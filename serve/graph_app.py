@@ -47,7 +47,7 @@ from serve.routing import ByRawPath, Handler, methods_of, not_found, resource
 
 __all__ = ["build_app", "described"]
 
-# More than cores: a worker whose client reads slowly waits, and takes nothing but its stack.
+# More than cores, because a worker waits while its client reads slowly, and takes only its stack.
 WORKER_THREADS = 64
 SLOW_QUERIES = "slow-queries.log"  # in the data directory
 
@@ -85,7 +85,7 @@ def build_app(
 ) -> PortApplication:
     """The application. It owns threads and gives them back when the server shuts it down (lifespan).
 
-    access: what the door needs of others, for this application alone; search_word: see `HealthEndpoint`.
+    access: the components of authentication, for this application only; search_word: see `HealthEndpoint`.
     """
     workers = Workers(WORKER_THREADS, settings.server.query_timeout_seconds)
     slow_queries = SlowQueryLog(settings.server.data_dir / SLOW_QUERIES)
@@ -101,13 +101,13 @@ def build_app(
     routes = _routes(node, workers, slow_queries, settings, access or AccessBackend(), search_word)
 
     def around(app: ASGIApp) -> ASGIApp:
-        app = _with_gate(app, settings, access)
+        app = _with_authentication(app, settings, access)
         if access is not None and access.audit is not None:
             app = Audited(app, settings, "graph", access.audit)
         return _with_cors(app, settings.server.cors)
 
     def describe(title: str, version: str) -> dict[str, Any]:
-        from serve.graph.operations import OPERATIONS, ROOMS  # what few ask for costs a start nothing
+        from serve.graph.operations import OPERATIONS, ROOMS  # imported on demand: few clients ask
         from serve.openapi import openapi_document
 
         operations = [(path, method, OPERATIONS[path, method]) for path, method in described(routes)]
@@ -117,7 +117,7 @@ def build_app(
         "graphdb",
         authorized_routes(
             routes,
-            # What is noted of a request, its guard says too; without authentication everyone may everything.
+            # The guard also writes the route to the audit log. Without authentication it permits everything.
             enforced=settings.authentication.enabled or settings.audit.enabled,
             has_roles=settings.authorization is not None or not settings.authentication.enabled,
         ),
@@ -205,7 +205,7 @@ def _routes(
 
 
 def _index_header(progress: Progress) -> dict[str, str]:
-    """How far the node has got, beside a failure; nothing where it cannot tell yet."""
+    """The applied log index, as a header of failures; nothing while the node is starting."""
     try:
         return {"X-Snapshot-Index": str(progress.snapshot_index())}
     except UnavailableError:
@@ -218,7 +218,7 @@ def _enabled(settings: Settings) -> dict[str, bool]:
 
 
 def _list_of(enabled: dict[str, bool]) -> Handler:
-    """What a newcomer with a browser sees first, without what is switched off."""
+    """The list of endpoints at /, without those that are switched off."""
     endpoints = {path: purpose for path, purpose in ENDPOINTS.items() if enabled.get(path, True)}
     body = orjson.dumps({"service": "graphdb", "endpoints": endpoints}, option=orjson.OPT_INDENT_2)
 
@@ -228,8 +228,8 @@ def _list_of(enabled: dict[str, bool]) -> Handler:
     return list_endpoints
 
 
-def _with_gate(app: ASGIApp, settings: Settings, access: AccessBackend | None) -> ASGIApp:
-    """Ask everyone who they are, where that is switched on."""
+def _with_authentication(app: ASGIApp, settings: Settings, access: AccessBackend | None) -> ASGIApp:
+    """Require authentication, if it is on."""
     server = settings.server
     if not settings.authentication.enabled:
         return app
@@ -240,7 +240,7 @@ def _with_gate(app: ASGIApp, settings: Settings, access: AccessBackend | None) -
 
 
 def _with_cors(app: ASGIApp, origins: tuple[str, ...]) -> ASGIApp:
-    """Let in browsers of other origins, where there are any to let in."""
+    """Answer cross-origin requests, if origins are configured."""
     if not origins:
         return app
     return CORSMiddleware(

@@ -1,4 +1,4 @@
-"""Media types: reading Content-Type, and choosing an answer by Accept (RFC 9110, 8.3.1 and 12.5.1)."""
+"""Media types: parses Content-Type, and chooses a format by Accept (RFC 9110, 8.3.1 and 12.5.1)."""
 
 import re
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ __all__ = ["MediaType", "Offer", "choose", "parse_media_type"]
 T = TypeVar("T")
 
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-# A value that is no token ought to stand in quotes; many clients send the IRI of a profile without.
+# A value that is not a token should be quoted; many clients send the IRI of a profile without quotes.
 _VALUE = r'"(?:[^"\\]|\\.)*"|[^\s;,"]+'
 _PARAMETER = re.compile(rf"\s*;\s*(?:({_TOKEN})=({_VALUE}))?", re.ASCII)
 _TYPE = re.compile(rf"\s*({_TOKEN})(?:/({_TOKEN}))?", re.ASCII)
 _ELEMENT = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*")+')
 _QUALITY = re.compile(r"0?\.\d{1,3}|0(?:\.\d{0,3})?|1(?:\.0{0,3})?", re.ASCII)
-# Parameters that every text answer here fulfils, whatever it is offered as.
+# Parameters that every text answer of this service satisfies.
 _ALWAYS = frozenset({("charset", "utf-8"), ("version", "1.2")})
 
 
@@ -36,7 +36,7 @@ class MediaType:
 
 @dataclass(frozen=True, slots=True)
 class Offer(Generic[T]):
-    """Something that can be sent, and the media type that a client asks for it by."""
+    """A format that can be sent, and its media type."""
 
     media_type: MediaType
     value: T
@@ -49,7 +49,9 @@ class _Range:
     position: int  # in the header, from 0
 
     def specificity(self, offered: MediaType) -> int | None:
-        """How closely this range names what is offered: larger is closer, None where it does not fit."""
+        """How specific this range is for an offered type: larger is more specific; None if it does not
+        match.
+        """
         wanted = self.media_type.parameters - _ALWAYS
         if not wanted <= offered.parameters:
             return None
@@ -63,7 +65,7 @@ class _Range:
 
 @lru_cache(maxsize=512)
 def parse_media_type(text: str) -> MediaType:
-    """Read "type/subtype; name=value". Raises ValueError where it is malformed."""
+    """Read "type/subtype; name=value". Raises ValueError if it is malformed."""
     start = _TYPE.match(text)
     if start is None or not (start[2] or start[1] == "*"):
         raise ValueError(f"malformed media type {text!r}")
@@ -85,11 +87,11 @@ def _normal(name: str, value: str) -> tuple[str, str]:
 
 
 def choose(accept: str | None, offers: tuple[Offer[T], ...]) -> Offer[T]:
-    """The offer that the client likes best.
+    """The offer that the client prefers.
 
-    accept is the header, None where there is none; offers stand in our own order of preference. The most
-    specific range that fits an offer decides its quality. Among equals the more specifically wanted one wins,
-    then the one named earlier, then our order.
+    accept: the header, None without one. offers: in the server's order of preference. The most specific range
+    that matches an offer decides its quality. Among equal qualities the more specific range wins, then the
+    earlier one, then the server's order.
     Raises NotAcceptable, and InvalidParameter for a header without a single well-formed element.
     """
     if accept is None or not accept.strip():
@@ -106,7 +108,7 @@ def choose(accept: str | None, offers: tuple[Offer[T], ...]) -> Offer[T]:
 
 
 def _rank(offered: MediaType, ranges: Sequence[_Range]) -> tuple[float, int, int]:
-    """(quality, specificity, earliness); quality 0 where nothing fits or the client refuses it."""
+    """(quality, specificity, earliness); quality 0 if no range matches or the client refuses the type."""
     fitting = [
         (specificity, -r.position, r.quality)
         for r in ranges
@@ -119,7 +121,7 @@ def _rank(offered: MediaType, ranges: Sequence[_Range]) -> tuple[float, int, int
 
 
 def _parse_accept(header: str) -> list[_Range]:
-    """The well-formed elements of the header; others are passed over, as browsers and proxies mangle some."""
+    """The well-formed elements of the header. Others are ignored: browsers and proxies damage some."""
     ranges = []
     for position, element in enumerate(_ELEMENT.findall(header)):
         try:

@@ -28,7 +28,7 @@ _AUTHORITY_BYTES_MAX = 512
 
 
 class Parameters:
-    """The fields of a query string or form, in order; a name may stand several times."""
+    """The fields of a query string or form, in order; a name may occur several times."""
 
     __slots__ = ("_fields",)
 
@@ -66,7 +66,7 @@ class Parameters:
         return self._fields.get(name, [])
 
     def one(self, name: str) -> str | None:
-        """The value, None where there is none. Raises InvalidParameter if the parameter is there twice."""
+        """The value, or None. Raises InvalidParameter if the parameter occurs twice."""
         values = self.many(name)
         if len(values) > 1:
             raise InvalidParameter(name, f"given {len(values)} times, may be given once")
@@ -81,7 +81,7 @@ def _decode(encoded: bytes, name: str) -> str:
 
 
 def read_flag(parameters: Parameters, name: str) -> bool | None:
-    """A parameter that is true or false; None where it is not there. Raises InvalidParameter."""
+    """A parameter that is true or false; None without it. Raises InvalidParameter."""
     text = parameters.one(name)
     if text not in (None, "true", "false"):
         raise InvalidParameter(name, f"{text!r} is neither true nor false")
@@ -89,7 +89,7 @@ def read_flag(parameters: Parameters, name: str) -> bool | None:
 
 
 def read_path_text(segment: str) -> str:
-    """What one segment of a path says, percent-encoded as it came. Raises InvalidParameter."""
+    """Decode one percent-encoded segment of a path. Raises InvalidParameter."""
     encoded = segment.encode("latin-1")
     if _BROKEN_PERCENT.search(encoded):
         raise InvalidParameter("path", "a % is not followed by two hexadecimal digits")
@@ -100,7 +100,7 @@ def read_path_text(segment: str) -> str:
 
 
 def read_graph_iri(name: str, value: str) -> NamedNode:
-    """The graph that a parameter names. Raises InvalidParameter for what is no absolute IRI."""
+    """The graph that a parameter names. Raises InvalidParameter if it is not an absolute IRI."""
     try:
         return NamedNode(value)
     except ValueError as error:
@@ -122,14 +122,14 @@ _WHOLE = Dataset()
 
 @lru_cache(maxsize=256)
 def is_authority(host: bytes) -> bool:
-    """Whether a Host header says a host, and a port where it has one (RFC 9110, section 7.2)."""
+    """Whether a Host header is a host with an optional port (RFC 9110, section 7.2)."""
     return len(host) <= _AUTHORITY_BYTES_MAX and _AUTHORITY.fullmatch(host) is not None
 
 
 def request_iri(request: Request) -> str:
     """The request's absolute IRI without its query, percent-encoding as sent.
 
-    Raises InvalidParameter for a Host header that is no authority: the IRI would be none either.
+    Raises InvalidParameter for an invalid Host header, because the IRI would be invalid too.
     """
     host = request.headers.get("host") or _own_address(request)
     path = request.scope.get("raw_path") or request.scope["path"].encode()

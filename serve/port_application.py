@@ -1,4 +1,4 @@
-"""`PortApplication`: what a port serves, FastAPI without what it puts around each request."""
+"""`PortApplication`: the application of a port, FastAPI without its middleware."""
 
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -15,7 +15,7 @@ __all__ = ["PortApplication"]
 
 
 class PortApplication(FastAPI):
-    """Its routes are plain ASGI, which FastAPI describes and does not wrap.
+    """Routes are plain ASGI. FastAPI describes them, and does not wrap them.
 
     FastAPI's own stack (exceptions, telemetry, limits of bodies, closing of files) costs each request 13 µs,
     its router 2 µs. Nothing here needs them: resources catch their own errors, and read their own bodies.
@@ -30,9 +30,9 @@ class PortApplication(FastAPI):
         lifespan: Lifespan[Any] | None = None,
         describe: Callable[[str, str], dict[str, Any]] | None = None,
     ) -> None:
-        """otherwise: answers a path that no route has; what is refused before it is a request too, where it
-        has `malformed`. around: puts authentication and the like before all. describe: makes the OpenAPI
-        document of title and version, when it is first asked for.
+        """otherwise: answers unknown paths, and if it has `malformed` also invalid requests. around: wraps
+        the application, such as in authentication. describe: makes the OpenAPI document from title and
+        version, when it is first requested.
         """
         super().__init__(
             title=title,

@@ -1,4 +1,4 @@
-"""`PortProtocol`: HTTP/1.1 as uvicorn speaks it, within limits; refusals have the shape of every error."""
+"""`PortProtocol`: uvicorn's HTTP/1.1 with limits on input. Refusals have the format of all errors."""
 
 import contextlib
 import fcntl
@@ -24,17 +24,17 @@ __all__ = ["PortProtocol"]
 _FRAMING = (b"content-length", b"transfer-encoding")
 _SPECIAL = frozenset({b"host", b"expect", b"transfer-encoding"})
 _NO_HTTP = "Invalid HTTP request received."
-_LINGER_S = 5.0  # how long a client that still sends may do so, so that it comes to read its answer
-_CLOSING_S = 10.0  # how long one may take to take the end of an answer
-_PIPELINED_MAX = 100  # requests that wait behind one that is being answered
-_READ_AHEAD_MAX = 8  # no more is read while more of them wait
-_FRAMING_BYTES = 65_536  # that the chunks of a body may have beside their content ...
-_FRAMING_FACTOR = 8  # ... and as many times their content; one byte a chunk takes five
-_SPACES_BYTES = 1_024  # of a head that are no part of its fields
+_LINGER_S = 5.0  # how long input is read after the last answer, so that the client can read the answer
+_CLOSING_S = 10.0  # how long a client may take to read the end of an answer
+_PIPELINED_MAX = 100  # requests that wait after the one being answered
+_READ_AHEAD_MAX = 8  # reading pauses while more requests wait
+_FRAMING_BYTES = 65_536  # framing of a chunked body: at most this ...
+_FRAMING_FACTOR = 8  # ... plus this times the content; a chunk of one byte has five bytes of framing
+_SPACES_BYTES = 1_024  # of a head that do not belong to its fields
 
 
 class _Refused(Exception):
-    """Raised while a head is parsed: what the request is told."""
+    """Raised while a head is parsed: the status and message of the answer."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(status, message)
@@ -42,11 +42,11 @@ class _Refused(Exception):
 
 
 class _Enough(Exception):
-    """More requests came at once than are kept: those behind are not read."""
+    """Too many pipelined requests: the rest is not read."""
 
 
 class _Body:
-    """What a parser calls for the body of a request, and nothing of what comes before it or behind it."""
+    """Callbacks of a parser that reads only the body of a request."""
 
     def __init__(self, protocol: "PortProtocol") -> None:
         self._protocol: PortProtocol | None = protocol
@@ -62,7 +62,7 @@ class _Body:
 
 
 class _Flow(FlowControl):
-    """Does not read on while too many requests wait, and says when it does."""
+    """Pauses reading while too many requests wait, and notifies the protocol when it resumes."""
 
     def __init__(self, protocol: "PortProtocol", transport: Any) -> None:
         super().__init__(transport)
@@ -80,7 +80,7 @@ class _Flow(FlowControl):
 
 
 class _Transport:
-    """What an answer is written to: the connection's transport, but the protocol decides how it closes."""
+    """The connection's transport, for answers; the protocol decides how it is closed."""
 
     def __init__(self, protocol: "PortProtocol", transport: Any) -> None:
         self._protocol: PortProtocol | None = protocol
@@ -99,13 +99,14 @@ class _Transport:
 
 
 class PortProtocol(HttpToolsProtocol):
-    """One connection. What is not HTTP, is cut short, too large or too slow, is answered and closed.
+    """One connection. Input that is invalid, truncated, too large or too slow is answered, and the connection
+    closed.
 
-    The head of a request is bounded while it comes in, so what is kept of it is bounded too. `PortWatch`
-    measures how long each part of a request and of its answer takes; `look` says what follows.
+    The head of a request is limited while it is read, so its memory is limited too. `PortWatch` measures the
+    duration of each part of a request and of its answer, and calls `look` when one takes too long.
 
-    A request to upgrade (Java's client sends one with each first request) is answered as if it were none,
-    unless it begins a WebSocket and the port speaks that.
+    A request to upgrade (Java's client sends one with each first request) is answered as a normal request,
+    unless it starts a WebSocket and the port supports these.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class PortProtocol(HttpToolsProtocol):
         *,
         watch: PortWatch | None = None,
     ) -> None:
-        """watch is the port's; without one the connection has one for itself, with the default limits."""
+        """watch: of the port; without one the connection has its own, with the default limits."""
         super().__init__(config, server_state, app_state, _loop)
         self._watch = watch or PortWatch(Server())
         limits = self._watch.server
@@ -129,23 +130,23 @@ class PortProtocol(HttpToolsProtocol):
         self.look_at = NEVER  # see `PortWatch`
         self.has_ended = False  # nothing more is written
         self._leaves = False  # the next answer is the last
-        self._is_deaf = False  # what still comes is thrown away
-        self._refusal: Response | None = None  # to be written behind the answers that are due
-        # of the requests that came, the one being answered
+        self._is_deaf = False  # further input is discarded
+        self._refusal: Response | None = None  # to be written after the answers that are due
+        # the request that is being answered
         self._answered: RequestResponseCycle | None = None
         self._in_head = self._in_body = False
         self._fed = 0  # bytes since the head began, or since the last content of a body
         self._header_bytes_left = 0
         self._hosts = 0
-        # bytes of a body: sent; without the framing of chunks; of these, those that there were when the time
-        # began within which more must come
+        # Bytes of a body: as sent; without the framing of chunks; and the latter at the start of the present
+        # timeout.
         self._framed = self._content = self._content_before = 0
-        self._unsent, self._unsent_at = 0, 0.0  # bytes that wait to be sent, and when that was seen
+        self._unsent, self._unsent_at = 0, 0.0  # bytes that wait to be sent, and when they were counted
 
     # The connection
 
     def connection_made(self, transport: Any) -> None:
-        """It is open; with TLS, after the handshake."""
+        """The connection is open; with TLS, after the handshake."""
         super().connection_made(transport)
         self._raw = transport
         self.flow = flow = _Flow(self, transport)
@@ -156,7 +157,7 @@ class PortProtocol(HttpToolsProtocol):
             self._turn_away()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone, and nobody waits for an answer."""
+        """The connection is closed. Requests are given up."""
         self.has_ended = self._is_deaf = True
         self._watch.leave(self)
         self._give_up(self._answered)
@@ -175,23 +176,23 @@ class PortProtocol(HttpToolsProtocol):
         self._write(answer)
 
     def leave(self) -> None:
-        """The next answer that begins shall be the last on this connection, and say so."""
+        """Make the next answer the last on this connection, with `Connection: close`."""
         self._leaves = True
         if self.cycle is not None and not self.cycle.response_started:
             self.cycle.keep_alive = False
 
     def shutdown(self) -> None:
-        """The port ends: nobody is listened to any more."""
+        """The port stops: close an idle connection, and others after their answer."""
         if self.has_ended or self._is_idle():
             self._raw.close()
         else:
             self.cycle.keep_alive = False
 
     def end(self) -> None:
-        """Close behind what was written.
+        """Close the connection after the bytes that were written.
 
-        A client that may still be sending is heard for a while: closed at once, the connection would be
-        reset, and the client might lose its answer (RFC 9112, section 9.6).
+        If the client may still be sending, input is read for a while: an immediate close would reset the
+        connection, and the client might lose its answer (RFC 9112, section 9.6).
         """
         if self.has_ended:
             return
@@ -210,7 +211,7 @@ class PortProtocol(HttpToolsProtocol):
     # What comes in
 
     def data_received(self, data: bytes) -> None:
-        """What the connection has brought."""
+        """Parse received bytes."""
         if self._is_deaf:
             return
         self._fed += len(data)
@@ -232,11 +233,11 @@ class PortProtocol(HttpToolsProtocol):
             self._refuse_unfinished()
 
     def _refuse_unparsed(self, error: httptools.HttpParserError) -> None:
-        """error is the parser's own, or holds what was raised while it called us."""
+        """error: the parser's own, or the one whose context was raised in our callbacks."""
         found = error.__context__
         if isinstance(found, _Enough):
             self._is_deaf = True
-            self.cycle.keep_alive = False  # of the last that is answered
+            self.cycle.keep_alive = False  # of the last request that is answered
         elif isinstance(found, _Refused):
             self._refuse(found.status, found.message)
         elif str(error) == "Invalid HTTP version":
@@ -265,14 +266,14 @@ class PortProtocol(HttpToolsProtocol):
         self.look_at = self._watch.now + self._watch.head_s
 
     def on_url(self, url: bytes) -> None:
-        """A piece of the path and query."""
+        """A piece of the request target."""
         self.url += url
         if len(self.url) > self._uri_max:
             bound = f"{self._uri_max} bytes (server.max_uri_bytes)"
             raise _Refused(414, f"the address is over {bound}: send a long query by POST")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header line. One behind the last chunk of a body is thrown away (RFC 9112, section 7.1.2)."""
+        """A header line. Trailers of a chunked body are discarded (RFC 9112, section 7.1.2)."""
         self._header_bytes_left -= len(name) + len(value) + 4
         if self._header_bytes_left < 0:
             raise _Refused(431, self._too_large())
@@ -296,19 +297,19 @@ class PortProtocol(HttpToolsProtocol):
             raise _Refused(501, "Transfer-Encoding other than chunked is not read")
 
     def on_headers_complete(self) -> None:
-        """A request begins; what answers it is a task that runs later."""
+        """The head is complete. The task that answers it runs later."""
         self._check_head()
         self._in_head = False
         self._fed = self._framed = self._content = self._content_before = 0
         super().on_headers_complete()
         self._in_body = True
-        self._header_bytes_left = self._header_bytes_max  # behind the body may be some more
+        self._header_bytes_left = self._header_bytes_max  # for trailers
         self.look_at = self._watch.now + self._watch.body_s
         if self._leaves and self.cycle is not None:
             self.cycle.keep_alive = False
 
     def _check_head(self) -> None:
-        """Raises _Refused for what RFC 9112 has refused, and the parser has let through."""
+        """Raises _Refused for requests that RFC 9112 forbids and the parser accepts."""
         version = self.parser.get_http_version()
         if version == "1.1":
             if self._hosts != 1:
@@ -325,7 +326,7 @@ class PortProtocol(HttpToolsProtocol):
             raise _Refused(400, "the address has a fragment: in a query # is written %23")  # section 3.2
 
     def _check_target(self) -> None:
-        """One that is not a path: `*`, or an absolute address; its host replaces Host (section 3.2.2)."""
+        """A target that is not a path: `*`, or an absolute URL, whose host replaces Host (section 3.2.2)."""
         if self.url == b"*" and self.parser.get_method() == b"OPTIONS":
             return
         scheme, slashes, rest = self.url.partition(b"://")
@@ -339,13 +340,13 @@ class PortProtocol(HttpToolsProtocol):
     # The body
 
     def on_body(self, body: bytes) -> None:
-        """A piece of it."""
+        """A piece of the body."""
         self._fed = 0
         self._content += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Called too where an upgrade is asked for, before the body: then there is more to come."""
+        """The request is complete. With a request to upgrade it is also called before the body."""
         if self.parser.should_upgrade():
             return
         self._in_body = False
@@ -357,16 +358,16 @@ class PortProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_last_message_complete(self) -> None:
-        """The same, and nothing behind it is read."""
+        """The same, and further input is not read."""
         self.on_message_complete()
         self._is_deaf = True
 
     def _await_answer(self) -> None:
-        """Nothing is due from the client but that it takes what it is sent."""
+        """The client only has to read its answer."""
         self.look_at = self._unsent_at + self._watch.write_s if self.flow.write_paused else NEVER
 
     def note_resumed(self) -> None:
-        """The client had to wait for us: its time begins now."""
+        """Reading was paused by us, so the client's timeout begins now."""
         self._content_before = self._content
         if self._in_head or self._in_body:
             watch = self._watch
@@ -375,8 +376,8 @@ class PortProtocol(HttpToolsProtocol):
     # Other protocols
 
     def _should_upgrade(self) -> bool:
-        """Whether this is the beginning of a WebSocket (RFC 6455, 4.1): one without a body, and not while an
-        earlier request waits for its answer.
+        """Whether this starts a WebSocket (RFC 6455, 4.1): without a body, and not while an earlier request
+        waits for its answer.
         """
         if not super()._should_upgrade() or self.parser.get_method() != b"GET" or not self._is_idle():
             return False
@@ -410,9 +411,9 @@ class PortProtocol(HttpToolsProtocol):
             protocol.data_received(rest)
 
     def _read_body_after_upgrade(self, rest: bytes) -> None:
-        """The parser takes what follows for another protocol; we speak none, so it is the request's body.
+        """The parser expects another protocol after the head, but here the body of the request follows.
 
-        A parser of bodies alone reads it, and the connection closes behind the answer.
+        A second parser reads the body, and the connection is closed after the answer.
         """
         self.cycle.keep_alive = False
         framing = (header for header in self.headers if header[0] in _FRAMING)
@@ -427,7 +428,7 @@ class PortProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
-        """An answer is written: the next request's turn, or a time in which none comes."""
+        """An answer is written: start the next request, or the idle time."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
@@ -442,18 +443,18 @@ class PortProtocol(HttpToolsProtocol):
         self.flow.resume_reading()
 
     def _refuse(self, status: int, message: str) -> None:
-        """Answer and close, behind the answers that are due to requests before this one."""
+        """Answer and close, after the answers to earlier requests."""
         self._is_deaf = True
         answer = self._shaped(status, message)
         due = self._answered is not None and not self._answered.response_complete
         if self._in_body and self.pipeline:
-            self.pipeline.popleft()  # the one that came last
+            self.pipeline.popleft()  # the last one
         elif self._in_body:
             if self.cycle.response_started:
                 self._give_up(self.cycle)
                 self.end()
                 return
-            self._give_up(self.cycle)  # the application hears that the client has gone, and stores nothing
+            self._give_up(self.cycle)  # the application sees a disconnected client, and stores nothing
             due = False
         if due:
             self._refusal = answer
@@ -478,21 +479,21 @@ class PortProtocol(HttpToolsProtocol):
         self.end()
 
     def eof_received(self) -> None:
-        """The client sends no more, but may still listen: tell it if its request was not whole."""
+        """The client sends no more, but may still read: answer an incomplete request."""
         if self._is_deaf:
             return
         if self._in_body:
             self._refuse(400, "the request body is cut short")
         elif self._in_head:
             self._refuse(400, "the head of the request is cut short")
-        # The transport closes now, as soon as the client has taken what was written.
+        # The transport closes when the client has read what was written.
         self.has_ended = self._is_deaf = True
         self.look_at = self._watch.now + _CLOSING_S
 
     # What takes too long
 
     def pause_writing(self) -> None:
-        """More waits to be sent than the client takes."""
+        """The client reads more slowly than the answer is written."""
         super().pause_writing()
         self._unsent, self._unsent_at = self._count_unsent(), self._watch.now
         self.look_at = min(self.look_at, self._watch.now + self._watch.write_s)
@@ -505,7 +506,7 @@ class PortProtocol(HttpToolsProtocol):
         elif self.flow.write_paused:
             self._look_at_unsent()
         elif self.flow.read_paused:
-            self.look_at = watch.now + watch.body_s  # it is we who let the client wait
+            self.look_at = watch.now + watch.body_s  # we paused reading, so the client is not late
         elif self._in_head:
             self._refuse(408, "the head of the request took too long (server.head_timeout_seconds)")
         elif self._in_body:
@@ -525,9 +526,7 @@ class PortProtocol(HttpToolsProtocol):
         self.look_at = self._unsent_at + watch.write_s
 
     def _count_unsent(self) -> int:
-        """Bytes that the client has not acknowledged. The system's own queue holds megabytes, of which
-        only the system knows how fast they go.
-        """
+        """Bytes that the client has not acknowledged, including megabytes in the system's send queue."""
         queued = array("i", [0])
         connection = self._raw.get_extra_info("socket")
         with contextlib.suppress(OSError):  # it is closed
@@ -541,7 +540,7 @@ class PortProtocol(HttpToolsProtocol):
         if waits or self._content - self._content_before >= enough:
             self._content_before = self._content
             self.look_at = self._watch.now + self._watch.body_s
-        elif self._is_idle():  # it was answered before it was whole
+        elif self._is_idle():  # it was answered before it was complete
             self.end()
         else:
             self._refuse(408, "the body of the request came too slowly (server.body_timeout_seconds)")

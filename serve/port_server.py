@@ -1,7 +1,7 @@
 """`PortServer`: one HTTP port served by uvicorn on a thread and an event loop of its own.
 
-The process's other work, such as Ray Serve's control calls, never waits for a request, nor the other way
-round. It knows nothing of Ray, nor of what the application does.
+Requests and the other work of the process, such as Ray Serve's control calls, do not wait for each other.
+This module does not know Ray or the application.
 """
 
 import asyncio
@@ -38,11 +38,11 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 BACKLOG = 2048  # connections that wait to be accepted
-_DRAIN_S = 5  # how long requests under way may take once the port is to stop
-_LEAVE_S = 1.0  # how long a kept connection may be silent then, before it is closed
+_DRAIN_S = 5  # how long running requests may take when the port stops
+_LEAVE_S = 1.0  # how long an idle connection is kept open then
 _LOOK_S = 0.02
 _ACCEPTED_AT_ONCE = 100
-# Of every connection: a client whose machine has gone is found out within two minutes of silence.
+# Of every connection: a client whose machine has failed is detected within two minutes of silence.
 _PROBED = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
 if hasattr(socket, "TCP_KEEPIDLE"):
     _PROBED += [
@@ -51,13 +51,13 @@ if hasattr(socket, "TCP_KEEPIDLE"):
         (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
     ]
 _ACCEPT_AGAIN_S = 1.0
-_TLS_CLOSING_S = 5.0  # how long a client may take to say that it has understood the end
-# Of every answer: no browser takes it for another type than it says, or shows it within a page of others.
+_TLS_CLOSING_S = 5.0  # how long a client may take to confirm the end of TLS
+# Of every answer: browsers must not guess its type, nor show it in a frame.
 _SAFE = [("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "DENY")]
 
 
 class _OneLine(logging.Filter):
-    """Says in one line that an answer broke off; the trace of it tells nothing that the line does not."""
+    """Logs a broken answer as one line, because its traceback adds nothing."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
@@ -72,7 +72,7 @@ _ONE_LINE = _OneLine()
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """Where and how to listen. The two files are given together; without them it is plain HTTP."""
+    """Where and how to listen. The two files are given together; without them the port serves plain HTTP."""
 
     host: str
     port: int
@@ -87,24 +87,26 @@ class Listen:
 
 
 class Hosted(Protocol):
-    """What a port serves: an application, and the state behind it, which may take a while to come up."""
+    """An application, and its state, which may take a while to start."""
 
-    speaks_websocket: bool  # where not, a request for a WebSocket is answered as any other
+    speaks_websocket: bool  # if not, a request for a WebSocket is answered as any other
 
     @property
     def app(self) -> ASGIApp:
-        """What answers the requests."""
+        """Answers the requests."""
 
     async def start(self) -> None:
-        """Bring the state up. The application answers meanwhile."""
+        """Start the state. The application answers meanwhile."""
 
     async def close(self) -> None:
-        """Let the state go; no request is under way any more."""
+        """Stop the state. No request is running any more."""
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's, but for its end: it closes a kept connection at once, and a request that is on its way there
-    is lost. Here the next answer on each says that it is the last. And with TLS a connection counts from its
+    """uvicorn's server with two changes.
+
+    When uvicorn stops, it closes persistent connections at once, so that a request in transit is lost. Here
+    the next answer on each connection has `Connection: close`. With TLS, a connection counts from its
     beginning, not from the end of its handshake.
     """
 
@@ -126,21 +128,21 @@ class _Server(uvicorn.Server):
         return PortProtocol(self.config, self.server_state, self.lifespan.state, watch=self._watch)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no new connections, let clients leave those that there are, then as uvicorn does."""
+        """Accept no connections, let clients leave the existing ones, then continue as uvicorn does."""
         for server in self.servers:
             server.close()
         for connection in list(self.server_state.connections):
             if isinstance(connection, PortProtocol):
                 connection.leave()
         deadline = time.monotonic() + _LEAVE_S
-        # uvicorn tells nobody when a connection is gone
+        # uvicorn has no event for a closed connection
         while self.server_state.connections and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_S)
         await super().shutdown(sockets)
 
 
 class _TlsListener:
-    """Accepts connections, and shakes hands with as many clients at a time as there may be connections."""
+    """Accepts connections, with as many TLS handshakes at a time as there may be connections."""
 
     def __init__(
         self,
@@ -164,7 +166,7 @@ class _TlsListener:
                 connection, peer = self._listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
-            except OSError as error:  # no more files may be opened: it will not help to ask again at once
+            except OSError as error:  # no more files may be opened; trying again at once would not help
                 logger.warning("connections are not accepted: %r", error)
                 self._loop.remove_reader(self._listening)
                 self._again = self._loop.call_later(_ACCEPT_AGAIN_S, self._listen)
@@ -172,7 +174,7 @@ class _TlsListener:
             connection.setblocking(False)
             protocol = self._protocol()
             if not self._watch.enter(protocol, str(peer[0])):
-                connection.close()  # nothing can be said before the handshake
+                connection.close()  # nothing can be sent before the handshake
                 continue
             task = self._loop.create_task(self._shake_hands(connection, protocol))
             self._handshakes.add(task)
@@ -199,14 +201,14 @@ class _TlsListener:
         self._loop.remove_reader(self._listening)
 
     async def wait_closed(self) -> None:
-        """Until nobody shakes hands any more."""
+        """Cancel the handshakes, and wait for their end."""
         for task in self._handshakes:
             task.cancel()
         await asyncio.gather(*self._handshakes, return_exceptions=True)
 
 
 def bind(listen: Listen) -> socket.socket:
-    """A socket at the place, on which nobody listens yet. Raises OSError."""
+    """A bound socket that does not listen yet. Raises OSError."""
     family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -228,7 +230,7 @@ def _listening(listen: Listen) -> socket.socket:
 
 
 class PortServer:
-    """Serves what `host` makes until stopped. `failure` says why it does not, once it cannot."""
+    """Serves the application that `host` makes until it is stopped. `failure` is the reason if it cannot."""
 
     def __init__(
         self,
@@ -237,10 +239,11 @@ class PortServer:
         socket_path: str | None = None,
         get_socket: Callable[[Listen], socket.socket] = _listening,
     ) -> None:
-        """Begin. host is called on the port's event loop.
+        """Start. host is called on the port's event loop.
 
-        socket_path: where the same application is served to other processes of this node, on a Unix domain
-        socket and without TLS. Its directory says who may connect. get_socket: gives the listening socket.
+        socket_path: a Unix domain socket on which the same application is served without TLS to other
+        processes of this node. The mode of its directory decides who may connect. get_socket: returns the
+        listening socket.
         """
         self._listen = listen
         self._host = host
@@ -256,7 +259,7 @@ class PortServer:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The port's event loop, for coroutines of the state behind it."""
+        """The port's event loop, for coroutines of its state."""
         return self._loop
 
     @property
@@ -264,7 +267,9 @@ class PortServer:
         return self._thread.is_alive()
 
     async def perform(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the port's loop, from another. Raises UnavailableError once it is over."""
+        """Run a coroutine on the port's loop, from another loop. Raises UnavailableError after the port's
+        end.
+        """
         if not self.is_alive:
             coroutine.close()
             raise UnavailableError("the port has ended")
@@ -273,8 +278,9 @@ class PortServer:
     async def prepare_and_stop(
         self, prepare: Callable[[], Coroutine[Any, Any, None]] | None, prepare_s: float, timeout_s: float
     ) -> None:
-        """Perform prepare while the port still serves, for prepare_s at most, then stop it whatever came of
-        that. All of it takes timeout_s at most. Called from another loop than the port's.
+        """Run prepare for at most prepare_s while the port still serves, then stop it even if that failed.
+
+        Takes at most timeout_s. Called from another loop than the port's.
         """
         deadline = time.monotonic() + timeout_s
         try:
@@ -287,7 +293,7 @@ class PortServer:
             await asyncio.to_thread(self.stop, deadline - time.monotonic())
 
     def stop(self, timeout_s: float) -> None:
-        """Stop accepting, finish what runs within a bound, let the state go."""
+        """Stop accepting, finish running requests within the time, and stop the state."""
         self._stopping.set()
         if self._server is not None:
             self._server.should_exit = True
@@ -297,7 +303,7 @@ class PortServer:
         try:
             asyncio.set_event_loop(self._loop)
             self._loop.run_until_complete(self._serve())
-        except Exception as error:  # noqa: BLE001 told to whoever asks why the port is not ready
+        except Exception as error:  # noqa: BLE001 kept as the reason why the port is not ready
             self.failure = str(error) or repr(error)
 
     async def _serve(self) -> None:
@@ -320,7 +326,7 @@ class PortServer:
 
     @contextlib.asynccontextmanager
     async def _served_privately(self, app: ASGIApp) -> AsyncIterator[None]:
-        """The application on the Unix domain socket meanwhile; the port alone tells it of start and end."""
+        """Serve the application on the Unix domain socket too. Only the port runs its lifespan."""
         if self._socket_path is None:
             yield
             return
@@ -337,7 +343,7 @@ class PortServer:
             await asyncio.gather(serving, return_exceptions=True)
 
     def _note_private_end(self, serving: "asyncio.Future[None]") -> None:
-        """Without its socket the port is of no use to other processes: it ends, to be made again."""
+        """If the internal socket fails, the port ends, so that it is restarted."""
         if (
             not serving.cancelled()
             and (error := serving.exception()) is not None
@@ -349,18 +355,18 @@ class PortServer:
     async def _start(self, hosted: Hosted) -> None:
         try:
             await hosted.start()
-        except Exception as error:  # noqa: BLE001 the port goes on, to say in /health what is wrong
+        except Exception as error:  # noqa: BLE001 the port continues, so that /health reports the reason
             self.failure = str(error) or repr(error)
         else:
             self.ready.set()
 
 
 def answers(listen: Listen, timeout_s: float) -> bool:
-    """Whether somebody answers there, whatever the answer is."""
+    """Whether the port answers a request, with any answer."""
     if listen.tls_cert_file is None:
         connection = http.client.HTTPConnection(listen.host, listen.port, timeout=timeout_s)
     else:
-        # the certificate is ours, for a name that others use; here only counts that its owner lives
+        # The certificate is ours, for another name; here only an answer counts.
         context = ssl._create_unverified_context()
         connection = http.client.HTTPSConnection(listen.host, listen.port, timeout=timeout_s, context=context)
     with contextlib.closing(connection):
@@ -373,8 +379,8 @@ def answers(listen: Listen, timeout_s: float) -> bool:
 
 
 class _AnsweringPings:
-    """`OPTIONS *` is a ping of the server itself (RFC 9110, section 9.3.7): no business of the application,
-    which would ask who it is from, and note it each time.
+    """Answers `OPTIONS *`, a ping of the server (RFC 9110, section 9.3.7), before the application, which
+    would authenticate and log it.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -395,13 +401,13 @@ def _configuration(app: ASGIApp, watch: PortWatch, **where: Any) -> uvicorn.Conf
     return uvicorn.Config(
         app,
         **{"ws": "none"} | where,
-        loop="none",  # it runs in ours
+        loop="none",  # it runs in the port's loop
         http=functools.partial(PortProtocol, watch=watch),  # type: ignore[arg-type] # it is only called
         headers=_SAFE,
         ws_max_size=MESSAGE_BYTES_MAX,
         ws_max_queue=1,
-        ws_per_message_deflate=False,  # each message would be compressed anew for each who gets it
-        proxy_headers=False,  # uvicorn would believe whatever a local client forwards
+        ws_per_message_deflate=False,  # each message would be compressed once for each client
+        proxy_headers=False,  # uvicorn would trust any local client
         access_log=False,
         log_level="warning",
         server_header=False,

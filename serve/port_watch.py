@@ -1,7 +1,7 @@
 """`PortWatch`: the open connections of one port, how many there may be, and which of them are too slow.
 
-One timer looks at all of them. A connection says when it wants to be looked at next (`look_at`), so a request
-costs a few assignments and no timer of its own.
+One timer checks all of them. A connection sets the time of its next check (`look_at`), so a request costs a
+few assignments and no timer of its own.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ __all__ = ["NEVER", "PortWatch", "private_limits"]
 
 NEVER = math.inf
 _TICK_S = 0.5
-_REFUSED_MAX = 100  # connections over the limit that are being told so
+_REFUSED_MAX = 100  # connections over the limit that are being answered with 503
 _PRIVATE_HEADER_BYTES = 4 << 20  # one header names all groups of the principal that a request is made for
 
 
@@ -35,8 +35,8 @@ class Watched(Protocol):
 class PortWatch:
     """Used on the port's event loop alone.
 
-    `now` is in seconds, and as coarse as the timer. It stands still while the loop is blocked: what clients
-    have sent meanwhile waits to be read, and it is not they who are slow.
+    `now` is in seconds, with the resolution of the timer. It does not advance while the loop is blocked,
+    because clients are not slow if their input waits to be read.
     """
 
     def __init__(self, server: Server) -> None:
@@ -48,7 +48,7 @@ class PortWatch:
             server.write_timeout_seconds,
         )
         self._tick_s = min(_TICK_S, shortest_s / 4)
-        # Reckoned from the last tick, which may be one tick ago: nobody is cut off early.
+        # Counted from the last tick, which may be one tick ago, so that no connection is cut early.
         self.head_s = server.head_timeout_seconds + self._tick_s
         self.body_s = server.body_timeout_seconds + self._tick_s
         self.idle_s = server.idle_timeout_seconds + self._tick_s
@@ -81,7 +81,9 @@ class PortWatch:
         return True
 
     def refuse(self, connection: Watched) -> bool:
-        """Watch one for which there was no room, while it is told so. False: too many are; just close it."""
+        """Watch a connection over the limit while it is answered. False: too many of these; close it at
+        once.
+        """
         if len(self._refused) >= _REFUSED_MAX:
             return False
         self._refused.add(connection)
@@ -126,7 +128,7 @@ def private_limits(server: Server) -> Server:
 
 
 def _open_files_max() -> int:
-    """More are asked for where the administrator allows it."""
+    """The largest number of open files, raised to the hard limit if it is permitted."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):  # not more than the system's own limit
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

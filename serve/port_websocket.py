@@ -1,4 +1,4 @@
-"""`PortWebSocket`: a WebSocket as uvicorn speaks it, and many small messages to it at once.
+"""`PortWebSocket`: uvicorn's WebSocket, with many small messages sent at once.
 
 An application that finds `FRAMES` among the extensions of its scope may send
 `{"type": FRAMES, "frames": bytes}`, whole frames that `text_frame` has made, and `{"type": ABORT}`, which
@@ -26,15 +26,15 @@ __all__ = [
 ]
 
 FRAMES, ABORT = "graphdb.frames", "graphdb.abort"
-MESSAGE_BYTES_MAX = 1 << 20  # that a client may send
-HANDSHAKE_LINE_BYTES_MAX = 8_000  # of a header that the library reads; it takes lines of 8,192
-_CLOSING_S = 30.0  # how long a client may take to take the end of what was sent to it
+MESSAGE_BYTES_MAX = 1 << 20  # largest message of a client
+HANDSHAKE_LINE_BYTES_MAX = 8_000  # of a header that the library parses; its own limit is 8,192
+_CLOSING_S = 30.0  # how long a client may take to read the last messages
 _HANDSHAKE = frozenset({b"host", b"connection", b"upgrade", b"origin"})
 _TEXT = 0x81  # a text message in one frame, as a server sends it: without a mask
 
 
 def text_frame(payload_bytes: int) -> bytes:
-    """What stands in front of a text message of that length (RFC 6455, 5.2)."""
+    """The frame header of a text message of this length (RFC 6455, 5.2)."""
     if payload_bytes < 126:
         return bytes((_TEXT, payload_bytes))
     if payload_bytes < 1 << 16:
@@ -65,7 +65,7 @@ class PortWebSocket(WebSocketsSansIOProtocol):
         self.data_received(b"GET / HTTP/1.1\r\n" + b"".join(lines) + b"\r\n")
 
     def handle_connect(self, event: Request) -> None:
-        """A handshake; the application is told of it in a task that runs later."""
+        """A handshake. The task that runs the application for it starts later."""
         super().handle_connect(event)
         if self.handshake_initiated and not self.close_sent:
             url = httptools.parse_url(self._target)
@@ -76,7 +76,7 @@ class PortWebSocket(WebSocketsSansIOProtocol):
             self.scope["extensions"] = {**(self.scope.get("extensions") or {}), FRAMES: {}}
 
     def handle_ping(self) -> None:
-        """Answer it, unless the client does not take what it was sent already, or is not let in yet."""
+        """Answer a ping, unless the client does not read, or the handshake is not complete."""
         output = self.conn.data_to_send()
         if self.handshake_complete and self.writable.is_set():
             self.transport.write(b"".join(output))
@@ -87,7 +87,7 @@ class PortWebSocket(WebSocketsSansIOProtocol):
         super().connection_lost(exc)
 
     def look(self) -> None:
-        """See `PortWatch`. Whether a client is there is asked by pings; one that takes nothing is cut off."""
+        """See `PortWatch`. Pings detect clients that have gone; a client that reads nothing is cut off."""
         if self._was_closing:
             self.transport.abort()
         self._was_closing = self.transport.is_closing()

@@ -1,6 +1,6 @@
-"""Resources: one path with its methods, HEAD and OPTIONS among them, and what its errors are answered with.
+"""Resources: one path with its methods, including HEAD and OPTIONS, and the responses to its errors.
 
-Each is plain ASGI and catches its own errors, so no middleware stands between the server and a handler.
+Each is plain ASGI and catches its own errors, so no middleware is needed between the server and a handler.
 """
 
 import logging
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class _Resource:
-    """Answers with one handler a method. Whatever a handler raises becomes an answer of its status."""
+    """One handler for each method. An error of a handler becomes a response with its status."""
 
     def __init__(self, handlers: dict[str, Handler], failure_headers: Callable[[], dict[str, str]]) -> None:
         self._handlers = handlers
@@ -62,9 +62,9 @@ class _Resource:
 
 
 def resource(path: str, failure_headers: Callable[[], dict[str, str]] = dict, **handlers: Handler) -> Route:
-    """A route with one handler a method, such as `get=read`; the handler of GET answers HEAD too.
+    """A route with one handler for each method, such as `get=read`; the handler of GET also answers HEAD.
 
-    failure_headers makes what the answers to failed requests say beside the failure.
+    failure_headers makes further headers of the responses to failed requests.
     """
     by_method = {method.upper(): handler for method, handler in handlers.items()}
     if "GET" in by_method:
@@ -73,8 +73,8 @@ def resource(path: str, failure_headers: Callable[[], dict[str, str]] = dict, **
 
 
 class ByRawPath:
-    """Routes by the percent-encoded path, so that a slash of a name is none of the path; what they find in it
-    is encoded still (`serve.parameters.read_path_text`).
+    """Routes by the percent-encoded path, so that a name in it may contain slashes. Parameters of the path
+    are still encoded: see `serve.parameters.read_path_text`.
     """
 
     def __init__(self, routes: Sequence[Route], otherwise: ASGIApp) -> None:
@@ -93,7 +93,7 @@ def methods_of(route: Route) -> tuple[str, ...]:
 
 
 async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
-    """What answers a path that nothing is at."""
+    """ASGI: answers requests to unknown paths."""
     answer = error_response(404, f"there is nothing at {scope['path']}")
     if scope["type"] == "websocket":
         await receive()
@@ -103,17 +103,14 @@ async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def refuse_websocket(answer: Response, send: Send) -> None:
-    """Answer a handshake, of which the application was told, as any other request."""
+    """Answer a WebSocket handshake that the application has received like any other request."""
     head = {"status": answer.status_code, "headers": answer.raw_headers}
     await send({"type": "websocket.http.response.start", **head})
     await send({"type": "websocket.http.response.body", "body": bytes(answer.body)})
 
 
 def without_body(headers: dict[str, str], status: int = 200) -> Response:
-    """The answer to a HEAD: the head that GET would have, as far as it is known without making the body.
-
-    Also a 304, which is such a head without a body.
-    """
+    """A response without a body: to HEAD, with the headers of GET as far as they are known; or a 304."""
     response = Response(status_code=status, headers=headers)
     del response.headers["content-length"]
     return response

@@ -11,8 +11,8 @@ from graphdb.alerts.evaluation import Evaluation, RowReader
 from graphdb.config.limits import GateLimits
 from graphdb.errors import InvalidParameter, LimitExceeded, QuerySyntaxError, QueryTimeout
 from graphdb.node import QueryRequest
+from graphdb.planning.gate import read_query, read_update
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import read_query, read_update
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
 

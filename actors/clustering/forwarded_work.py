@@ -24,7 +24,7 @@ from actors.raft.raft_log_client import RaftLogClient
 from graphdb.config.limits import GateLimits
 from graphdb.errors import NotLeader
 from graphdb.model import Confirmation
-from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS, read_update
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, read_update
 from graphdb.sparql.syntax import Update
 
 __all__ = ["APPLIED_INDEX", "ForwardedWork"]

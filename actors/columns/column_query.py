@@ -18,9 +18,9 @@ from graphdb.columns.estimate import Estimate, estimate
 from graphdb.columns.results import ManyTriples, answer_of
 from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout, UnavailableError
+from graphdb.planning.gate import read_query
 from graphdb.public_text import without_paths
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import read_query
 from graphdb.sparql.results import ResultFormat, write_answer
 from graphdb.sparql.syntax import Query
 

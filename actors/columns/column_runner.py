@@ -8,9 +8,9 @@ from actors.columns.protocol import ColumnTask
 from actors.readers.running_queries import QueryRun
 from graphdb.errors import QueryCancelled, QueryTimeout, UnavailableError
 from graphdb.node import QueryRequest
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
 from graphdb.public_text import public_text
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
 
 __all__ = ["ColumnRunner", "ColumnStream", "column_task", "may_use_columns"]
 

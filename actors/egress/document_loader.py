@@ -12,7 +12,7 @@ from graphdb.errors import EvaluationFailed, HostNotAllowed, Overloaded, Request
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.reading import read_quads
 from graphdb.sparql.syntax import Load, Update
-from graphdb.sparql.update import names_a_host
+from graphdb.updates.planner import names_a_host
 
 __all__ = ["DocumentLoader", "load_fetch"]
 

@@ -21,8 +21,8 @@ from actors.egress.guarded_fetch import Bounds, Call, Fetched, GuardedFetch
 from actors.egress.rules import HostRules
 from graphdb.config.service import Security
 from graphdb.errors import EvaluationFailed, GraphDBError, HostNotAllowed, RdfSyntaxError
+from graphdb.planning.engine_text import is_silent
 from graphdb.rdf.guards import Guard, JsonDepthGuard, XmlGuard
-from graphdb.sparql.service_endpoints import is_silent
 
 __all__ = ["CALLS_MAX", "ServiceCalls", "ServiceForwarder", "service_fetch"]
 

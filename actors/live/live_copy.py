@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from graphdb.errors import ChangesForgotten
 from graphdb.live.changes import LoggedChange
-from graphdb.live.matcher import FollowedQuery, Matcher, Told
+from graphdb.live.matcher import FollowedQuery, Match, Matcher
 from graphdb.model import ChangeSet
 from graphdb.store.quad_store import QuadStore
 
@@ -75,11 +75,11 @@ class LiveCopy:
                 self._open, self._open_quads = [], 0
         return found
 
-    async def go(self, steps: Sequence[Step], through: int) -> list[Told]:
+    async def go(self, steps: Sequence[Step], through: int) -> list[Match]:
         """On through these steps; what they tell, in order. Nothing else changes up to through."""
 
-        def on_thread(matcher: Matcher) -> list[Told]:
-            told: list[Told] = []
+        def on_thread(matcher: Matcher) -> list[Match]:
+            told: list[Match] = []
             for step in steps:
                 told += matcher.step(step.index, step.parts)
             return told

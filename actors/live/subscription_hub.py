@@ -15,7 +15,7 @@ from actors.live.replaying import go_back_to
 from actors.live.whole_evaluation import WholeEvaluation
 from graphdb.config import Live
 from graphdb.errors import GraphDBError, LogUnavailable, Overloaded, RequestError
-from graphdb.live.matcher import FollowedQuery, LiveQuery, Told, Unfollowable
+from graphdb.live.matcher import FollowedQuery, LiveQuery, Match, Unfollowable
 from graphdb.live.notifications import Notification
 from graphdb.live.sparql_queries import WholeQuery
 from graphdb.node import EmbeddedStore, LiveReport
@@ -375,7 +375,7 @@ class _CannotFollow(Exception):
         self.then = then
 
 
-def _notifications(told: Sequence[Told]) -> list[Notification]:
+def _notifications(told: Sequence[Match]) -> list[Notification]:
     """Of a query that is alone. Raises _CannotFollow."""
     found: list[Notification] = []
     for _, one in told:

@@ -11,7 +11,7 @@ from actors.readers.query_runner import QueryRunner, ReaderAnswer
 from actors.readers.running_queries import RunningQueries
 from graphdb.config import Settings
 from graphdb.node import QueryRequest, ValidationRequest
-from graphdb.sparql import gate
+from graphdb.planning import gate
 from graphdb.sparql.parser import Query
 from graphdb.store.quad_store import QuadStore
 

@@ -20,11 +20,11 @@ from actors.readers.where_clauses import UpdateTurn, WhereClauses
 from graphdb.config import Settings
 from graphdb.geo.function_calls import calls_functions
 from graphdb.model import ChangeSet, Confirmation
-from graphdb.sparql import gate
+from graphdb.planning import gate
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.syntax import DeleteData, InsertData, Modify, Update
-from graphdb.sparql.update import UpdateContext, check_calls, plan_update
 from graphdb.store.overlay import Overlay
+from graphdb.updates.planner import UpdateContext, check_calls, plan_update
 
 __all__ = ["UpdateRunner", "is_quick"]
 

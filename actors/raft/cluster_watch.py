@@ -10,7 +10,7 @@ from actors.futures import answer
 from actors.raft.log_requests import ClusterView, ReceivedSnapshot, ViewedMember
 from actors.raft.rare_log import RareLog
 from graphdb.errors import UnavailableError
-from graphdb.raft.node import RaftStatus
+from graphdb.raft.raft_node import RaftStatus
 
 __all__ = ["ClusterFacts", "ClusterWatch"]
 

@@ -10,7 +10,7 @@ from actors.raft.log_requests import ClusterView, MemberChange, decode_change, e
 from actors.raft.peer_transport import PeerTransport
 from actors.raft.raft_driver import RaftDriver
 from graphdb.errors import LogUnavailable, MembershipRefused, NotLeader, OutcomeUnknown, UnavailableError
-from graphdb.raft.node import RaftNode
+from graphdb.raft.raft_node import RaftNode
 
 __all__ = ["OPERATION", "MemberChanges"]
 

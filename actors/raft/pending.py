@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush
 
 from actors.futures import answer, fail
 from graphdb.errors import LogUnavailable, NotLeader, OutcomeUnknown, UnavailableError
-from graphdb.raft.node import Outcome, Proposal, RaftNode
+from graphdb.raft.raft_node import Outcome, Proposal, RaftNode
 from graphdb.raft.replica import ReadOutcome
 
 __all__ = ["PendingProposals", "PendingReads", "PendingRefusals"]

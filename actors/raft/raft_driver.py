@@ -1,7 +1,8 @@
 """`RaftDriver`: owns a `RaftNode` and turns it, on the thread of the transport's loop.
 
 One turn takes everything that has come meanwhile, mail, requests and time, and does with it what
-`graphdb.raft.node` prescribes, with one sync for all of it. What comes while the disk syncs shares the next.
+`graphdb.raft.raft_node` prescribes, with one sync for all of it. What comes while the disk syncs shares
+the next.
 
 The sync keeps the loop waiting. A thread of its own for the node would cost four hand-overs a commit and win
 nothing: whatever comes over the network waits for the node, and the node for the disk.
@@ -25,7 +26,7 @@ from actors.raft.rare_log import RareLog
 from graphdb.errors import GraphDBError, LogUnavailable, OutcomeUnknown, UnavailableError
 from graphdb.model import LogEntry
 from graphdb.raft.messages import Envelope, SnapshotMark
-from graphdb.raft.node import RaftNode, RaftStatus
+from graphdb.raft.raft_node import RaftNode, RaftStatus
 
 __all__ = ["RaftDriver", "StateMachine", "Transport"]
 

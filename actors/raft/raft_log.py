@@ -61,7 +61,7 @@ from graphdb.log.views import LogViews, views_of
 from graphdb.model import EntryKind, LogEntry
 from graphdb.raft.journal import Journal, JournalConfig
 from graphdb.raft.messages import SnapshotMark
-from graphdb.raft.node import RaftNode
+from graphdb.raft.raft_node import RaftNode
 from graphdb.raft.replica import RaftConfig
 from graphdb.raft.wire import Malformed
 

@@ -14,12 +14,12 @@ from actors.readers.protocol import FunctionTask, ReaderTask, Task, ValidationTa
 from actors.readers.running_queries import QueryRun, RunningQueries
 from actors.worker_thread import on_thread
 from graphdb.config.limits import GateLimits
+from graphdb.geo.lookups import EngineText
 from graphdb.geo.narrowing import Narrowed
 from graphdb.node import FunctionCall, MergedGraphs, QueryRequest, ShapesDocument, ValidationRequest
+from graphdb.planning.engine_text import engine_text_and_services
+from graphdb.planning.sources import scans_of
 from graphdb.sparql.dataset import Dataset, own_dataset
-from graphdb.sparql.engine_text import engine_text_and_services
-from graphdb.sparql.explain import scans_of
-from graphdb.sparql.printing import EngineText
 from graphdb.sparql.results import ResultFormat
 from graphdb.store.quad_store import QuadStore
 

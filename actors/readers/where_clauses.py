@@ -22,8 +22,8 @@ from actors.readers.query_runner import query_task
 from actors.readers.running_queries import QueryRun
 from graphdb.errors import EvaluationFailed, QueryTimeout
 from graphdb.sparql.results import ResultFormat
-from graphdb.sparql.update import WhereClause
 from graphdb.store.quad_store import QuadStore
+from graphdb.updates.planner import WhereClause
 
 __all__ = ["UpdateTurn", "WhereClauses"]
 

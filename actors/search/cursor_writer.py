@@ -13,7 +13,7 @@ from graphdb.search.catalog.commands import (
     WriteDocuments,
     WriteResult,
 )
-from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, index_not_found
 from graphdb.search.segments.operations import Action, Operation
 

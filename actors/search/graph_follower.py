@@ -9,8 +9,8 @@ from actors.search.index_follower import IndexFollower, Surroundings
 from graphdb.config.limits import GateLimits
 from graphdb.errors import RequestError
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.index import Index
-from graphdb.search.following.settings import read_shape
+from graphdb.search.catalog.state import Index
+from graphdb.search.following.graph_settings import read_shape
 
 __all__ = ["GraphFollower", "note_end"]
 

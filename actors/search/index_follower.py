@@ -14,7 +14,7 @@ from actors.search.recent_entries import RecentEntries
 from graphdb.access.annotations import ALLOWED_SID, REIFIES
 from graphdb.errors import GraphDBError
 from graphdb.public_text import public_text
-from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.state import Index
 from graphdb.search.following.shape import Documents, Plan, Shape, batches, differences
 from graphdb.search.segments.operations import Operation
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from actors.search.search_thread import SearchThread
 from graphdb.errors import LogUnavailable
-from graphdb.search.catalog.index import Index
-from graphdb.search.segment import Leaf
+from graphdb.search.catalog.state import Index
+from graphdb.search.leaf_reader import Leaf
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.index_shard import MergePlan
 from graphdb.search.segments.merging import merge

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable, Iterable
 
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.settings import refresh_interval_ms
+from graphdb.search.catalog.index_settings import refresh_interval_ms
+from graphdb.search.catalog.state import Index
 
 __all__ = ["RefreshSchedule"]
 

@@ -20,7 +20,7 @@ from actors.shard.search_state import STARTING
 from graphdb.log.file_system import RealFileSystem, storage_error
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.files import CatalogFiles, read_log_index
-from graphdb.search.following.settings import check_graph
+from graphdb.search.following.graph_settings import check_graph
 
 __all__ = ["SearchDirectory"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from graphdb.search.catalog.codec import encode_command
+from graphdb.search.catalog.command_codec import encode_command
 from graphdb.search.catalog.commands import Command, DocumentWrite, Outcome, WriteDocuments
 from graphdb.search.errors import SearchError
 

@@ -44,11 +44,10 @@ from graphdb.search.catalog.commands import (
     RefreshIndices,
     WriteResult,
 )
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.state import CatalogState
+from graphdb.search.catalog.state import CatalogState, Index
 from graphdb.search.contexts import RANDOM_BYTES, SearchContexts, make_context_id
 from graphdb.search.errors import SearchError
-from graphdb.search.following.settings import completed_body
+from graphdb.search.following.graph_settings import completed_body
 from graphdb.search.segments.operations import Action, OperationResult
 
 __all__ = ["SearchNode"]

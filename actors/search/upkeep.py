@@ -15,7 +15,7 @@ from actors.search.search_thread import SearchThread
 from graphdb.errors import UnavailableError
 from graphdb.log.views import SEARCH
 from graphdb.search.catalog.files import CatalogSave
-from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.state import Index
 
 __all__ = ["Upkeep", "UpkeepConfig"]
 

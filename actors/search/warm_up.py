@@ -15,7 +15,7 @@ from graphdb.log.file_system import RealFileSystem
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.commands import CreateIndex, DocumentWrite, WriteDocuments
 from graphdb.search.catalog.files import CatalogFiles
-from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.state import Index
 from graphdb.search.results import search
 from graphdb.search.segments.merging import merge
 from graphdb.search.segments.operations import Action, Operation

@@ -24,8 +24,8 @@ from graphdb.sparql.patterns import (
     SubSelect,
     TriplesBlock,
     UnionPattern,
+    variables_of_element,
 )
-from graphdb.sparql.scope import variables_of_element
 from graphdb.sparql.terms import Iri, RdfLiteral, TripleTerm, Variable
 from graphdb.sparql.tree_walk import nodes_below
 

@@ -36,9 +36,15 @@ from graphdb.sparql.algebra import (
     spine_of,
     variables_in_scope,
 )
-from graphdb.sparql.patterns import AlternativePath, FunctionCall, Or, RepeatedPath, TriplePattern
+from graphdb.sparql.patterns import (
+    AlternativePath,
+    FunctionCall,
+    Or,
+    RepeatedPath,
+    TriplePattern,
+    variables_of_triples,
+)
 from graphdb.sparql.rewriting import GroupPass
-from graphdb.sparql.scope import variables_of_triples
 from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, Variable
 from graphdb.sparql.translation import FreshNames
 from graphdb.sparql.tree_walk import all_below, nodes_below, renamed
@@ -46,7 +52,7 @@ from graphdb.sparql.tree_walk import all_below, nodes_below, renamed
 __all__ = ["REWRITTEN", "NewSlot", "with_derived_triples"]
 
 REWRITTEN = {"nesting": 4, "patterns": 16, "unions": 5, "filters": 8}
-"""What one such triple pattern adds to what the gate counts (`graphdb.sparql.complexity`)."""
+"""What one such triple pattern adds to what the gate counts (`graphdb.planning.complexity`)."""
 
 NewSlot: TypeAlias = Callable[[Lookup], str]
 """Gives the name of a slot for what a lookup finds."""

@@ -1,17 +1,25 @@
-"""Lookups of a spatial index on behalf of a query: the values that can meet a condition."""
+"""Lookups of a spatial index on behalf of a query: the values that can meet a condition.
 
-from dataclasses import dataclass
+`EngineText` is the query's text for the engine, with slots for what the lookups find.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from graphdb.geometry.geosparql_names import GEOF, RELATIONS
 from graphdb.sparql.patterns import FunctionCall
+from graphdb.sparql.printing import Filling
 from graphdb.sparql.terms import Iri, RdfLiteral
 
 __all__ = [
     "MEETING",
+    "NEAR",
+    "NEAREST",
     "Binding",
     "Condition",
     "Constant",
+    "EngineText",
     "Lookup",
     "Meets",
     "MeetsResource",
@@ -87,3 +95,41 @@ class Ordered:
     call: FunctionCall
     limit: int
     offset: int
+
+
+NEAREST = "nearest"
+"""The slot for values, before the triples that bind what a query's order measures."""
+NEAR = "near"
+"""The slot for a filter, at the end of such a query's pattern."""
+
+_PLAIN = Filling()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineText:
+    """The text of a query for the engine, with slots.
+
+    pieces has pieces of the text at even places, and between them names of slots: the number of a lookup,
+    NEAREST or NEAR. call is the text of the call of nearest. fillings are by the name of a slot.
+    """
+
+    pieces: tuple[str, ...]
+    calls_geometry: bool = False  # it needs the functions of GeoSPARQL
+    lookups: tuple[Lookup, ...] = ()
+    nearest: Ordered | None = None
+    call: str = ""
+    fillings: Mapping[str, Filling] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The text with all slots empty."""
+        return self.pieces[0] if len(self.pieces) == 1 else self.filled({})
+
+    def filled(self, found: Mapping[str, str]) -> str:
+        """The text with these in their slots, by name."""
+        pieces = list(self.pieces)
+        for place in range(1, len(pieces), 2):
+            name = pieces[place]
+            filling = self.fillings.get(name, _PLAIN)
+            pieces[place] = found[name].join(filling.around) if name in found else filling.without
+        return "".join(pieces)

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pyoxigraph import BlankNode, Literal, Triple
 
-from graphdb.geo.lookups import Condition, Lookup, MeetsResource, Ordered, Within
+from graphdb.geo.lookups import NEAR, NEAREST, Condition, EngineText, Lookup, MeetsResource, Ordered, Within
 from graphdb.geo.spatial_index import SpatialIndex, Values
 from graphdb.geometry.functions import Term
-from graphdb.sparql.printing import NEAR, NEAREST, EngineText
 
 if TYPE_CHECKING:
     from graphdb.geo.geometry_column import GeometryColumn, Place

@@ -16,7 +16,18 @@ from functools import reduce
 from itertools import chain, starmap
 from typing import Any
 
-from graphdb.geo.lookups import MEETING, Binding, Constant, Lookup, Meets, Nearest, Ordered, Within
+from graphdb.geo.lookups import (
+    MEETING,
+    NEAR,
+    NEAREST,
+    Binding,
+    Constant,
+    Lookup,
+    Meets,
+    Nearest,
+    Ordered,
+    Within,
+)
 from graphdb.geometry.geosparql_names import GEOF
 from graphdb.sparql.algebra import (
     Algebra,
@@ -42,7 +53,6 @@ from graphdb.sparql.patterns import (
     SequencePath,
     TriplePattern,
 )
-from graphdb.sparql.printing import NEAR, NEAREST
 from graphdb.sparql.rewriting import GroupPass
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
 

@@ -20,10 +20,10 @@ from graphdb.shacl.data_graph import UNION_GRAPH, DataGraphName, graph_of_quads
 from graphdb.shacl.scattered_shapes import scattered_shapes
 from graphdb.shacl.shacl_names import RDF_TYPE, RDFS_SUBCLASS_OF, Term
 from graphdb.shacl.shapes import MeaninglessShape, Shapes, readable_shapes
-from graphdb.sparql.graph_operations import change_of
 from graphdb.store.overlay import BaseNotApplied, Overlay
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.view import Subject
+from graphdb.updates.graph_operations import change_of
 
 __all__ = ["EditCheck", "EditPlanner", "LastChanges", "ValidateApart", "forgotten"]
 

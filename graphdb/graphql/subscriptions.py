@@ -33,7 +33,7 @@ from graphdb.graphql.shaping import Cells, Nulled, Shaper, Table
 from graphdb.graphql.translation import translate
 from graphdb.live.neighbourhood import Around, TooFar
 from graphdb.live.notifications import Notification
-from graphdb.sparql.gate import check, read_query
+from graphdb.planning.gate import check, read_query
 
 __all__ = ["ChangedQuery", "State", "read_subscription", "rows_of", "weight"]
 
@@ -281,7 +281,7 @@ class ChangedQuery:
     def whole(self) -> None:
         """See `AroundQuery`."""
 
-    def told(self, index: int, around: Around) -> Iterator[Notification]:
+    def notifications(self, index: int, around: Around) -> Iterator[Notification]:
         """See `AroundQuery`."""
         try:
             for kind, result in self._followed.events(around):

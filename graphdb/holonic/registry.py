@@ -24,8 +24,8 @@ from graphdb.holonic.names import (
     Tenant,
 )
 from graphdb.model import GraphName
+from graphdb.planning.gate import read_query
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import read_query
 from graphdb.sparql.syntax import Query
 from graphdb.store.view import Subject, Term
 

@@ -1,5 +1,5 @@
-"""The changes of the log as they are handed on: what each is, which part of it somebody asked for, and the
-lines that tell it.
+"""The changes of the log as they are handed on: what each is, which part of it a client asked for, and the
+lines that a client gets.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ class ChangeFilter:
     predicates: frozenset[str] | None = None
 
     def part_of(self, change: ChangeSet) -> ChangeSet:
-        """The change as far as it is asked for; that of a predicate alone tells nothing of graphs."""
+        """The change as far as it is asked for; one by predicate has no graphs."""
         if self.graphs is None and self.predicates is None:
             return change
         return ChangeSet(
@@ -59,7 +59,7 @@ def change_json(logged: LoggedChange) -> bytes:
     where more pieces of the same entry follow, `more` is true.
     """
     change = logged.change
-    told: dict[str, Any] = {
+    found: dict[str, Any] = {
         "index": logged.index,
         "timestamp": iso_timestamp(logged.timestamp_ms),
         "removed": [f"{quad} ." for quad in change.removed],
@@ -68,8 +68,8 @@ def change_json(logged: LoggedChange) -> bytes:
         "created_graphs": [_graph_name(graph) for graph in change.created_graphs],
     }
     if not logged.is_last:
-        told["more"] = True
-    return orjson.dumps(told)
+        found["more"] = True
+    return orjson.dumps(found)
 
 
 def position_json(index: int) -> bytes:

@@ -13,13 +13,13 @@ from graphdb.live.change_patterns import Alternative, NotFlat, alternatives_of
 from graphdb.live.matcher import LiveQuery
 from graphdb.live.sparql_queries import SolutionQuery, WholeQuery
 from graphdb.live.statement import SparqlText, read_statement
+from graphdb.planning.bounded_expressions import may_compute_durations
+from graphdb.planning.decisions import is_repeatable
+from graphdb.planning.engine_text import engine_text, engine_text_of
+from graphdb.planning.gate import check, read_query
 from graphdb.sparql.algebra import AbstractQuery, Algebra, Distinct, Exists, Select, variables_in_scope
-from graphdb.sparql.bounded_expressions import may_compute_durations
 from graphdb.sparql.dataset import own_dataset
 from graphdb.sparql.dependencies import predicates_read, triple_patterns
-from graphdb.sparql.engine_text import engine_text, engine_text_of
-from graphdb.sparql.gate import check, read_query
-from graphdb.sparql.repeatable import is_repeatable
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import Variable
 from graphdb.sparql.translation import abstract_query
@@ -93,8 +93,8 @@ def _check_no_exists_behind(select: Select) -> None:
 
 
 def _columns_and_keys(select: Select, pattern: Algebra) -> tuple[tuple[str, ...], frozenset[str] | None]:
-    """What tells records apart, and what all solutions of a record have in common; None where a record is one
-    solution. Raises NotFlat.
+    """The columns that identify a record, and what all solutions of a record have in common; None where a
+    record is one solution. Raises NotFlat.
     """
     shown = _names(select.variables)
     if select.keys:

@@ -1,4 +1,4 @@
-"""`Matcher`: which live queries a change concerns, and what it tells each of them.
+"""`Matcher`: which live queries a change concerns, and what it means to each of them.
 
 It holds a copy of the graph as it was before the change, and takes it one change further. What a change costs
 is in proportion to the resources that it touches and the queries about their classes that it may concern.
@@ -19,7 +19,7 @@ from graphdb.live.table_queries import Field, Table, TableQuery
 from graphdb.model import ChangeSet, GraphName
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["AroundQuery", "FollowedQuery", "LiveQuery", "Matcher", "Told", "Unfollowable"]
+__all__ = ["AroundQuery", "FollowedQuery", "LiveQuery", "Match", "Matcher", "Unfollowable"]
 
 
 class AroundQuery(Protocol):
@@ -37,7 +37,7 @@ class AroundQuery(Protocol):
     def whole(self) -> WholeQuery | None:
         """The same records by evaluating it anew, where that is offered."""
 
-    def told(self, index: int, around: Around) -> Iterable[Notification]:
+    def notifications(self, index: int, around: Around) -> Iterable[Notification]:
         """What a change, of the log index, means to it. Raises TooFar, RequestError."""
 
     def __hash__(self) -> int: ...
@@ -45,7 +45,7 @@ class AroundQuery(Protocol):
 
 FollowedQuery: TypeAlias = TableQuery | AroundQuery
 LiveQuery: TypeAlias = FollowedQuery | WholeQuery
-Told: TypeAlias = "tuple[FollowedQuery, Notification | Unfollowable]"
+Match: TypeAlias = "tuple[FollowedQuery, Notification | Unfollowable]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Matcher:
     """Used by one thread at a time."""
 
     def __init__(self, quads: QuadStore, *, union_default_graph: bool = False) -> None:
-        """quads is this matcher's own, and nobody else changes it."""
+        """quads is this matcher's own, and no other object changes it."""
         self._quads = quads
         self._graph = None if union_default_graph else DefaultGraph()
         self._tables: dict[Table, _Watched] = {}
@@ -74,18 +74,18 @@ class Matcher:
 
     @property
     def quads(self) -> QuadStore:
-        """The state that it is at, for who only reads."""
+        """The present state, for readers only."""
         return self._quads
 
     def watch(self, query: FollowedQuery) -> None:
-        """From the next change on, tell what becomes of its records."""
+        """Match it from the next change on."""
         if isinstance(query, TableQuery):
             self._tables.setdefault(query.table, _Watched()).add(query)
         else:
             self._around.setdefault(query.graph, _WatchedAround()).add(query)
 
     def forget(self, query: FollowedQuery) -> None:
-        """Tell nothing of it any more."""
+        """Do not match it any more."""
         if isinstance(query, TableQuery):
             watched = self._tables[query.table]
             watched.remove(query)
@@ -97,18 +97,18 @@ class Matcher:
             if around.is_empty:
                 del self._around[query.graph]
 
-    def step(self, index: int, parts: Sequence[ChangeSet]) -> list[Told]:
+    def step(self, index: int, parts: Sequence[ChangeSet]) -> list[Match]:
         """Go on to the state after the change of one entry, which may be in parts, and say what it means."""
         subjects = self._touched(parts) if self._tables else ()
         before = [(subject, self._star(subject)) for subject in subjects]
         self._quads.apply_many(parts) if len(parts) > 1 else self._quads.apply(parts[0])
-        told: list[Told] = []
+        matches: list[Match] = []
         for subject, earlier in before:
-            told += self._of_resource(index, earlier, self._star(subject))
+            matches += self._of_resource(index, earlier, self._star(subject))
         for name, watched in self._around.items():
             graph = self._graph if name is None else name
-            told += self._around_change(index, parts, graph, watched)
-        return told
+            matches += self._around_change(index, parts, graph, watched)
+        return matches
 
     def go_back(self, parts: Sequence[ChangeSet]) -> None:
         """To the state before a change that is in the present one."""
@@ -131,7 +131,7 @@ class Matcher:
 
     def _around_change(
         self, index: int, parts: Sequence[ChangeSet], graph: GraphName | None, watched: "_WatchedAround"
-    ) -> Iterator[Told]:
+    ) -> Iterator[Match]:
         added, removed = self._net(parts, graph)
 
         def find(subject: Any, predicate: Any, object_: Any) -> Iterator[Triple]:
@@ -141,7 +141,7 @@ class Matcher:
             looks = _LOOKS_MAX + _LOOKS_A_TRIPLE * (len(added) + len(removed))
             try:
                 # all of a change, or nothing of it
-                found = list(query.told(index, Around(find, added, removed, looks)))
+                found = list(query.notifications(index, Around(find, added, removed, looks)))
                 yield from ((query, _written(one)) for one in found)
             except TooFar:
                 too_far = LimitExceeded("triples near one change", looks + 1, looks)
@@ -186,7 +186,7 @@ class Matcher:
                 yield triple
             last = triple
 
-    def _of_resource(self, index: int, before: Star, after: Star) -> Iterator[Told]:
+    def _of_resource(self, index: int, before: Star, after: Star) -> Iterator[Match]:
         if before == after:
             return
         classes = dict.fromkeys([*before.classes, *after.classes])

@@ -25,7 +25,7 @@ class Around:
     def __init__(
         self, find: Find, added: Sequence[Triple], removed: Sequence[Triple], looks_max: int
     ) -> None:
-        """find tells of the state after the change."""
+        """find reads the state after the change."""
         self._find = find
         self.added, self.removed = frozenset(added), frozenset(removed)
         self._looks = looks_max
@@ -70,13 +70,13 @@ class Around:
         """
         alternatives = list(alternatives)
         found: set[Triple] = set()
-        seen: set[tuple[int, frozenset[tuple[str, Any]]]] = set()
+        known: set[tuple[int, frozenset[tuple[str, Any]]]] = set()
         for binding in chain.from_iterable(map(self._touched, alternatives)):
             for number, alternative in enumerate(alternatives):
                 for whole in self._equal(alternative, binding, keys):
                     key = number, frozenset(whole.items())
-                    if key not in seen:
-                        seen.add(key)
+                    if key not in known:
+                        known.add(key)
                         found.update(self._triples_of(alternative, whole))
         return found
 
@@ -84,7 +84,7 @@ class Around:
         self, alternative: Alternative, binding: Binding, keys: frozenset[str] | None
     ) -> Iterator[Binding]:
         """The solutions of the required patterns that may be rows equal to that of a binding: how many there
-        are of them is what tells them apart. With keys: those that are grouped with it.
+        are of them is what distinguishes them. With keys: those that are grouped with it.
         """
         names = frozenset().union(*(pattern.variables for pattern in alternative.required))
         if keys is not None:

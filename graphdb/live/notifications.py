@@ -26,6 +26,6 @@ class Notification:
 
     @cached_property
     def tail(self) -> bytes:
-        """The members of the message behind its id, and the end of it."""
+        """The members of the message after its id, and the end of it."""
         result = orjson.dumps(self.result)
         return b'"action":"%s","result":%s,"index":%d}' % (self.action.encode(), result, self.index)

@@ -19,7 +19,7 @@ Record: TypeAlias = dict[str, Any]
 
 
 def local_name(iri: str) -> str:
-    """What stands behind the last `#`, `/` or `:`; the whole where nothing does."""
+    """What stands after the last `#`, `/` or `:`; the whole where nothing does."""
     found = _LOCAL.search(iri)
     return iri if found is None else found[0]
 

@@ -95,9 +95,9 @@ def differences(query: WholeQuery, before: Rows, after: Rows) -> Iterator[Differ
 
 
 def solution_id(solution: Solution, number: int) -> str:
-    """A digest of a whole solution; number tells equal ones apart, the first is 0."""
-    told = "\n".join(f"{name} {term}" for name, term in sorted(solution, key=lambda item: item[0]))
-    return hashlib.blake2b(f"{number}\n{told}".encode(), digest_size=_ID_BYTES).hexdigest()
+    """A digest of a whole solution; number distinguishes equal ones, the first is 0."""
+    text = "\n".join(f"{name} {term}" for name, term in sorted(solution, key=lambda item: item[0]))
+    return hashlib.blake2b(f"{number}\n{text}".encode(), digest_size=_ID_BYTES).hexdigest()
 
 
 def record_of(solution: Solution, number: int, shown: Iterable[str]) -> Record:
@@ -112,7 +112,7 @@ def record_of(solution: Solution, number: int, shown: Iterable[str]) -> Record:
 
 @dataclass(frozen=True, slots=True)
 class SolutionQuery:
-    """Equal where the text is. A solution is told apart by all its variables, also those that are not shown,
+    """Equal where the text is. A solution is identified by all its variables, also those that are not shown,
     so that equal rows are several records, as they are in the answer.
 
     Where solutions are grouped (GROUP BY, DISTINCT), a record is a group, and keys are variables that all
@@ -141,7 +141,7 @@ class SolutionQuery:
             return None
         return frozenset(one.value for one in found)
 
-    def told(self, index: int, around: Around) -> Iterator[Notification]:
+    def notifications(self, index: int, around: Around) -> Iterator[Notification]:
         """See `AroundQuery`."""
         for found in self._differences(around):
             yield Notification(index, found.action, found.result)

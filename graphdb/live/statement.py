@@ -27,7 +27,7 @@ from graphdb.live.table_queries import (
     TableQuery,
     Without,
 )
-from graphdb.sparql.gate import BYTE_ORDER_MARK
+from graphdb.planning.gate import BYTE_ORDER_MARK
 
 __all__ = ["SparqlText", "read_statement"]
 

@@ -220,7 +220,7 @@ class TableQuery:
         return record
 
     def difference(self, before: Star, after: Star) -> Difference | None:
-        """What a change tells of one resource; None where nothing of what is shown has changed."""
+        """What a change means to one resource; None where nothing of what is shown has changed."""
         was, is_now = self.matches(before), self.matches(after)
         if not is_now:
             return Difference("DELETE", {"id": before.id}) if was else None

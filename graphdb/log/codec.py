@@ -21,7 +21,7 @@ The payload of CHANGES and PART is a ChangeSet:
 
          0     16  the lengths in bytes, 4 each, of the four sections that follow
         16         removed and added, N-Quads; dropped and created graphs, one N-Triples term a line
-       end      8  only where whoever wrote does not see everything, and was told of another number of changed
+       end      8  only where the writer does not see everything, and was told of another number of changed
                    quads than there are: how many more, signed
 
 The payload of CLOSE is 4 bytes: how many PART entries it closes.
@@ -70,7 +70,7 @@ _CRC_START = 8
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A decoded entry, with what the file told about it; end is the offset just behind it in its buffer."""
+    """A decoded entry, with what the file says about it; end is the offset just after it in its buffer."""
 
     entry: LogEntry
     durable_bytes: int
@@ -83,7 +83,7 @@ def entry_bytes(payload_bytes: int) -> int:
 
 
 def entries_bytes(entries: Iterable[LogEntry]) -> int:
-    """The size of these entries, one behind the other."""
+    """The size of these entries, one after another."""
     return sum(entry_bytes(len(entry.payload)) for entry in entries)
 
 
@@ -179,7 +179,7 @@ def quad_sections(payload: bytes) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def told_affected(payload: bytes, changes: ChangeSet) -> int:
-    """How many quads whoever wrote a payload was told to have changed; it is that of these changes."""
+    """How many changed quads were reported to the writer of a payload; without a report, those of changes."""
     end = _SECTIONS.size + sum(_SECTIONS.unpack_from(payload))
     more: int = _MORE.unpack_from(payload, end)[0] if end < len(payload) else 0
     return changes.affected_triples + more
@@ -192,14 +192,14 @@ def _cut(payload: bytes, lengths: Iterable[int]) -> Iterator[bytes]:
         start += length
 
 
-def encode_change_parts(changes: ChangeSet, part_bytes: int, told: int | None = None) -> list[bytes]:
+def encode_change_parts(changes: ChangeSet, part_bytes: int, reported: int | None = None) -> list[bytes]:
     """The ChangeSet as one payload, or as several of about part_bytes each where it is larger.
 
-    The parts, decoded and put one behind the other, are the ChangeSet again: the graphs stand in the first,
+    The parts, decoded and put one after another, are the ChangeSet again: the graphs stand in the first,
     what is removed comes before what is added. A quad is never cut, so a part with a very long literal may be
-    larger. told is how many quads whoever wrote is told to have changed, where that may be another number.
+    larger. reported is how many changed quads are reported to the writer, where that may be another number.
     """
-    more = 0 if told is None else told - changes.affected_triples
+    more = 0 if reported is None else reported - changes.affected_triples
     payloads = _change_parts(changes, part_bytes)
     if more:
         payloads[-1] += _MORE.pack(more)

@@ -112,7 +112,7 @@ class FileLog:
             raise storage_error(error, "writing the log") from error
 
     def read(self, from_index: int, max_bytes: int = 4 << 20) -> list[LogEntry]:
-        """Entries from from_index on, in order: as many as fit max_bytes, at least one, none behind
+        """Entries from from_index on, in order: as many as fit max_bytes, at least one, none after
         last_index.
 
         The list ends at the end of a segment too: an empty list, and only that, means the end of the log.
@@ -129,7 +129,7 @@ class FileLog:
             raise LogUnavailable(f"reading the log: {error.strerror}") from error
 
     def index_before(self, index: int, size: int) -> int:
-        """The largest index such that the entries behind it, up to index, take size bytes of log or more;
+        """The largest index such that the entries after it, up to index, take size bytes of log or more;
         first_index - 1 where there is not so much.
         """
         if size <= 0:
@@ -143,7 +143,7 @@ class FileLog:
         return self.first_index - 1
 
     def truncate_before(self, index: int) -> None:
-        """Drop entries before index that nobody needs, in whole segments: first_index stays at most index.
+        """Drop entries before index that are not needed, in whole segments: first_index stays at most index.
 
         Raises LogUnavailable, StorageFull; then some may be dropped.
         """
@@ -153,7 +153,7 @@ class FileLog:
             self._segments.pop(0).close()
 
     def truncate_after(self, index: int) -> None:
-        """Take back the entries behind index, all at once. index is in [first_index - 1, last_index].
+        """Take back the entries after index, all at once. index is in [first_index - 1, last_index].
 
         Raises StorageFull, LogUnavailable; then nothing has changed, but after a crash it may have.
         """

@@ -12,11 +12,11 @@ __all__ = ["LogEnd"]
 @dataclass(frozen=True, slots=True)
 class LogEnd:
     """A writer of quads plans upon the entries that it knows. Entries of other writers may follow these, and
-    what was planned still holds behind them; only an entry that concerns quads makes it old.
+    what was planned still holds after them; only an entry that concerns quads makes it old.
 
-    Of the entries behind quads_index none concerns quads. It may be larger than it need be: of a log that was
-    just opened it is last_index. Whoever is refused for that reads the log to its end, and is not refused
-    again.
+    Of the entries after quads_index none concerns quads. It may be larger than it need be: of a log that was
+    just opened it is last_index. A writer that is refused for that reads the log to its end, and is
+    not refused again.
     """
 
     last_index: int
@@ -32,7 +32,7 @@ class LogEnd:
         return expected_index == 0 or self.quads_index < expected_index <= self.last_index + 1
 
     def extended(self, entries: Iterable[LogEntry]) -> Self:
-        """The end behind these, whose own log_index does not count."""
+        """The end after these, whose own log_index does not count."""
         last_index, quads_index = self.last_index, self.quads_index
         for entry in entries:
             last_index += 1
@@ -41,5 +41,5 @@ class LogEnd:
         return type(self)(last_index, quads_index)
 
     def cut(self, last_index: int) -> Self:
-        """The end once the entries behind last_index are taken back."""
+        """The end once the entries after last_index are taken back."""
         return type(self)(last_index, min(self.quads_index, last_index))

@@ -1,4 +1,4 @@
-"""`RecentRequests`: which requests the log has seen lately, so that one that is sent again takes effect once.
+"""`RecentRequests`: which requests the log has had lately, so that one that is sent again takes effect once.
 
 In bytes, for the data directory (integers little-endian and unsigned):
 
@@ -69,14 +69,14 @@ class RecentRequests:
             self.through = max(self.through, log_index)
 
     def find(self, request_id: bytes) -> Remembered | None:
-        """The request with this id, or, of a keyed id, with this key: then its request_id tells if it is the
+        """The request with this id, or, of a keyed id, with this key: then its request_id says if it is the
         same.
         """
         with self._lock:
             return self._of(request_id).find(request_id)
 
     def complete_since(self, request_id: bytes) -> int:
-        """Every request with an id of this kind is remembered whose entry is at this log index or behind."""
+        """Every request with an id of this kind is remembered whose entry is at this log index or after."""
         return self._of(request_id).complete_since
 
     def _of(self, request_id: bytes) -> "_LastRequests":

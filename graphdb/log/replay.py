@@ -38,7 +38,7 @@ class _OpenParts:
 
 @dataclass(slots=True)
 class _Merged:
-    """CHANGES that are applied together, and other writers' entries behind the first of them."""
+    """CHANGES that are applied together, and other writers' entries after the first of them."""
 
     changes: list[ChangeSet] = field(default_factory=list)
     requests: list[tuple[bytes, int, int]] = field(default_factory=list)  # id, log index, affected triples
@@ -65,7 +65,7 @@ class Replayer:
     applied_index is the last entry whose effect is in the store; requests remembers whose entries they were.
     PART entries wait in a temporary file until their CLOSE. Between them and their CLOSE stand only entries
     that do not concern quads (`EntryKind`), for each is stored only where nothing else has been since the
-    last one; so any other entry that follows them tells that they will never be closed. A request that began
+    last one; so any other entry that follows them means that they will never be closed. A request that began
     anew may have left parts in front of its later ones: a CLOSE closes as many as it says, the last ones.
     """
 
@@ -215,7 +215,7 @@ class Replayer:
 
 def _read_parts(parts: _OpenParts, first: int, affected: list[int]) -> Iterator[ChangeSet]:
     """The parts from the one numbered first on; affected gets how many triples each
-    affects, as its writer was told."""
+    affects, as reported to its writer."""
     if first < len(parts.starts):
         parts.spool.seek(parts.starts[first])
     for _ in parts.starts[first:]:

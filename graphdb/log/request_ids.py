@@ -1,11 +1,11 @@
 """Request ids: the 16 bytes that name a write in all of its log entries (`LogEntry.request_id`).
 
-They have the layout of a UUID (RFC 9562), whose version tells how one was made:
+They have the layout of a UUID (RFC 9562), whose version says how one was made:
 
     version 4    at random, for a request whose client has given no key
     version 8    from a client's `Idempotency-Key`: the first half from the key, who sends it, the method
                  and the target, the second from the request itself. So the same key with another request
-                 can be told, and nobody is told what has come of somebody else's.
+                 can be told, and no client learns what has become of another's.
 
 Entries that were written before there were keys have 16 random bytes; they pass for either.
 """
@@ -30,8 +30,8 @@ def keyed(
 ) -> bytes:
     """The id of every request that a client sends to target (path and query) under this key.
 
-    request is what tells this request from others: texts, parameters, types; in order. sender is who has
-    sent it, where that is known.
+    request is what distinguishes this request from others: texts, parameters, types; in order. sender is the
+    principal that sent it, where it is known.
     """
     sent_to = _digest((key.encode(), method.encode(), target, *map(str.encode, sender)), b"key")
     return _as_uuid(sent_to + _digest(request, b"request"), _KEYED)

@@ -1,4 +1,4 @@
-"""One file of the log: a header, entries one behind the other, zeros reserved for more.
+"""One file of the log: a header, entries one after another, zeros reserved for more.
 
 Header, 64 bytes, little-endian:
 
@@ -13,9 +13,9 @@ Header, 64 bytes, little-endian:
 
 A header is complete before the file gets its name, so a damaged one is never the work of a crash.
 
-**Torn or damaged?** Behind the last entry there are zeros. Entries are written in batches, one sync a batch,
+**Torn or damaged?** After the last entry there are zeros. Entries are written in batches, one sync a batch,
 and the next batch begins only when the sync has returned. A crash can therefore leave only this: in the last
-batch, some sectors (512 bytes) as written, others still zero behind some byte. That is a torn tail, was never
+batch, some sectors (512 bytes) as written, others still zero after some byte. That is a torn tail, was never
 acknowledged, and is cut. Anything else is damage to what was acknowledged, and is an error. They are told
 apart so:
 
@@ -62,7 +62,7 @@ TEMPORARY_SUFFIX = ".tmp"
 
 
 class TailUnknown(OSError):
-    """A write or sync failed such that nobody knows what the file holds behind its last durable entry."""
+    """A write or sync failed such that it is unknown what the file holds after its last durable entry."""
 
 
 class Segment:
@@ -134,7 +134,7 @@ class Segment:
 
         Where last_index is given, this is not the newest segment: it must hold that entry, and what follows
         it does not count. In the newest segment (None) a torn tail is cut, and the last batch is written and
-        synced again: it may have been read from memory only, and whoever reads it from here on relies on it.
+        synced again: it may have been read from memory only, and all readers from here on rely on it.
         Raises CorruptionError, OSError.
         """
         data = self._file.read(self._file.size(), 0)
@@ -178,7 +178,7 @@ class Segment:
         """Write entries and sync. They follow last_index without a gap. `reserve` bytes are allocated at a
         time.
 
-        Raises OSError where the segment is as it was before, TailUnknown where it may hold anything behind
+        Raises OSError where the segment is as it was before, TailUnknown where it may hold anything after
         `end`, and must not be written again.
         """
         starts, chunks, end = array("Q"), [], self._end
@@ -250,14 +250,14 @@ class Segment:
         return self._entry_end(index - self.first_index) - SEGMENT_HEADER_BYTES
 
     def index_before(self, index: int, size: int) -> int:
-        """The largest index such that the entries behind it, up to index, take size bytes or more; they must
+        """The largest index such that the entries after it, up to index, take size bytes or more; they must
         be there.
         """
         start = self._entry_end(index - self.first_index) - size
         return self.first_index + bisect_right(self._starts, start) - 2
 
     def forget_after(self, index: int) -> None:
-        """Entries behind index do not count any more, for a newer segment begins there."""
+        """Entries after index do not count any more, for a newer segment begins there."""
         keep = max(index - self.first_index + 1, 0)
         if keep < len(self._starts):
             self._end = self._starts[keep]

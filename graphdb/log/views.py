@@ -42,7 +42,7 @@ class View(Protocol[E_contra, R_co]):
     def apply(self, entries: Sequence[E_contra]) -> R_co:
         """Let entries take effect, in their order; the first one follows `index`.
 
-        What is returned goes to whoever owns the view. A call that raises has applied the entries up to
+        What is returned goes to the owner of the view. A call that raises has applied the entries up to
         `index` and nothing else; the entries after it come again. Raises UnavailableError, CorruptionError.
         """
         ...

@@ -88,7 +88,7 @@ def answer_vote_request(replica: Replica, candidate: PeerId, request: VoteReques
 # very incarnation of it: so all are new, and a founder whose disk was wiped later does not found a second
 # cluster beside the first, but is admitted to that by its leader (`admission.py`).
 #
-# The founding node may have data already, of a time when it stood alone: its journal then begins behind
+# The founding node may have data already, of a time when it stood alone: its journal then begins after
 # them. No other newcomer may: what it takes for committed no other node has.
 
 NO_REQUEST = bytes(16)
@@ -169,7 +169,7 @@ class Newcomer:
         return self._is_founder() and all(node_id in self._present for node_id in self._others)
 
     def _found(self) -> None:
-        """Write the cluster's first entry, in a term in which nobody else writes any."""
+        """Write the cluster's first entry, in a term in which no other node writes any."""
         replica, journal = self._replica, self._replica.journal
         own = Member(replica.peer, replica.address, True)
         members = Members(tuple(sorted((own, *self._present.values()), key=lambda each: each.peer)))

@@ -71,7 +71,7 @@ class Follower:
         return Next.STAY
 
     def leave(self) -> None:
-        """A snapshot that was arriving is begun anew by whoever sends one next."""
+        """A snapshot that was arriving is begun again by the next sender."""
 
     def _append(self, leader: PeerId, body: Append) -> None:
         """AppendEntries, receiver steps 2 to 5 (Raft paper, figure 2)."""

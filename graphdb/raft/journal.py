@@ -34,7 +34,7 @@ class Journal:
     """What a peer remembers: term, vote, members and entries. One thread at a time, one process at a time.
 
     Everything in it counts, synced or not, until `roll_back`. Indices up to base are in the snapshot. Entries
-    behind synced_index are in memory only.
+    after synced_index are in memory only.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class Journal:
         return self._changes[position - 1][1] if position else self.base.members
 
     def term_at(self, index: int) -> int | None:
-        """The term of the entry at index; None where the journal cannot tell: before base, behind the end."""
+        """The term of the entry at index; None where it is unknown: before base, after the end."""
         if self._runs and index >= self._runs[-1][0]:
             return self._runs[-1][1] if index <= self.last_index else None
         if index == self.base.log_index:
@@ -213,7 +213,7 @@ class Journal:
     def read(self, from_index: int, bytes_max: int) -> list[LogEntry]:
         """Entries from from_index on, in order: as many as fit bytes_max, at least one; none at the end.
 
-        Fewer may come than fit. Raises CorruptionError where from_index is not behind base, LogUnavailable.
+        Fewer may come than fit. Raises CorruptionError where from_index is not after base, LogUnavailable.
         """
         if from_index <= self.base.log_index:
             raise CorruptionError(f"entry {from_index} is in the snapshot", self._directory)
@@ -240,7 +240,7 @@ class Journal:
         self._state = replace(self._state, cluster_id=cluster_id)
 
     def append(self, entries: Sequence[LogEntry]) -> None:
-        """Add entries behind the last."""
+        """Add entries after the last."""
         index, term = self.last_index, self.last_term
         for entry in entries:
             index += 1
@@ -257,7 +257,7 @@ class Journal:
         self.end = self.end.extended(entries)
 
     def truncate_after(self, index: int) -> None:
-        """Take back the entries behind index, which is at least base."""
+        """Take back the entries after index, which is at least base."""
         assert self.base.log_index <= index <= self.last_index
         if index < self._recent_first:
             self._recent, self._recent_first, self._recent_bytes = [], index + 1, 0
@@ -323,7 +323,7 @@ class Journal:
         self._log.truncate_before(index + 1)
 
     def install(self, mark: SnapshotMark) -> None:
-        """Begin anew behind a snapshot of another peer's, which must be on disk.
+        """Begin again after a snapshot of another peer's, which must be on disk.
 
         Entries that follow it stay where the entry at mark is known to be the same. Raises StorageFull,
         LogUnavailable; then it may be done or not: `roll_back`.
@@ -346,7 +346,7 @@ class Journal:
         self._drop_runs(mark.log_index)
 
     def _drop_runs(self, index: int) -> None:
-        """Forget the runs up to index, but keep the one that goes on behind it."""
+        """Forget the runs up to index, but keep the one that goes on after it."""
         # of several that now begin at index + 1, the last one is the one that holds there
         starts = {max(first, index + 1): term for first, term in self._runs}
         self._runs = list(starts.items()) if self.last_index > index else []

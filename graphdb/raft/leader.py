@@ -135,7 +135,7 @@ class Feeder:
             progress.due, progress.waiting = True, False
 
     def send_to_all(self) -> None:
-        """There is news that every peer should have at once."""
+        """Something has changed that every peer should learn at once."""
         for progress in self.progress.values():
             progress.due = True
 
@@ -181,7 +181,7 @@ class Feeder:
 
     def _feed(self, peer: PeerId, progress: Progress, read_round: int) -> None:
         journal, config = self._replica.journal, self._replica.config
-        if self._is_heard(progress):  # nobody makes or keeps a snapshot for a peer that is away
+        if self._is_heard(progress):  # no snapshot is made or kept for a peer that is away
             if progress.next_index <= journal.base.log_index and progress.feed is not Feed.SNAPSHOT:
                 latest = self._replica.snapshots.latest()
                 if latest is not None and latest.log_index >= journal.base.log_index:

@@ -33,7 +33,7 @@ class PeerId(NamedTuple):
 
     node_id is the operator's number. incarnation is drawn when the directory is made, never 0: a node whose
     disk was wiped comes back as another peer, so what it promised and forgot is not counted. ANY_INCARNATION
-    (0) addresses whoever has that number.
+    (0) addresses the node with that number.
     """
 
     node_id: int
@@ -44,8 +44,8 @@ class PeerId(NamedTuple):
 class Member:
     """A peer as the cluster knows it.
 
-    Without a vote it is given all entries, but nobody waits for it: so a member begins, until it has caught
-    up. Its incarnation is ANY_INCARNATION while it has not reported.
+    Without a vote it is given all entries, but commits do not wait for it: so a member begins, until it has
+    caught up. Its incarnation is ANY_INCARNATION while it has not reported.
     """
 
     peer: PeerId

@@ -300,7 +300,7 @@ def _decode_entries(data: bytes, prev_index: int, prev_term: int) -> tuple[LogEn
         if entry.log_index != prev_index + 1 or entry.raft_term < prev_term:
             raise Malformed(f"entry {entry.log_index} follows {prev_index}")
         if entry.kind is EntryKind.MEMBERS:
-            decode_members(entry.payload)  # raises here, so that nobody behind meets one that cannot be read
+            decode_members(entry.payload)  # raises here, so that no peer receives one that cannot be read
         prev_index, prev_term = entry.log_index, entry.raft_term
         entries.append(entry)
     return tuple(entries)

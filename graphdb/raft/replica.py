@@ -125,8 +125,8 @@ class Replica:
         self._synced_commit_index = commit_index  # as of the last sync that went well
         self.leader: PeerId | None = None
         self.leader_heard_at = float("-inf")
-        self.elections = 0  # leaders that this process has seen come, itself included
-        self._led_term = 0  # the last term of which a leader was seen
+        self.elections = 0  # leaders that were elected in the time of this process, itself included
+        self._led_term = 0  # the last term of which a leader is known
         self.deadline = 0.0  # when to campaign, unless a leader is heard
         self.reads: list[ReadOutcome] = []
         self.received_snapshot: tuple[SnapshotMark, PeerId] | None = None  # complete, not yet installed
@@ -174,7 +174,7 @@ class Replica:
         self.leader = None
 
     def commit(self, index: int) -> None:
-        """Know that entries up to index are committed; fewer than before is old news."""
+        """Know that entries up to index are committed; a smaller index than before is outdated."""
         self.commit_index = max(self.commit_index, index)
 
     def send(self, target: PeerId, body: Body) -> None:
@@ -186,7 +186,7 @@ class Replica:
         self._post(target, body, self.journal.is_synced)
 
     def say_hello(self, asked_by: PeerId | None = None, nonce: int = 0) -> None:
-        """Tell all nodes that this one knows of that it is there; whoever leads lets it in.
+        """Tell all known nodes that this one exists; the leader adds it.
 
         asked_by has asked for nonce; the others may reach it where this node does not.
         """
@@ -199,7 +199,7 @@ class Replica:
             self.send(target, Hello(self.address, nonce))
 
     def relay(self, envelope: Envelope, target: PeerId) -> None:
-        """Send somebody else's message on."""
+        """Forward a message of another node."""
         self.sent.append(replace(envelope, target=target))
 
     def _post(self, target: PeerId, body: Body, ready: bool) -> None:

@@ -35,8 +35,8 @@ class DurableState:
     """The content of the file.
 
     vote: whom this peer has voted for in term. base: the snapshot that the log follows, so the entries up to
-    it may be gone. changes: the members as of each MEMBERS entry behind base, ascending; some may be of
-    entries that were never written or were taken back, which the log tells.
+    it may be gone. changes: the members as of each MEMBERS entry after base, ascending; some may be of
+    entries that were never written or were taken back, which the log shows.
     """
 
     peer: PeerId

@@ -1,4 +1,4 @@
-"""What a `RaftNode` tells of proposals, of itself and of the cluster."""
+"""What a `RaftNode` reports of proposals, of itself and of the cluster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ __all__ = ["Outcome", "Proposal", "RaftStatus", "outcome_of", "status_of"]
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Where proposed entries stand in the leader's log; `RaftNode.outcome` tells what became of them."""
+    """Where proposed entries stand in the leader's log; `RaftNode.outcome` says what became of them."""
 
     first_index: int
     last_index: int
@@ -44,11 +44,11 @@ class RaftStatus:
     members: tuple[Member, ...]
     matched: Mapping[int, int]  # on the leader: by node_id of the others, how far their logs are known to go
     reachable: frozenset[int]  # node_ids heard lately: by the leader all, by others the leader
-    elections: int  # leaders that this process has seen come, itself included
+    elections: int  # leaders that were elected in the time of this process, itself included
 
 
 def outcome_of(proposal: Proposal, journal: Journal, commit_index: int) -> Outcome:
-    """What became of a proposal, as a peer's journal tells it.
+    """What became of a proposal, as a peer's journal shows it.
 
     It is lost when one of its places is taken, or as soon as a later term's entry is committed before it, for
     terms never fall along a log.

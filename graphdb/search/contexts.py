@@ -20,7 +20,7 @@ _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
 
 
 def make_context_id(node_id: int, random: bytes) -> str:
-    """RANDOM_BYTES that nobody guesses, and the node that has the context; fit for an URL."""
+    """RANDOM_BYTES that cannot be guessed, and the node that has the context; fit for an URL."""
     return base64.urlsafe_b64encode(_NUMBER.pack(node_id) + random).decode()
 
 
@@ -50,7 +50,7 @@ class SearchContexts:
     """For any thread. Ids are not to be guessed; what has expired is as if it had never been."""
 
     def __init__(self, clock_ms: Callable[[], int], random_id: Callable[[], str]) -> None:
-        """random_id: a text that nobody guesses, fit for an URL, another one each time."""
+        """random_id: a text that cannot be guessed, fit for an URL, another one each time."""
         self._clock_ms, self._random_id = clock_ms, random_id
         self._open: dict[str, SearchContext] = {}
         self._lock = threading.Lock()
@@ -75,7 +75,7 @@ class SearchContexts:
         self, context_id: str, keep_alive_ms: int | None = None, owner: str | None = None
     ) -> SearchContext:
         """The context, kept for keep_alive_ms from now, None: for as long as before. owner: who asks; what
-        others have opened is not there for them. None: whoever may go on with all.
+        others have opened is not there for them. None: a principal that may go on with all.
 
         Errors: search_context_missing_exception, illegal_argument_exception.
         """
@@ -136,7 +136,7 @@ def _check_keep_alive(keep_alive_ms: int) -> None:
 
 
 def _shown(duration_ms: int) -> str:
-    """In the largest unit that fits, with one digit behind the point where it is not zero."""
+    """In the largest unit that fits, with one digit after the point where it is not zero."""
     for unit, length_ms in _UNITS:
         if duration_ms >= length_ms:
             tenths = duration_ms * 10 // length_ms

@@ -67,7 +67,7 @@ class ParsedDocument:
     """What one document, or one nested object in it, gives the index, by path. Values keep their order.
 
     exact holds what `ints` has only nearly: date_nanos in nanoseconds since 1970, unsigned_long less 2^63. Of
-    a binary field it tells that there is a value.
+    a binary field it says that a value exists.
 
     uncut are the values of text fields, other ones than those in texts, that are one ASCII text whose tokens
     are its words in lower case (`Analyzer.is_plain`): a segment cuts many of these at once.

@@ -1,4 +1,4 @@
-"""`_allow_sids`, the member of a document that says who sees it: whoever has one of the SIDs, and admins."""
+"""`_allow_sids`, the member of a document that makes it visible to principals with one of its SIDs only."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -37,7 +37,7 @@ def listed_sids(value: Any) -> list[str]:
 
 
 def allowed_sids(source: bytes) -> frozenset[str] | None:
-    """Of whom a stored document is to be seen; None: of all."""
+    """The SIDs to which a stored document is visible; None: to all."""
     if not _may_have_member(source):
         return None
     document = orjson.loads(source)
@@ -74,12 +74,12 @@ def sets_protection(body: bytes, is_update: bool) -> bool:
 
 
 def protection_forbidden() -> SearchError:
-    """For whoever says who is to see a document and is no admin."""
+    """For a client that sets the visibility of a document and is not an admin."""
     return SearchError("security_exception", f"only admins may set or change [{ALLOW_SIDS}]", 403)
 
 
 def document_protected(doc_id: str) -> SearchError:
-    """For whoever would replace a document that is protected, or that they do not see."""
+    """For a client that would replace a document that is protected, or not visible to it."""
     reason = f"document [{doc_id[:512]}] is protected by [{ALLOW_SIDS}]: only admins may replace it"
     return SearchError("security_exception", reason, 403)
 

@@ -9,10 +9,10 @@ from pyoxigraph import NamedNode, Quad
 from graphdb.config.limits import GateLimits
 from graphdb.errors import LimitExceeded
 from graphdb.model import GraphName
+from graphdb.planning.gate import check, read_query
 from graphdb.shacl.data_graph import DataGraphName, graph_of_quads
 from graphdb.shacl.shacl_names import RDF_FIRST, RDF_NIL, RDF_REST, Node, Term, sh
 from graphdb.shacl.shapes_graph import ShapesGraph, short_name
-from graphdb.sparql.gate import check, read_query
 from graphdb.store.view import Subject
 
 __all__ = [

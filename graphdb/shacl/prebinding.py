@@ -15,6 +15,7 @@ from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, Store
 
 from graphdb.errors import EvaluationFailed
 from graphdb.geo.function_calls import calls_functions
+from graphdb.planning.engine_text import engine_text_of
 from graphdb.shacl.data_graph import UNION_GRAPH, DataGraph, graph_of_quads
 from graphdb.shacl.engine_terms import term_text
 from graphdb.shacl.findings import Finding
@@ -27,7 +28,6 @@ from graphdb.shacl.shapes_graph import short_name
 from graphdb.shacl.sources import Source
 from graphdb.shacl.value_queries import Pairs
 from graphdb.sparql.algebra import AbstractQuery, Select
-from graphdb.sparql.engine_text import engine_text_of
 from graphdb.sparql.patterns import Aggregate, SolutionModifiers
 from graphdb.sparql.terms import RdfLiteral, Variable
 from graphdb.sparql.translation import abstract_query, columns_of

@@ -8,11 +8,11 @@ from pyoxigraph import BlankNode, Literal, NamedNode
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import LimitExceeded, QuerySyntaxError
+from graphdb.planning.gate import check, read_query
 from graphdb.shacl.paths import Path, path_text
 from graphdb.shacl.shacl_names import OWL, RDF, RDFS, SH, XSD, Node, Term, sh
 from graphdb.shacl.shape_tree import ShapeQuery
 from graphdb.shacl.shapes_graph import ShapesGraph
-from graphdb.sparql.gate import check, read_query
 from graphdb.sparql.patterns import (
     Bind,
     FunctionCall,

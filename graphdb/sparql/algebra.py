@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from graphdb.sparql import patterns
-from graphdb.sparql.patterns import OrderCondition, TriplePattern
-from graphdb.sparql.scope import variables_of_triples
+from graphdb.sparql.patterns import OrderCondition, TriplePattern, variables_of_triples
 from graphdb.sparql.syntax import DatasetClause
 from graphdb.sparql.terms import Iri, PatternTerm, RdfLiteral, TripleTerm, Variable
 

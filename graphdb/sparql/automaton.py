@@ -1,4 +1,5 @@
-"""Drives the LALR(1) tables over the tokens of a text; knows neither SPARQL nor the tree that is made.
+"""Drives the LALR(1) tables over the tokens of a text, and says why a token does not fit.
+It does not know the tree that is made.
 
 It does by itself what `Lark.parse` would do, because it is the innermost loop of every request: it keeps no
 token objects, builds no tree between, hands the builder of one text its values directly (so that parsing is
@@ -9,8 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from graphdb.sparql.lexer import Token, fault
-from graphdb.sparql.naming import describe_misfit
-from graphdb.sparql.tables import END, Production, Row, Tables
+from graphdb.sparql.tables import END, Production, Row, Tables, load_tables
 
 __all__ = ["Action", "run"]
 
@@ -77,7 +77,7 @@ def _arranged(plan: tuple[tuple[int, bool, int], ...], children: list[Any], trai
 
 def _misfit(rows: tuple[Row, ...], states: list[int], token: Token, text: str) -> Exception:
     expected = {symbol for symbol in rows[states[-1]] if _fits(rows, states, symbol)}
-    return fault(describe_misfit(expected, token), text, token.start)
+    return fault(_misfit_in_words(expected, token), text, token.start)
 
 
 def _fits(rows: tuple[Row, ...], states: list[int], symbol: str) -> bool:
@@ -94,3 +94,86 @@ def _fits(rows: tuple[Row, ...], states: list[int], symbol: str) -> bool:
         following = rows[states[-1]][entry.origin]
         assert isinstance(following, int)
         states.append(following)
+
+
+# What the grammar's terminals are called in a message to a person.
+
+_NAMES_MAX = 12  # more than these are not listed
+
+_KINDS = {
+    END: "the end of the text",
+    "ANON": "[]",
+    "BLANK_NODE_LABEL": "a blank node",
+    "IRIREF": "an IRI",
+    "LANG_DIR": "a language tag",
+    "LARGE_BLOCK": "'{'",
+    "NIL": "()",
+    "PNAME_LN": "a prefixed name",
+    "PNAME_NS": "a prefix",
+    "VAR1": "a variable",
+    "VAR2": "a variable",
+}
+_FUNCTIONS = """
+    ABS BNODE BOUND CEIL COALESCE CONCAT CONTAINS DATATYPE DAY ENCODE_FOR_URI EXISTS FLOOR HASLANG
+    HASLANGDIR HOURS IF IRI ISBLANK ISIRI ISLITERAL ISNUMERIC ISTRIPLE ISURI LANG LANGDIR
+    LANGMATCHES LCASE MD5 MINUTES MONTH NOT NOW OBJECT PREDICATE RAND REGEX REPLACE ROUND SAMETERM
+    SECONDS SHA1 SHA256 SHA384 SHA512 STR STRAFTER STRBEFORE STRDT STRENDS STRLANG STRLANGDIR STRLEN
+    STRSTARTS STRUUID SUBJECT SUBSTR TIMEZONE TRIPLE TZ UCASE URI UUID YEAR COUNT SUM MIN MAX AVG
+    SAMPLE GROUP_CONCAT
+"""
+_NUMBERS = "INTEGER DECIMAL DOUBLE"
+_SIGNED = " ".join(f"{kind}_{sign}" for kind in _NUMBERS.split() for sign in ("POSITIVE", "NEGATIVE"))
+_STRINGS = "STRING_LITERAL1 STRING_LITERAL2 STRING_LITERAL_LONG1 STRING_LITERAL_LONG2"
+# Terminals that may stand wherever any of them may: one name for all when all are expected, longer lists
+# first.
+_FAMILIES = tuple(
+    (name, frozenset(terminals.split()))
+    for name, terminals in (
+        ("a function", _FUNCTIONS),
+        ("a literal", f"TRUE FALSE {_NUMBERS} {_SIGNED} {_STRINGS}"),
+        ("a number", f"{_NUMBERS} {_SIGNED}"),
+        ("a string", _STRINGS),
+    )
+)
+
+
+def _misfit_in_words(expected: set[str], token: Token) -> str:
+    """Why a token does not fit where any of the expected terminals would."""
+    if token.text == "<" and "IRIREF" in expected:
+        return "'<' begins an IRI that is not closed, or has a character that IRIs cannot hold"
+    return f"expected {_describe_expected(expected)}, found {_describe_token(token)}"
+
+
+def _describe_token(token: Token) -> str:
+    """What was found, as the text has it."""
+    if token.terminal == END:
+        return _KINDS[END]
+    text = token.text if len(token.text) <= 40 else token.text[:40] + "…"
+    return f"'{text}'" if text.isprintable() else repr(text)
+
+
+def _describe_expected(terminals: set[str]) -> str:
+    """A list in words, such as "one of 'FROM', 'WHERE' or '{'", cut where it grows too long to help."""
+    names = set()
+    for name, family in _FAMILIES:
+        if family <= terminals:
+            names.add(name)
+            terminals = terminals - family
+    names |= {_name(terminal) for terminal in terminals}
+    listed = sorted(names, key=lambda name: (name.startswith("'"), name))
+    if len(listed) == 1:
+        return listed[0]
+    if len(listed) > _NAMES_MAX:
+        return f"one of {', '.join(listed[:_NAMES_MAX])} or {len(listed) - _NAMES_MAX} others"
+    return f"one of {', '.join(listed[:-1])} or {listed[-1]}"
+
+
+def _name(terminal: str) -> str:
+    return _KINDS.get(terminal) or _FIXED.get(terminal) or terminal.lower().replace("_", " ")
+
+
+_FIXED = {
+    terminal: f"'{text}'"
+    for texts in (load_tables().keywords, load_tables().signs)
+    for text, terminal in texts.items()
+}

@@ -24,7 +24,7 @@ GRAMMAR_CHARS_MAX = 1_000_000
 
 Watch: TypeAlias = Callable[[Iterator[Token]], Iterator[Token]]
 
-# A tree takes up to 150 bytes for each character of its text.
+# A tree and its algebra take up to 200 bytes for each character of the text.
 _queries: BoundedCache[Query] = BoundedCache(entries_max=2048, chars_max=1_000_000)
 _updates: BoundedCache[Update] = BoundedCache(entries_max=512, chars_max=500_000)
 

@@ -4,8 +4,9 @@ Operators of one level stand side by side, as `a || b || c` does in the text: on
 of a tree is bounded by the parser's limit on brackets. Brackets that only group leave no node.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from graphdb.sparql.terms import NOWHERE, Iri, PatternTerm, RdfLiteral, Span, TripleTerm, Variable
 
@@ -46,6 +47,8 @@ __all__ = [
     "TriplePattern",
     "TriplesBlock",
     "UnionPattern",
+    "variables_of_element",
+    "variables_of_triples",
 ]
 
 
@@ -394,3 +397,40 @@ PatternElement: TypeAlias = (
     | InlineData
     | SubSelect
 )
+
+
+# Which variables the parts of a graph pattern bring into scope (SPARQL 1.2, section 18.2.1).
+
+
+def variables_of_triples(triples: Iterable[TriplePattern]) -> Iterator[str]:
+    """The names of all variables in the triples, in triple terms too, repeated as they are."""
+    for triple in triples:
+        waiting: list[Any] = [triple.subject, triple.predicate, triple.object]
+        while waiting:
+            term = waiting.pop()
+            if isinstance(term, Variable):
+                yield term.name
+            elif isinstance(term, TripleTerm):
+                waiting.extend((term.subject, term.predicate, term.object))
+
+
+def variables_of_element(element: PatternElement) -> Iterable[str]:
+    """What one element of a group brings into scope, in no order."""
+    match element:
+        case TriplesBlock():
+            return variables_of_triples(element.triples)
+        case GroupGraphPattern() | SubSelect():
+            return element.variables
+        case UnionPattern():
+            return (name for branch in element.branches for name in branch.variables)
+        case OptionalPattern():
+            return element.pattern.variables
+        case GraphPattern(name=name) | ServicePattern(endpoint=name):
+            own = {name.name} if isinstance(name, Variable) else set()
+            return element.pattern.variables | own
+        case InlineData():
+            return (variable.name for variable in element.variables)
+        case Bind():
+            return (element.variable.name,)
+        case _:  # FILTER and MINUS bring nothing
+            return ()

@@ -11,12 +11,11 @@ GROUP_CONCAT is written with STR around it: the engine would give its literal th
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pyoxigraph import BaseDirection, Literal, NamedNode
 
-from graphdb.geo.lookups import Lookup, Ordered
 from graphdb.sparql import algebra, patterns
 from graphdb.sparql.algebra import SELECT_NODES, AbstractQuery, Algebra, Bgp, Join, Select, spine_of
 from graphdb.sparql.patterns import Aggregate, OrderCondition, TriplePattern
@@ -24,9 +23,6 @@ from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, TripleTerm, Va
 from graphdb.sparql.tree_walk import rewritten_expression
 
 __all__ = [
-    "NEAR",
-    "NEAREST",
-    "EngineText",
     "Filling",
     "literal_of",
     "written_expression",
@@ -34,11 +30,6 @@ __all__ = [
     "written_query",
     "written_term",
 ]
-
-NEAREST = "nearest"
-"""The slot for values, before the triples that bind what a query's order measures."""
-NEAR = "near"
-"""The slot for a filter, at the end of such a query's pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,37 +40,6 @@ class Filling:
     around: tuple[str, ...] = ("", "")
 
 
-_PLAIN = Filling()
-
-
-@dataclass(frozen=True, slots=True)
-class EngineText:
-    """pieces are of the text, and between each two of them the name of a slot: the number of a lookup,
-    NEAREST or NEAR. call is that of nearest as the engine reads it.
-    """
-
-    pieces: tuple[str, ...]
-    calls_geometry: bool = False  # it needs the functions of GeoSPARQL
-    lookups: tuple[Lookup, ...] = ()
-    nearest: Ordered | None = None
-    call: str = ""
-    fillings: Mapping[str, Filling] = field(default_factory=dict)
-
-    @property
-    def text(self) -> str:
-        """With nothing found."""
-        return self.pieces[0] if len(self.pieces) == 1 else self.filled({})
-
-    def filled(self, found: Mapping[str, str]) -> str:
-        """With these in their slots."""
-        pieces = list(self.pieces)
-        for place in range(1, len(pieces), 2):
-            name = pieces[place]
-            filling = self.fillings.get(name, _PLAIN)
-            pieces[place] = found[name].join(filling.around) if name in found else filling.without
-        return "".join(pieces)
-
-
 def written_query(query: AbstractQuery) -> str:
     """A whole query without slots."""
     pieces, _ = written_pieces(query)
@@ -88,7 +48,7 @@ def written_query(query: AbstractQuery) -> str:
 
 
 def written_pieces(query: AbstractQuery) -> tuple[tuple[str, ...], dict[str, Filling]]:
-    """See `EngineText`: its pieces, and its fillings that are not plain."""
+    """Pieces of the text, with the name of a slot between each two; and the fillings that are not plain."""
     return _written(_query(query))
 
 

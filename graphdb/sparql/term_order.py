@@ -11,7 +11,7 @@ that in the end two different terms never tie. (`=` rounds a decimal to compare 
 not tie here.)
 
 The engine's own comparison is not transitive, and its sort aborts the process when it notices. So the engine
-gets keys instead (`graphdb.sparql.ordering`), in which it compares only what it compares well: numbers as
+gets keys instead (`graphdb.planning.ordering`), in which it compares only what it compares well: numbers as
 doubles, then what the double leaves of them, and texts. It makes the keys of numbers and dateTimes by itself,
 which is fastest; all other keys come from `ENGINE_FUNCTIONS`.
 """

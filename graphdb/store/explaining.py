@@ -27,7 +27,7 @@ def explain(
     """Evaluate a query and throw its rows away. Hands sink two pieces, each an object in JSON.
 
     The first, `{"quads": [...], "lookups": [...]}`, is there before the evaluation begins: for each of the
-    count_queries (`graphdb.sparql.explain`) its figure, or null where the time for counting was up or the
+    count_queries (`graphdb.planning.sources`) its figure, or null where the time for counting was up or the
     engine refuses the pattern; and lookups as they are, if there are any. The second is `{"rows": n}`, of
     solutions or triples; null for ASK.
     ask begins to evaluate a text on the query's dataset, evaluate the query; clock is in seconds.

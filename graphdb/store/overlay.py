@@ -23,7 +23,7 @@ class BaseNotApplied(Exception):
 
 
 class Base(StoreView, Protocol):
-    """What an overlay may lie on, beside a store: another, or what somebody sees of one; see `Overlay`."""
+    """What an overlay may lie on, beside a store: another, or the visible part of one; see `Overlay`."""
 
     @property
     def underlying(self) -> "Overlay": ...
@@ -56,19 +56,19 @@ class Overlay:
 
     @property
     def underlying(self) -> "Overlay":
-        """The state that a request begins with, with all that is hidden from whoever asks: this one, where
+        """The state that a request begins with, with all that is hidden from the principal: this one, where
         nothing is.
         """
         return self if isinstance(self._base, QuadStore) else self._base.underlying
 
     @property
     def has_default_graph(self) -> bool:
-        """Whether whoever plans may know of the default graph."""
+        """Whether the principal may know of the default graph."""
         return isinstance(self._base, QuadStore) or self._base.has_default_graph
 
     @property
     def unapplied(self) -> ChangeSet:
-        """What is pending here and below, as far as it is seen."""
+        """What is pending here and below, as far as it is visible."""
         if isinstance(self._base, QuadStore):
             return self.pending
         return compose(self._base.unapplied, self.pending)

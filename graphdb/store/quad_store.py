@@ -26,14 +26,13 @@ from pyoxigraph import (
 )
 
 from graphdb.errors import StorageFull, UnknownGraph
-from graphdb.geo.lookups import Lookup
+from graphdb.geo.lookups import EngineText, Lookup
 from graphdb.geo.narrowing import Narrowed, NotUsed, candidates, narrowed
 from graphdb.geo.spatial_index import SpatialIndex
 from graphdb.geometry.geosparql_names import GEOMETRY_PROPERTIES, SERIALIZATIONS
 from graphdb.model import ChangeSet, GraphName, NamedGraph
+from graphdb.planning.engine_text import engine_text
 from graphdb.sparql.dataset import Dataset, own_dataset
-from graphdb.sparql.engine_text import engine_text
-from graphdb.sparql.printing import EngineText
 from graphdb.sparql.syntax import Query
 from graphdb.store.apply import apply_changes
 from graphdb.store.engine_errors import storage_failures
@@ -50,7 +49,7 @@ Answer = QuerySolutions | QueryTriples | QueryBoolean
 
 
 class ChangeListener(Protocol):
-    """Is told of every change of a store, by the store's one writer."""
+    """Is notified of every change of a store, by the store's one writer."""
 
     def applying(self, changes: Iterable[ChangeSet]) -> Iterable[ChangeSet]:
         """The parts of one change, of which nothing is visible yet, on their way to the store. They are
@@ -76,7 +75,7 @@ class QuadStore:
         scratch_directory: Path | None = None,
         union_default_graph: bool = False,
     ) -> None:
-        """Take an opened store. The listeners are told of its changes, not of those of scratch copies.
+        """Take an opened store. The listeners are notified of its changes, not of those of scratch copies.
 
         scratch_directory exists, is on the store's own file system and is where scratch copies are made; None
         for a store in memory. union_default_graph makes the default graph of queries without a dataset of

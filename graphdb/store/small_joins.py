@@ -26,6 +26,9 @@ from pyoxigraph import Literal, NamedNode, Triple
 from graphdb.geo.entailment import is_derived
 from graphdb.geo.function_calls import CallCosts, are_loaded, vertices_of
 from graphdb.geo.lookups import Lookup
+from graphdb.planning.bounded_expressions import are_bounded, cost_of
+from graphdb.planning.decisions import is_index_scan
+from graphdb.planning.engine_text import engine_text
 from graphdb.sparql.algebra import (
     Algebra,
     Bgp,
@@ -38,9 +41,6 @@ from graphdb.sparql.algebra import (
     Select,
     spine_of,
 )
-from graphdb.sparql.bounded_expressions import are_bounded, cost_of
-from graphdb.sparql.cheap import is_index_scan
-from graphdb.sparql.engine_text import engine_text
 from graphdb.sparql.patterns import SequencePath
 from graphdb.sparql.printing import literal_of
 from graphdb.sparql.syntax import Query

@@ -17,7 +17,7 @@ from graphdb.access.lockout import TrustedProxies
 from graphdb.access.permissions import Permission
 from graphdb.access.principal import EVERYONE, Principal
 from graphdb.config import Settings
-from graphdb.sparql.named_graphs import named_graphs
+from graphdb.planning.sources import named_graphs
 from graphdb.sparql.syntax import Query, Update
 from graphdb.timestamps import iso_timestamp
 from serve.access.access_backend import AuditLog

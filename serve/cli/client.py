@@ -42,7 +42,7 @@ class Client:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise UsageError(f"--endpoint {endpoint}: not an http or https address")
         self._endpoint = endpoint.rstrip("/")
-        # The server bounds how long a query runs, and a large write takes what it takes: we bound connecting.
+        # The server limits the time of a query, and a large write may take long: only connecting is limited.
         self._http = httpx.Client(
             base_url=self._endpoint,
             headers=target.headers,
@@ -95,7 +95,7 @@ class Client:
         return str(self._http.base_url.join("data").copy_with(userinfo=b""))
 
     def merge(self, body: bytes, media_type: str, graph: str | None) -> dict[str, Any]:
-        """Add an RDF document to a graph; None is the default graph, and what graphs the body names."""
+        """Add an RDF document to a graph; None: the default graph, and the graphs that the body names."""
         return self._record("POST", "/data", body, media_type, {"graph": graph} if graph else None)
 
     def cluster(self, method: str, below: str = "", fields: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class Client:
             return record
 
     def health(self) -> dict[str, Any]:
-        """The health record, also where its status is not healthy and the HTTP status says so."""
+        """The health record, also if the HTTP status is 503."""
         try:
             response = self._http.get("/health")
         except httpx.HTTPError:

@@ -76,7 +76,7 @@ def status(
     endpoint: Endpoint = None,
     profile: ProfileName = None,
 ) -> None:
-    """Show the members as the node that is asked knows them."""
+    """Show the members, as the queried node knows them."""
     with Client(endpoint, profile) as client:
         report = client.cluster("GET")
     if output is RecordFormat.JSON:
@@ -141,7 +141,7 @@ def _members_table(report: dict[str, Any]) -> Table:
 
 
 def _log_index(member: dict[str, Any], report: dict[str, Any]) -> int | None:
-    """How far the member's log goes: a node that does not lead knows that of itself alone."""
+    """The last log index of a member. Only the leader knows those of other members."""
     own = member["node_id"] == report["node_id"]
     index: int | None = report["last_index"] if own else member["matched_index"]
     return index

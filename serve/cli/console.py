@@ -55,13 +55,13 @@ _err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def print_table(table: Table) -> None:
-    """Print a table: as wide as the terminal, and as it needs to be where there is none."""
+    """Print a table, as wide as the terminal; as wide as its content without a terminal."""
     console = out if out.is_terminal else Console(highlight=False, width=WIDE)
     console.print(table)
 
 
 def say(line: str) -> None:
-    """Tell the person something that is no part of the answer, so that a pipe does not see it."""
+    """Print a message for a person on standard error, so that it is not part of the output."""
     _err.print(line, markup=False)
 
 
@@ -96,7 +96,7 @@ class LoadProgress:
 
 @contextmanager
 def progress(title: str, total_bytes: int | None) -> Iterator[LoadProgress]:
-    """Show a bar on standard error while the block runs; nothing where that is no terminal."""
+    """Show a progress bar on standard error while the block runs, if that is a terminal."""
     if not _err.is_terminal:
         yield LoadProgress(None, None)
         return

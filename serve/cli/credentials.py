@@ -36,7 +36,7 @@ __all__ = [
     "valid_profile",
 ]
 
-# Profiles: services that a person has signed in to, kept in a file that nobody else may read.
+# Profiles: sign-ins to services, stored in a file that only their owner can read.
 #
 # `$XDG_CONFIG_HOME/graphdb/profiles.json`, else `~/.config/graphdb/profiles.json`, holds their tokens.
 
@@ -48,7 +48,7 @@ _FILE, _LOCK = "profiles.json", "profiles.lock"
 
 
 class Profile(BaseModel):
-    """One sign-in; expires_at is of the Unix epoch, None where the provider has not said when it ends."""
+    """One sign-in; expires_at: seconds of the Unix epoch, None if the provider did not send it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -70,7 +70,7 @@ class Profiles(BaseModel):
     profiles: dict[str, Profile] = {}
 
     def chosen(self, name: str | None) -> str:
-        """The name, else the default one's. Raises UsageError where it is nobody's."""
+        """The profile with this name, or the default one. Raises UsageError for an unknown name."""
         found = name or self.default
         if found is None:
             raise UsageError("there is no default profile: graphdb auth login --default, or --profile NAME")
@@ -87,7 +87,9 @@ class ProfileStore:
         self._directory = _own_directory() if directory is None else directory
 
     def read(self) -> Profiles:
-        """Empty where there is no file to be read. Raises CommandError where others may, or it is damaged."""
+        """The profiles in the file; empty without one. Raises CommandError if others can read it, or it is
+        damaged.
+        """
         with suppress(PermissionError):  # as in the home of another user
             return self._read()
         return Profiles()
@@ -133,7 +135,7 @@ class ProfileStore:
 
 
 def _own_directory() -> Path:
-    """Of the XDG Base Directory Specification; what is not absolute does not count."""
+    """The directory of the XDG Base Directory Specification; a relative path is ignored."""
     configured = os.environ.get("XDG_CONFIG_HOME", "")
     base = Path(configured) if configured.startswith("/") else Path("~/.config").expanduser()
     return base / "graphdb"
@@ -145,7 +147,7 @@ _MARGIN_S = 30.0  # a token that ends sooner is renewed before it is used
 
 
 class ProfileAuth(httpx.Auth):
-    """The credentials of one profile, for as many requests as there are, however long that takes."""
+    """The credentials of one profile, renewed as long as requests are made."""
 
     def __init__(self, store: ProfileStore, name: str) -> None:
         self._store, self._name = store, name
@@ -160,7 +162,7 @@ class ProfileAuth(httpx.Auth):
 
 
 def granted_to(profile: Profile, granted: Granted) -> Profile:
-    """The profile with new tokens; where there is no new refresh token the old one goes on."""
+    """The profile with new tokens; without a new refresh token the old one is kept."""
     return profile.model_copy(
         update={
             "access_token": granted.access_token,
@@ -171,7 +173,7 @@ def granted_to(profile: Profile, granted: Granted) -> Profile:
 
 
 def valid_profile(store: ProfileStore, name: str, renew: bool = False) -> Profile:
-    """The profile, its token renewed where it ends soon, or in any case. Raises CommandError."""
+    """The profile with its token renewed if it expires soon, or always. Raises CommandError."""
     before = store.read()
     profile = before.profiles[before.chosen(name)]
     if not renew and not _ends_soon(profile):

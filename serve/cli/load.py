@@ -19,12 +19,12 @@ from serve.cli.sources import Source, find_sources
 
 __all__ = ["REQUEST_BYTES", "load", "load_online", "upload"]
 
-# Loading over HTTP: one request where the document is small enough, as many as it takes where it is not.
+# Loading over HTTP: one request for a small document, several for a larger one.
 #
 # A document that is split must not have its blank nodes split: a label means one node within one request
 # only. So statements with blank nodes are set aside and sent last, together, in one request.
 
-REQUEST_BYTES = 16 << 20  # what one request carries; far below the service's default limit
+REQUEST_BYTES = 16 << 20  # the body of one request; far below the service's default limit
 BATCH_QUADS = 20_000
 LINE_SYNTAXES = {RdfSyntax.N_TRIPLES, RdfSyntax.N_TRIPLES_STAR, RdfSyntax.N_QUADS}
 
@@ -104,14 +104,14 @@ def _line_pieces(stream: "_Joined") -> Iterator[bytes]:
 
 
 def _as_lines(stream: "_Joined", syntax: RdfSyntax, base_iri: str) -> Iterator[bytes]:
-    """The document as N-Quads, in pieces of a few megabytes. base_iri: as the service would take it."""
+    """The document as N-Quads, in pieces of a few megabytes. base_iri: as the service would use it."""
     quads = read_quads(stream, syntax, base_iri=base_iri)
     while batch := list(islice(quads, BATCH_QUADS)):
         yield serialize(batch, format=RdfFormat.N_QUADS) or b""
 
 
 def _without_blank_nodes(piece: bytes, aside: IO[bytes]) -> bytes:
-    """Take the lines that may name a blank node out of the piece; one too many does no harm."""
+    """Split off the lines that may contain a blank node; other lines among them do no harm."""
     if b"_:" not in piece:
         return piece
     kept = []

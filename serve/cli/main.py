@@ -78,6 +78,6 @@ def _fail(reason: str, exit_code: int) -> int:
 
 
 def _end_quietly() -> int:
-    """Whoever read our output has gone (`graphdb dump | head`): no news to anyone."""
+    """The reader of standard output has closed it (`graphdb dump | head`), which is not an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1

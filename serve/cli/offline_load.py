@@ -45,7 +45,7 @@ def _moved(quads: Iterator[Quad], graph: NamedNode, source: Source) -> Iterator[
 
 
 def _counted(quads: Iterator[Quad], shown: LoadProgress) -> Iterator[Quad]:
-    """Tell how far it is, now and then: a quad is read in two microseconds, a bar drawn in a thousand."""
+    """Report progress only now and then: reading a quad takes 2 µs, drawing the bar 1,000 µs."""
     waiting = 0
     for quad in quads:
         waiting += 1

@@ -17,14 +17,14 @@ from serve.cli.console import CommandError, UsageError
 __all__ = ["DeviceCode", "GrantRefused", "Granted", "Provider", "ProviderAway"]
 
 _TIMEOUT_S = 10.0
-_TOKEN_LENGTH_MAX = 16_000  # the service takes no longer one
+_TOKEN_LENGTH_MAX = 16_000  # the service accepts no longer token
 _DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 _INTERVAL_S = 5.0  # between two polls where the provider does not say; and by how much more after `slow_down`
 _WAIT_S_MAX = 1_800.0
 
 
 class ProviderAway(CommandError):
-    """The provider cannot be reached, or answers what cannot be understood."""
+    """The provider cannot be reached, or its answer is invalid."""
 
 
 class GrantRefused(CommandError):
@@ -37,7 +37,7 @@ class GrantRefused(CommandError):
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """Tokens; lives_s is None where the provider does not say."""
+    """Tokens; lives_s: their lifetime, None if the provider does not send it."""
 
     access_token: str = field(repr=False)
     refresh_token: str | None = field(repr=False)
@@ -46,7 +46,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class DeviceCode:
-    """What a person is to open and to enter, and how long there is for it."""
+    """The page to open, the code to enter there, and the time for it."""
 
     device_code: str = field(repr=False)
     user_code: str
@@ -160,7 +160,7 @@ class Provider:
         return answer
 
     def _ask(self, method: str, address: str, fields: dict[str, str] | None = None) -> tuple[int, bytes]:
-        """Status and body of an answer; redirections are not followed, for they would be told secrets."""
+        """Status and body of an answer. Redirects are not followed, because they would receive secrets."""
         body, until_s = bytearray(), time.monotonic() + 2 * _TIMEOUT_S
         try:
             with self._http.stream(method, address, data=fields) as answer:
@@ -190,7 +190,7 @@ class Provider:
 
 
 def _shown(found: object) -> str | None:
-    """A text that may stand in a header, and on a terminal; None for what is none."""
+    """A text that is safe in a header and on a terminal, or None."""
     if not isinstance(found, str) or not found or len(found) > _TOKEN_LENGTH_MAX:
         return None
     return found if found.isascii() and found.isprintable() else None

@@ -146,7 +146,7 @@ def update(
     endpoint: Endpoint = None,
     profile: ProfileName = None,
 ) -> None:
-    """Perform a SPARQL update; all of it takes effect, or nothing."""
+    """Perform a SPARQL update, atomically."""
     request = read_text(text, file)
     with Client(endpoint, profile) as client:
         confirmation = client.update(request)

@@ -78,7 +78,9 @@ def _is_number(term: Binding) -> bool:
 
 
 def print_explanation(found: Mapping[str, Any]) -> None:
-    """How it went and why so; what was scanned; which limits the query comes near to."""
+    """Print an explanation: the evaluation and its reasons, the scans, and the limits that the query is
+    close to.
+    """
     _print_evaluation(found["evaluation"])
     classification = found["classification"]
     _print(f"usually evaluated {classification['evaluated']}:")

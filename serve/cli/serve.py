@@ -32,9 +32,9 @@ def serve(
         },
     )
     if settings.authentication.enabled:
-        # what is wrong with hashes and keys is said before anything starts
+        # invalid hashes and keys are reported before anything starts
         asyncio.run(Authenticator(settings).stop())
-    # Ray is imported here and not above: it takes a second, which the other commands need not wait.
+    # Ray is imported here, because that takes a second, for which other commands need not wait.
     from serve.deployments import run_service
 
     if demo is not None:

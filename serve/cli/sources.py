@@ -110,7 +110,7 @@ def named_syntax(name: str) -> RdfSyntax:
 
 
 class _Counted(io.RawIOBase):
-    """A raw stream that tells how much is read from it."""
+    """A raw stream that counts the bytes read from it."""
 
     def __init__(self, raw: IO[bytes], report: Callable[[int], None]) -> None:
         self._raw, self._report = raw, report
@@ -126,7 +126,7 @@ class _Counted(io.RawIOBase):
 
 
 class _Zstd(io.RawIOBase):
-    """Zstandard frames, decompressed. The library's own reader takes a truncated frame for a whole one."""
+    """Decompresses Zstandard frames. The library's own reader accepts a truncated frame."""
 
     def __init__(self, compressed: "io.BufferedReader[io.RawIOBase]") -> None:
         self._compressed = compressed
@@ -163,7 +163,7 @@ class _Zstd(io.RawIOBase):
 
 
 def _decompressed(raw: io.RawIOBase) -> IO[bytes]:
-    """Look at the first bytes, not at the name: both gzip and Zstandard say what they are."""
+    """Detect gzip and Zstandard by the first bytes, not by the name."""
     buffered = io.BufferedReader(raw, READ_BYTES)
     start = buffered.peek(4)[:4]
     if start.startswith(GZIP_MAGIC):

@@ -19,8 +19,8 @@ from graphdb.config import Settings
 from graphdb.errors import UnavailableError
 from graphdb.model import Confirmation
 from graphdb.node import NodeStatus
+from graphdb.planning.gate import read_update
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import read_update
 from serve.deployments.listening import graph_listen
 from serve.deployments.port_replica import PortReplica, access_backend, graph_socket, start_patiently
 from serve.deployments.search_note import search_word

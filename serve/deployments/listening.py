@@ -17,7 +17,7 @@ from serve.port_server import BACKLOG, Listen, bind
 
 __all__ = ["HeldSockets", "check_cluster_port", "graph_listen", "search_listen", "take_socket"]
 
-_DOOR = "ports.sock"  # in a directory that nobody but this user can enter
+_DOOR = "ports.sock"  # in a directory of this user only
 _PATIENCE_S = 60.0  # of a replica that asks for its socket, on a machine that may be busy
 _ASKING_S = 5.0  # that one who asks may keep the others
 _PORT_BYTES = 2
@@ -62,14 +62,14 @@ class HeldSockets:
             raise
 
     def hand_out(self, directory: str) -> None:
-        """From now on, hand a socket to whoever asks for it with `take_socket`."""
+        """From now on, hand a socket to each caller of `take_socket`."""
         self._door.bind(os.path.join(directory, _DOOR))
         self._door.listen()
         threading.Thread(target=self._hand_out, daemon=True).start()
 
     def _hand_out(self) -> None:
         while not self._closed.is_set():
-            with contextlib.suppress(OSError, KeyError):  # also of one that was killed while it asked
+            with contextlib.suppress(OSError, KeyError):  # also of a caller that was killed meanwhile
                 asking, _ = self._door.accept()
                 with asking:
                     asking.settimeout(_ASKING_S)
@@ -79,7 +79,7 @@ class HeldSockets:
     def close(self) -> None:
         """Let go of the sockets, and hand out none any more."""
         self._closed.set()
-        with contextlib.suppress(OSError):  # where nobody has come to the door yet
+        with contextlib.suppress(OSError):  # nobody has connected yet
             self._door.shutdown(socket.SHUT_RDWR)  # wakes the thread
         self._door.close()
         for held in self._held.values():

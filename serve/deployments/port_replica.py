@@ -31,7 +31,7 @@ _SWITCH_S = 0.0005  # at most so long a thread that parses or plans keeps the ev
 
 
 class PortReplica:
-    """One replica a node: serves a port, owns the state behind it.
+    """One replica on each node: serves a port, and owns its state.
 
     It is made within a moment whatever the state needs to recover, so that Serve never takes a long recovery
     for a failed start. A killed one is made again by Serve.
@@ -54,7 +54,7 @@ class PortReplica:
         self._server = PortServer(listen, host, socket_path, functools.partial(take_socket, directory))
 
     def check_health(self) -> None:
-        """Serve replaces this replica when this raises: a port without its thread answers nobody."""
+        """Serve replaces the replica if this raises, because a port without its thread does not answer."""
         if not self._server.is_alive:
             raise RuntimeError(self._server.failure or "the port's thread has ended")
 
@@ -67,7 +67,7 @@ class PortReplica:
         await self._server.prepare_and_stop(self._prepare_stop(), PREPARE_S, STOP_S)
 
     def _prepare_stop(self) -> Callable[[], Coroutine[Any, Any, None]] | None:
-        """What is to be done while requests still come."""
+        """Prepare the stop while the port still serves."""
         return None
 
     async def _on_port(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -75,7 +75,7 @@ class PortReplica:
 
 
 def graph_socket(settings: Settings) -> str:
-    """Where the node's other processes reach its graph port: nobody but this user can enter the directory."""
+    """The socket of the graph port for the node's other processes, in a directory of this user only."""
     return os.path.join(private_directory(str(settings.server.data_dir / "graph")), "graph.sock")
 
 
@@ -99,7 +99,7 @@ def access_backend(settings: Settings) -> AccessBackend:
 
 
 async def start_patiently(start: Callable[[], Awaitable[None]]) -> None:
-    """Recover; a log that is itself coming back, or what a dying process holds, is waited for."""
+    """Recover; waits for a log that is restarting, and for files of a process that is ending."""
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         try:

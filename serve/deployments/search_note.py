@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 __all__ = ["SearchNote", "search_word"]
 
-_FILE = "search"  # in a directory that each start of the service makes anew
+_FILE = "search"  # in a directory that each start of the service creates
 _WIDTH = 16  # each word is written over the last
 _AGAIN_S = 0.05
 _TELL_S = 0.5
@@ -32,9 +32,9 @@ class SearchNote:
         self._telling: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
-        """Tell from now on, once a dying predecessor tells no more."""
+        """Report from now on, after the previous process has ended."""
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        # nobody tells when a lock is free but a call that blocks
+        # only a blocking call notices when a lock is released
         while not _lock(self._file, fcntl.LOCK_EX):  # noqa: ASYNC110
             await asyncio.sleep(_AGAIN_S)
         self._was_well = _read(self._file) not in ("", "starting")
@@ -42,7 +42,7 @@ class SearchNote:
         self._telling = asyncio.get_running_loop().create_task(self._tell_for_ever())
 
     def tell(self) -> None:
-        """Tell how it is at this moment, which is done every half second anyway."""
+        """Report the present state, which is also done every half second."""
         self._was_well = self._was_well or self._is_well()
         if not self._was_well and self._is_starting():
             word = "starting"

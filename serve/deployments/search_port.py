@@ -55,7 +55,7 @@ class _Node:
         threading.Thread(target=self._settle, daemon=True).start()
 
     def _settle(self) -> None:
-        """What is there by now, modules most of all, stays: the collector need not look at it each time."""
+        """Freeze the present objects, mostly modules, so that the garbage collector skips them."""
         self._warm_up()
         gc.collect()
         gc.freeze()
@@ -71,7 +71,7 @@ class SearchPort(PortReplica):
     """Owns the node's search indexes."""
 
     def __init__(self, settings: Settings, namespace: str, directory: str) -> None:
-        """directory: what is the running service's own."""
+        """directory: of the running service."""
         self._node: _Node | None = None
         host = functools.partial(self._host, settings, namespace, directory)
         super().__init__(search_listen(settings), host, directory)

@@ -52,7 +52,7 @@ def _run(settings: Settings) -> None:
     try:
         if left := end_processes(f"{files.name}-"):
             raise UnavailableError(f"processes of an earlier service do not end: {left}")
-        DiskRoom.of(settings.server).make_room()  # for what a start writes
+        DiskRoom.of(settings.server).make_room()  # for the files that a start writes
         adopt(files.data_dir)
         if settings.cluster.enabled:
             enter_cluster(files.data_dir, settings.cluster.node_id)
@@ -139,7 +139,7 @@ class _Service:
         self._runtime.start()
         self._name = cluster.service_name()
         if self._address is not None:
-            self._bind()  # not before what a killed service has left there is gone
+            self._bind()  # after the processes of a killed service have ended
         for number in (signal.SIGTERM, signal.SIGINT):  # Ray has put its own handler there
             signal.signal(number, _raise_stop)
         self._log = cluster.start_log(self._settings)
@@ -198,7 +198,7 @@ class _Service:
             time.sleep(0.05)
 
     def _write_run_file(self) -> None:
-        """On a full disk the service goes without: then nobody finds it but over HTTP."""
+        """Write service.json. On a full disk the service runs without it, and only HTTP reaches it."""
         run_file = RunFile(
             pid=os.getpid(),
             ray_address=self._runtime.address,

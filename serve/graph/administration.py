@@ -30,17 +30,17 @@ __all__ = [
 _NOT_STORED = {"Cache-Control": "no-store"}
 
 _BODY_BYTES_MAX = 4_096
-# What gRPC is given to call: a name or an address, not one of its other schemes such as unix:.
+# gRPC also accepts other schemes, such as unix:, so only a host name or an address is allowed.
 _HOST = re.compile(r"[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]", re.ASCII)
 _NUMBER = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
 _NODE_ID_MAX = 0xFFFF_FFFF
 
 
 class HealthEndpoint:
-    """GET /health: 200 while requests are served, 503 with the same record while they are not."""
+    """GET /health: 200 while requests are served, otherwise 503 with the same record."""
 
     def __init__(self, changes: Changes, admin: Admin, search_word: Callable[[], str] | None) -> None:
-        """search_word: how the node's search port is: healthy, degraded, starting. None where it has none."""
+        """search_word: the state of the search port: healthy, degraded or starting. None without one."""
         self._changes, self._admin = changes, admin
         self._search_word = search_word
 
@@ -68,14 +68,14 @@ class QueriesEndpoint:
         self._running = running
 
     async def get(self, _request: Request) -> Response:
-        """The queries and updates that are under way, the oldest first."""
+        """The running queries and updates, the oldest first."""
         running = [asdict(query) for query in self._running.running_queries()]
         return Response(
             orjson.dumps({"queries": running}), headers=_NOT_STORED, media_type="application/json"
         )
 
     async def get_one(self, request: Request) -> Response:
-        """One of them."""
+        """One running query."""
         query_id: str = request.path_params["id"]
         for query in self._running.running_queries():
             if query.id == query_id:
@@ -85,7 +85,7 @@ class QueriesEndpoint:
         return _unknown_query(query_id)
 
     async def delete(self, request: Request) -> Response:
-        """End one: whoever waits for its answer gets 503."""
+        """Cancel a query: its client gets 503."""
         query_id: str = request.path_params["id"]
         if not self._running.cancel_query(query_id):
             return _unknown_query(query_id)
@@ -97,7 +97,7 @@ def _unknown_query(query_id: str) -> Response:
 
 
 def report_of(admin: Admin) -> ClusterReport:
-    """The node's report; of one that stands alone, that of a cluster which it leads by itself."""
+    """The node's report. That of a standalone node is of a cluster with one member."""
     report = admin.cluster()
     if report is not None:
         return report
@@ -131,14 +131,14 @@ NodeId = Annotated[int, Field(ge=1, le=_NODE_ID_MAX)]
 
 
 class NewMember(JsonBody):
-    """A node to expect; address is host:port of its port 7002."""
+    """A new member; address is host:port of its port 7002."""
 
     node_id: NodeId
     address: Annotated[str, AfterValidator(_host_and_port)]
 
 
 class NewLeader(JsonBody):
-    """The member that is to lead."""
+    """The member to transfer leadership to."""
 
     node_id: NodeId
 
@@ -146,7 +146,7 @@ class NewLeader(JsonBody):
 class ClusterEndpoint:
     """GET /cluster, POST /cluster/members, DELETE /cluster/members/{node_id}, POST /cluster/leader.
 
-    Each answers with the report. One that follows a change may not show it yet: it is what this node knows.
+    Each answers with this node's report. On a follower it may not show a change yet.
     """
 
     def __init__(self, admin: Admin) -> None:
@@ -156,18 +156,18 @@ class ClusterEndpoint:
         return self._report()
 
     async def add(self, request: Request) -> Response:
-        """Expect a new node, or one that is known at another address."""
+        """Add a new node, or a known one at another address."""
         member = await read_json(request, NewMember, _BODY_BYTES_MAX)
         await self._admin.add_member(member.node_id, member.address)
         return self._report()
 
     async def remove(self, request: Request) -> Response:
-        """Take a node out."""
+        """Remove a node."""
         await self._admin.remove_member(_read_node_id(request.path_params["node_id"]))
         return self._report()
 
     async def lead(self, request: Request) -> Response:
-        """Have a member lead."""
+        """Transfer leadership."""
         await self._admin.hand_over((await read_json(request, NewLeader, _BODY_BYTES_MAX)).node_id)
         return self._report()
 
@@ -177,7 +177,7 @@ class ClusterEndpoint:
 
 
 def _read_node_id(text: str) -> int:
-    """By the path. Raises InvalidParameter."""
+    """The number in the path. Raises InvalidParameter."""
     if not _NUMBER.fullmatch(text) or int(text) > _NODE_ID_MAX:
         raise InvalidParameter("node_id", f"{text!r} is not a node's number: 1, 2, 3 and so on")
     return int(text)

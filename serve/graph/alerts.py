@@ -1,4 +1,4 @@
-"""`/alerts`: queries that are asked on an interval, and the webhooks that hear of their answers."""
+"""`/alerts`: queries that are evaluated at an interval, and webhooks that are called with their answers."""
 
 from typing import Literal
 
@@ -55,7 +55,7 @@ class _AlertsEndpoint:
         self._alerts, self._body_bytes_max = alerts, body_bytes_max
 
     def _of(self, request: Request) -> AlertRequests:
-        """As whoever asks may see them."""
+        """The alerts that the principal may access."""
         return self._alerts.of(principal_of(request.scope))
 
     async def list(self, request: Request) -> Response:

@@ -78,7 +78,7 @@ class HealthRecord(NodeStatus):
 
 @dataclass(frozen=True, slots=True)
 class QueryList:
-    """What is running, the oldest first."""
+    """The running queries, the oldest first."""
 
     queries: list[RunningQuery]
 
@@ -106,7 +106,7 @@ class ValidationResult:
 
 @dataclass(frozen=True, slots=True)
 class ValidationStats:
-    """What a validation has done."""
+    """The statistics of a validation."""
 
     focus_nodes_validated: int
     constraints_checked: int
@@ -187,7 +187,7 @@ class AlertHistory:
 
 @dataclass(frozen=True, slots=True)
 class AlertTest:
-    """What has become of a test."""
+    """The outcome of a test."""
 
     result: int | float | None
     snapshot_index: int
@@ -207,7 +207,7 @@ class HolonicHealth:
 
 @dataclass(frozen=True, slots=True)
 class LayerGraph:
-    """A graph of a layer: ntriples is what it holds, where one holon is read."""
+    """A graph of a layer; ntriples has its triples if one holon is requested."""
 
     graph: str
     triples: int
@@ -289,7 +289,7 @@ class GraphQLRequest:
 
 @dataclass(frozen=True, slots=True)
 class GraphQLResult:
-    """What has become of an operation, by GraphQL over HTTP."""
+    """The result of an operation, by GraphQL over HTTP."""
 
     data: dict[str, Any] | None = None
     errors: list[dict[str, Any]] | None = None
@@ -298,7 +298,7 @@ class GraphQLResult:
 
 @dataclass(frozen=True, slots=True)
 class SchemaRefreshed:
-    """The schema of GraphQL, made anew."""
+    """The rebuilt schema of GraphQL."""
 
     success: bool
     message: str

@@ -1,4 +1,4 @@
-"""`AskedQuery`: a query as it was asked for, with all that follows from its text and from the request."""
+"""`AskedQuery`: a query with all that follows from its text and its request."""
 
 import asyncio
 from dataclasses import dataclass
@@ -13,11 +13,10 @@ from graphdb.bounded_cache import BoundedCache
 from graphdb.geo.entailment import Entailment, asked_text
 from graphdb.geo.function_calls import calls_functions, load
 from graphdb.node import Consistency, QueryRequest
-from graphdb.sparql import gate
-from graphdb.sparql.cheap import is_cheap
+from graphdb.planning import gate
+from graphdb.planning.decisions import is_cheap, is_repeatable
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_query
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_query
-from graphdb.sparql.repeatable import is_repeatable
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
 from graphdb.store.small_joins import SmallJoin, small_join
@@ -66,8 +65,8 @@ class AskedQuery:
     base_iri: str
     dataset: Dataset
     format: ResultFormat
-    timeout_s: float  # from the request's arrival to the last byte of the answer
-    min_index: int  # the answer has to be of this log index or a later one; 0 is any
+    timeout_s: float  # from the arrival of the request to the last byte of the answer
+    min_index: int  # the answer has to be at this log index or later; 0: any
     consistency: Consistency
     explain: bool  # see `explanation`
     account: Account
@@ -78,7 +77,7 @@ class AskedQuery:
 
     @property
     def visibility(self) -> Visibility:
-        """What of the graph the answer may be of."""
+        """What of the graph the answer may use."""
         return visibility_of(self.request.scope)
 
     @property
@@ -98,38 +97,38 @@ class AskedQuery:
 
     @property
     def left_s(self) -> float:
-        """How much of the time limit is left."""
+        """The rest of the time limit, in seconds."""
         return max(0.0, self.account.began + self.timeout_s - perf_counter())
 
     @property
     def wants_fresh(self) -> bool:
-        """Whether an answer that is kept will not do (RFC 9111, 5.2.1.4 and 5.4)."""
+        """Whether the client bypasses the result cache (RFC 9111, 5.2.1.4 and 5.4)."""
         headers = self.request.headers
         return self.is_secret or "no-cache" in (*_directives(self.request), headers.get("pragma", "").lower())
 
     @property
     def is_secret(self) -> bool:
-        """Whether the answer must not be kept (RFC 9111, 5.2.1.5)."""
+        """Whether the answer must not be cached (RFC 9111, 5.2.1.5)."""
         return "no-store" in _directives(self.request)
 
     def key(self, view_key: str | None) -> CacheKey:
-        """Under which the answer is kept for whoever sees the same."""
+        """The key of the answer in the result cache."""
         return CacheKey(self.query.text, self.base_iri, self.dataset, self.format, view_key)
 
 
 class QueryReader:
-    """Makes sense of requests. What follows from a text or a header alone is kept for the next time."""
+    """Parses requests. Whatever follows from a text or a header alone is cached."""
 
     def __init__(self, limits: GateLimits, timeout_s: float) -> None:
-        """timeout_s is the time limit where the client does not set a lower one."""
+        """timeout_s: the time limit, unless the client sets a lower one."""
         self._limits, self._timeout_s = limits, timeout_s
-        # One at a time: threads that parse would keep the event loop from its turn, and be no faster.
+        # One at a time: more parsing threads would delay the event loop and not be faster.
         self._long_text, self._geometries = asyncio.Semaphore(), asyncio.Semaphore()
         self._short: BoundedCache[_Understood] = BoundedCache(entries_max=1024, chars_max=1_000_000)
         self._read_short = lru_cache(maxsize=1024)(read_query_parameters)
 
     def parameters(self, *encoded: bytes) -> QueryParameters:
-        """What a query string, or a query string and a form, ask for. Raises InvalidParameter."""
+        """The parameters of a query string, or of a query string and a form. Raises InvalidParameter."""
         if sum(map(len, encoded)) <= SHORT_TEXT_CHARACTERS:
             return self._read_short(*encoded)
         return read_query_parameters(*encoded)

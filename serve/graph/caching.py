@@ -17,11 +17,11 @@ from graphdb.sparql.results import ResultFormat
 
 __all__ = ["CacheKey", "EntityTags", "ResultCache"]
 
-_ENTRY_BYTES = 1_000  # about what an entry takes beside its answer and what it is asked by
-_GRAPH_BYTES = 200  # about what a graph of its dataset takes beside its name
-_SHARE = 8  # an answer that would take more than one part in so many is not kept
+_ENTRY_BYTES = 1_000  # approximate size of an entry without its answer and key
+_GRAPH_BYTES = 200  # approximate size of a graph of the dataset without its name
+_SHARE = 8  # an answer of more than an eighth of the cache is not kept
 
-# 8.8.3: a comma, and even a backslash, may stand in a tag.
+# 8.8.3: a tag may contain commas and backslashes.
 _TAG = r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"'
 _TAGS = re.compile(rf"[ \t,]*{_TAG}(?:[ \t]*,[ \t,]*{_TAG})*[ \t,]*")
 _OPAQUE = re.compile(_TAG)
@@ -29,17 +29,17 @@ _OPAQUE = re.compile(_TAG)
 
 @dataclass(frozen=True, slots=True)
 class CacheKey:
-    """All that an answer depends on beside the state of the data."""
+    """Everything that an answer depends on, except the state of the data."""
 
     text: str
     base_iri: str
     dataset: Dataset
     format: ResultFormat
-    view: str | None = None  # what of the data the principal may see; None is everything
+    view: str | None = None  # key of the visible part of the data; None is everything
 
 
 class ResultCache:
-    """Whole answers as pieces of bytes, all of one log index: with another index it begins anew.
+    """Whole answers as pieces of bytes, all of one log index: an answer of a later index empties it.
 
     Bounded in bytes; the least recently used answer goes first. Used on one thread.
     """
@@ -55,14 +55,14 @@ class ResultCache:
         return len(self._answers)
 
     def get(self, key: CacheKey, index: int) -> tuple[bytes, ...] | None:
-        """The answer at exactly this log index, if it is here."""
+        """The answer at exactly this log index, if it is cached."""
         answer = self._answers.get(key) if index == self._index else None
         if answer is not None:
             self._answers.move_to_end(key)
         return answer
 
     def put(self, key: CacheKey, index: int, answer: Sequence[bytes]) -> None:
-        """Keep a whole answer of exactly this index, unless later ones are here already."""
+        """Keep a whole answer of exactly this index, unless the cache is of a later one."""
         size = _size(key, answer)
         if index < self._index or size > self.answer_bytes_max:
             return
@@ -84,10 +84,10 @@ def _size(key: CacheKey, answer: Sequence[bytes]) -> int:
 
 
 class EntityTags:
-    """Tags of the form W/"<start>-<log index>-<format>", and "-<view>" where not all of the graph is seen.
+    """Tags of the form W/"<start>-<log index>-<format>", with "-<view>" if visibility is restricted.
 
-    They are weak: the order of rows and the names of blank nodes may differ. The first part is of this start
-    of the process alone, because a data directory that was restored from a backup reaches the same log index
+    They are weak: the order of rows and the names of blank nodes may differ. The first part identifies this
+    start of the process, because a data directory that is restored from a backup reaches the same log index
     again with other data.
     """
 
@@ -95,13 +95,13 @@ class EntityTags:
         self._start = token_hex(6)
 
     def tag(self, index: int, format_name: str, view_key: str | None) -> str:
-        """The tag of what a repeatable request gives at exactly this index, to who sees this view."""
+        """The tag of the answer to a repeatable request at exactly this index, in this view."""
         view = "" if view_key is None else f"-{blake2b(view_key.encode(), digest_size=12).hexdigest()}"
         return f'W/"{self._start}-{index}-{format_name}{view}"'
 
     @staticmethod
     def is_known(request: Request, tag: str) -> bool:
-        """Whether If-None-Match says that the client holds what has this tag; malformed, it says nothing."""
+        """Whether If-None-Match has this tag; a malformed header is ignored."""
         lines = request.headers.getlist("if-none-match")
         if not lines:
             return False

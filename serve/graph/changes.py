@@ -1,4 +1,4 @@
-"""`/changes`: what every write has changed, in the order of the log, for as long as somebody reads."""
+"""`/changes`: the changes of every write, in the order of the log, for as long as the client reads."""
 
 import asyncio
 import logging
@@ -27,13 +27,13 @@ log = logging.getLogger(__name__)
 
 NDJSON, EVENTS = "application/x-ndjson", "text/event-stream"
 _OWN = "Last-Event-ID"
-_POSITION_S = 5.0  # after so long without a line the client is told how far the log was read
+_POSITION_S = 5.0  # after this time without a line, a line reports how far the log was read
 _CHUNK_BYTES = 65_536
 _INDEX_MAX = (1 << 63) - 1
 
 
 class _Lines(Protocol):
-    """One way to write them."""
+    """A format of the lines."""
 
     media_type: str
 
@@ -56,8 +56,8 @@ class _JsonLines:
 
 
 class _Events:
-    """An id stands with the last piece of an entry only, so that none is lost where the stream breaks off
-    before it. An id alone is no event, but what a browser resumes from.
+    """Only the last piece of an entry has an id, so that none is lost if the stream ends before it. An id
+    alone is not an event; a browser resumes from it.
     """
 
     media_type = EVENTS
@@ -84,12 +84,12 @@ class ChangesEndpoint:
     """GET /changes."""
 
     def __init__(self, progress: Progress, changes: Changes, timeout_s: float) -> None:
-        """timeout_s: how long a request waits for the node to reach the index that it names."""
+        """timeout_s: how long a request waits until the node has reached the index in `since`."""
         self._progress, self._changes, self._timeout_s = progress, changes, timeout_s
-        self.open_count = 0  # streams that are being told
+        self.open_count = 0  # open streams
 
     async def get(self, request: Request) -> Response:
-        """The changes behind `since`, then those to come; where `follow` is false, none of these."""
+        """The changes after `since`, then new ones, unless `follow` is false."""
         lines = choose(request.headers.get("accept"), _OFFERS).value
         parameters = Parameters(request.scope["query_string"])
         wanted = _Wanted(_since(request, parameters), _filter(parameters), _follow(parameters))
@@ -113,7 +113,7 @@ class _Wanted:
 
 
 def _since(request: Request, parameters: Parameters) -> int | None:
-    """Last-Event-ID, which a browser sends when it connects again, is newer than what its address says."""
+    """Last-Event-ID, which a browser sends when it reconnects, is newer than `since` in the URL."""
     for name, text in ((_OWN, request.headers.get(_OWN)), ("since", parameters.one("since"))):
         if text:
             if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= _INDEX_MAX):
@@ -147,8 +147,8 @@ def _headers(lines: _Lines, since: int | None) -> dict[str, str]:
 
 
 class _ChangesAnswer(Response):
-    """Reads on only when the client has taken what was read, so a slow one holds little memory. One that
-    takes nothing for a minute is left.
+    """Reads further changes only when the client has read the earlier ones, so a slow client takes little
+    memory. A client that reads nothing for a minute is disconnected.
     """
 
     def __init__(
@@ -159,13 +159,13 @@ class _ChangesAnswer(Response):
         until: int | None,
         count: Callable[[int], None],
     ) -> None:
-        """until: the index after which the answer ends; None: never. count hears 1 and -1."""
+        """until: the index after which the answer ends; None: never. count is called with 1 and -1."""
         super().__init__(headers=_headers(lines, stream.through))
         del self.headers["content-length"]
         self._stream, self._lines, self._wanted, self._until = stream, lines, wanted, until
         self._count = count
         self._told_index = stream.through
-        self._unfinished = False  # a piece was told, and not yet the last one of its entry
+        self._unfinished = False  # the last piece sent was not the last of its entry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         work = asyncio.create_task(self._deliver(send))
@@ -193,7 +193,7 @@ class _ChangesAnswer(Response):
     async def _deliver(self, send: Send) -> None:
         head = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
         await send(head)
-        # the client learns at once that it is heard, and from where on
+        # tells the client at once from which index changes are reported
         await self._send(send, self._position(self._stream.through))
         try:
             await self._tell(send)
@@ -221,7 +221,7 @@ class _ChangesAnswer(Response):
             await self._send(send, self._position(self._stream.through))
 
     async def _tell_changes(self, send: Send, changes: list[LoggedChange]) -> bool:
-        """Whether any of them was asked for."""
+        """Whether any of them matched the filter."""
         chunk = bytearray()
         told = False
         for number, logged in enumerate(changes):

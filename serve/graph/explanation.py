@@ -1,4 +1,4 @@
-"""`Explainer`: what the service does with a query and why, found out by doing it; `docs/http.md` has one."""
+"""`Explainer`: how the service evaluates a query and why, found by evaluating it; `docs/http.md` has one."""
 
 from collections.abc import Iterator
 from time import perf_counter
@@ -8,13 +8,13 @@ import orjson
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError, QueryTimeout
+from graphdb.planning.complexity import measure
+from graphdb.planning.decisions import why_not_cheap
+from graphdb.planning.engine_text import engine_text_and_services
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
+from graphdb.planning.sources import COUNTED_MAX, Scan, scans_of
 from graphdb.public_text import public_text
-from graphdb.sparql.cheap import why_not_cheap
-from graphdb.sparql.complexity import measure
 from graphdb.sparql.dataset import Dataset, own_dataset
-from graphdb.sparql.engine_text import engine_text_and_services
-from graphdb.sparql.explain import COUNTED_MAX, Scan, scans_of
-from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
 from serve.backend import AnswerStream, GraphReads
@@ -33,11 +33,11 @@ class Explainer:
     """Owned by the application, on the port's event loop."""
 
     def __init__(self, limits: GateLimits, *, keeps_answers: bool) -> None:
-        """keeps_answers: there is a result cache."""
+        """keeps_answers: the result cache is on."""
         self._limits, self._keeps_answers = limits, keeps_answers
 
     async def start(self, asked: AskedQuery, reads: GraphReads) -> "Explanation":
-        """Have a reader evaluate the query, as `GraphReads.start_query`, whatever way its answer would come.
+        """Have a reader evaluate the query, as `GraphReads.start_query`, even if it is cheap.
 
         Raises what `GraphReads.start_query` raises.
         """
@@ -76,20 +76,20 @@ class Explainer:
 
 
 class Explanation:
-    """An `AnswerStream` of one piece, which says what became of the query that a reader evaluates."""
+    """An `AnswerStream` of one piece: the explanation of the query that a reader evaluates."""
 
     def __init__(self, stream: AnswerStream, asked: AskedQuery, about: dict[str, Any]) -> None:
-        """about is what is known before, in the form of the answer."""
+        """about: the members that are known before the evaluation."""
         self.query_id, self.where = stream.query_id, stream.where
         self.snapshot_index, self.is_exact = stream.snapshot_index, stream.is_exact
-        self.outcome: Outcome = "ok"  # of the evaluation, once read() has returned
+        self.outcome: Outcome = "ok"  # of the evaluation; valid after read()
         self._stream, self._asked, self._about = stream, asked, about
         self._found: dict[str, Any] = {}
         self._seconds = 0.0
         self._is_read = False
 
     async def read(self) -> bytes | None:
-        """The whole explanation, once the query is over; an error that this met stands in it."""
+        """The whole explanation, once the query is over; it includes an error of the query."""
         if self._is_read:
             return None
         self._is_read = True
@@ -106,7 +106,7 @@ class Explanation:
         self._stream.close()
 
     async def _evaluate(self) -> None:
-        """Keep what the reader tells, and how long the evaluation takes that follows the counting."""
+        """Keep the reader's results, and the duration of the evaluation without the counting."""
         began = perf_counter()
         try:
             while (piece := await self._stream.read()) is not None:
@@ -137,7 +137,7 @@ class Explanation:
 
 
 def explanation_head(snapshot_index: int) -> Head:
-    """It is of one evaluation, and never to be kept."""
+    """The headers of an explanation, which is never cached."""
     return [
         (b"content-type", b"application/json"),
         (b"cache-control", b"no-store"),
@@ -168,7 +168,7 @@ def _dataset(dataset: Dataset) -> dict[str, list[str]] | None:
 
 
 def _reasons(asked: AskedQuery, is_here: bool) -> Iterator[str]:
-    """Why a query is evaluated where it is, each in a few words for a person."""
+    """Why a query is evaluated where it is, each in a few words."""
     yield from why_not_cheap(asked.query)
     understood = asked.understood
     if is_here and understood.is_cheap:

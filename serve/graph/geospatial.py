@@ -1,4 +1,4 @@
-"""`/geospatial/evaluate`: one call of a function of GeoSPARQL, without a query around it."""
+"""`/geospatial/evaluate`: calls one function of GeoSPARQL, without a query."""
 
 from time import perf_counter
 
@@ -30,12 +30,12 @@ class GeospatialEndpoint:
     """POST of /geospatial/evaluate."""
 
     def __init__(self, functions: Functions, timeout_s: float, body_bytes_max: int) -> None:
-        """timeout_s is the time limit where the client does not set a lower one."""
+        """timeout_s: the time limit, unless the client sets a lower one."""
         self._functions, self._timeout_s = functions, timeout_s
         self._body_bytes_max = min(body_bytes_max, _BODY_BYTES_MAX)
 
     async def post(self, request: Request) -> Response:
-        """Function, result and datatype. A reader finds them out, since that may take long."""
+        """Function, result and datatype. A reader evaluates the call, because it may take long."""
         began = perf_counter()
         parameters = Parameters(request.scope["query_string"])
         timeout_s = min(self._timeout_s, read_timeout(parameters) or self._timeout_s)

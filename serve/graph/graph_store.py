@@ -1,7 +1,7 @@
 """`/data`: whole graphs by the SPARQL 1.1 Graph Store HTTP Protocol, named directly or indirectly.
 
-Where the protocol and this service's interface differ, the interface wins: without a parameter the default
-graph is meant, and every write answers 200 with the update confirmation.
+If the protocol and this service's interface differ, the interface takes precedence: without a parameter the
+request is for the default graph, and every write answers 200 with the update confirmation.
 """
 
 from collections.abc import Iterator
@@ -55,15 +55,15 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What a request addresses: one graph (None: the default graph), or with is_dataset everything."""
+    """The target of a request: one graph (None: the default graph), or with is_dataset everything."""
 
     graph: NamedNode | None
-    is_named: bool  # by the path or a parameter, be it only as the default graph
+    is_named: bool  # by the path or a parameter, also as the default graph
     is_dataset: bool = False
 
 
 class GraphStoreEndpoint:
-    """GET, HEAD, PUT, POST and DELETE of /data and of what is below it."""
+    """GET, HEAD, PUT, POST and DELETE of /data and of the paths below it."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class GraphStoreEndpoint:
         self._body_bytes_max = body_bytes_max
 
     async def get(self, request: Request) -> Response:
-        """The graph in the syntax that the client likes best. HEAD checks the same and reads nothing."""
+        """The graph in the syntax that the client prefers. HEAD checks the same and reads nothing."""
         parameters = Parameters(request.scope["query_string"])
         target = _target(request, parameters)
         syntax = _choose_syntax(request, parameters.one("format"), target)
@@ -112,7 +112,7 @@ class GraphStoreEndpoint:
         return WorkerAnswer(self._workers, produce)
 
     async def _catch_up(self, request: Request, parameters: Parameters) -> None:
-        """Wait until what readers on this node see is as new as the request asks for."""
+        """Wait until readers on this node see a state that is as recent as the request requires."""
         ends = monotonic() + self._workers.time_limit_s
         consistency = consistency_of(request, read_consistency(parameters))
         min_index = read_min_index(parameters)
@@ -122,7 +122,7 @@ class GraphStoreEndpoint:
             await self._progress.wait_for_index(min_index, max(0.0, ends - monotonic()))
 
     def _state(self, reads: GraphReads, seen: int, exact: int | None, syntax: RdfSyntax) -> dict[str, str]:
-        """The headers that say of which state an answer is: of log index seen or later; exact where known."""
+        """The headers about the state of an answer: at log index seen or later; exact if it is known."""
         head = {"Vary": "Accept", "Cache-Control": "no-cache", "X-Snapshot-Index": str(seen)}
         if exact is not None:
             tag = self._tags.tag(exact, syntax.name.lower(), reads.view_key)
@@ -130,11 +130,11 @@ class GraphStoreEndpoint:
         return head
 
     async def put(self, request: Request) -> Response:
-        """Replace the graph; or every graph that the body names, where the request names none."""
+        """Replace the graph; or every graph that the body names, if the request names none."""
         return await self._write(request, replace=True)
 
     async def post(self, request: Request) -> Response:
-        """Merge the body into the graph, or into those that it names where the request names none."""
+        """Merge the body into the graph; or into the graphs that it names, if the request names none."""
         return await self._write(request, replace=False)
 
     async def _write(self, request: Request, *, replace: bool) -> Response:
@@ -147,7 +147,7 @@ class GraphStoreEndpoint:
             whole_dataset=syntax.carries_graphs and not target.is_named,
             replace=replace,
             base_iri=_base_iri(request, syntax, target.graph),
-            # The body is not at hand: another one under the same key counts as the same request.
+            # The body is streamed, so another body with the same key counts as the same request.
             request_id=read_request_id(request, (syntax.name,)),
         )
         return confirm(confirmation)
@@ -160,7 +160,7 @@ class GraphStoreEndpoint:
 
 
 def _quads(reads: GraphReads, target: _Target, syntax: RdfSyntax) -> Iterator[Quad]:
-    """The quads as the answer shows them: JSON-LD of one graph does not name it, as Turtle does not."""
+    """The quads of the answer. JSON-LD of one graph does not name the graph, as in Turtle."""
     if target.is_dataset:
         return reads.dataset_quads()
     quads = reads.graph_quads(target.graph)
@@ -170,9 +170,7 @@ def _quads(reads: GraphReads, target: _Target, syntax: RdfSyntax) -> Iterator[Qu
 
 
 def _base_iri(request: Request, syntax: RdfSyntax, graph: NamedNode | None) -> str | None:
-    """What relative IRIs of a body are resolved against: the graph, else where the body is sent to (RFC 3986,
-    section 5.1.3).
-    """
+    """The base of relative IRIs in a body: the graph, else the IRI of the request (RFC 3986, section 5.1.3)."""
     if graph is not None:
         return graph.value
     return request_iri(request) if syntax.takes_base else None
@@ -213,7 +211,7 @@ _GRAPH_OFFERS, _DATASET_OFFERS = _offers(_SYNTAXES), _offers(_DATASET_SYNTAXES)
 
 
 def _choose_syntax(request: Request, name: str | None, target: _Target) -> RdfSyntax:
-    """By the parameter `format` (a short name or a media type) where it is given, else by Accept."""
+    """By the parameter `format` (a short name or a media type), else by Accept."""
     offers = _DATASET_OFFERS if target.is_dataset else _GRAPH_OFFERS
     if name is None:
         return choose(", ".join(request.headers.getlist("accept")), offers).value

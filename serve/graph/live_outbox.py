@@ -1,4 +1,4 @@
-"""`LiveOutbox`: what waits to be sent on one WebSocket, within a bound."""
+"""`LiveOutbox`: the messages that wait to be sent on one WebSocket, within a limit."""
 
 import asyncio
 import logging
@@ -21,8 +21,8 @@ _REASON_BYTES_MAX = 120  # RFC 6455, 5.5.1 allows 123
 
 
 class LiveOutbox:
-    """For one event loop. Whoever puts something in never waits: where the bound is passed, the connection
-    is cut, for its reader has missed nothing yet and can resume.
+    """Used on one event loop. Adding a message never waits. If the limit is exceeded, the connection is cut:
+    its client has missed nothing so far, and can resume.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -30,30 +30,30 @@ class LiveOutbox:
         self._frames: list[bytes] = []
         self._bytes = 0
         self._filled = asyncio.Event()
-        self._close: tuple[int, str] | None = None  # behind what waits
-        self.overflowed = asyncio.Event()  # nothing more is taken, and the connection is to be cut
+        self._close: tuple[int, str] | None = None  # after the waiting messages
+        self.overflowed = asyncio.Event()  # nothing more is accepted, and the connection has to be cut
 
     def put_reply(self, request_id: Any, result: Any, **members: Any) -> None:
-        """The answer to a request."""
+        """Add the answer to a request."""
         self.put(orjson.dumps({"id": request_id, "result": result, **members}))
 
     def put_error(self, request_id: Any, code: str, message: str) -> None:
-        """The answer to a request that failed, or the end of the subscription with this id."""
+        """Add the error of a request, or of the subscription with this id, which has ended."""
         self.put(orjson.dumps({"id": request_id, "error": {"code": code, "message": message}}))
 
     def put_notification(self, subscriptions: Sequence[str], notification: Notification) -> None:
-        """The same for each of these; ids are all of one length."""
+        """Add one notification for each of these subscriptions, whose ids have the same length."""
         tail = notification.tail
         head = text_frame(len(b'{"id":"",') + len(subscriptions[0]) + len(tail)) + b'{"id":"'
         tail = b'",' + tail
         self._add(b"".join([part for one in subscriptions for part in (head, one.encode(), tail)]))
 
     def put(self, payload: bytes) -> None:
-        """One message."""
+        """Add a message."""
         self._add(text_frame(len(payload)) + payload)
 
     def put_close(self, code: int, reason: str) -> None:
-        """End the connection behind what waits, and take nothing more."""
+        """Close the connection after the waiting messages, and accept nothing more."""
         if self._close is None:
             self._close = code, reason.encode()[:_REASON_BYTES_MAX].decode(errors="ignore")
             self._filled.set()
@@ -69,9 +69,9 @@ class LiveOutbox:
             self.overflowed.set()
 
     async def run(self, scope: Scope, send: Send) -> None:
-        """Send what comes, until the connection is to be closed.
+        """Send messages until the connection has to be closed.
 
-        Raises what sending raises when the connection has ended.
+        Raises what `send` raises when the connection has ended.
         """
         assert FRAMES in scope["extensions"], "the server of this port frames messages"
         while True:
@@ -93,16 +93,16 @@ class LiveOutbox:
 
 @dataclass(slots=True)
 class SocketCounts:
-    """Of the WebSockets that changes are told over."""
+    """Counters of the WebSockets of live queries and subscriptions."""
 
     open: int = 0
-    cut_off: int = 0  # since the start, of those that read too slowly
+    cut_off: int = 0  # cut since the start because the client read too slowly
 
 
 async def converse(
     outbox: LiveOutbox, counts: SocketCounts, scope: Scope, send: Send, *parts: Coroutine[Any, Any, None]
 ) -> None:
-    """Send what is in the outbox while all parts run, until one of them ends; the others are ended then."""
+    """Send the messages of the outbox while all parts run; when one of them ends, cancel the others."""
     tasks = [
         asyncio.create_task(one) for one in (outbox.run(scope, send), _wait_for(outbox.overflowed), *parts)
     ]

@@ -1,4 +1,4 @@
-"""`/ws`: live queries over WebSockets, and the messages of their clients, strictly read."""
+"""`/ws`: live queries over WebSockets; the messages of clients are parsed strictly."""
 
 import asyncio
 import logging
@@ -65,11 +65,11 @@ _CODES: dict[type[GraphDBError], str] = {
 
 logger = logging.getLogger(__name__)
 _POLICY_VIOLATION = 1008  # RFC 6455, 7.4.1
-_AT_ONCE_MAX = 64  # requests of one socket that are not answered yet
+_AT_ONCE_MAX = 64  # unanswered requests of one socket
 
 
 class Refused(Exception):
-    """A message that asks for nothing; answered, and the socket goes on."""
+    """An invalid message. It is answered, and the socket stays open."""
 
     def __init__(self, request_id: Any, code: str, message: str) -> None:
         super().__init__(message)
@@ -77,20 +77,20 @@ class Refused(Exception):
 
 
 def code_of(error: GraphDBError) -> str:
-    """The word by which a program tells errors apart."""
+    """The code by which programs distinguish errors."""
     return next(_CODES[kind] for kind in type(error).__mro__ if kind in _CODES)
 
 
 @dataclass(frozen=True, slots=True)
 class LiveRequest:
-    """A message that names a method and says what for."""
+    """A message with a method and its parameters."""
 
-    id: Any  # the client's, text, a number or null
+    id: Any  # chosen by the client: text, a number or null
     method: str
     params: list[Any]
 
     def live_query(self, limits: GateLimits) -> tuple[LiveQuery, int | None]:
-        """The statement, and the index from which to go on. Raises Refused, RequestError."""
+        """The query, and the index to resume from. Raises Refused, RequestError."""
         statement, options = self.params[0] if self.params else None, self.params[1:]
         if not isinstance(statement, str) or len(options) > 1:
             raise self._invalid('params of "query" are [statement] or [statement, {"since": index}]')
@@ -103,12 +103,12 @@ class LiveRequest:
         return read_live_query(statement, limits), since
 
     def credentials(self) -> Mapping[str, Any]:
-        """What a client signs in with; nothing where it says nothing."""
+        """The credentials of a client; empty without any."""
         given = self.params[0] if self.params else {}
         return given if isinstance(given, dict) and len(self.params) < 2 else {}
 
     def subscription(self) -> str:
-        """Which one to end. Raises Refused."""
+        """The subscription to end. Raises Refused."""
         if len(self.params) != 1 or not isinstance(self.params[0], str):
             raise self._invalid('params of "kill" are [subscription]')
         return self.params[0]
@@ -152,7 +152,7 @@ def read_request(message: str | bytes) -> LiveRequest:
 
 
 class LiveSocketEndpoint:
-    """WebSockets at /ws; an ordinary request there is told what it is for."""
+    """WebSockets at /ws. A plain GET is answered with 426."""
 
     signs_in = True  # see `serve.access.authorization`
 
@@ -160,7 +160,7 @@ class LiveSocketEndpoint:
         self._changes, self._settings, self._counts = changes, settings, counts
 
     async def get(self, _request: Request) -> Response:
-        """An ordinary request here wants to know what this is."""
+        """A plain GET needs an upgrade."""
         return error_response(426, "live queries are asked over a WebSocket", {"Upgrade": "websocket"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -180,7 +180,7 @@ class LiveSocketEndpoint:
 
 
 class _LiveSocket:
-    """One connection: its requests, in order of their arrival but not of their answers, and its sink."""
+    """One connection. Requests start in the order of their arrival; answers may be in another order."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class _LiveSocket:
             task = asyncio.create_task(self._answer(message["bytes"] if text is None else text))
             self._tasks.add(task)
             task.add_done_callback(self._done)
-            if self._session.principal is None:  # what follows a sign-in may wait for it
+            if self._session.principal is None:  # later messages may depend on the sign-in
                 await asyncio.wait((task,))
 
     def _done(self, task: "asyncio.Task[None]") -> None:
@@ -233,7 +233,7 @@ class _LiveSocket:
         self._room.release()
 
     async def _answer(self, message: str | bytes) -> None:
-        """Nothing that is sent ends the socket."""
+        """Answer a message. No message of a client ends the socket."""
         request_id: Any = None
         try:
             request = read_request(message)
@@ -284,7 +284,7 @@ class _LiveSocket:
             self._opening -= 1
 
     async def _end_all(self) -> None:
-        """Newer credentials show another part of the graph: what is open is of what is seen no more."""
+        """End all subscriptions, because newer credentials have another visibility."""
         for subscription in tuple(self._open):
             await self._end(subscription)
 
@@ -303,7 +303,9 @@ class _LiveSocket:
 
 
 class _Sink:
-    """Of one subscription's opening; what it is told goes with that of all others of its socket."""
+    """The sink of one subscription. Sinks of one socket are equal, so that their notifications are sent
+    together.
+    """
 
     def __init__(self, outbox: LiveOutbox, open_: set[str], request_id: Any) -> None:
         self._outbox, self._open, self._request_id = outbox, open_, request_id

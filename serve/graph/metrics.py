@@ -44,14 +44,14 @@ Outcome: TypeAlias = Literal[
     "ok",
     "cached",
     "not_modified",
-    "rejected",  # never begun: the request was wrong, or asked for what is not allowed
-    "failed",  # an error that the query or the service met
+    "rejected",  # refused before evaluation: invalid or not allowed
+    "failed",  # an error of the query or the service
     "timeout",
     "memory",
     "cancelled",
     "disconnected",
     "overloaded",
-    "broken",  # failed when the head of the answer was sent already
+    "broken",  # failed after the head of the answer was sent
 ]
 VALIDATION_OUTCOMES = tuple(
     outcome for outcome in get_args(Outcome) if outcome not in ("cached", "not_modified")
@@ -61,7 +61,7 @@ _SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60
 
 
 class Metrics:
-    """One application's counters, in a registry of their own, so that several can live in one process."""
+    """The counters of one application, in their own registry, so that a process may have several."""
 
     def __init__(self, running: RunningQueries, admin: Admin, cache: ResultCache) -> None:
         self.registry = CollectorRegistry()
@@ -75,7 +75,7 @@ class Metrics:
         outcomes = Counter(
             "service_service_query_outcomes", "What became of queries.", ["outcome"], registry=self.registry
         )
-        # bound once: looking a label up costs more than counting
+        # looked up once: that costs more than counting
         self._outcomes = {outcome: outcomes.labels(outcome) for outcome in get_args(Outcome)}
         kills = Counter(
             "service_service_queries_killed",
@@ -125,32 +125,32 @@ class Metrics:
         Gauge(f"service_service_{name}", help_text, registry=self.registry).set_function(read)
 
     def count_outcome(self, outcome: Outcome) -> None:
-        """Count a request for a query that is over."""
+        """Count a query by its outcome."""
         self._outcomes[outcome].inc()
 
     def count_query(self, seconds: float) -> None:
-        """Count a query that was not refused before it began, and how long it took."""
+        """Count a query that was evaluated, and its duration."""
         self._queries.inc()
         self._durations.observe(seconds)
 
     def count_validation(self, outcome: Outcome, seconds: float | None = None) -> None:
-        """Count a validation that is over; seconds is None where it was refused before it began."""
+        """Count a validation by its outcome; seconds is None if it was refused before it began."""
         self._validations[outcome].inc()
         if seconds is not None:
             self._validation_seconds.observe(seconds)
 
     def count_kill(self, reason: Outcome) -> None:
-        """Count a query that was ended while a reader was at it; other outcomes are no kills."""
+        """Count a query that was killed while a reader evaluated it; ignores other outcomes."""
         if reason in self._kills:
             self._kills[reason].inc()
 
     def count_lookup(self, found: bool) -> None:
-        """Count a query that was looked for in the cache."""
+        """Count a lookup in the result cache."""
         (self._cache_hits if found else self._cache_misses).inc()
 
 
 class MetricsEndpoint:
-    """GET /metrics, in the Prometheus text format or, where asked for, OpenMetrics."""
+    """GET /metrics, in the Prometheus text format, or OpenMetrics if Accept names it."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -163,13 +163,13 @@ class MetricsEndpoint:
 
 
 class ClusterMetrics(Collector):
-    """Reads the report whenever it is collected. A node that stands alone leads itself, in term 0."""
+    """The cluster report. A standalone node is its own leader, in term 0."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
 
     def describe(self) -> list[Metric]:
-        """Nothing: the registry would ask the node before it is there."""
+        """Nothing, because the registry asks before the node has started."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -220,7 +220,7 @@ class ViewMetrics(Collector):
         self._admin = admin
 
     def describe(self) -> list[Metric]:
-        """Nothing: the registry would ask the node before it is there."""
+        """Nothing, because the registry asks before the node has started."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -259,7 +259,7 @@ class LiveMetrics(Collector):
         self._changes, self._sockets, self._streams = changes, sockets, streams
 
     def describe(self) -> list[Metric]:
-        """Nothing: the registry would ask the node before it is there."""
+        """Nothing, because the registry asks before the node has started."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -286,7 +286,7 @@ def _live_counter(name: str, help_text: str, value: float) -> Metric:
 
 
 class AccessMetrics(Collector):
-    """Of the graph port's door; what is not configured is not there."""
+    """Authentication and audit at the graph port; only what is configured is reported."""
 
     def __init__(self, access: AccessBackend) -> None:
         self._access = access

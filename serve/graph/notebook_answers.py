@@ -1,13 +1,13 @@
-"""What `graphdb.connect()` gets from the port's process: whole answers as bytes, of a bounded size."""
+"""The interface of `graphdb.connect()` in the port's process: whole answers as bytes, of limited size."""
 
 import asyncio
 
 from graphdb.errors import InvalidParameter, LimitExceeded
 from graphdb.node import QueryRequest, ShapesDocument, ValidationRequest
+from graphdb.planning.decisions import is_cheap
+from graphdb.planning.gate import GateLimits, check, read_query
 from graphdb.rdf.formats import RdfSyntax
-from graphdb.sparql.cheap import is_cheap
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import GateLimits, check, read_query
 from graphdb.sparql.results import ResultFormat
 from serve.backend import AnswerStream, GraphReads
 from serve.graph.query_answers import answer_here

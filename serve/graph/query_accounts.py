@@ -28,7 +28,7 @@ from serve.graph.metrics import Metrics, Outcome
 __all__ = ["Account", "QueryAccounts", "SlowQueryLog", "outcome_of"]
 
 TEXT_CHARACTERS = 2_000  # of a query, in the slow-query log
-# A class that does not stand here has the outcome of its nearest ancestor that does.
+# A class that is not listed has the outcome of its nearest listed ancestor.
 _OUTCOMES: dict[type[BaseException], Outcome] = {
     BaseException: "failed",
     RequestError: "rejected",
@@ -42,41 +42,41 @@ _OUTCOMES: dict[type[BaseException], Outcome] = {
 
 FILE_BYTES = 10_000_000
 FILES = 3  # older ones, beside the one that is being written
-WAITING_MAX = 10_000  # lines; what comes faster than the disk takes it is not noted
+WAITING_MAX = 10_000  # lines; further ones are dropped
 _CLOSE_S = 5.0
 log = logging.getLogger(__name__)
 
 
 def outcome_of(error: BaseException) -> Outcome:
-    """What an error makes of the query that met it."""
+    """The outcome of a query that raised this error."""
     return next(_OUTCOMES[kind] for kind in type(error).__mro__ if kind in _OUTCOMES)
 
 
 @dataclass(slots=True)
 class Account:
-    """One query, update or validation, from the arrival of its request on."""
+    """One query, update or validation, from the arrival of its request."""
 
     text: str
     form: str
     began: float  # of perf_counter()
-    where: str = "port"  # which process evaluated it; "cache" where none did
-    query_id: str | None = None  # None for what was never on the list of running queries
+    where: str = "port"  # the process that evaluated it; "cache" if none did
+    query_id: str | None = None  # None if it was never on the list of running queries
     snapshot_index: int | None = None
     size: int = 0  # of the answer, in bytes
     principal: str | None = None
 
 
 class SlowQueryLog:
-    """Lines go to a thread that writes them. No fault with the disk reaches whoever notes a query."""
+    """A thread writes the lines. Errors of the disk do not affect queries."""
 
     def __init__(self, path: Path) -> None:
-        """Nothing is opened, and no thread started, before the first line."""
+        """The file is opened, and the thread started, with the first line."""
         self._path = path
         self._waiting: queue.Queue[bytes | None] = queue.Queue(WAITING_MAX)
         self._thread: threading.Thread | None = None
 
     def note(self, entry: dict[str, Any]) -> None:
-        """Write an entry, soon. From one thread."""
+        """Queue an entry to be written. Called on one thread."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._write, name="slow-query-log", daemon=True)
             self._thread.start()
@@ -86,9 +86,9 @@ class SlowQueryLog:
             log.warning("a slow query is not noted: %d others wait to be written", WAITING_MAX)
 
     def close(self) -> None:
-        """Write what waits."""
+        """Write the queued entries, and stop the thread."""
         if self._thread is not None:
-            with contextlib.suppress(queue.Full):  # of a disk that takes nothing
+            with contextlib.suppress(queue.Full):  # the disk accepts nothing
                 self._waiting.put(None, timeout=_CLOSE_S)
             self._thread.join(_CLOSE_S)
             self._thread = None
@@ -102,12 +102,12 @@ class SlowQueryLog:
 
 
 class _File(RotatingFileHandler):
-    """Goes on where a line could not be written: the next may find room."""
+    """Continues after a line that could not be written: there may be room for the next."""
 
     _has_failed = False
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Say so once, not for each line."""
+        """Log the first failure only."""
         if not self._has_failed:
             self._has_failed = True
             log.warning("slow queries cannot be noted in %s: %s", self.baseFilename, sys.exc_info()[1])
@@ -121,11 +121,11 @@ class QueryAccounts:
         self._metrics, self._slow_queries, self._slow_s = metrics, slow_queries, slow_s
 
     def refuse(self) -> None:
-        """A request whose query could not be understood."""
+        """Count a request whose query is invalid."""
         self._metrics.count_outcome("rejected")
 
     def close(self, account: Account, outcome: Outcome) -> None:
-        """A query that was understood is over."""
+        """Record the outcome of a query."""
         seconds = perf_counter() - account.began
         self._metrics.count_query(seconds)
         self._metrics.count_outcome(outcome)
@@ -133,24 +133,24 @@ class QueryAccounts:
             self._note(account, outcome, seconds)
 
     def refuse_validation(self) -> None:
-        """A request for a validation that could not be understood."""
+        """Count an invalid request for a validation."""
         self._metrics.count_validation("rejected")
 
     def close_validation(self, account: Account, outcome: Outcome) -> None:
-        """A validation is over."""
+        """Record the outcome of a validation."""
         seconds = perf_counter() - account.began
         self._metrics.count_validation(outcome, seconds)
         if seconds >= self._slow_s:
             self._note(account, outcome, seconds)
 
     def close_update(self, account: Account, outcome: Outcome) -> None:
-        """An update is over."""
+        """Record the outcome of an update."""
         seconds = perf_counter() - account.began
         if seconds >= self._slow_s:
             self._note(account, outcome, seconds)
 
     def count_kill(self, reason: Outcome) -> None:
-        """A query was ended, if this is a reason to, while a reader was at it."""
+        """Count a query that was killed while a reader evaluated it; ignores other outcomes."""
         self._metrics.count_kill(reason)
 
     def _note(self, account: Account, outcome: Outcome, seconds: float) -> None:

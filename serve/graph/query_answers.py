@@ -32,12 +32,12 @@ from serve.graph.responses import (
 __all__ = ["QueryAnswers", "answer_here"]
 
 _WHOLE = Dataset()
-# A row may be a few bytes here, where a row of the other formats has some forty.
+# A row may have a few bytes in these formats, and has some forty in the others.
 _BYTES_MAX = {ResultFormat.CSV: 8_192, ResultFormat.TSV: 8_192}
 
 
 class QueryAnswers:
-    """Owned by the application. Every query that comes here is closed in the accounts, but for HEAD."""
+    """Owned by the application. Every query except HEAD is closed in the accounts."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class QueryAnswers:
         self._explainer, self._metrics, self._accounts = explainer, metrics, accounts
 
     async def answer(self, asked: AskedQuery) -> Response:
-        """The answer; what takes long of it happens while it is sent. Raises what the backend raises."""
+        """The answer. Long work is done while it is sent. Raises what the backend raises."""
         try:
             if asked.consistency is not Consistency.LOCAL:
                 await self._progress.reach(asked.consistency, asked.left_s)
@@ -69,7 +69,7 @@ class QueryAnswers:
         return answer or self._kept_answer(asked, reads) or self._made_answer(asked, reads)
 
     def _answer_at_once(self, asked: AskedQuery, reads: GraphReads) -> Response | None:
-        """What can be said on the event loop; None if that is nothing."""
+        """A 304, the answer to HEAD, or the answer to a cheap query; None if a reader is needed."""
         index, tag = self._exact_index_and_tag(asked, reads)
         if tag is not None and self._tags.is_known(asked.request, tag):
             assert index is not None
@@ -82,7 +82,7 @@ class QueryAnswers:
         return self._answer_here(asked, reads, index, tag) if asked.is_cheap(reads) else None
 
     def _exact_index_and_tag(self, asked: AskedQuery, reads: GraphReads) -> tuple[int | None, str | None]:
-        """Of the present state, for an answer that can be asked for again by its address alone."""
+        """Of the present state, if the answer can be requested again by its URL alone."""
         if asked.request.method == "POST" or not asked.is_repeatable:
             return None, None
         index = reads.exact_index()
@@ -91,7 +91,9 @@ class QueryAnswers:
     def _answer_here(
         self, asked: AskedQuery, reads: GraphReads, index: int | None, tag: str | None
     ) -> Response | None:
-        """A cheap query's answer, unless it is long. The tag holds if index was exact all the while."""
+        """The answer to a cheap query, unless it is long. It has the tag if the state did not change
+        meanwhile.
+        """
         answer = answer_here(reads, asked.query, asked.format)
         if answer is None:
             return None
@@ -104,7 +106,7 @@ class QueryAnswers:
         return WholeAnswer(answer_head(asked.format, read_at, tag), body)
 
     def _kept_answer(self, asked: AskedQuery, reads: GraphReads) -> Response | None:
-        """The answer to exactly the present state, if it is kept and the client does not want a fresh one."""
+        """The cached answer for exactly the present state, unless the client bypasses the cache."""
         index = reads.exact_index()
         if index is None or not self._is_kept(asked) or asked.wants_fresh:
             return None
@@ -128,7 +130,7 @@ class QueryAnswers:
         return asked.is_repeatable and self._cache.answer_bytes_max > 0
 
     def _made_answer(self, asked: AskedQuery, reads: GraphReads) -> Response:
-        """The answer as a reader makes it."""
+        """The answer from a reader."""
 
         async def start() -> AnswerStream:
             return await reads.start_query(asked.for_reader())
@@ -136,7 +138,7 @@ class QueryAnswers:
         return self._streamed(asked, reads, start)
 
     def _explanation(self, asked: AskedQuery, reads: GraphReads) -> Response:
-        """What the service does with the query, once it has done so."""
+        """The explanation, once the query has been evaluated."""
 
         async def start() -> AnswerStream:
             return await self._explainer.start(asked, reads)
@@ -177,7 +179,7 @@ class QueryAnswers:
     def _close(
         self, asked: AskedQuery, reads: GraphReads, delivery: Delivery, failure: BaseException | None
     ) -> None:
-        """Account for a streamed answer, and keep it if it may be asked for again."""
+        """Record the outcome of a streamed answer, and cache it if possible."""
         account, stream = asked.account, delivery.stream
         account.size = delivery.size
         outcome = _outcome(delivery, failure)
@@ -202,15 +204,15 @@ def _outcome(delivery: Delivery, failure: BaseException | None) -> Outcome:
 
 
 class _TooLong(Exception):
-    """Raised by the sink: this answer belongs to a reader."""
+    """Raised by the sink: a reader has to evaluate the query."""
 
 
 def answer_here(reads: GraphReads, query: Query, fmt: ResultFormat) -> tuple[bytes, int] | None:
-    """Evaluate a cheap query; None once the answer turns out to be longer than one chunk (64 kB, or 8 kB).
+    """Evaluate a cheap query on this thread; None if the answer is longer than one chunk (64 kB, or 8 kB).
 
-    Gives the whole answer, and the log index that it was read at or after.
-    Blocks for the time that one chunk takes, a few milliseconds, and as long as the engine takes to read a
-    single term, which a literal of megabytes makes longer.
+    Returns the whole answer, and the log index that it was read at or after.
+    Blocks for the time of one chunk, a few milliseconds, plus the time in which the engine reads a single
+    term, which is longer for a literal of megabytes.
     Raises what `GraphReads.query` and `write_answer` raise.
     """
     body = b""

@@ -46,19 +46,19 @@ _BY_NAME = {fmt.value: fmt for fmt in ResultFormat} | {
 
 @dataclass(frozen=True, slots=True)
 class QueryParameters:
-    """All that counts in a query string or form, but for the meaning of the query."""
+    """The parameters of a query string or form."""
 
     query: str | None
     dataset: Dataset
     formats: tuple[str, ...]  # names or media types, the preferred one first
     timeout_s: float | None
-    min_index: int  # 0 where none is asked for
+    min_index: int  # 0 without one
     consistency: Consistency | None
-    explain: bool  # what the service does with the query is asked for, not its answer
+    explain: bool  # answer with how the query is evaluated
     entailment: Entailment
 
     def required_query(self) -> str:
-        """The query. Raises InvalidParameter where there is none."""
+        """The query. Raises InvalidParameter without one."""
         if self.query is None:
             raise InvalidParameter("query", "is missing")
         return self.query
@@ -82,7 +82,7 @@ def read_query_parameters(*encoded: bytes) -> QueryParameters:
 
 
 def read_min_index(parameters: Parameters) -> int:
-    """The log index that the answer has to be at or after; 0 where none is given. Raises InvalidParameter."""
+    """The log index that the answer has to be at or after; 0 without one. Raises InvalidParameter."""
     text = parameters.one("min_index")
     if text is None:
         return 0
@@ -92,7 +92,7 @@ def read_min_index(parameters: Parameters) -> int:
 
 
 def read_timeout(parameters: Parameters) -> float | None:
-    """The client's time limit in seconds; it may say 2.5, 2.5s or 2500ms. Raises InvalidParameter."""
+    """The client's time limit in seconds, from 2.5, 2.5s or 2500ms. Raises InvalidParameter."""
     text = parameters.one("timeout")
     if text is None:
         return None
@@ -118,15 +118,15 @@ def _read_entailment(parameters: Parameters) -> Entailment:
 
 
 def read_consistency(parameters: Parameters) -> Consistency | None:
-    """The level that a query string or form asks for, None where it says nothing. Raises InvalidParameter."""
+    """The consistency level of a query string or form, or None. Raises InvalidParameter."""
     text = parameters.one("consistency")
     return None if text is None else _level("consistency", text)
 
 
 def consistency_of(request: Request, parameter: Consistency | None) -> Consistency:
-    """The level of a request, whose parameter is read already; LOCAL where it asks for none.
+    """The level of a request by its parameter, which has been read, or its header; LOCAL without either.
 
-    Raises InvalidParameter, also where the parameter and the header ask for different levels.
+    Raises InvalidParameter, also if the parameter and the header differ.
     """
     asked = parameter
     for name, value in request.scope["headers"]:
@@ -146,9 +146,9 @@ def _level(name: str, text: str) -> Consistency:
 
 
 def choose_format(request: Request, names: Sequence[str], form: str) -> ResultFormat:
-    """By the parameter `format` (a short name or a media type) where it is given, else by Accept.
+    """The format of an answer: by the parameter `format` (a short name or a media type), else by Accept.
 
-    SPARQLWrapper gives one format in several spellings, for the server to find one that it knows.
+    SPARQLWrapper sends one format in several spellings; the first known one counts.
     Raises InvalidParameter, NotAcceptable.
     """
     if not names:
@@ -160,7 +160,7 @@ def choose_format(request: Request, names: Sequence[str], form: str) -> ResultFo
         return _by_accept(name, form)
     fmt = _BY_NAME[name.lower()]
     if fmt is ResultFormat.XML and fmt not in formats_for(form):
-        fmt = ResultFormat.RDF_XML  # what SPARQLWrapper means by xml, unless told otherwise
+        fmt = ResultFormat.RDF_XML  # SPARQLWrapper sends xml for RDF/XML
     if fmt not in formats_for(form):
         raise NotAcceptable(f"format={name}", tuple(offer.value for offer in formats_for(form)))
     return fmt

@@ -29,20 +29,20 @@ __all__ = [
     "past_limit",
 ]
 
-Head: TypeAlias = list[tuple[bytes, bytes]]  # names in small letters, and values
-# Whoever keeps an answer has to ask, before showing it again, whether it still holds.
+Head: TypeAlias = list[tuple[bytes, bytes]]  # names in lower case, and values
+# A cache has to revalidate an answer before it uses it again.
 _SAME_FOR_ALL: Head = [(b"vary", b"Accept"), (b"cache-control", b"no-cache")]
 _HEADS: dict[ResultFormat, Head] = {
     fmt: [(b"content-type", fmt.content_type.encode()), *_SAME_FOR_ALL] for fmt in ResultFormat
 }
 
-CACHE = "cache"  # where an answer comes from that nobody evaluated anew
-BACKSTOP_S = 0.5  # past the time limit, when the reader should have ended the query
+CACHE = "cache"  # `where` of an answer from the result cache
+BACKSTOP_S = 0.5  # after the time limit the port ends the query, if the reader has not
 log = logging.getLogger(__name__)
 
 
 def answer_head(fmt: ResultFormat, snapshot_index: int, tag: str | None = None) -> Head:
-    """The headers that say what an answer is, with the entity tag where it has one."""
+    """The headers of an answer; with its entity tag, if it has one."""
     head = [*_HEADS[fmt], (b"x-snapshot-index", b"%d" % snapshot_index)]
     if tag is not None:
         head.append((b"etag", tag.encode()))
@@ -50,15 +50,15 @@ def answer_head(fmt: ResultFormat, snapshot_index: int, tag: str | None = None) 
 
 
 def not_modified_head(snapshot_index: int, tag: str) -> Head:
-    """The headers that say that what the client holds is what the answer would be."""
+    """The headers of a 304."""
     return [*_SAME_FOR_ALL, (b"x-snapshot-index", b"%d" % snapshot_index), (b"etag", tag.encode())]
 
 
 class WholeAnswer(Response):
-    """An answer without anything to be looked up or encoded: a few microseconds less than its base class."""
+    """An answer whose head and body are complete: a few microseconds faster than its base class."""
 
     def __init__(self, head: Head, body: bytes | None, status_code: int = 200) -> None:
-        """body None is none, as for HEAD; head is not to be used again."""
+        """body None: no body, as for HEAD. head must not be reused."""
         self.status_code = status_code
         self.background = None
         self.body = body or b""
@@ -69,31 +69,31 @@ class WholeAnswer(Response):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """For one answer."""
+    """The limits of one answer."""
 
     timeout_s: float  # from the request's arrival to the last byte
     deadline: float  # when that is, by the event loop's clock
-    keep_bytes_max: int  # pieces are kept for later as long as they are no more than this; 0 is never
-    work: str = "query"  # what an error calls it
+    keep_bytes_max: int  # pieces are kept for the cache up to this size; 0 is never
+    work: str = "query"  # its name in error messages
 
 
 @dataclass(slots=True)
 class Delivery:
-    """How far an answer has got."""
+    """The progress of an answer."""
 
     stream: AnswerStream | None = None  # None while the query waits for a reader
     head_sent: bool = False
     is_whole: bool = False
     size: int = 0  # bytes handed to the server
-    pieces: list[bytes] | None = None  # None where they are not to be kept, or too many
+    pieces: list[bytes] | None = None  # None if they are not kept, or too large
 
 
 class StreamedAnswer(Response):
-    """A 200 whose body comes piece by piece.
+    """A 200 whose body is sent piece by piece.
 
-    An error before the first piece is raised as it is, so that it gets its own status. One after it ends the
-    connection without the end of the body: a short answer never looks whole. A client that goes away, or is
-    too slow, ends the query.
+    An error before the first piece is raised, so that it gets its own status. An error after it closes the
+    connection before the end of the body, so that a truncated answer never looks complete. If the client
+    disconnects, or is too slow, the query is ended.
     """
 
     def __init__(
@@ -106,8 +106,8 @@ class StreamedAnswer(Response):
     ) -> None:
         """start begins the query, head makes the headers of its answer.
 
-        ended hears once what became of it, before the client can see the end. length is in bytes, where it is
-        known before.
+        ended is called once with the outcome, before the client receives the end of the answer. length: of
+        the body in bytes, if it is known in advance.
         """
         super().__init__()
         self._start, self._make_head, self._limits, self._ended = start, head, limits, ended
@@ -134,14 +134,14 @@ class StreamedAnswer(Response):
                 self._ended(self._delivery, failure)
 
     async def _deliver_in_time(self, receive: Receive, send: Send) -> None:
-        """Deliver, unless the client goes away, or the limit is past and the reader has not seen to it."""
+        """Deliver, unless the client disconnects or the time limit is exceeded."""
         work = asyncio.create_task(self._deliver(send))
         gone = asyncio.create_task(client_gone(receive))
         left_s = self._limits.deadline + BACKSTOP_S - asyncio.get_running_loop().time()
         try:
             await asyncio.wait((work, gone), timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
-                work.cancel()  # it closes the stream, and so ends the query
+                work.cancel()  # this closes the stream, which ends the query
                 await asyncio.wait((work,), timeout=BACKSTOP_S)
             if work.done() and not work.cancelled():
                 return work.result()
@@ -149,7 +149,7 @@ class StreamedAnswer(Response):
                 raise ClientDisconnect
             raise past_limit(self._limits.timeout_s, self._limits.work)
         except QueryTimeout:
-            # the reader only knows how much of the limit was left to it
+            # the reader knows only its part of the time limit
             raise past_limit(self._limits.timeout_s, self._limits.work) from None
         finally:
             work.cancel()
@@ -163,7 +163,7 @@ class StreamedAnswer(Response):
             stream.close()
 
     async def _send_answer(self, stream: AnswerStream, send: Send) -> None:
-        """An answer of one piece has a Content-Length, so two are read before the head is sent."""
+        """An answer of one piece has a Content-Length, so two pieces are read before the head is sent."""
         first = await stream.read()
         second = None if first is None else await stream.read()
         head = self._make_head(stream)
@@ -178,7 +178,7 @@ class StreamedAnswer(Response):
             while (piece := await stream.read()) is not None:
                 await self._send(send, piece)
             first = None
-        stream.close()  # the reader is free, however slowly the client takes the rest
+        stream.close()  # releases the reader, even if the client reads the rest slowly
         await self._send(send, first or b"", is_last=True)
 
     async def _send(self, send: Send, piece: bytes, *, is_last: bool = False) -> None:
@@ -198,12 +198,12 @@ class StreamedAnswer(Response):
 
 
 def past_limit(timeout_s: float, work: str = "query") -> QueryTimeout:
-    """What to tell a client whose query, or other work of a reader, took longer than this."""
+    """The error for a query, or other work of a reader, that exceeded its time limit."""
     return QueryTimeout(f"the {work} took longer than {timeout_s:g} s and was ended")
 
 
 class KeptStream:
-    """An answer that is there already, as if a reader made it: long ones go out at the client's pace too."""
+    """A cached answer as an `AnswerStream`, so that long ones are also sent at the client's pace."""
 
     query_id = ""
     is_exact = True
@@ -218,4 +218,4 @@ class KeptStream:
         return next(self._pieces, None)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""

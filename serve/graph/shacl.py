@@ -55,7 +55,7 @@ _REPORT_NAMES: dict[str, RdfSyntax | None] = {
 
 @dataclass(slots=True)
 class AskedValidation:
-    """One request for a validation. Times are of perf_counter()."""
+    """A request for a validation. Times are those of perf_counter()."""
 
     shapes: ShapesDocument | NamedNode | MergedGraphs
     data_graph: str | MergedGraphs
@@ -63,23 +63,23 @@ class AskedValidation:
     timeout_s: float  # from the request's arrival to the last byte of the report
     min_index: int
     consistency: Consistency
-    visibility: Visibility  # what of the graph the report may be of
+    visibility: Visibility  # what of the graph is validated
     account: Account
 
     @property
     def left_s(self) -> float:
-        """How much of the time limit is left."""
+        """The rest of the time limit, in seconds."""
         return max(0.0, self.account.began + self.timeout_s - perf_counter())
 
     def for_reader(self) -> ValidationRequest:
-        """The request to a reader, with what is left of the time limit."""
+        """The request to a reader, with the rest of the time limit."""
         return ValidationRequest(
             self.shapes, self.data_graph, self.report_syntax, self.left_s, self.account.principal
         )
 
 
 class ValidationBody(JsonBody):
-    """The body that the interface describes, and which graphs."""
+    """The members of a JSON body."""
 
     shapes: str | None = None  # Turtle
     graph: str | None = None
@@ -92,12 +92,12 @@ _Details: TypeAlias = tuple[RdfSyntax | None, float, int, Consistency, Visibilit
 
 
 class ValidationReader:
-    """Makes sense of requests."""
+    """Parses requests."""
 
     def __init__(
         self, timeout_s: float, body_bytes_max: int, shapes_bytes_max: int, *, union_default_graph: bool
     ) -> None:
-        """timeout_s is the time limit where the client does not set a lower one."""
+        """timeout_s: the time limit, unless the client sets a lower one."""
         self._timeout_s = timeout_s
         self._body_bytes_max, self._shapes_bytes_max = body_bytes_max, shapes_bytes_max
         self._usual_graph = "union" if union_default_graph else "default"
@@ -118,7 +118,7 @@ class ValidationReader:
         return _asked(began, shapes, data_graph, details)
 
     def ask_about(self, request: Request, shapes: MergedGraphs, data: MergedGraphs) -> AskedValidation:
-        """The same for a request without a body, whose path tells which graphs are meant."""
+        """The same for a request without a body, whose path determines the graphs."""
         began = perf_counter()
         details = self._details(request, Parameters(request.scope["query_string"]))
         return _asked(began, shapes, data, details)
@@ -133,7 +133,7 @@ class ValidationReader:
         )
 
     async def _read_body(self, request: Request) -> tuple[ValidationBody, ShapesDocument | None]:
-        """The members of a JSON body, and the shapes, in whichever kind of body they are."""
+        """The members of a JSON body, and the shapes in a body of any type."""
         content_type = request.headers.get("content-type", "")
         if content_type.partition(";")[0].strip().lower() == JSON_TYPE:
             bytes_max = min(self._body_bytes_max, _ESCAPES * self._shapes_bytes_max + _OTHER_MEMBERS_BYTES)
@@ -172,7 +172,7 @@ def read_data_graph(name: str) -> str:
 def read_shapes_source(
     document: ShapesDocument | None, shapes_graph: str | None
 ) -> ShapesDocument | NamedNode:
-    """The one that is given. Raises InvalidParameter for both, for none, and for what is no IRI."""
+    """The given source. Raises InvalidParameter for both, for neither, and for an invalid IRI."""
     if document is not None and shapes_graph is not None:
         raise InvalidParameter("shapes_graph", "there are shapes already; give one of the two")
     if document is not None:
@@ -191,7 +191,7 @@ def _syntax(content_type: str) -> RdfSyntax:
 
 
 def _either(name: str, parameters: Parameters, member: str | None) -> str | None:
-    """What the query string or the body says. Raises InvalidParameter where both do."""
+    """The value in the query string or the body. Raises InvalidParameter for both."""
     parameter = parameters.one(name)
     if parameter is not None and member is not None:
         raise InvalidParameter(name, "given in the query string and in the body")
@@ -199,7 +199,7 @@ def _either(name: str, parameters: Parameters, member: str | None) -> str | None
 
 
 def _report_syntax(request: Request, name: str | None) -> RdfSyntax | None:
-    """By the parameter `format` (a short name or a media type) where it is given, else by Accept."""
+    """By the parameter `format` (a short name or a media type), else by Accept."""
     if name is None:
         return choose(", ".join(request.headers.getlist("accept")), _REPORTS).value
     if "/" in name:
@@ -218,7 +218,7 @@ class ShaclEndpoint:
         self._queries, self._progress, self._reader, self._accounts = queries, progress, reader, accounts
 
     async def post(self, request: Request) -> Response:
-        """The report; a reader makes it while it is sent."""
+        """The report, which a reader makes while it is sent."""
         try:
             asked = await self._reader.ask(request)
         except RequestError:
@@ -229,7 +229,7 @@ class ShaclEndpoint:
     async def answer(
         self, asked: AskedValidation, wrap: Callable[[AnswerStream], AnswerStream] = lambda stream: stream
     ) -> Response:
-        """The report of a validation; wrap makes of the reader's answer what is sent."""
+        """The report of a validation. wrap may change the reader's answer."""
         try:
             if asked.consistency is not Consistency.LOCAL:
                 await self._progress.reach(asked.consistency, asked.left_s)

@@ -18,9 +18,9 @@ from graphdb.errors import (
     TextTooLarge,
     UnsupportedMediaType,
 )
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_update
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.writing import write_quads
-from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_update
 from serve.access.audit import note_of
 from serve.access.request_scope import visibility_of
 from serve.backend import Writing
@@ -57,7 +57,7 @@ _OFFERS = tuple(
     Offer(MediaType(syntax.media_type), syntax)
     for syntax in (RdfSyntax.TURTLE, RdfSyntax.N_TRIPLES, RdfSyntax.RDF_XML, RdfSyntax.JSON_LD)
 )
-# What a client gets for */*: the error that the query is missing.
+# With */* a client gets the error that the query is missing.
 _ANYTHING_ELSE = Offer(MediaType("application/json"), RdfSyntax.TURTLE)
 _LANGUAGES = ("SPARQL10Query", "SPARQL11Query")
 _RESULT_FORMATS = (
@@ -83,12 +83,12 @@ class SparqlEndpoint:
         body_bytes_max: int,
         query_bytes_max: int,
     ) -> None:
-        """body_bytes_max holds for any body, query_bytes_max for the text of a query."""
+        """body_bytes_max: of any body. query_bytes_max: of the text of a query."""
         self._reader, self._answers, self._accounts = reader, answers, accounts
         self._body_bytes_max, self._query_bytes_max = body_bytes_max, query_bytes_max
 
     async def get(self, request: Request) -> Response:
-        """The query in the query string; without parameters the service description, if RDF is asked for."""
+        """The query in the query string. Without parameters: the service description, if Accept names RDF."""
         query_string: bytes = request.scope["query_string"]
         if not query_string and wants_description(request):
             return describe_service(request)
@@ -130,13 +130,13 @@ class SparqlEndpoint:
             return await read_text(request, bytes_max)
 
     async def _read_form(self, request: Request) -> bytes:
-        """A form may write each byte of the query as three, and has other fields."""
+        """A form may take three bytes for each byte of the query, and has other fields."""
         with self._too_large(request, 3 * self._query_bytes_max + _OTHER_FIELDS_BYTES) as bytes_max:
             return await read_body(request, bytes_max)
 
     @contextmanager
     def _too_large(self, request: Request, bytes_max: int) -> Iterator[int]:
-        """What may be read of a body; one that is longer is refused, for the text in it is too long."""
+        """The number of bytes to read; a longer body is refused, because the text in it is too long."""
         if bytes_max >= self._body_bytes_max:
             yield self._body_bytes_max
             return
@@ -171,7 +171,7 @@ class UpdateEndpoint:
             return await self._apply(request, parameters, await read_text(request, self._body_bytes_max))
         if media_type.name == FORM_TYPE:
             form = await read_body(request, self._body_bytes_max)
-            # The update itself stands in the form: a link that changes data must not be possible.
+            # The update has to be in the form: a link must not be able to change data.
             parameters, fields = Parameters(request.scope["query_string"], form), Parameters(form)
             return await self._apply(request, parameters, _required(fields))
         raise UnsupportedMediaType(media_type.name, (UPDATE_TYPE, FORM_TYPE))
@@ -211,7 +211,7 @@ def _required(fields: Parameters) -> str:
 
 
 def wants_description(request: Request) -> bool:
-    """Whether the Accept header asks for RDF rather than for just anything."""
+    """Whether the Accept header names RDF, not only */*."""
     try:
         return choose(_accept(request), (_ANYTHING_ELSE, *_OFFERS)) is not _ANYTHING_ELSE
     except RequestError:
@@ -219,7 +219,7 @@ def wants_description(request: Request) -> bool:
 
 
 def describe_service(request: Request) -> Response:
-    """The description in the RDF syntax that the client likes best."""
+    """The description in the RDF syntax that the client prefers."""
     syntax = choose(_accept(request), _OFFERS).value
     prefixes = {} if syntax is RdfSyntax.N_TRIPLES else _PREFIXES
     body = b"".join(write_quads(_description(NamedNode(request_iri(request))), syntax, prefixes=prefixes))

@@ -1,7 +1,8 @@
-"""The header `Idempotency-Key`: a write that is sent again with the same key takes effect once.
+"""What all writes share: the header `Idempotency-Key`, and the confirmation.
 
-After draft-ietf-httpapi-idempotency-key-header: the key is a string of structured fields (RFC 8941), in
-quotes; without them it is the same key. Of another sender it is another key.
+A write that is sent again with the same key takes effect once. After
+draft-ietf-httpapi-idempotency-key-header, the key is a string of structured fields (RFC 8941), in quotes.
+Without quotes it is the same key. Keys of different principals are different.
 """
 
 import re
@@ -26,9 +27,9 @@ _BARE = re.compile(r"[!#-~][ -~]*")
 
 
 def read_request_id(request: Request, told_by: Iterable[str]) -> bytes | None:
-    """The id of a write that has a key (`graphdb.log.request_ids`), None where it has none.
+    """The id of a write with a key (`graphdb.log.request_ids`); None without a key.
 
-    told_by are texts that tell this request from others under the same key. Raises InvalidParameter.
+    told_by: texts that distinguish this request from others with the same key. Raises InvalidParameter.
     """
     keys = request.headers.getlist(_NAME)
     if not keys:
@@ -61,7 +62,7 @@ def _key(value: str) -> str:
 
 
 def confirm(confirmation: Confirmation, **beside: str) -> Response:
-    """The update confirmation of the interface, with members beside; all writes answer with it."""
+    """The response to every write: the confirmation, with further members."""
     body = {
         "success": True,
         "message": confirmation.message,

@@ -1,4 +1,4 @@
-"""What the edges of the search port need from the node behind them.
+"""What the edges of the search port need of a node.
 
 `serve/search/` knows only these protocols and the pure core; `serve/deployments/` wires them to the actors,
 and tests to memory.
@@ -11,18 +11,17 @@ from graphdb.access.principal import Principal
 from graphdb.node import NodeStatus
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.commands import Command, DocumentWrite, WriteResult
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.state import KnownNode
+from graphdb.search.catalog.state import Index, KnownNode
 from graphdb.search.contexts import SearchContexts
 
 __all__ = ["GraphAccess", "SearchBackend"]
 
 
 class GraphAccess(Protocol):
-    """The graph of the same node, asked as its port is asked: the same gate, the same limits."""
+    """The graph of the same node, queried with the checks and limits of its port."""
 
     def acting_for(self, principal: Principal) -> "GraphAccess":
-        """The same graph as somebody else may see it; without this the node asks for itself."""
+        """The same graph with a principal's visibility; without this the node itself is the principal."""
 
     async def select(self, query: str, min_index: int | None = None) -> dict[str, Any]:
         """SPARQL 1.1 results JSON of a SELECT or ASK. Raises GraphDBError as the graph port does."""
@@ -43,7 +42,7 @@ class SearchBackend(Protocol):
 
     @property
     def catalog(self) -> Catalog:
-        """Raises UnavailableError while it is being opened, SearchError (503) where it cannot be."""
+        """Raises UnavailableError while it is being opened, SearchError (503) if it cannot be opened."""
 
     async def perform(self, command: Command) -> Any:
         """Check a command, log it, apply it here: its outcome's value.
@@ -59,7 +58,7 @@ class SearchBackend(Protocol):
         """
 
     async def refresh(self, indexes: Sequence[Index]) -> None:
-        """On every node, what was written is found from now on."""
+        """Make written documents visible to searches, on every node."""
 
     async def flush(self, indexes: Sequence[Index]) -> None:
         """Here: all that was applied is on disk."""

@@ -5,12 +5,12 @@ room is put after all that it imports. Where it would have to come before one of
 handed in instead, by somebody who stands after both.
 """
 
-__all__ = ["EXCEPTIONS", "ROOMS"]
+__all__ = ["ROOMS"]
 
 # what all of the code may name
 _GROUND = "errors model timestamps public_text content_coding bounded_cache rdf config"
-# queries over quads; then what is said and checked of them, and who may see them
-_GRAPH = "geometry sparql geo store live access shacl graphql holonic node alerts"
+# queries over quads and updates of them; then what is said and checked of them, and who may see them
+_GRAPH = "geometry sparql geo planning store updates live access shacl graphql holonic node alerts"
 # documents; the log and what orders it; the columns
 _BESIDE = "log raft search columns"
 
@@ -38,34 +38,3 @@ ROOMS = [
     ]
     for room in " ".join(rooms).split()
 ]
-
-# (module, imported module): why it is not untied yet
-EXCEPTIONS: dict[tuple[str, str], str] = {
-    **dict.fromkeys(
-        [
-            ("graphdb.sparql.cheap", "graphdb.geo.entailment"),
-            ("graphdb.sparql.complexity", "graphdb.geo.derived_triples"),
-            ("graphdb.sparql.complexity", "graphdb.geo.entailment"),
-            ("graphdb.sparql.engine_text", "graphdb.geo.derived_triples"),
-            ("graphdb.sparql.engine_text", "graphdb.geo.entailment"),
-            ("graphdb.sparql.engine_text", "graphdb.geo.function_calls"),
-            ("graphdb.sparql.engine_text", "graphdb.geo.narrowing_filters"),
-            ("graphdb.sparql.printing", "graphdb.geo.lookups"),
-            ("graphdb.sparql.gate", "graphdb.geo.function_calls"),
-            ("graphdb.sparql.update", "graphdb.geo.function_calls"),
-        ],
-        "what is said of a query's geometry moves after `geo`, with those who compose the passes",
-    ),
-    **dict.fromkeys(
-        [
-            ("graphdb.sparql.graph_operations", "graphdb.store.net_change"),
-            ("graphdb.sparql.graph_operations", "graphdb.store.stored_form"),
-            ("graphdb.sparql.graph_operations", "graphdb.store.view"),
-            ("graphdb.sparql.update", "graphdb.store.engine_errors"),
-            ("graphdb.sparql.update", "graphdb.store.overlay"),
-            ("graphdb.sparql.update", "graphdb.store.quad_store"),
-            ("graphdb.sparql.update", "graphdb.store.small_joins"),
-        ],
-        "planning updates belongs after the store; it moves with the algebra that it evaluates",
-    ),
-}

@@ -85,6 +85,25 @@ def test_paths_named_in_docs_exist(page: Path) -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+LINK = re.compile(r"\]\(([^)\s:]*\.md)?(?:#([\w-]+))?\)")
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of its headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_between_pages_lead_to_a_heading(page: Path) -> None:
+    broken = []
+    for path, anchor in LINK.findall(page.read_text()):
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(f"{path}#{anchor}")
+    assert broken == []
+
+
 def commands(page: Path) -> list[str]:
     """The curl commands of its shell examples, whole."""
     examples = re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL)

@@ -14,7 +14,7 @@ EXCEPTIONS = {
     ("graphdb/__init__.py", "actors"): "the front door: graphdb.connect() reaches a running service's actors",
     **{
         (f"serve/deployments/{module}.py", "actors"): "the one room that wires edges and actors"
-        for module in ("graph_port", "port_replica", "search_port", "service")
+        for module in ("graph_port", "port_replica", "precompile", "search_port", "service")
     },
     ("serve/deployments/service.py", "ray"): "Ray Serve",
     (

@@ -36,10 +36,10 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.results import Answer, ResultFormat, write_answer
 from graphdb.sparql.syntax import Query
-from graphdb.sparql.update import UpdateContext, plan_update
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.stored_form import stored_form
+from graphdb.updates.planner import UpdateContext, plan_update
 from tests.conformance.manifests import MF, Case, Files, iri_of, path_of, read_manifest, suite_root
 
 __all__ = [

@@ -1,7 +1,8 @@
 """The printed algebra gives the answers of the text: for the queries of the W3C suites and for random ones.
 
 The engine answers both. Only translation and printing are tested, without the passes of `engine_text`: these
-exist because the engine interprets some texts otherwise than the specification.
+exist because the engine interprets some texts otherwise than the specification. Decisions on a query are the
+same for its text and its printed algebra.
 """
 
 from collections import Counter
@@ -23,11 +24,13 @@ from pyoxigraph import (
 )
 
 from graphdb.errors import QuerySyntaxError
+from graphdb.planning.decisions import is_repeatable, why_not_cheap
 from graphdb.rdf.canonical import canonical_lines
 from graphdb.sparql.parser import parse_query
 from graphdb.sparql.printing import written_query
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.translation import abstract_query
+from graphdb.store.small_joins import small_join
 from tests.conformance.evaluation import QUERY_KINDS, case_store, evaluation_cases
 from tests.conformance.manifests import iri_of, suite_root
 
@@ -166,3 +169,16 @@ def test_random_queries(data: list[Quad], text: str) -> None:
     except (QuerySyntaxError, SyntaxError):
         reject()
     assert answer(store, printed(query)) == expected, printed(query)
+
+
+@given(texts)
+def test_decisions_are_those_of_the_printed_text(text: str) -> None:
+    """They depend on the algebra only, not on how a text spells it."""
+    try:
+        query = parse_query(text)
+    except QuerySyntaxError:
+        reject()
+    other = parse_query(printed(query))
+    assert why_not_cheap(query) == why_not_cheap(other)
+    assert is_repeatable(query) == is_repeatable(other)
+    assert (small_join(query) is None) == (small_join(other) is None)

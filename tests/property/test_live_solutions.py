@@ -12,7 +12,7 @@ from graphdb.live.matcher import Matcher
 from graphdb.live.notifications import Notification
 from graphdb.live.records import value_of
 from graphdb.live.sparql_queries import SolutionQuery
-from graphdb.sparql.gate import GateLimits
+from graphdb.planning.gate import GateLimits
 from graphdb.store.quad_store import QuadStore
 from tests.property.test_live import net_changes
 

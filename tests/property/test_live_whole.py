@@ -14,8 +14,8 @@ from graphdb.live.notifications import Difference, Notification
 from graphdb.live.records import value_of
 from graphdb.live.sparql_queries import Rows, SolutionQuery, WholeQuery, differences
 from graphdb.model import ChangeSet
-from graphdb.sparql.engine_text import engine_text
-from graphdb.sparql.gate import GateLimits, read_query
+from graphdb.planning.engine_text import engine_text
+from graphdb.planning.gate import GateLimits, read_query
 from graphdb.store.engine_query import engine_query
 from graphdb.store.quad_store import QuadStore
 from tests.property.test_live import net_changes

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphdb.errors import CorruptionError
-from graphdb.search.catalog.codec import decode_command, encode_command
+from graphdb.search.catalog.command_codec import decode_command, encode_command
 from graphdb.search.catalog.commands import (
     AliasAction,
     Command,

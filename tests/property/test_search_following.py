@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from pyoxigraph import Quad
 
 from graphdb.config.limits import GateLimits
-from graphdb.search.following.settings import read_shape
+from graphdb.search.following.graph_settings import read_shape
 from tests.support.followed_graphs import EX, FollowedStore, changes, graphs
 
 SHAPES = {

@@ -11,7 +11,7 @@ from pyoxigraph import DefaultGraph, NamedNode, Quad, Store
 
 from graphdb.config.limits import GateLimits
 from graphdb.search.errors import SearchError
-from graphdb.search.following.settings import read_shape
+from graphdb.search.following.graph_settings import read_shape
 from graphdb.search.following.shape import Shape
 from tests.support.followed_graphs import EX, FollowedStore, tangled_changes, tangled_graphs
 from tests.support.shacl_shapes import Shapes, documents_of, shape_quads, shapes, turtle_of

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from graphdb.log.file_system import File
 from graphdb.search.fields import ParsedDocument, TextTokens
-from graphdb.search.segment import Bools, Leaf, TermDictionary
+from graphdb.search.leaf_reader import Bools, Leaf, TermDictionary
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.builder import SegmentBuilder
 from graphdb.search.segments.field_builders import encode_lengths
 from graphdb.search.segments.merging import merge
-from graphdb.search.segments.seen_segment import SeenSegment
 from graphdb.search.segments.segment_file import read_segment, verify_segment, write_segment
+from graphdb.search.segments.visible_segment import VisibleSegment
 
 WORDS = st.sampled_from(["a", "b", "ab", "", "é", "\uffff", "\U0001f600", "\ud800"])
 PATHS = st.sampled_from(["f", "f.g", "h"])
@@ -176,7 +176,7 @@ def test_seen_is_as_built_of_what_is_seen(
     live = np.ones(segment.size, np.bool_)
     for number in (number for number, stay in enumerate(stays) if not stay):
         live[segment.block(segment.find(f"id{number}"))] = False
-    seen, twin = SeenSegment(segment, live), built([row for row in numbered if stays[row[0]]])
+    seen, twin = VisibleSegment(segment, live), built([row for row in numbered if stays[row[0]]])
     assert seen.root_count == twin.root_count
     assert seen.fields() == twin.fields()
     for path in ("f", "f.g", "h"):
@@ -196,7 +196,7 @@ def words_of(dictionary: TermDictionary) -> list[str]:
     return words
 
 
-def check_seen_text(seen: SeenSegment, twin: ArraySegment, live: Bools, path: str) -> None:
+def check_seen_text(seen: VisibleSegment, twin: ArraySegment, live: Bools, path: str) -> None:
     index, wanted, new_docs = seen.text(path), twin.text(path), np.cumsum(live) - 1
     if index is None or wanted is None:
         assert index is None or (len(index.dictionary), index.doc_count, index.total_terms) == (0, 0, 0)
@@ -217,7 +217,7 @@ def check_seen_text(seen: SeenSegment, twin: ArraySegment, live: Bools, path: st
         assert all_freqs[places][kept].tolist() == freqs.tolist()
 
 
-def check_seen_terms(seen: SeenSegment, twin: ArraySegment, live: Bools, path: str) -> None:
+def check_seen_terms(seen: VisibleSegment, twin: ArraySegment, live: Bools, path: str) -> None:
     index, wanted, new_docs = seen.terms(path), twin.terms(path), np.cumsum(live) - 1
     if index is None or wanted is None:
         assert index is None or (len(index.dictionary), index.doc_count) == (0, 0)

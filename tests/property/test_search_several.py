@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphdb.search.analysis import Analyzers
+from graphdb.search.leaf_reader import Leaf
 from graphdb.search.mapping import Mapping
 from graphdb.search.multi import Scroll, Searchers, Target, prepare
 from graphdb.search.query import QueryContext, Searcher
-from graphdb.search.segment import Leaf
 from graphdb.search.segments import SegmentBuilder
 
 Doc = dict[str, Any]

@@ -16,9 +16,9 @@ from graphdb.rdf.canonical import canonical_lines
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from graphdb.sparql.syntax import Update
-from graphdb.sparql.update import UpdateContext, plan_update
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
+from graphdb.updates.planner import UpdateContext, plan_update
 from tests.property.strategies import GRAPHS, RESOURCES, quads
 from tests.property.twin import Twin, store_of, twin, twin_of
 from tests.property.update_texts import OperationText, block, has_blank_node, requests, written

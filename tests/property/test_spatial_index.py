@@ -12,8 +12,8 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, QueryS
 from graphdb.geo.spatial_index import SpatialIndex
 from graphdb.geometry.geosparql_names import GEO, GML, WKT
 from graphdb.model import ChangeSet
+from graphdb.planning.engine_text import engine_text
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.engine_text import engine_text
 from graphdb.sparql.parser import parse_query
 from graphdb.store.engine_query import first_full
 from graphdb.store.quad_store import QuadStore

@@ -16,9 +16,9 @@ from graphdb.errors import RequestError
 from graphdb.rdf.canonical import canonical_lines
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
-from graphdb.sparql.update import UpdateContext, plan_update
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
+from graphdb.updates.planner import UpdateContext, plan_update
 from tests.property.twin import Twin, store_of, twin_of, twins
 from tests.property.update_texts import OperationText, requests
 

@@ -17,7 +17,7 @@ from actors.search.search_node import SearchNode
 from actors.search.upkeep import UpkeepConfig
 from graphdb.config import Settings
 from graphdb.errors import LogUnavailable, StorageFull, UnavailableError
-from graphdb.search.catalog.codec import decode_command
+from graphdb.search.catalog.command_codec import decode_command
 from graphdb.search.catalog.commands import CreateIndex, DocumentWrite, WriteDocuments
 from graphdb.search.errors import SearchError
 from graphdb.search.segments.operations import Action, Operation

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, QueryResultsFormat, Store
 
 from graphdb.config.limits import GateLimits
+from graphdb.planning.gate import check, read_query
 from graphdb.search.following.shape import Row, Shape, carried_out, differences
 from graphdb.search.segments.operations import Action, Operation
-from graphdb.sparql.gate import check, read_query
 
 __all__ = [
     "EX",

@@ -12,7 +12,7 @@ import orjson
 from pyoxigraph import RdfFormat, parse
 
 from graphdb.config.limits import GateLimits
-from graphdb.search.following.settings import read_shape
+from graphdb.search.following.graph_settings import read_shape
 from tests.support.bulk_clients import search_client
 from tests.support.client_threads import ClientThreads
 from tests.support.cluster_service import ClusterService

@@ -13,8 +13,8 @@ from graphdb.graphql.modelling import combined, model_of
 from graphdb.graphql.planning import plan, read_operation
 from graphdb.graphql.schema import schema_of
 from graphdb.graphql.schema_sources import read_ontology, read_shapes
+from graphdb.planning.gate import check, read_query
 from graphdb.shacl.shapes_graph import ShapesGraph
-from graphdb.sparql.gate import check, read_query
 
 __all__ = ["PREFIXES", "GraphQLGraph", "model_from"]
 

@@ -39,6 +39,9 @@ from graphdb.node import (
     ShapesDocument,
     ValidationRequest,
 )
+from graphdb.planning import gate
+from graphdb.planning.engine_text import engine_text
+from graphdb.planning.sources import scans_of
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.pieces import Sink
 from graphdb.rdf.reading import read_quads
@@ -54,21 +57,18 @@ from graphdb.shacl.validation import (
     shapes_in_document,
     shapes_in_graph,
 )
-from graphdb.sparql import gate
 from graphdb.sparql.dataset import Dataset, own_dataset
-from graphdb.sparql.engine_text import engine_text
-from graphdb.sparql.explain import scans_of
 from graphdb.sparql.parser import Query
 from graphdb.sparql.results import Answer, write_answer
 from graphdb.sparql.syntax import Update
 from graphdb.sparql.terms import Iri
-from graphdb.sparql.update import UpdateContext, plan_update
 from graphdb.store.explaining import explain
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.small_joins import SmallJoin
 from graphdb.store.staging import StagedBody, graph_deletion
 from graphdb.store.view import StoreView, Subject, Term
+from graphdb.updates.planner import UpdateContext, plan_update
 from serve.backend import (
     AnswerStream,
     ClusterMember,

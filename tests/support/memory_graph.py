@@ -9,8 +9,8 @@ from pyoxigraph import QueryResultsFormat, RdfFormat, Store
 from graphdb.access.principal import Principal
 from graphdb.config.limits import GateLimits
 from graphdb.errors import RequestError
+from graphdb.planning.gate import check, read_query
 from graphdb.search.errors import SearchError
-from graphdb.sparql.gate import check, read_query
 
 __all__ = ["MemoryGraph"]
 

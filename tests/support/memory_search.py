@@ -20,8 +20,7 @@ from graphdb.search.catalog.commands import (
     WriteDocuments,
     WriteResult,
 )
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.state import KnownNode
+from graphdb.search.catalog.state import Index, KnownNode
 from graphdb.search.contexts import SearchContexts
 from graphdb.search.segments.index_shard import MergePlan
 from graphdb.search.segments.merging import merge

@@ -21,7 +21,7 @@ from graphdb.log.file_system import RealFileSystem
 from graphdb.model import EntryKind, LogEntry
 from graphdb.raft.journal import Journal
 from graphdb.raft.messages import SnapshotMark
-from graphdb.raft.node import RaftNode
+from graphdb.raft.raft_node import RaftNode
 from graphdb.raft.replica import RaftConfig
 
 __all__ = [

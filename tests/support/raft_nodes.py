@@ -8,7 +8,7 @@ from graphdb.errors import UnavailableError
 from graphdb.model import EntryKind, LogEntry
 from graphdb.raft.journal import Journal
 from graphdb.raft.messages import Append, Envelope, SnapshotMark
-from graphdb.raft.node import RaftNode
+from graphdb.raft.raft_node import RaftNode
 from graphdb.raft.replica import RaftConfig
 from tests.simulation.lossy_file_system import LossyFileSystem
 

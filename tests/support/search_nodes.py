@@ -14,7 +14,7 @@ from actors.search.search_node import SearchNode
 from graphdb.config import Settings
 from graphdb.log.views import QUADS, SEARCH
 from graphdb.search.catalog.commands import DocumentWrite
-from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.state import Index
 from graphdb.search.segments.operations import Action, Operation
 from tests.support.readers import answering
 from tests.support.shards import SMALL_LOG

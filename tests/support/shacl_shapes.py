@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, parse
 
-from graphdb.search.following.values import merged, value_of
+from graphdb.search.following.document_values import merged, value_of
 from tests.support.followed_graphs import EX, RDF_TYPE, SUBCLASS
 
 __all__ = ["Property", "Shapes", "Step", "Targets", "documents_of", "shape_quads", "shapes", "turtle_of"]

@@ -11,8 +11,8 @@ from graphdb.search.aggregations.columns import Columns
 from graphdb.search.aggregations.options import Options
 from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.leaf_reader import Bools, Doubles, Floats, Longs
 from graphdb.search.query import Query, QueryContext, Searcher
-from graphdb.search.segment import Bools, Doubles, Floats, Longs
 
 __all__ = [
     "MAX_BUCKETS",

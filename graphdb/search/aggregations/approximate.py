@@ -9,9 +9,9 @@ import numpy as np
 
 from graphdb.search.aggregations.aggregation import Aggregation, Answer, Definition, Rows, Scope, cells_of
 from graphdb.search.aggregations.options import Options, required
-from graphdb.search.aggregations.sources import COMPARABLE, NUMERIC, Source
+from graphdb.search.aggregations.value_sources import COMPARABLE, NUMERIC, Source
 from graphdb.search.errors import SearchError, illegal_request
-from graphdb.search.segment import Doubles, Longs
+from graphdb.search.leaf_reader import Doubles, Longs
 
 __all__ = [
     "Cardinality",

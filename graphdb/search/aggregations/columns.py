@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.query import Searcher
-from graphdb.search.segment import (
+from graphdb.search.leaf_reader import (
     Bools,
     Doubles,
     Leaf,
@@ -25,6 +24,7 @@ from graphdb.search.segment import (
     unsigned,
     unsigned_numbers,
 )
+from graphdb.search.query import Searcher
 
 __all__ = ["Columns", "GlobalTerms", "Numbers", "OneTerm", "Points", "Values", "spread"]
 

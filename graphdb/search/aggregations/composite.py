@@ -19,14 +19,20 @@ from graphdb.search.aggregations.columns import spread
 from graphdb.search.aggregations.geo_grids import tile_name, tile_number, tile_zoom, tiles_of
 from graphdb.search.aggregations.histogram import Steps, interval_rounding
 from graphdb.search.aggregations.options import Options
-from graphdb.search.aggregations.ordinals import NumberOrdinals, Ordinals, TermOrdinals
 from graphdb.search.aggregations.rounding import Rounding
-from graphdb.search.aggregations.sources import COMPARABLE, NUMERIC, Source
+from graphdb.search.aggregations.value_sources import (
+    COMPARABLE,
+    NUMERIC,
+    NumberVocabulary,
+    Source,
+    TermVocabulary,
+    Vocabulary,
+)
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import Storage
+from graphdb.search.leaf_reader import Bools, Longs
 from graphdb.search.mapping.dates import DateFormat
-from graphdb.search.mapping.values import term_of
-from graphdb.search.segment import Bools, Longs
+from graphdb.search.mapping.value_formats import term_of
 
 __all__ = ["Composite", "CompositeSource", "Keys", "parse_composite", "parse_source"]
 
@@ -39,7 +45,7 @@ class Keys:
 
     rows: Longs
     places: Longs
-    ordinals: Ordinals
+    vocabulary: Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ class CompositeSource:
     zoom: int | None = None
 
     def keys(self, scope: Scope, docs: Longs) -> Keys:
-        rows, numbers, ordinals = self._numbered(scope, docs)
+        rows, numbers, vocabulary = self._numbered(scope, docs)
         places = self._place(numbers)
         if self.missing_bucket:
             lacking = np.setdiff1d(np.arange(len(docs)), rows)
@@ -66,9 +72,9 @@ class CompositeSource:
             places = np.concatenate([places, np.full(len(lacking), self._missing_place)])
             order = np.argsort(rows, kind="stable")
             rows, places = rows[order], places[order]
-        return Keys(rows, places, ordinals)
+        return Keys(rows, places, vocabulary)
 
-    def _numbered(self, scope: Scope, docs: Longs) -> tuple[Longs, Longs, Ordinals]:
+    def _numbered(self, scope: Scope, docs: Longs) -> tuple[Longs, Longs, Vocabulary]:
         if self.zoom is not None:
             return self._tiles(scope, docs, self.zoom)
         if self.steps is None:
@@ -76,17 +82,17 @@ class CompositeSource:
         rows, values = self.source.numbers(scope, docs)
         whole = self.source.spec is None or not isinstance(self.steps, Steps)
         intervals = self.steps.number(values.astype(np.int64) if whole else values)
-        ordinals = NumberOrdinals.of(intervals)
-        return rows, ordinals.find(intervals), ordinals
+        vocabulary = NumberVocabulary.of(intervals)
+        return rows, vocabulary.find(intervals), vocabulary
 
-    def _tiles(self, scope: Scope, docs: Longs, zoom: int) -> tuple[Longs, Longs, Ordinals]:
+    def _tiles(self, scope: Scope, docs: Longs, zoom: int) -> tuple[Longs, Longs, Vocabulary]:
         none = np.empty(0, np.int64)
         if self.source.spec is None:
-            return none, none, NumberOrdinals.of(none)
+            return none, none, NumberVocabulary.of(none)
         points = scope.columns.points(self.source.spec, docs)
         tiles = tiles_of(points.latitudes, points.longitudes, zoom)
-        ordinals = NumberOrdinals.of(tiles)
-        return points.rows, ordinals.find(tiles), ordinals
+        vocabulary = NumberVocabulary.of(tiles)
+        return points.rows, vocabulary.find(tiles), vocabulary
 
     def _place(self, numbers: Longs) -> Longs:
         """Even, so that values which no document has find room in between; null is beyond all of them."""
@@ -96,11 +102,11 @@ class CompositeSource:
     def _missing_place(self) -> int:
         return -(2**40) if self.missing_first else 2**40
 
-    def value(self, place: int, ordinals: Ordinals) -> Any:
+    def value(self, place: int, vocabulary: Vocabulary) -> Any:
         """The key at a place as the answer shows it."""
         if abs(place) == 2**40:
             return None
-        stored = ordinals.value(abs(place) // 2)
+        stored = vocabulary.value(abs(place) // 2)
         if self.zoom is not None:
             return tile_name(stored, self.zoom)
         if self.steps is not None:
@@ -124,7 +130,7 @@ class CompositeSource:
             )
         return text
 
-    def place_of(self, value: Any, ordinals: Ordinals) -> int:
+    def place_of(self, value: Any, vocabulary: Vocabulary) -> int:
         """Where a key of `after` stands, though no document may have it. Errors: SearchError."""
         if value is None:
             if not self.missing_bucket:
@@ -133,8 +139,8 @@ class CompositeSource:
         stored = self._stored(value)
         if self.steps is not None:
             stored = int(self.steps.number(np.array([stored]))[0])
-        number = _lower_bound(ordinals, stored)
-        there = number < len(ordinals) and ordinals.value(number) == stored
+        number = _lower_bound(vocabulary, stored)
+        there = number < len(vocabulary) and vocabulary.value(number) == stored
         return (2 * number if there else 2 * number - 1) * (-1 if self.descending else 1)
 
     def _stored(self, value: Any) -> Any:
@@ -156,11 +162,11 @@ class CompositeSource:
             raise illegal_argument(f"[after.{self.name}] [{value}] is no key of the source") from error
 
 
-def _lower_bound(ordinals: Ordinals, stored: Any) -> int:
-    if isinstance(ordinals, TermOrdinals):
-        return 0 if ordinals.terms is None else ordinals.terms.lower_bound(str(stored))
-    assert isinstance(ordinals, NumberOrdinals)
-    return int(np.searchsorted(ordinals.values, stored))
+def _lower_bound(vocabulary: Vocabulary, stored: Any) -> int:
+    if isinstance(vocabulary, TermVocabulary):
+        return 0 if vocabulary.terms is None else vocabulary.terms.lower_bound(str(stored))
+    assert isinstance(vocabulary, NumberVocabulary)
+    return int(np.searchsorted(vocabulary.values, stored))
 
 
 def parse_source(entry: Any, definition: Definition) -> CompositeSource:
@@ -253,7 +259,9 @@ class Composite(Aggregation):
 
         def head(number: int) -> Answer:
             places = zip(self.sources, keys, found.places[number].tolist(), strict=True)
-            return {"key": {source.name: source.value(place, key.ordinals) for source, key, place in places}}
+            return {
+                "key": {source.name: source.value(place, key.vocabulary) for source, key, place in places}
+            }
 
         lists = bucket_lists(scope, self.common, cells, rows.count, head)
         return [{**({"after_key": page[-1]["key"]} if page else {}), "buckets": page} for page in lists]
@@ -264,7 +272,7 @@ class Composite(Aggregation):
         later = np.zeros(len(places), np.bool_)
         equal = ~later
         for number, (source, key) in enumerate(zip(self.sources, keys, strict=True)):
-            place = source.place_of(self.after[source.name], key.ordinals)
+            place = source.place_of(self.after[source.name], key.vocabulary)
             later |= equal & (places[:, number] > place)
             equal &= places[:, number] == place
         return later

@@ -14,11 +14,11 @@ from graphdb.search.aggregations.aggregation import (
     cells_of,
 )
 from graphdb.search.aggregations.options import Options, required
-from graphdb.search.aggregations.sources import Source
+from graphdb.search.aggregations.value_sources import Source
 from graphdb.search.errors import illegal_request
 from graphdb.search.fields import Storage
+from graphdb.search.leaf_reader import Doubles, Longs
 from graphdb.search.mapping.readers import point_of
-from graphdb.search.segment import Doubles, Longs
 
 __all__ = ["GeoGrid", "parse_geo_grid", "tile_name", "tile_number", "tile_zoom", "tiles_of"]
 

@@ -9,10 +9,10 @@ from numba import njit
 
 from graphdb.search.aggregations.aggregation import Aggregation, Answer, Definition, Rows, Scope
 from graphdb.search.aggregations.options import Options, required
-from graphdb.search.aggregations.sources import NUMERIC, Source, json_number
+from graphdb.search.aggregations.value_sources import NUMERIC, Source, json_number
 from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import Storage
-from graphdb.search.segment import Doubles, Longs
+from graphdb.search.leaf_reader import Doubles, Longs
 
 __all__ = [
     "GeoBounds",
@@ -342,7 +342,7 @@ class TopHits(Aggregation):
         return "top_hits"
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
-        assert scope.top_hits is not None, "whoever runs aggregations says how hits are made"
+        assert scope.top_hits is not None, "the runner of the aggregations sets how hits are made"
         return [{"hits": hits} for hits in scope.top_hits(self.body, rows, scope)]
 
 

@@ -13,7 +13,7 @@ from graphdb.search.aggregations.approximate import (
     parse_percentiles,
 )
 from graphdb.search.aggregations.composite import parse_composite
-from graphdb.search.aggregations.filters import (
+from graphdb.search.aggregations.filter_aggregations import (
     parse_filter,
     parse_filters,
     parse_global,
@@ -36,8 +36,8 @@ from graphdb.search.aggregations.metrics import (
 )
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.pipelines import PIPELINES
-from graphdb.search.aggregations.ranges import parse_date_range, parse_ip_range, parse_range
-from graphdb.search.aggregations.terms import parse_terms
+from graphdb.search.aggregations.range_aggregations import parse_date_range, parse_ip_range, parse_range
+from graphdb.search.aggregations.terms_aggregation import parse_terms
 from graphdb.search.errors import SearchError, illegal_request, parsing
 from graphdb.search.query import QueryContext
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from graphdb.search.segment import Longs
+from graphdb.search.leaf_reader import Longs
 
 __all__ = ["CALENDAR_UNITS", "CalendarRounding", "FixedRounding", "Rounding", "ZoneTable"]
 

@@ -37,7 +37,7 @@ def fold(text: str) -> str:
     return text if text.isascii() else "".join(map(_fold_char, text))
 
 
-# What neither a decomposition nor a name tells.
+# What neither a decomposition nor a name shows.
 _SPECIAL = {
     **dict.fromkeys("«»“”„″‶❝❞❮❯＂", '"'),
     **dict.fromkeys("‘’‚‛′‵‹›❛❜＇", "'"),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from graphdb.search.analysis.regular_expressions import JavaPattern, java_replacement
+from graphdb.search.analysis.parameters import JavaPattern, java_replacement
 from graphdb.search.errors import illegal_argument
 
 __all__ = ["CharFilter", "FilteredText", "html_strip", "mapping_filter", "pattern_replace"]

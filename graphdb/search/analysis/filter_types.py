@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 from graphdb.search.analysis import token_filters
 from graphdb.search.analysis.case import fold, java_lower, java_upper, turkish_lower
-from graphdb.search.analysis.parameters import Parameters
-from graphdb.search.analysis.regular_expressions import JavaPattern, java_replacement
+from graphdb.search.analysis.parameters import JavaPattern, Parameters, java_replacement
 from graphdb.search.analysis.synonyms import Phrase, flat_synonyms, graph_synonyms, synonym_map
 from graphdb.search.analysis.token import KeywordMarker, StreamFilter, TermFilter, Token, TokenFilter
 from graphdb.search.analysis.token_filters import ENGLISH, porter, snowball, stemmer, stop_words

@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.search.segment import Ints
+from graphdb.search.leaf_reader import Ints
 
 __all__ = ["LENGTH_MAX", "PlainWords", "cut_all"]
 

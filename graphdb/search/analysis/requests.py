@@ -5,8 +5,7 @@ from itertools import accumulate
 from typing import Any, Protocol
 
 from graphdb.search.analysis.analyzer import Analyzer
-from graphdb.search.analysis.analyzers import Analyzers
-from graphdb.search.analysis.components import Failure
+from graphdb.search.analysis.analyzers import Analyzers, Failure
 from graphdb.search.analysis.token import Token
 from graphdb.search.analysis.tokenizers import utf16_length
 from graphdb.search.errors import SearchError, illegal_argument

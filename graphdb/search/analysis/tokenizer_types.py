@@ -5,8 +5,7 @@ from collections.abc import Callable
 import regex
 
 from graphdb.search.analysis.case import java_lower
-from graphdb.search.analysis.parameters import Parameters
-from graphdb.search.analysis.regular_expressions import JavaPattern
+from graphdb.search.analysis.parameters import JavaPattern, Parameters
 from graphdb.search.analysis.token import Tokenizer
 from graphdb.search.analysis.tokenizers import (
     CHARACTER_CLASSES,
@@ -89,7 +88,7 @@ def check_gram_sizes(low: int, high: int, max_diff: int | None, component: str) 
 
 
 def _token_chars(parameters: Parameters) -> Callable[[str], list[tuple[int, int]]]:
-    """The parts of a text that grams are taken from: all of it unless told otherwise."""
+    """The parts of a text that grams are taken from: all of it by default."""
     names = parameters.words("token_chars")
     if not names:
         return whole

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import regex
 
-from graphdb.search.analysis.regular_expressions import JavaPattern
+from graphdb.search.analysis.parameters import JavaPattern
 from graphdb.search.analysis.token import Token
 
 __all__ = [

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from graphdb.errors import CorruptionError, UnavailableError
-from graphdb.search.analysis.regular_expressions import time_limit
-from graphdb.search.catalog.changes import Change, GraphCheck, NewIndex, planned, with_new_index
+from graphdb.search.analysis.parameters import time_limit
 from graphdb.search.catalog.commands import (
     Command,
     DocumentWrite,
@@ -16,10 +15,22 @@ from graphdb.search.catalog.commands import (
     WriteDocuments,
     WriteResult,
 )
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.resolution import DEFAULT_OPTIONS, Resolved, ResolveOptions, resolve, write_target
-from graphdb.search.catalog.state import AliasOptions, CatalogState
-from graphdb.search.catalog.writing import check_blocks, is_unfinished, makes_index, prepared, write_documents
+from graphdb.search.catalog.document_writes import (
+    check_blocks,
+    is_unfinished,
+    makes_index,
+    prepared,
+    write_documents,
+)
+from graphdb.search.catalog.index_names import (
+    DEFAULT_OPTIONS,
+    Resolved,
+    ResolveOptions,
+    resolve,
+    write_target,
+)
+from graphdb.search.catalog.metadata_changes import Change, GraphCheck, NewIndex, planned, with_new_index
+from graphdb.search.catalog.state import AliasOptions, CatalogState, Index
 from graphdb.search.errors import SearchError, illegal_argument, index_not_found, unexpected
 
 __all__ = ["Catalog"]
@@ -92,7 +103,7 @@ class Catalog:
         return write_target(self._state, name)[0]
 
     def check(self, command: Command) -> None:
-        """Raise what applying it now would, without effect. Of documents nothing is told. On any thread."""
+        """Raise what applying it now would, without effect. Documents are not checked. On any thread."""
         if not isinstance(command, WriteDocuments):
             planned(self._state, command, self.check_graph, 0)
 

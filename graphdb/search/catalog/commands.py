@@ -139,7 +139,7 @@ class IntroduceNode:
     """Who a node is to clients; it counts until the node says otherwise.
 
     address: host:port where they reach its search port. cluster_uuid: the cluster's from here on, where it
-    has none yet: whoever comes first decides.
+    has none yet: the first decides.
     """
 
     node_id: int
@@ -224,7 +224,7 @@ Command: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of a command: a value, as the command says, or the error for whoever sent it."""
+    """Of a command: a value, as the command says, or the error for its sender."""
 
     value: Any = None
     error: SearchError | None = None

@@ -11,14 +11,18 @@ from typing import Any
 from graphdb.errors import CorruptionError
 from graphdb.log.file_system import FileSystem, RealFileSystem, replace_file, storage_error
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.settings import analyzers_of, limits_of
-from graphdb.search.catalog.state import CatalogState, KnownNode
+from graphdb.search.catalog.index_settings import analyzers_of, limits_of
+from graphdb.search.catalog.state import CatalogState, Index, KnownNode
 from graphdb.search.errors import SearchError
 from graphdb.search.mapping import Mapping
-from graphdb.search.segments.index_files import IndexFiles, decode_checked, encode_checked
+from graphdb.search.segments.index_files import (
+    IndexFiles,
+    SavedCommit,
+    SavePlan,
+    decode_checked,
+    encode_checked,
+)
 from graphdb.search.segments.index_shard import IndexShard, OpenAt
-from graphdb.search.segments.saving import SavedCommit, SavePlan
 from graphdb.search.segments.segment_file import map_file
 
 __all__ = [

@@ -1,8 +1,8 @@
-"""What a node of a cluster does whose log begins behind its search indexes: search was off there, or the
+"""What a node of a cluster does whose log begins after its search indexes: search was off there, or the
 indexes are lost.
 
-All nodes must come to the same indexes. So nobody passes over entries while another node may still know what
-they did; and where nobody does, one node goes first, with the newest state of any disk, and the others follow
+All nodes must come to the same indexes. So no node passes over entries while another node may still know what
+they did; and where none does, one node goes first, with the newest state of any disk, and the others follow
 it.
 """
 
@@ -53,7 +53,7 @@ class PassOver:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Ask again later. reason: a sentence without its end, for whoever waits."""
+    """Ask again later. reason: a sentence without its end, for the waiting client."""
 
     reason: str
 
@@ -78,7 +78,7 @@ def late_start(own: SearchState, others: Mapping[int, SearchState | None]) -> La
 
 
 def _without_help(own: SearchState, known: list[SearchState]) -> LateStart:
-    """Nobody has all that there was. Whose log goes back furthest begins."""
+    """No node has the whole history. The one whose log goes back furthest begins."""
     rivals = [state for state in known if state.enabled and not state.is_whole]
     starting = [state for state in rivals if state.is_starting]
     before = [

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from graphdb.search.aggregations.aggregation import Scope
 from graphdb.search.deadline import checkpoint
-from graphdb.search.extension.request import BoostOption
+from graphdb.search.extension.extension_request import BoostOption
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.leaf_reader import Bools, Doubles, Longs
 from graphdb.search.query.tree import SCORE_MAX
 from graphdb.search.results.field_values import values_at
 from graphdb.search.results.matching import Found
-from graphdb.search.segment import Bools, Doubles, Longs
 
 __all__ = ["LINKS_MAX", "LinkCollector", "PageRanks", "boosted", "page_rank"]
 
@@ -51,7 +51,7 @@ class PageRanks:
 
 
 class LinkCollector:
-    """Takes links as lines of TSV, `<iri>` or `_:label` before and behind a tab, in pieces of any length."""
+    """Takes links as lines of TSV, `<iri>` or `_:label` before and after a tab, in pieces of any length."""
 
     def __init__(self, links_max: int = LINKS_MAX) -> None:
         self._rest = b""
@@ -111,7 +111,7 @@ def _send(sources: NDArray[np.int32], targets: NDArray[np.int32], shares: Double
 
 
 _hash = hash
-"""Python's own: 64 bits, keyed anew in each process, so nobody can choose IRIs whose hashes are the same."""
+"""Python's own: 64 bits, keyed anew in each process, so a client cannot choose IRIs with equal hashes."""
 
 
 # `kg_boost`: scores of documents that speak of important resources.

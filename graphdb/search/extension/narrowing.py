@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphdb.search.aggregations.aggregation import Scope
-from graphdb.search.segment import Longs
+from graphdb.search.leaf_reader import Longs
 
 __all__ = ["candidates_body", "filtered", "ids_of", "is_ranked"]
 
@@ -81,7 +81,7 @@ def _filtered_retriever(node: Any, only: Mapping[str, Any]) -> Any:
 
 def _with_filter(members: Any, only: Mapping[str, Any]) -> Any:
     if not isinstance(members, Mapping):
-        return members  # whoever parses it says what is wrong
+        return members  # the parser reports what is wrong
     return {**members, "filter": [*_list(members.get("filter")), only]}
 
 

@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import LimitExceeded
+from graphdb.planning.complexity import Complexity, measure
+from graphdb.planning.gate import read_query
 from graphdb.search.extension.template import Template, iri_of, string_of
 from graphdb.sparql.algebra import (
     AbstractQuery,
@@ -28,8 +30,6 @@ from graphdb.sparql.algebra import (
     Values,
     spine_of,
 )
-from graphdb.sparql.complexity import Complexity, measure
-from graphdb.sparql.gate import read_query
 from graphdb.sparql.lexer import tokens
 from graphdb.sparql.patterns import (
     AlternativePath,

@@ -13,10 +13,10 @@ from typing import Any
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import RequestError
+from graphdb.planning.gate import BYTE_ORDER_MARK, check, read_query
 from graphdb.search.errors import SearchError, illegal_request
-from graphdb.search.extension.request import QueryOption
+from graphdb.search.extension.extension_request import QueryOption
 from graphdb.sparql.algebra import AbstractQuery
-from graphdb.sparql.gate import BYTE_ORDER_MARK, check, read_query
 from graphdb.sparql.iris import why_invalid
 from graphdb.sparql.lexer import STRINGS, tokens
 from graphdb.sparql.patterns import Aggregate

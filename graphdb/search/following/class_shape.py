@@ -8,8 +8,8 @@ from typing import Any
 from pyoxigraph import BlankNode, NamedNode, Quad
 
 from graphdb.search.extension.template import iri_of
+from graphdb.search.following.document_values import Value, document_id, member_names, merged, value_of
 from graphdb.search.following.shape import Documents, Plan, Row, Selection, Term
-from graphdb.search.following.values import Value, document_id, member_names, merged, value_of
 from graphdb.sparql.printing import written_term
 
 __all__ = ["NESTED_DEPTH_MAX", "ClassShape", "Description"]

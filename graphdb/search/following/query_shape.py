@@ -13,10 +13,12 @@ from pyoxigraph import BlankNode, NamedNode, Quad
 from graphdb.config.limits import GateLimits
 from graphdb.errors import RequestError
 from graphdb.geo.entailment import READ_PROPERTIES, is_derived
+from graphdb.planning.decisions import is_repeatable
+from graphdb.planning.gate import check, read_query
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.extension.template import iri_of
+from graphdb.search.following.document_values import Value, document_id, merged, value_of
 from graphdb.search.following.shape import Documents, Plan, Row, Selection
-from graphdb.search.following.values import Value, document_id, merged, value_of
 from graphdb.sparql.algebra import (
     Algebra,
     Bgp,
@@ -33,10 +35,8 @@ from graphdb.sparql.algebra import (
     operands_of,
 )
 from graphdb.sparql.dependencies import predicates_read, triple_patterns
-from graphdb.sparql.gate import check, read_query
 from graphdb.sparql.patterns import TriplePattern
 from graphdb.sparql.printing import written_query
-from graphdb.sparql.repeatable import is_repeatable
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import Iri, TripleTerm, Variable
 from graphdb.sparql.translation import abstract_query

@@ -6,8 +6,8 @@ from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.extension.template import iri_of
+from graphdb.search.following.document_values import document_id, local_name
 from graphdb.search.following.shape import Row, Term
-from graphdb.search.following.values import document_id, local_name
 
 __all__ = ["RDF_FIRST", "RDF_REST", "SHACL", "Member", "NodeTree", "ShapesGraph", "Step"]
 

@@ -74,7 +74,7 @@ class Selection:
 
 
 class Shape(Protocol):
-    """It keeps nothing of what it was told."""
+    """It keeps no state between calls."""
 
     def everything(self) -> Plan[Selection]:
         """All documents of the graph as it is."""

@@ -6,9 +6,16 @@ from typing import Any, TypeAlias
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad
 
 from graphdb.search.extension.template import iri_of
+from graphdb.search.following.document_values import (
+    RDF_TYPE,
+    Value,
+    document_id,
+    merged,
+    resource_id,
+    value_of,
+)
 from graphdb.search.following.shacl_tree import Member, NodeTree, Step
 from graphdb.search.following.shape import Documents, Plan, Row, Selection, Term, batches
-from graphdb.search.following.values import RDF_TYPE, Value, document_id, merged, resource_id, value_of
 from graphdb.sparql.printing import written_term
 
 __all__ = ["TreeShape"]

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from graphdb.search.leaf_reader import Bools, Doubles, Leaf, Longs
 from graphdb.search.query import Query, Searcher, collect
 from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.ranked import RankedQuery, Ranking
 from graphdb.search.query.tree import SCORE_MAX, Matches
-from graphdb.search.segment import Bools, Doubles, Leaf, Longs
 
 __all__ = [
     "DEFAULT_SCORER",

@@ -234,7 +234,7 @@ def _sized(context: QueryContext, size: int) -> QueryContext:
 
 
 def _size(body: Mapping[str, Any]) -> int:
-    """How many hits are asked for; whoever reads the rest refuses what is none."""
+    """How many hits are asked for; the reader of the rest refuses what is not a number."""
     size = body.get("size")
     return size if isinstance(size, int) and 0 <= size <= RANK_WINDOW else HITS_DEFAULT
 

@@ -6,9 +6,8 @@ from typing import Any, Protocol, TypeAlias
 
 from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
 from graphdb.search.fields import NO_VALUES, FieldSpec, ParsedDocument, Storage
-from graphdb.search.mapping.definition import Definition, unparsable
+from graphdb.search.mapping.definition import Definition, MappingLimits, unparsable
 from graphdb.search.mapping.instants import MS_NANOS
-from graphdb.search.mapping.limits import MappingLimits
 from graphdb.search.mapping.readers import Read, reader_of
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES
 
@@ -228,7 +227,7 @@ class _Build:
         return "standard"
 
     def check(self) -> None:
-        """What can be told only of the whole: limits, and what aliases and copies point at."""
+        """What can be checked only for the whole: limits, and what aliases and copies point at."""
         limits = self._limits
         if len(self.nodes) > limits.total_fields:
             raise limits.exceeded("total fields", limits.total_fields)

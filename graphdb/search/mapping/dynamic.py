@@ -9,10 +9,9 @@ from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.dates import DEFAULT_FORMAT, date_format
-from graphdb.search.mapping.definition import Definition, normalised
-from graphdb.search.mapping.limits import MappingLimits
+from graphdb.search.mapping.definition import Definition, MappingLimits, normalised
+from graphdb.search.mapping.dynamic_templates import template_mapping
 from graphdb.search.mapping.readers import parse_number
-from graphdb.search.mapping.templates import template_mapping
 from graphdb.search.mapping.types import OBJECT_TYPES
 from graphdb.search.mapping.vectors import DIMS_MAX
 from graphdb.search.mapping.wildcards import flat
@@ -115,7 +114,7 @@ class _Walk:
             self.members(self._root, self.update, nested, "", self._root.get("dynamic", "true"), 1)
 
     def _new(self, name: str, path: str, value: Any, depth: int) -> Definition | None:
-        """The definition of a new field; None where nothing can be told, or nothing is to be indexed."""
+        """The definition of a new field; None where nothing can be derived, or nothing is to be indexed."""
         if len(name.encode("utf-16-le")) // 2 > self._limits.field_name_length:
             raise illegal_argument(
                 f"Field name [{name[:200]}] is longer than the limit of [{self._limits.field_name_length}] "

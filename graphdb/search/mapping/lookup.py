@@ -32,7 +32,7 @@ have the same `_index`, which no segment holds.
 
 
 class FieldLookup(Protocol):
-    """A mapping, to whoever reads it."""
+    """A mapping, for its readers."""
 
     def field(self, path: str) -> FieldSpec | None:
         """The field of a path, one of METADATA too."""
@@ -78,7 +78,7 @@ class FieldUnion:
 
     @property
     def source_options(self) -> dict[str, Any]:
-        """Those of an index are its own: whoever shows a hit asks its index."""
+        """Those of an index are its own: a hit is shown with the mapping of its index."""
         return {}
 
 

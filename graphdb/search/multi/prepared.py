@@ -20,8 +20,8 @@ from graphdb.search.query.ranked import RankedQuery
 from graphdb.search.query.several import PerIndexQuery, SeveralSearcher
 from graphdb.search.query.tree import MatchAllQuery, boosted
 from graphdb.search.results.matching import Found
-from graphdb.search.results.request import RESULT_WINDOW, SearchRequest, parse_request
 from graphdb.search.results.search import SearchOptions, answered, find, plain_answer, scope_of
+from graphdb.search.results.search_request import RESULT_WINDOW, SearchRequest, parse_request
 
 __all__ = [
     "INDEXES_MAX",
@@ -108,7 +108,7 @@ _KEPT_MAX = 32
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One index. filter: the query, as JSON, of the aliases that it is named by, None: all of it is seen."""
+    """One index. filter: the query, as JSON, of the aliases that it is named by; None: all of it."""
 
     searcher: Searcher
     context: QueryContext
@@ -171,7 +171,7 @@ DEFAULT_OPTIONS = SearchOptions()
 
 
 class AllFailed(Exception):
-    """No index could be searched. Whoever answers says so in its words."""
+    """No index could be searched. The interface words the error."""
 
     def __init__(self, failures: Sequence[Failure]) -> None:
         super().__init__(failures)
@@ -183,7 +183,7 @@ class Prepared:
     """targets are those that are searched, failures the others. Run it once, on one thread at a time.
 
     run()                        the whole; the short way where it may be taken
-    find() ─► Found ─► finish()  candidates that somebody else narrows or scores in between
+    find() ─► Found ─► finish()  candidates, which the caller narrows or scores in between
     """
 
     request: SearchRequest

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.errors import SearchError, illegal_request
+from graphdb.search.leaf_reader import Floats
 from graphdb.search.multi.prepared import Prepared
 from graphdb.search.results.hits import Fetcher
 from graphdb.search.results.inner_hits import NestedHits
 from graphdb.search.results.matching import Found, Sorting
 from graphdb.search.results.sort_keys import ByDoc, ByScore, short_float
-from graphdb.search.segment import Floats
 
 __all__ = ["Scroll", "check_batch", "check_scroll"]
 

@@ -1,7 +1,7 @@
 """The query DSL: parsing, matching, BM25, explanations, highlighting. See DESIGN.md."""
 
 from graphdb.search.query.clause import QueryContext
-from graphdb.search.query.explain import (
+from graphdb.search.query.hit_explanation import (
     explain,
     matched_queries,
     named_queries,

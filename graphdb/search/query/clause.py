@@ -101,7 +101,7 @@ def number_format(value: object) -> SearchError:
 
 
 class Clause:
-    """The body of one clause, read member by member; `done` refuses those that nobody has asked for."""
+    """The body of one clause, read member by member; `done` refuses those that were not read."""
 
     def __init__(self, kind: str, body: Mapping[str, Any], unknown: str = "[{}] query does not support [{}]"):
         self.kind = kind

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphdb.search.deadline import checkpoint
+from graphdb.search.leaf_reader import Bools, Floats, Leaf
 from graphdb.search.query.clause import (
     Clause,
     ClauseParser,
@@ -18,7 +19,6 @@ from graphdb.search.query.clause import (
 from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import MatchAllQuery, Matches, MatchNoneQuery, Query
-from graphdb.search.segment import Bools, Floats, Leaf
 
 __all__ = ["PARSERS", "BoolQuery", "BoostingQuery", "ConstantScoreQuery", "DisMaxQuery"]
 

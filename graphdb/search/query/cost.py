@@ -4,10 +4,9 @@ from itertools import islice
 
 from graphdb.search.query.compound import BoolQuery, ConstantScoreQuery
 from graphdb.search.query.knn import KnnQuery
-from graphdb.search.query.number_queries import NumberRangeQuery
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.several import PerIndexQuery
-from graphdb.search.query.term_queries import KeywordQuery, TermQuery
+from graphdb.search.query.term_queries import KeywordQuery, NumberRangeQuery, TermQuery
 from graphdb.search.query.top_hits import plain_terms
 from graphdb.search.query.tree import MatchAllQuery, Query, RewrittenQuery, walk
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graphdb.search.leaf_reader import Bools, Leaf, Longs, TermDictionary
 from graphdb.search.query.clause import malformed
 from graphdb.search.query.compound import BoolQuery
 from graphdb.search.query.regexp import Regexp
 from graphdb.search.query.searcher import ANY, ANY_STRING, Codes, Searcher, TermCodes
 from graphdb.search.query.term_queries import KeywordQuery, TermQuery
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query, RewrittenQuery
-from graphdb.search.segment import Bools, Leaf, Longs, TermDictionary
-from graphdb.search.segments.inversion import any_in
+from graphdb.search.segments.field_builders import any_in
 
 __all__ = [
     "DictionaryQuery",

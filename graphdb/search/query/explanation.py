@@ -14,7 +14,7 @@ def explained(value: float, description: str, details: Iterable[Explanation] = (
 
 
 def no_match(description: str = "no matching term", details: Iterable[Explanation] = ()) -> Explanation:
-    """Why a document does not match. `matched` is told from others by its key."""
+    """Why a document does not match. `matched` is recognized by its key."""
     return {"value": 0.0, "description": description, "details": list(details), "no_match": True}
 
 

@@ -1,4 +1,4 @@
-"""`function_score`: scores by other things than words: weights, numbers of a field, distance, chance."""
+"""`function_score`: scores by other things than words: weights, fields, distance, random numbers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphdb.search.errors import illegal_request
+from graphdb.search.leaf_reader import Bools, Doubles, Leaf
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, malformed
 from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.score_functions import (
@@ -18,7 +19,6 @@ from graphdb.search.query.score_functions import (
 )
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import SCORE_MAX, MatchAllQuery, Matches, Query
-from graphdb.search.segment import Bools, Doubles, Leaf
 
 __all__ = ["PARSERS", "FilteredFunction", "FunctionScoreQuery"]
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.fields import Storage
+from graphdb.search.leaf_reader import Bools, Doubles, Leaf, PointColumn
 from graphdb.search.mapping.readers import geohash_cell, point_of
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, malformed
 from graphdb.search.query.kernels import any_within
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
-from graphdb.search.segment import Bools, Doubles, Leaf, PointColumn
 
 __all__ = ["PARSERS", "BoundingBoxQuery", "DistanceQuery", "distances_m", "meters"]
 

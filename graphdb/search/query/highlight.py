@@ -7,7 +7,7 @@ from typing import Any
 from graphdb.search.analysis import Token
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.mapping.values import term_of
+from graphdb.search.mapping.value_formats import term_of
 from graphdb.search.query.clause import Clause, QueryContext, malformed
 from graphdb.search.query.parse import parse_query
 from graphdb.search.query.passages import (

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.search.segment import Bools, Doubles, Floats, Ints, Longs
+from graphdb.search.leaf_reader import Bools, Doubles, Floats, Ints, Longs
 
 __all__ = [
     "accumulate",

@@ -9,16 +9,23 @@ from typing import Any
 from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.leaf_reader import Leaf
 from graphdb.search.mapping.vectors import from_hex, vector_of
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, malformed
 from graphdb.search.query.compound import BoolQuery, ConstantScoreQuery
 from graphdb.search.query.explanation import Explanation
-from graphdb.search.query.number_queries import ExistsQuery, NumberRangeQuery, NumbersQuery
 from graphdb.search.query.ranked import RankedQuery, Ranking, merged
 from graphdb.search.query.searcher import Searcher
-from graphdb.search.query.term_queries import BooleanQuery, KeywordQuery, TermQuery, TermsQuery
+from graphdb.search.query.term_queries import (
+    BooleanQuery,
+    ExistsQuery,
+    KeywordQuery,
+    NumberRangeQuery,
+    NumbersQuery,
+    TermQuery,
+    TermsQuery,
+)
 from graphdb.search.query.tree import MatchAllQuery, Matches, MatchNoneQuery, Query, walk
-from graphdb.search.segment import Leaf
 from graphdb.search.vectors import (
     Metric,
     RowSet,

@@ -11,7 +11,7 @@ from typing import Any
 
 from graphdb.search.errors import illegal_request
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.mapping.values import term_of
+from graphdb.search.mapping.value_formats import term_of
 from graphdb.search.query.clause import (
     Clause,
     ClauseParser,
@@ -21,9 +21,8 @@ from graphdb.search.query.clause import (
     minimum_should_match,
 )
 from graphdb.search.query.compound import BoolQuery
-from graphdb.search.query.number_queries import IdsQuery
 from graphdb.search.query.searcher import Searcher
-from graphdb.search.query.term_queries import KeywordQuery, TermQuery
+from graphdb.search.query.term_queries import IdsQuery, KeywordQuery, TermQuery
 from graphdb.search.query.tree import MatchNoneQuery, Query, RewrittenQuery
 
 __all__ = ["PARSERS", "MoreLikeThisQuery", "TermChoice"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.mapping.values import term_of
+from graphdb.search.mapping.value_formats import term_of
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, field_clause
 from graphdb.search.query.dictionary_queries import (
     FuzzyQuery,

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from graphdb.search.leaf_reader import Bools, Doubles, Leaf, Longs
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext
 from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
-from graphdb.search.segment import Bools, Doubles, Leaf, Longs
 
 __all__ = ["PARSERS", "NestedQuery", "objects_at"]
 
@@ -27,7 +27,7 @@ def objects_at(leaf: Leaf, path: str) -> Bools:
 class NestedQuery(Query):
     """Joins the objects at path that a query matches to what they are in: documents, or objects at above.
 
-    inner_hits is what the request says there, for whoever shows the objects; None: nothing.
+    inner_hits is what the request says there, for the result that shows the objects; None: nothing.
     """
 
     path: str

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
+from graphdb.search.leaf_reader import Bools, Floats, Ints, Leaf, Longs, TextIndex
 from graphdb.search.query.compound import BoolQuery
 from graphdb.search.query.dictionary_queries import prefix_range
 from graphdb.search.query.explanation import Explanation, explained, no_match
@@ -12,7 +13,6 @@ from graphdb.search.query.kernels import find_sorted
 from graphdb.search.query.searcher import Searcher, idf, idf_explained, score_explained, term_weight
 from graphdb.search.query.term_queries import TermQuery, bm25_scores
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query, RewrittenQuery
-from graphdb.search.segment import Bools, Floats, Ints, Leaf, Longs, TextIndex
 
 __all__ = ["PhrasePrefixQuery", "PhraseQuery", "exact_frequencies", "sloppy_frequencies"]
 

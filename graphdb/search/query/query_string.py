@@ -31,7 +31,7 @@ __all__ = ["PARSERS", "Settings", "read_fields", "text_query"]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the texts in a query string are looked for. options tells of words and phrases."""
+    """How the texts in a query string are looked for. options is about words and phrases."""
 
     boosts: Boosts
     context: QueryContext

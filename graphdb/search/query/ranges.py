@@ -7,7 +7,7 @@ from typing import Any
 from graphdb.search.errors import SearchError
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.readers import address_term, network_terms
-from graphdb.search.mapping.values import range_of, term_of, whole_range
+from graphdb.search.mapping.value_formats import range_of, term_of, whole_range
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, field_clause, malformed
 from graphdb.search.query.dictionary_queries import TermRangeQuery
 from graphdb.search.query.term_level import number_range, unmapped

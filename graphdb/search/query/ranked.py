@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from graphdb.search.leaf_reader import Floats, Leaf, Longs
 from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.top_hits import collect
 from graphdb.search.query.tree import Matches, Query
-from graphdb.search.segment import Floats, Leaf, Longs
 
 __all__ = ["BestQuery", "RankedQuery", "Ranking", "merged"]
 
@@ -84,7 +84,7 @@ class RankedQuery(Query):
         return explained(float(scores[docs == doc][0]) * boost * self.boost, "within top k documents")
 
     def _share(self, searcher: Searcher, found: Ranking) -> None:
-        """Where several indexes were searched as one: what was found in each, for whoever asks it alone."""
+        """Where several indexes were searched as one: what was found in each, for callers that ask one."""
         parts: dict[int, tuple[Searcher, list[tuple[Longs, Floats]]]] = {}
         for leaf in searcher.leaves:
             _, own, its_searcher = searcher.part(leaf)

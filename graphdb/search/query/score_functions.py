@@ -9,13 +9,13 @@ import numpy as np
 
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.leaf_reader import Bools, Doubles, Leaf, unsigned_numbers
 from graphdb.search.mapping.readers import point_of
-from graphdb.search.mapping.values import range_of
+from graphdb.search.mapping.value_formats import range_of
 from graphdb.search.query.clause import Clause, QueryContext, malformed
 from graphdb.search.query.geo import distances_m, meters
 from graphdb.search.query.kernels import any_within
-from graphdb.search.query.number_queries import column_of
-from graphdb.search.segment import Bools, Doubles, Leaf, unsigned_numbers
+from graphdb.search.query.term_queries import column_of
 
 __all__ = [
     "Decay",
@@ -29,7 +29,7 @@ __all__ = [
     "parse_random_score",
 ]
 
-# The functions of `function_score` but for the decaying ones: a weight, a field's number, chance.
+# The functions of `function_score` but for the decaying ones: a weight, a field's number, a random number.
 
 
 class ScoreFunction(Protocol):

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.analysis import Analyzers
+from graphdb.search.leaf_reader import Bools, Floats, Leaf, Longs, TermDictionary
 from graphdb.search.mapping import Mapping
 from graphdb.search.query.explanation import Explanation, explained
 from graphdb.search.query.kernels import edit_distances, glob_matches
-from graphdb.search.segment import Bools, Floats, Leaf, Longs, TermDictionary
 
 __all__ = [
     "ANY",
@@ -187,7 +187,7 @@ _UNKNOWN = object()
 
 
 class Searcher:
-    """Owned by whoever searches; its leaves never change, so what it computes once it may keep.
+    """Owned by one search; its leaves never change, so what it computes once it may keep.
 
     memory is kept for as long as the segments live, by segment and field; hand the one of an earlier searcher
     over so that a refresh does not compute it again.

@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from graphdb.search.leaf_reader import Bools, Doubles, Ints, Leaf, TermDictionary
 from graphdb.search.query.explanation import Explanation
 from graphdb.search.query.searcher import Searcher, TermCodes
 from graphdb.search.query.tree import Matches, Query
-from graphdb.search.segment import Bools, Doubles, Ints, Leaf, TermDictionary
 
 __all__ = ["PerIndexQuery", "SeveralSearcher"]
 
 
 class SeveralSearcher(Searcher):
-    """The leaves of several searchers, numbered through. Owned by whoever searches, as theirs.
+    """The leaves of several searchers, numbered through. Owned by the search, as theirs.
 
     shared_statistics: score as if all were one index (`dfs_query_then_fetch`).
     """

@@ -9,23 +9,26 @@ import numpy as np
 
 from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.leaf_reader import Leaf, Longs
 from graphdb.search.mapping.readers import address_term, network_terms
-from graphdb.search.mapping.values import range_of, term_of, whole_range
+from graphdb.search.mapping.value_formats import range_of, term_of, whole_range
 from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, field_clause, malformed
 from graphdb.search.query.compound import BoolQuery, ConstantScoreQuery
 from graphdb.search.query.dictionary_queries import TermRangeQuery, WildcardQuery
-from graphdb.search.query.number_queries import (
+from graphdb.search.query.searcher import Searcher
+from graphdb.search.query.term_queries import (
+    BooleanQuery,
     ExistsQuery,
     IdsQuery,
+    KeywordQuery,
     NumberRangeQuery,
     NumbersQuery,
+    TermQuery,
+    TermsQuery,
     column_of,
 )
-from graphdb.search.query.searcher import Searcher
-from graphdb.search.query.term_queries import BooleanQuery, KeywordQuery, TermQuery, TermsQuery
 from graphdb.search.query.tree import MatchAllQuery, Matches, MatchNoneQuery, Query, boosted
-from graphdb.search.segment import Leaf, Longs
 
 __all__ = [
     "PARSERS",

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.deadline import checkpoint
+from graphdb.search.leaf_reader import Bools, Doubles, Floats, Ints, Leaf, Longs
 from graphdb.search.query.compound import BoolQuery
 from graphdb.search.query.kernels import accumulate, find_sorted, top_k
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.query.term_queries import TermQuery
 from graphdb.search.query.tree import Query
-from graphdb.search.segment import Bools, Doubles, Floats, Ints, Leaf, Longs
 
 __all__ = ["NEVER", "TopHits", "collect", "plain_terms", "top_hits", "top_of_any"]
 
@@ -106,7 +106,7 @@ def _sum_up(
     end: int,
     sums: Doubles,
 ) -> bool:
-    """Add the scores of these terms in [base, end), and move their places in the postings behind it."""
+    """Add the scores of these terms in [base, end), and move their places in the postings past it."""
     met = False
     for term in range(len(weights)):
         i, stop, weight = at[term], ends[term], weights[term]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from graphdb.search.leaf_reader import Bools, Doubles, Floats, Ints, Leaf, Longs
 from graphdb.search.query.explanation import Explanation, explained, no_match
-from graphdb.search.segment import Bools, Doubles, Floats, Ints, Leaf, Longs
 
 if TYPE_CHECKING:
     from graphdb.search.query.searcher import Searcher
@@ -53,7 +53,7 @@ class Matches:
 class Query(ABC):
     """One node. boost multiplies its scores; name is what `_name` has called it.
 
-    As in Lucene a boost is handed down to whoever computes scores rather than multiplied in afterwards, so
+    As in Lucene a boost is handed down to the scorers rather than multiplied in afterwards, so
     every method that scores takes the boost of what is above.
     """
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from graphdb.search.aggregations.aggregation import Scope
 from graphdb.search.aggregations.options import Options
-from graphdb.search.aggregations.sources import DATE_TYPES, DecimalPattern
+from graphdb.search.aggregations.value_sources import DATE_TYPES, DecimalPattern
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.lookup import METADATA, FieldLookup
 from graphdb.search.mapping.readers import Read, reader_of
-from graphdb.search.mapping.values import shown
+from graphdb.search.mapping.value_formats import shown
 from graphdb.search.mapping.wildcards import flat, wildcard_match
 from graphdb.search.query import QueryContext
 from graphdb.search.results.sort_keys import short_float

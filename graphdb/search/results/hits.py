@@ -7,14 +7,13 @@ from typing import Any
 import orjson
 
 from graphdb.search.aggregations.aggregation import Scope, columns_of
+from graphdb.search.leaf_reader import Leaf
 from graphdb.search.query import Query, Searcher, explain, named_queries
 from graphdb.search.query.highlight import Highlighter
-from graphdb.search.results.fetching import Fetching
+from graphdb.search.results.fetching import Fetching, keeps_source
 from graphdb.search.results.field_values import docvalue_fields, malformed_values, source_fields, values_at
 from graphdb.search.results.matching import Hit, Rescored
 from graphdb.search.results.sort_keys import short_float
-from graphdb.search.results.source_filter import keeps_source
-from graphdb.search.segment import Leaf
 
 __all__ = ["Fetcher", "envelope"]
 

@@ -8,21 +8,21 @@ import numpy as np
 
 from graphdb.search.aggregations.aggregation import Rows, Scope, columns_of
 from graphdb.search.aggregations.options import Options
-from graphdb.search.aggregations.sources import aggregatable
+from graphdb.search.aggregations.value_sources import aggregatable
 from graphdb.search.errors import illegal_argument
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.leaf_reader import Floats, Longs
 from graphdb.search.mapping.lookup import METADATA
-from graphdb.search.mapping.values import shown
+from graphdb.search.mapping.value_formats import shown
 from graphdb.search.query import Query, nested_with_inner_hits
 from graphdb.search.query.nested import NestedQuery
 from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.results.fetching import Fetching, parse_fetching
 from graphdb.search.results.hits import Fetcher, envelope
 from graphdb.search.results.matching import Found, Sorting
-from graphdb.search.results.request import InnerHits, parse_inner_hits
+from graphdb.search.results.search_request import InnerHits, parse_inner_hits
 from graphdb.search.results.sort_keys import ByScore
 from graphdb.search.results.sort_parsing import parse_sort
-from graphdb.search.segment import Floats, Longs
 
 __all__ = ["Groups", "NestedHits", "page", "top_hits"]
 

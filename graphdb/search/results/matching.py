@@ -9,11 +9,11 @@ import numpy as np
 from graphdb.search.aggregations.aggregation import Scope
 from graphdb.search.aggregations.columns import Numbers
 from graphdb.search.deadline import checkpoint
+from graphdb.search.leaf_reader import Bools, Floats, Leaf, Longs
 from graphdb.search.query import Matches, Query, Searcher, explain
 from graphdb.search.query.explanation import Explanation, explained
-from graphdb.search.results.request import Rescore
+from graphdb.search.results.search_request import Rescore
 from graphdb.search.results.sort_keys import ByScore, SortColumn, SortKey
-from graphdb.search.segment import Bools, Floats, Leaf, Longs
 
 __all__ = ["Found", "Hit", "Rescored", "Sorting", "collected", "first_of", "matches_of", "rescored"]
 

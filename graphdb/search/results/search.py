@@ -14,7 +14,7 @@ from graphdb.search.query import Matches, QueryContext, Searcher, collect
 from graphdb.search.results.hits import Fetcher
 from graphdb.search.results.inner_hits import Groups, NestedHits, page, top_hits
 from graphdb.search.results.matching import Found, Hit, Rescored, Sorting, collected, matches_of, rescored
-from graphdb.search.results.request import RESULT_WINDOW, SearchRequest, parse_request
+from graphdb.search.results.search_request import RESULT_WINDOW, SearchRequest, parse_request
 from graphdb.search.results.sort_keys import ByScore, short_float
 
 __all__ = ["SearchOptions", "answered", "columns_of", "execute", "find", "plain_answer", "scope_of", "search"]
@@ -22,7 +22,7 @@ __all__ = ["SearchOptions", "answered", "columns_of", "execute", "find", "plain_
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """What a search is told beside its body. window: how far from and size may reach together.
+    """The parameters of a search beside its body. window: how far from and size may reach together.
 
     raw_source: whole sources are orjson.Fragments of what is stored. hybrid: see `parse_request`.
     """

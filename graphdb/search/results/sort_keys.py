@@ -9,12 +9,12 @@ import numpy as np
 
 from graphdb.search.aggregations.aggregation import Scope
 from graphdb.search.aggregations.columns import Columns, GlobalTerms, Numbers, Values
-from graphdb.search.aggregations.sources import json_number
+from graphdb.search.aggregations.value_sources import json_number
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.leaf_reader import Floats, Longs
 from graphdb.search.mapping.dates import DateFormat, date_format
 from graphdb.search.query import Query
-from graphdb.search.segment import Floats, Longs
 
 __all__ = [
     "MODES",

@@ -9,12 +9,13 @@ import numpy as np
 from graphdb.search.aggregations.aggregation import Scope
 from graphdb.search.aggregations.columns import Values
 from graphdb.search.aggregations.options import Options
-from graphdb.search.aggregations.sources import aggregatable, json_number
+from graphdb.search.aggregations.value_sources import aggregatable, json_number
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.leaf_reader import Doubles, Floats, Longs
 from graphdb.search.mapping.dates import DEFAULT_FORMAT, date_format
 from graphdb.search.mapping.readers import point_of
-from graphdb.search.mapping.values import term_of, whole_range
+from graphdb.search.mapping.value_formats import term_of, whole_range
 from graphdb.search.query import QueryContext, parse_query
 from graphdb.search.results.sort_keys import (
     MODES,
@@ -26,7 +27,6 @@ from graphdb.search.results.sort_keys import (
     SortKey,
     combined,
 )
-from graphdb.search.segment import Doubles, Floats, Longs
 
 __all__ = ["METRES", "ByDistance", "distances", "parse_geo_distance", "parse_sort"]
 

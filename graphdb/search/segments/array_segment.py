@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.search.segment import (
+from graphdb.search.leaf_reader import (
     Bools,
     Ints,
     Longs,
@@ -17,7 +17,7 @@ from graphdb.search.segment import (
     TermDictionary,
     VectorColumn,
 )
-from graphdb.search.segments.inversion import transpose
+from graphdb.search.segments.field_builders import transpose
 from graphdb.search.segments.sections import (
     IGNORED,
     ROUTING,
@@ -157,7 +157,7 @@ class ArraySegment:
         return self.find_hashed(raw, hash_id(raw))
 
     def find_hashed(self, raw: bytes, hashed: int) -> int:
-        """`find` for whoever has hashed the `_id` already."""
+        """`find` for a caller that has hashed the `_id` already."""
         hashes: Hashes = self.sections["", "", "id_hashes"]
         key = np.uint64(hashed)
         place = int(hashes.searchsorted(key, side="right")) - 1

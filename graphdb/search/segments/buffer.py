@@ -65,7 +65,7 @@ class Tombstones:
 
     A document that comes back goes on from there. Elasticsearch forgets by the clock (`index.gc_deletes`);
     that would not be the same on every node. What is left of protected documents only those find who see
-    everything: others are not told that there has been one.
+    everything: others do not learn that it existed.
     """
 
     COUNT_MAX = 10_000
@@ -88,7 +88,7 @@ class Tombstones:
         return MISSING if found is None else Current(False, *found)
 
     def add(self, doc_id: str, version: int, seq_no: int, sees_all: bool, is_protected: bool = False) -> None:
-        """sees_all: whoever has deleted it does, and so went on from the version of a protected one."""
+        """sees_all: a client that deleted it does, and so went on from the version of a protected one."""
         goes_on = sees_all and doc_id in self._protected
         versions = self._protected if is_protected or goes_on else self._open
         versions.pop(doc_id, None)
@@ -97,7 +97,7 @@ class Tombstones:
             versions.popitem(last=False)
 
     def remove(self, doc_id: str, is_protected: bool) -> None:
-        """There is a document again: whoever does not see it goes on from what they know."""
+        """A document exists again: a client that does not see it goes on from what it knows."""
         self._protected.pop(doc_id, None)
         if not is_protected:
             self._open.pop(doc_id, None)

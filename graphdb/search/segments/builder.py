@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.fields import NO_VALUES, ParsedDocument
-from graphdb.search.segment import Ints
+from graphdb.search.leaf_reader import Ints
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.field_builders import (
     FieldBuilder,
@@ -81,7 +81,7 @@ class SegmentBuilder:
         routing: str | None = None,
         id_hash: int | None = None,
     ) -> None:
-        """id_hash: `hash_id`, of whoever knows it."""
+        """id_hash: `hash_id`, where the caller knows it."""
         raw = encode(doc_id)
         self._ids.append(raw)
         self._hashes.append(hash_id(raw) if id_hash is None else id_hash)
@@ -127,7 +127,7 @@ class SegmentBuilder:
         yield from (*numbers, self._points, self._terms, self._texts, self._vectors)
 
     def _add(self, parsed: ParsedDocument) -> int:
-        """Give a document its number, behind those in it; returns that number."""
+        """Give a document the next number, and return it."""
         children = []
         for path, child in parsed.children:
             doc = self._add(child)

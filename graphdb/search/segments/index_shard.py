@@ -20,14 +20,20 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from graphdb.search.segment import Leaf
+from graphdb.search.leaf_reader import Leaf
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.buffer import Tombstones
-from graphdb.search.segments.index_files import CommitPoint, IndexFiles
+from graphdb.search.segments.index_files import (
+    CommitPoint,
+    IndexFiles,
+    SavedCommit,
+    SavedLeaves,
+    SavePlan,
+    over_files,
+)
 from graphdb.search.segments.merge_policy import Candidate, TieredMergePolicy
 from graphdb.search.segments.merging import merge
 from graphdb.search.segments.operations import Operation, OperationResult
-from graphdb.search.segments.saving import SavedCommit, SavedLeaves, SavePlan, over_files
 from graphdb.search.segments.shard_view import ShardView, array_segment, locate, numbered, replaced, stored
 from graphdb.search.segments.updates import Applier, DocumentMapping
 
@@ -50,8 +56,8 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class OpenAt:
-    """For whoever keeps account of commits and openings: which commit, and a number for the segments to come,
-    greater than at each opening before.
+    """For an owner that keeps account of commits and openings: which commit, and a number for the segments
+    to come, greater than at each opening before.
     """
 
     generation: int
@@ -78,7 +84,7 @@ class ShardStats:
 
 
 class IndexShard(Generic[M]):
-    """The documents of one index. Whoever makes a new one that is to be on disk flushes it first of all."""
+    """The documents of one index. The maker of a new one on disk flushes it first of all."""
 
     def __init__(
         self, name: str, mapping: M, settings: Mapping[str, Any], policy: TieredMergePolicy | None = None

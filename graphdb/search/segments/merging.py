@@ -8,10 +8,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.search.segment import Ints, Leaf, Longs
+from graphdb.search.leaf_reader import Ints, Leaf, Longs
 from graphdb.search.segments.array_segment import ArraySegment
-from graphdb.search.segments.field_builders import number_starts
-from graphdb.search.segments.inversion import transpose
+from graphdb.search.segments.field_builders import number_starts, transpose
 from graphdb.search.segments.sections import (
     Hashes,
     Key,

@@ -34,7 +34,8 @@ class Outcome(Enum):
 class Operation(NamedTuple):
     """body is the JSON of the document; of an update that of its request (`doc`, `upsert` and so on).
 
-    value is what orjson makes of it, of whoever has read it already: nobody changes it, and it is not logged.
+    value is what orjson makes of it, from a caller that has read it already. It never changes, and is not
+    logged.
     sids: of the writer, who may only change what they let them see; None: everything.
     """
 

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.search.segment import Ints, Longs
+from graphdb.search.leaf_reader import Ints, Longs
 
 __all__ = [
     "IGNORED",
@@ -141,7 +141,7 @@ def strings(sections: Sections, part: str) -> Strings:
 
 
 def hash_id(raw: bytes) -> int:
-    """64 bits of an `_id`: nobody can choose ids that all fall together."""
+    """64 bits of an `_id`: so a client cannot choose ids that all collide."""
     return int.from_bytes(blake2b(raw, digest_size=8).digest(), "little")
 
 

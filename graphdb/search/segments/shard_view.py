@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from graphdb.search.segment import Bools, Leaf
+from graphdb.search.leaf_reader import Bools, Leaf
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.buffer import Buffer
 from graphdb.search.segments.sections import Hashes, encode, hash_ids
@@ -24,7 +24,7 @@ def array_segment(leaf: Leaf) -> ArraySegment:
 
 
 def numbered(pairs: Iterable[tuple[ArraySegment, Bools]]) -> tuple[Leaf, ...]:
-    """Leaves of segments and who is live in them, those left out where nobody is."""
+    """Leaves of segments and which documents are live in them, without leaves that have none."""
     leaves: list[Leaf] = []
     base = 0
     for segment, live in pairs:
@@ -39,7 +39,7 @@ def locate(
     leaves: Sequence[Leaf], doc_ids: Sequence[str], hashes: Hashes | None = None
 ) -> dict[str, tuple[int, int]]:
     """Where those documents are that are live: number of the leaf, document in it. hashes: of the ids, of
-    whoever knows them.
+    callers that know them.
     """
     raws = [encode(doc_id) for doc_id in doc_ids]
     hashes = hash_ids(raws) if hashes is None else hashes
@@ -80,7 +80,7 @@ def replaced(
     if not now:
         return None
     # a document of the merged segment is one that was live in an input, in the same order
-    lives = [
+    live_parts = [
         now[leaf.segment.name][leaf.live]
         if leaf.segment.name in now
         else np.zeros(np.count_nonzero(leaf.live), np.bool_)
@@ -88,7 +88,7 @@ def replaced(
     ]
     pairs = [(array_segment(leaf), leaf.live) for leaf in leaves]
     first = next(place for place, (segment, _) in enumerate(pairs) if segment.name in names)
-    pairs[first : first + 1] = [(merged, np.concatenate(lives)), pairs[first]]
+    pairs[first : first + 1] = [(merged, np.concatenate(live_parts)), pairs[first]]
     return [pair for pair in pairs if pair[0].name not in names]
 
 
@@ -107,7 +107,7 @@ class Sealed:
         self._segment: ArraySegment | None = None
 
     def segment(self) -> ArraySegment | None:
-        """None where nothing but deletions was written. Whoever comes second waits."""
+        """None where nothing but deletions was written. A second caller waits."""
         with self._building:
             if not self.is_built and self.buffer.builder.size:
                 self._segment = self.buffer.builder.build(self._name)

@@ -89,9 +89,9 @@ def sees_current(operation: Operation, current: Current) -> bool:
     allowed = allowed_sids(current.source)
     if allowed is None:
         return True
-    is_seen = not allowed.isdisjoint(operation.sids)
+    is_visible = not allowed.isdisjoint(operation.sids)
     if operation.action is Action.DELETE or operation.action is Action.UPDATE:
-        if is_seen:
+        if is_visible:
             return True
         if operation.action is Action.DELETE or not _inserts(operation):
             return False

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.search.segment import Floats
+from graphdb.search.leaf_reader import Floats
 
 __all__ = ["Codes", "aligned", "prepared", "prepared_parts"]
 
@@ -79,7 +79,7 @@ def prepared_parts(rows: Floats, similarity: str) -> Iterator[Floats]:
 
 
 def _scale(rows: Floats, similarity: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(steps, offsets) such that the least and the greatest of each element can be told."""
+    """(steps, offsets) such that the least and the greatest of each element can be distinguished."""
     least = np.full(rows.shape[1], np.inf)
     greatest = -least
     for part in prepared_parts(rows, similarity):

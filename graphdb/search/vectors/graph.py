@@ -9,7 +9,7 @@ from typing import Any
 import faiss
 import numpy as np
 
-from graphdb.search.segment import Floats, Ints
+from graphdb.search.leaf_reader import Floats, Ints
 from graphdb.search.vectors.codes import Codes, aligned, prepared_parts
 from graphdb.search.vectors.metric import Metric
 from graphdb.search.vectors.row_set import Bits, RowSet

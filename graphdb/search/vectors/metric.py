@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.search.segment import Floats, Ints
+from graphdb.search.leaf_reader import Floats, Ints
 
 __all__ = ["Metric", "cosines", "dots", "of_usual_length", "squared_distances"]
 

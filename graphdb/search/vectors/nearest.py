@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphdb.search.segment import Bools, Floats, Ints, Longs, Segment
+from graphdb.search.leaf_reader import Bools, Floats, Ints, Longs, Segment
 from graphdb.search.vectors.graph import MAGNITUDE_MAX, Graph
 from graphdb.search.vectors.metric import Metric
 from graphdb.search.vectors.row_set import RowSet
@@ -83,7 +83,7 @@ class Sought:
 
     @property
     def is_huge(self) -> bool:
-        """Whether distances and products may not be told in 32 bits."""
+        """Whether distances and products may not fit into 32 bits."""
         return bool(np.abs(self.vector).max() > MAGNITUDE_MAX)
 
 

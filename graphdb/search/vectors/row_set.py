@@ -6,7 +6,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.search.segment import Bools, Ints
+from graphdb.search.leaf_reader import Bools, Ints
 
 __all__ = ["Bits", "RowSet", "is_in", "trailing_zeros"]
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from graphdb.log.file_system import FileSystem
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.leaf_reader import Floats, Leaf, Segment
 from graphdb.search.mapping import Mapping
-from graphdb.search.segment import Floats, Leaf, Segment
 from graphdb.search.segments.segment_file import map_file
 from graphdb.search.vectors.graph import MAGNITUDE_MAX, Graph, GraphShape, build_graph
 from graphdb.search.vectors.nearest import GRAPH_KEY
@@ -88,7 +88,7 @@ def _fingerprint(rows: Floats, shape: GraphShape) -> int:
     return zlib.crc32(np.ascontiguousarray(rows).view(np.uint8).data, zlib.crc32(repr(shape).encode()))
 
 
-# Which graphs are missing, and making them: work for a background thread of whoever owns the shards.
+# Which graphs are missing, and making them: work for a background thread of the owner of the shards.
 
 ROWS_MIN = 5_000  # fewer are scored in less than a millisecond
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from graphdb.sparql.building.patterns import PatternBuilder
+from graphdb.sparql.building.groups import PatternBuilder
 from graphdb.sparql.patterns import (
     And,
     Arithmetic,
@@ -24,8 +24,8 @@ from graphdb.sparql.patterns import (
     SolutionModifiers,
     SubSelect,
     TriplesBlock,
+    variables_of_triples,
 )
-from graphdb.sparql.scope import variables_of_triples
 from graphdb.sparql.syntax import DatasetClause, Query
 from graphdb.sparql.terms import Iri, Span, TripleTerm, Variable
 

@@ -34,8 +34,8 @@ from graphdb.graphql.mutations import Mutation, read_mutation
 from graphdb.graphql.planning import Operation, Plan, plan, read_operation
 from graphdb.graphql.schema import Schema
 from graphdb.model import Confirmation
+from graphdb.planning.gate import check, read_query
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import check, read_query
 from graphdb.sparql.results import ResultFormat
 from serve.access.audit import note_of
 from serve.access.request_scope import principal_of, visibility_of
@@ -76,7 +76,7 @@ _SHORT_ROWS_BYTES = 20_000  # of an answer that is shaped there
 
 
 def read_bounds(parameters: Parameters) -> QueryParameters:
-    """How new the answer has to be, and within which time. Raises InvalidParameter."""
+    """The consistency, the log index and the time limit of a request. Raises InvalidParameter."""
     return QueryParameters(
         query=None,
         dataset=Dataset(),
@@ -101,7 +101,7 @@ class RowReader:
         Raises what a query may raise, ClientDisconnect among it.
         """
         headers = [pair for pair in request.scope["headers"] if pair[0] in _PASSED_ON]
-        # A POST: what is answered is no resource that a client could hold already.
+        # A POST, because the answer is not a resource that a client could have cached.
         scope = {**request.scope, "method": "POST", "headers": headers}
         asked = await self._reader.ask(Request(scope, request.receive), bounds, query)
         whole = _Whole()
@@ -116,7 +116,7 @@ class RowReader:
 
 
 async def read_whole(stream: AnswerStream) -> bytes:
-    """The answer of a reader, which is closed then. Raises LimitExceeded, and as `AnswerStream.read`."""
+    """The whole answer of a reader, which is then closed. Raises LimitExceeded, and as `AnswerStream.read`."""
     whole = _Whole()
     try:
         while (piece := await stream.read()) is not None:
@@ -127,7 +127,7 @@ async def read_whole(stream: AnswerStream) -> bytes:
 
 
 class _Whole:
-    """An answer that comes to its end here."""
+    """Collects the pieces of an answer."""
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = []
@@ -159,7 +159,7 @@ class Mutator:
         settings: GraphQL,
         limits: GateLimits,
     ) -> None:
-        """limits are those of the SPARQL behind what is selected."""
+        """limits: those of the SPARQL queries of selections."""
         self._progress, self._writing, self._rows, self._accounts = progress, writing, rows, accounts
         self._base_iri, self._limits = settings.base_iri, limits
         self._by_shapes = settings.schema_source in ("shacl", "combined")
@@ -172,10 +172,10 @@ class Mutator:
         asked: AskedOperation,
         operation: Operation,
     ) -> Response:
-        """Store all or nothing, then answer by the state behind it.
+        """Store all edits or none, then read the selection from the state after them.
 
-        Raises Refused where it is not even tried; InvalidParameter and KeyReused, of an `Idempotency-Key`;
-        Forbidden, by what whoever asks may see.
+        Raises Refused if nothing was attempted; InvalidParameter and KeyReused for the `Idempotency-Key`;
+        Forbidden by the visibility of the principal.
         """
         told_by = (asked.text, orjson.dumps(asked.variables).decode(), asked.operation_name or "")
         request_id = read_request_id(request, told_by)
@@ -193,7 +193,7 @@ class Mutator:
         return await self._answer(request, media, bounds, mutation, confirmation)
 
     def _read(self, operation: Operation, seed: bytes) -> Mutation:
-        """Raises Refused, also for what could be stored, but not be shown then."""
+        """Raises Refused, also if the selection could not be read after the write."""
         mutation = read_mutation(operation, self._base_iri, seed, by_shapes=self._by_shapes)
         try:
             for query in mutation.queries:
@@ -266,7 +266,7 @@ class GraphQLEndpoint:
         body_bytes_max: int,
         text_bytes_max: int,
     ) -> None:
-        """body_bytes_max holds for any body, text_bytes_max for the document in it."""
+        """body_bytes_max: of any body. text_bytes_max: of the document in it."""
         self._progress, self._keepers, self._rows, self._accounts = progress, keepers, rows, accounts
         self._mutator = mutator
         self._limits, self._playground = limits, playground
@@ -297,7 +297,7 @@ class GraphQLEndpoint:
         return await self._answer(request, media, bounds, asked)
 
     async def answer(self, request: Request, bounds: QueryParameters, asked: AskedOperation) -> Response:
-        """Of an operation that came over a WebSocket: 200 where it was carried out.
+        """The response to an operation over a WebSocket; 200 if it was executed.
 
         Raises InvalidParameter.
         """
@@ -338,11 +338,11 @@ class GraphQLEndpoint:
         self, request: Request, media: ResultMedia, bounds: QueryParameters, made: Plan
     ) -> Response:
         try:
-            if made.query is None:  # nothing of the graph is asked for
+            if made.query is None:  # the operation does not read the graph
                 rows, index = b"", self._progress.snapshot_index()
             else:
                 rows, index = await self._rows.rows(request, bounds, made.query)
-        except InvalidParameter:  # of the request, and not of its operation
+        except InvalidParameter:  # an error of the request, not of its operation
             raise
         except GraphDBError as error:
             return failed(media, error)

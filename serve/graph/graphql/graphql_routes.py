@@ -5,8 +5,8 @@ from collections.abc import Callable
 from starlette.routing import BaseRoute, WebSocketRoute
 
 from graphdb.config import Settings
+from graphdb.planning.gate import read_query
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import read_query
 from graphdb.sparql.results import ResultFormat
 from serve.backend import GraphNode, GraphReads, QueryRequest
 from serve.graph.asked_query import QueryReader
@@ -21,7 +21,7 @@ from serve.routing import resource
 
 __all__ = ["graphql_routes"]
 
-# What variables hold ends up in one SPARQL query; JSON may write each of its characters as six.
+# The values of variables become part of one SPARQL query; JSON may take six bytes for a character.
 _BODIES_A_TEXT = 8
 
 

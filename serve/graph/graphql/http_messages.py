@@ -41,12 +41,12 @@ _NAME_CHARACTERS_MAX = 1000
 
 
 class MalformedOperation(InvalidParameter):
-    """A request that is no GraphQL request."""
+    """A request that is not a GraphQL request."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedOperation:
-    """The members of a request; text is that of the document."""
+    """The members of a request; text is the document."""
 
     text: str
     variables: Mapping[str, Any] | None
@@ -78,7 +78,7 @@ def read_get(parameters: Parameters, text_bytes_max: int) -> AskedOperation:
 
 
 def read_members(members: Mapping[str, Any], text_bytes_max: int) -> AskedOperation:
-    """Read a request that is an object already. Raises TextTooLarge, MalformedOperation."""
+    """Read the members of a request. Raises TextTooLarge, MalformedOperation."""
     text = members.get("query")
     if text is None:
         raise MalformedOperation("query", "is missing")
@@ -93,7 +93,7 @@ def read_members(members: Mapping[str, Any], text_bytes_max: int) -> AskedOperat
     for member in ("variables", "extensions"):
         if not isinstance(members.get(member), dict | None):
             raise MalformedOperation(member, "is no JSON object")
-    # GraphQL clients send "" for none
+    # GraphQL clients send "" for no name
     return AskedOperation(text, members.get("variables"), name or None, members.get("extensions"))
 
 
@@ -105,11 +105,11 @@ def _json(name: str, encoded: bytes) -> Any:
 
 
 class ResultMedia(Enum):
-    """How a result is sent: as GraphQL's own type says, or as clients older than that type expect it."""
+    """The media type of a result: GraphQL's own, or JSON for older clients."""
 
     JSON = JSON_TYPE
     GRAPHQL = "application/graphql-response+json"
-    HTML = "text/html"  # none: the playground in its place
+    HTML = "text/html"  # the playground instead of a result
 
     @property
     def content_type(self) -> str:
@@ -122,25 +122,25 @@ _RESULTS = _OFFERS[:2]
 
 
 def choose_media(request: Request, playground: bool = False) -> ResultMedia:
-    """By the Accept header; with playground that may say HTML. Raises NotAcceptable, InvalidParameter."""
+    """By the Accept header; HTML only with playground. Raises NotAcceptable, InvalidParameter."""
     accept = ", ".join(request.headers.getlist("accept"))
     return choose(accept, _OFFERS if playground else _RESULTS).value
 
 
 def result(media: ResultMedia, made: ExecutionResult, snapshot_index: int) -> Response:
-    """The answer to an operation that was carried out, if not altogether."""
+    """The response to an operation that was executed, perhaps with errors."""
     return _response(media, 200, made.formatted, {"X-Snapshot-Index": str(snapshot_index)})
 
 
 def not_stored(media: ResultMedia, errors: Sequence[GraphQLError]) -> Response:
-    """The answer to a mutation that was understood, but met a graph that does not allow it."""
+    """The response to a valid mutation that the present graph does not permit."""
     return _response(media, 200, ExecutionResult(None, list(errors)).formatted)
 
 
 def not_shown(
     media: ResultMedia, error: GraphDBError, stored: ExecutionResult, snapshot_index: int
 ) -> Response:
-    """The answer to a mutation that was stored, where what it selects cannot be read."""
+    """The response to a mutation that was stored, but whose selection cannot be read."""
     message = f"The change is stored, but what it selects cannot be read: {public_text(error)}"
     made = ExecutionResult(None, [failure(SPARQL_ERROR, message)], stored.extensions)
     return result(media, made, snapshot_index)
@@ -152,10 +152,10 @@ def refused(
     status: int = 400,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """The answer to an operation that was not carried out.
+    """The response to an operation that was refused.
 
-    As plain JSON that is 200, for clients of that type take no notice of the body of anything else, and has
-    the member `data` always.
+    As plain JSON it is 200 and has the member `data`, because clients of that type ignore the body of other
+    responses.
     """
     body: dict[str, Any] = {"errors": [one.formatted for one in errors]}
     if media is ResultMedia.JSON:
@@ -164,13 +164,13 @@ def refused(
 
 
 def malformed(media: ResultMedia, error: GraphDBError) -> Response:
-    """The answer to what is no request of GraphQL: never 200."""
+    """The response to a request that is not GraphQL: never 200."""
     body = {"errors": [failure(VALIDATION_FAILED, str(error)).formatted]}
     return _response(media, status_of(error), body)
 
 
 def failed(media: ResultMedia, error: GraphDBError) -> Response:
-    """The answer to an operation whose SPARQL query has failed."""
+    """The response to an operation whose SPARQL query has failed."""
     if isinstance(error, UnavailableError):
         headers = {"Retry-After": str(error.retry_after_s)}
         return refused(media, [failure(SPARQL_ERROR, public_text(error))], status_of(error), headers)

@@ -32,8 +32,8 @@ from graphdb.graphql.planning import Operation, read_operation
 from graphdb.graphql.schema import Schema
 from graphdb.graphql.subscriptions import ChangedQuery, read_subscription
 from graphdb.live.notifications import Notification
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
 from graphdb.public_text import public_text
-from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
 from serve.access.audit import note_of
 from serve.access.middleware import SocketSession, session_of
 from serve.access.request_scope import PRINCIPAL, refused_origin
@@ -62,7 +62,7 @@ __all__ = ["OperationSocket", "SocketContext", "SubscriptionsEndpoint"]
 logger = logging.getLogger(__name__)
 _INITIALISATION_S = 10.0
 _PING_S = 25.0
-_AT_ONCE_MAX = 64  # operations of one socket that are being begun or answered
+_AT_ONCE_MAX = 64  # operations of one socket that are being started or answered
 
 
 class SocketContext:
@@ -87,7 +87,7 @@ class SocketContext:
         self._read_short = lru_cache(maxsize=256)(self._read)
 
     async def read(self, schema: Schema, asked: AskedOperation) -> ChangedQuery:
-        """What a valid operation of type subscription follows. Raises Refused."""
+        """The query of a valid subscription. Raises Refused."""
         try:
             variables = orjson.dumps(asked.variables or {}).decode()
         except orjson.JSONEncodeError:
@@ -97,14 +97,14 @@ class SocketContext:
         return await asyncio.to_thread(self._read_short if is_short else self._read, *arguments)
 
     def keep(self, task: asyncio.Task[Any]) -> None:
-        """Let it come to its end, also when its connection has ended."""
+        """Let a task finish, even after its connection has ended."""
         self._kept.add(task)
         task.add_done_callback(self._drop)
 
     def _drop(self, task: asyncio.Task[Any]) -> None:
         self._kept.discard(task)
         if not task.cancelled():
-            task.exception()  # somebody has heard of it, or nobody is there any more
+            task.exception()  # it has been reported, or the client has gone
 
     def _read(self, schema: Schema, text: str, name: str | None, variables: str) -> ChangedQuery:
         operation = read_operation(schema, text, orjson.loads(variables), name, self._limits)
@@ -112,29 +112,29 @@ class SocketContext:
 
 
 class _Running:
-    """An operation under its id; when it has ended nothing more is sent of it."""
+    """An operation with its id. After its end no message of it is sent."""
 
     def __init__(self, operation_id: str, outbox: LiveOutbox) -> None:
         self.id, self.outbox = operation_id, outbox
         self.ended = False
-        self.task: asyncio.Task[None] | None = None  # while it is answered, or read
+        self.task: asyncio.Task[None] | None = None  # that parses and answers it
         self.subscription: str | None = None  # once it is open
         self._next = head_of(operation_id, "next") + b","
 
     def tell(self, rest: bytes) -> None:
-        """A result; rest: the member `payload`, and the end of the message."""
+        """Send a result; rest: the member `payload` and the end of the message."""
         if not self.ended:
             self.outbox.put(self._next + rest)
 
     def end(self, last: bytes) -> None:
-        """Send the last of its messages."""
+        """Send its last message."""
         if not self.ended:
             self.ended = True
             self.outbox.put(last)
 
 
 class OperationSocket:
-    """Requests are begun in the order of their arrival, and each answers when it can."""
+    """One connection. Operations start in the order of their arrival; answers may be in another order."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class OperationSocket:
         refusal: str | None,
         session: SocketSession,
     ) -> None:
-        """bounds hold for the queries; refusal: why the connection is to be ended when it is initialised."""
+        """bounds: of queries. refusal: the reason to close the connection at its initialisation, or None."""
         self._context, self._scope, self._bounds = context, scope, bounds
         self._since, self._refusal, self._session = since, refusal, session
         self._changes, self._progress, self._settings = context.changes, context.progress, context.settings
@@ -176,7 +176,7 @@ class OperationSocket:
                 await self._take(read_message(message.get("text")))
         except SocketClosed as closed:
             self._outbox.put_close(closed.code, closed.reason)
-            await asyncio.Event().wait()  # until that is sent
+            await asyncio.Event().wait()  # until the close is sent
 
     async def _expect(self) -> None:
         try:
@@ -212,7 +212,7 @@ class OperationSocket:
                 await self._begin(message)
 
     async def _initialise(self, payload: Mapping[str, Any]) -> None:
-        """Who has not said before who they are says it here, as in `signin` on `/ws`."""
+        """A client that is not authenticated yet signs in here, as by `signin` on `/ws`."""
         if self._initialised.is_set():
             raise SocketClosed(Close.INITIALISED_BEFORE, "Too many initialisation requests")
         if self._refusal is not None:
@@ -285,18 +285,18 @@ class OperationSocket:
             self._fail(one, [failure(SPARQL_ERROR, "internal error", details={"reason": "internal"})])
 
     async def _answer(self, one: _Running, operation: Operation, asked: AskedOperation) -> None:
-        """As if it had come by POST."""
+        """Answer a query or mutation as if it had come by POST."""
         scope = {**self._scope, "type": "http", "method": "POST", PRINCIPAL: self._session.principal}
         request = Request(scope, _nothing_more)
         response = await self._context.operations.answer(request, self._bounds, asked)
         note_of(self._scope).tell("operation", status=response.status_code, operation=operation.type.value)
         body = bytes(response.body)
-        if response.status_code != 200:  # there are no data, not even null
+        if response.status_code != 200:  # the operation was not executed
             errors = orjson.loads(body)["errors"]
             self._running.pop(one.id, None)
             return one.end(orjson.dumps({"id": one.id, "type": "error", "payload": errors}))
         index = response.headers["x-snapshot-index"].encode()
-        if operation.type is OperationType.MUTATION:  # its result has `extensions` of its own
+        if operation.type is OperationType.MUTATION:  # its result already has `extensions`
             payload = orjson.loads(body)
             payload["extensions"] = {**payload.get("extensions", {}), "index": int(index)}
             one.tell(b'"payload":%s}' % orjson.dumps(payload))
@@ -313,11 +313,11 @@ class OperationSocket:
             self._changes.live(self._session.visibility).subscribe(query, since, _Sink(self, one))
         )
         self._context.keep(opening)
-        # not broken off half-way: when the client has gone, it is taken back as soon as it is open
+        # Not interrupted: if the client has gone, the subscription is ended as soon as it is open.
         await asyncio.shield(opening)
 
     def opened(self, one: _Running, subscription: str) -> None:
-        """It is told from now on."""
+        """The subscription is open."""
         one.subscription = subscription
         if one.ended:
             self._take_back(one)
@@ -329,7 +329,7 @@ class OperationSocket:
             self._context.keep(leaving)
 
     async def _leave(self, one: _Running) -> None:
-        """The client wants no more of it."""
+        """The client has ended the operation."""
         one.ended = True
         self._running.pop(one.id, None)
         if one.task is not None:
@@ -337,7 +337,7 @@ class OperationSocket:
         self._take_back(one)
 
     def fail(self, one: _Running, error: GraphDBError) -> None:
-        """It cannot go on. Where nothing can, the connection ends: then clients begin again by themselves."""
+        """The node cannot continue it. If it can continue none, the connection ends, and clients reconnect."""
         one.subscription = None
         if isinstance(error, UnavailableError):
             self._outbox.put_close(Close.TRY_AGAIN_LATER, public_text(error))
@@ -351,7 +351,7 @@ class OperationSocket:
 
 
 class _Sink:
-    """Of one subscription."""
+    """The sink of one subscription."""
 
     def __init__(self, socket: OperationSocket, one: _Running) -> None:
         self._socket, self._one = socket, one
@@ -374,7 +374,7 @@ def _index(value: Any) -> int:
 
 
 def _failure(error: GraphDBError) -> GraphQLError:
-    """reason is the word of `/ws`: two errors with one code may want different things of a client."""
+    """details.reason is the code of `/ws`, because one GraphQL code may stand for several errors."""
     code = SPARQL_ERROR
     if isinstance(error, LimitExceeded):
         code = COMPLEXITY_EXCEEDED
@@ -384,13 +384,13 @@ def _failure(error: GraphDBError) -> GraphQLError:
 
 
 async def _nothing_more() -> Message:
-    """A request over a socket has no body, and whoever leaves cancels it."""
+    """A request over a socket has no body. It is cancelled if the client disconnects."""
     await asyncio.Event().wait()
     raise AssertionError
 
 
 class SubscriptionsEndpoint:
-    """Owned by the application. Made for graphql-transport-ws alone."""
+    """Owned by the application. Supports graphql-transport-ws only."""
 
     signs_in = True  # see `serve.access.authorization`
 
@@ -398,7 +398,7 @@ class SubscriptionsEndpoint:
         self._context = context
 
     async def get(self, _request: Request) -> Response:
-        """An ordinary request here wants to know what this is."""
+        """A plain GET needs an upgrade."""
         return error_response(
             426, f"GraphQL is spoken here over a WebSocket: {PROTOCOL}", {"Upgrade": "websocket"}
         )
@@ -415,7 +415,7 @@ class SubscriptionsEndpoint:
             reason = f"Subprotocol not acceptable: {PROTOCOL} is spoken here"
             return await send({"type": "websocket.close", "code": Close.SUBPROTOCOL, "reason": reason})
         await send({"type": "websocket.accept", "subprotocol": PROTOCOL})
-        # told at the initialisation, for a page never sees why its handshake was refused
+        # Refused at the initialisation, because a page cannot see why a handshake was refused.
         refusal = refused_origin(Headers(raw=scope["headers"]), self._context.settings.server.cors)
         socket = OperationSocket(self._context, scope, bounds, since, refusal, session_of(scope))
         await socket.run(receive, send)

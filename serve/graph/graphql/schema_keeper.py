@@ -26,28 +26,30 @@ from serve.errors import error_response
 __all__ = ["Ask", "SchemaEndpoint", "SchemaKeeper", "SchemaKeepers"]
 
 log = logging.getLogger(__name__)
-# a SPARQL query, of what is seen; its answer as tab-separated values
+# a SPARQL query over the visible graph; its answer as tab-separated values
 Ask = Callable[[GraphReads, str], Awaitable[bytes]]
 
 
 class SchemaKeepers:
-    """Owned by the application, on the port's event loop. Nobody's schema names what is hidden."""
+    """One keeper for each visible part of the graph, so that a schema never discloses hidden data.
+
+    Owned by the application, on the port's event loop.
+    """
 
     def __init__(self, queries: Queries, settings: GraphQL, ask: Ask, keepers_max: int) -> None:
-        """See `SchemaKeeper`; the keeper that was longest unused goes first."""
+        """See `SchemaKeeper`. Beyond keepers_max the least recently used keeper is dropped."""
         self._queries, self._settings, self._ask, self._keepers_max = queries, settings, ask, keepers_max
-        # Whoever sees everything has one of their own: others whose view is the whole graph (its key is None)
-        # may see less of it with the next write.
+        # Principals who always see everything have their own keeper. Others may see the whole graph now
+        # (their view's key is None), and less of it after the next write.
         self._keepers: dict[tuple[bool, str | None], SchemaKeeper] = {}
 
     async def current(self, visibility: Visibility) -> Schema:
-        """The schema of the present state as a visibility shows it. Raises LimitExceeded,
-        UnavailableError."""
+        """The schema of the visible graph at present. Raises LimitExceeded, UnavailableError."""
         reads = await self._queries.reads(visibility)
         return await self._keeper(visibility, reads).current(reads)
 
     async def refresh(self, visibility: Visibility) -> Schema:
-        """The schema, made anew. Raises as `current`."""
+        """The schema, rebuilt. Raises as `current`."""
         reads = await self._queries.reads(visibility)
         return await self._keeper(visibility, reads).refresh(reads)
 
@@ -61,18 +63,18 @@ class SchemaKeepers:
 
 
 class SchemaKeeper:
-    """The schema of one view of the graph, which all reads that come here are of.
+    """The schema of one view of the graph.
 
-    A request that comes after a change is answered by the schema of that change, or a later one. Made is one
-    schema at a time, on a thread; whoever wants it waits. What cannot be made anew stays as it was.
+    A request after a change gets the schema after that change or a later one. One schema is built at a time,
+    on a thread, and requests wait for it. If a schema cannot be rebuilt, the previous one stays in use.
     """
 
     def __init__(self, settings: GraphQL, ask: Ask) -> None:
-        """ask is wanted for `inferred` alone, whose schema is of the data at its first use or refresh."""
+        """ask: only for `inferred`, whose schema is derived from the data at its first use or refresh."""
         self._source, self._ask = settings.schema_source, ask
         self._subscriptions = settings.subscriptions
         self._schema: Schema | None = None
-        self._state: object = None  # that the schema was made of
+        self._state: object = None  # from which the schema was built
         self._triples: set[Triple] | None = None
         self._making = asyncio.Lock()
 
@@ -96,8 +98,8 @@ class SchemaKeeper:
     def _holds(self, reads: GraphReads) -> bool:
         if self._source == "inferred":
             assert self._schema is not None
-            # every write might change it; an empty one is of no use to anybody, and in a view it might name
-            # what has come to be hidden
+            # Every write might change it. An empty one is rebuilt, and so is that of a view, because it might
+            # disclose what has become hidden.
             is_kept = reads.view_key is None and bool(self._schema.model.types)
             return is_kept or self._state == reads.snapshot_index()
         return self._state is reads.schema_state()
@@ -114,13 +116,13 @@ class SchemaKeeper:
             log.warning("the GraphQL schema stays as it was: %s", error)
 
     async def _read(self, reads: GraphReads, always: bool) -> None:
-        state = reads.schema_state()  # before the store is read: what comes later is seen later
+        state = reads.schema_state()  # before the store is read: a later change gives a new state
         try:
             made = await asyncio.to_thread(self._made_of_store, reads, always)
             if made is not None:
                 self._schema, self._triples = made
         finally:
-            self._state = state  # what could not be read is not read again until it has changed
+            self._state = state  # after a failure it is not read again until it has changed
 
     def _made_of_store(self, reads: GraphReads, always: bool) -> tuple[Schema, set[Triple]] | None:
         """None where what it is made of has not changed."""
@@ -156,7 +158,7 @@ class SchemaKeeper:
 
     def _schema_of(self, drafts: Drafts) -> Schema:
         made = schema_of(model_of(drafts), subscriptions=self._subscriptions)
-        assert made.sdl  # made here, on a thread
+        assert made.sdl  # computed here, on a thread
         return made
 
 
@@ -164,7 +166,7 @@ class SchemaEndpoint:
     """GET of /graphql/schema, POST of /graphql/schema/refresh."""
 
     def __init__(self, progress: Progress, keepers: SchemaKeepers, introspection: bool) -> None:
-        """Without introspection the schema is nobody's business here either."""
+        """introspection: if it is off, the schema is not served."""
         self._progress, self._keepers, self._introspection = progress, keepers, introspection
 
     async def get(self, request: Request) -> Response:
@@ -180,7 +182,7 @@ class SchemaEndpoint:
         return Response(schema.sdl, headers=headers, media_type="text/plain; charset=utf-8")
 
     async def refresh(self, request: Request) -> Response:
-        """Read ontology, shapes or data again, whether or not they have changed."""
+        """Rebuild the schema, even if ontology, shapes or data have not changed."""
         schema = await self._keepers.refresh(visibility_of(request.scope))
         index, types = self._progress.snapshot_index(), len(schema.model.types)
         body = {

@@ -1,4 +1,4 @@
-"""Messages of graphql-transport-ws, the sub-protocol of `/graphql/ws`: a client's, read strictly, and ours.
+"""Messages of graphql-transport-ws, the sub-protocol of `/graphql/ws`: parses clients' messages, writes ours.
 
 Its specification is PROTOCOL.md of github.com/enisdenjo/graphql-ws.
 """
@@ -20,7 +20,7 @@ _TYPES = ("connection_init", "ping", "pong", *_WITH_ID)
 
 
 class Close(IntEnum):
-    """Codes with which we end a connection."""
+    """The codes with which the service closes a connection."""
 
     TRY_AGAIN_LATER = 1013
     BAD_REQUEST = 4400
@@ -33,7 +33,7 @@ class Close(IntEnum):
 
 
 class SocketClosed(Exception):
-    """A message after which the protocol wants the connection to be closed."""
+    """The client has violated the protocol, and the connection has to be closed."""
 
     def __init__(self, code: Close, reason: str) -> None:
         super().__init__(code, reason)
@@ -42,7 +42,7 @@ class SocketClosed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClientMessage:
-    """id: "" where the type has none. payload: None where there is none."""
+    """id: "" for types without one. payload: None without one."""
 
     type: str
     id: str
@@ -72,12 +72,12 @@ def read_message(text: str | None) -> ClientMessage:
 
 
 def head_of(message_id: str, kind: str) -> bytes:
-    """The beginning of a message, up to its payload or its end."""
+    """The start of a message, before its payload or its end."""
     return b'{"id":%s,"type":"%s"' % (orjson.dumps(message_id), kind.encode())
 
 
 def error_message(message_id: str, errors: Sequence[GraphQLError]) -> bytes:
-    """The end of an operation that was not carried out, or cannot go on."""
+    """The message that ends an operation with errors."""
     payload = [one.formatted for one in errors]
     return orjson.dumps(
         {"id": message_id, "type": "error", "payload": payload}, option=orjson.OPT_NON_STR_KEYS

@@ -21,7 +21,7 @@ __all__ = ["HolonicHealthEndpoint", "holonic_routes"]
 
 
 class HolonicHealthEndpoint:
-    """GET of /holonic/health, mounted always; 503 in plain text where the rest of /holonic is not."""
+    """GET of /holonic/health, which always exists; 503 in plain text while holons are off."""
 
     def __init__(self, holonic: Holonic) -> None:
         self._holonic = holonic
@@ -41,7 +41,7 @@ def holonic_routes(
     membrane: MembraneEndpoint,
     index: Callable[[], dict[str, str]],
 ) -> list[Route]:
-    """Everything under /holonic; no more than its health where it is not enabled.
+    """The routes under /holonic; only its health while holons are off.
 
     index makes the headers of failures.
     """

@@ -67,7 +67,7 @@ class HolonBody(JsonBody):
 
 
 class LayerBody(JsonBody):
-    """What to add to a layer."""
+    """Triples to add to a layer."""
 
     turtle: str
     graph_slug: str | None = None
@@ -83,19 +83,19 @@ class PortalBody(JsonBody):
 
 
 class RunBody(JsonBody):
-    """What becomes of what comes through a portal."""
+    """Whether the result of a portal is stored."""
 
     store: bool | None = None
 
 
 def tenant_of(parameters: Parameters, default: str) -> Tenant:
-    """The tenant that the query string names. Raises InvalidParameter."""
+    """The tenant of a query string. Raises InvalidParameter."""
     name = parameters.one("tenant")
     return Tenant(default if name is None else name)
 
 
 def iri_of(request: Request) -> NamedNode:
-    """The IRI that is one segment of the path, percent-encoded. Raises InvalidParameter."""
+    """The IRI in a percent-encoded segment of the path. Raises InvalidParameter."""
     return read_graph_iri("path", read_path_text(request.path_params["iri"]))
 
 
@@ -108,7 +108,7 @@ def now() -> str:
 async def nquads(
     workers: Workers, quads: Callable[[], Iterable[Quad]]
 ) -> AsyncIterator[AsyncIterator[bytes]]:
-    """A document of the quads, in pieces; what making them raises is raised where they are read."""
+    """An N-Quads document of the quads, in pieces. Errors of making them are raised while reading."""
     pipe = Pipe()
 
     def produce(pipe: Pipe) -> None:
@@ -132,7 +132,7 @@ async def _pieces(pipe: Pipe) -> AsyncIterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class HolonicService:
-    """What the endpoints share."""
+    """Shared code of the endpoints."""
 
     queries: Queries
     writing: Writing
@@ -145,11 +145,11 @@ class HolonicService:
         return tenant_of(parameters, self.settings.holonic.default_tenant)
 
     async def reads(self, request: Request) -> GraphReads:
-        """The graph as whoever asks sees it."""
+        """The graph that the principal may see."""
         return await self.queries.reads(visibility_of(request.scope))
 
     async def registry(self, request: Request, tenant: Tenant) -> Registry:
-        """The tenant's registry as it is now, for whoever asks."""
+        """The tenant's registry as the principal sees it now."""
         return Registry(tenant, await self.reads(request))
 
     async def write(
@@ -160,9 +160,9 @@ class HolonicService:
         quads: Callable[[], Iterable[Quad]],
         check: Callable[[Registry], None],
     ) -> Confirmation:
-        """Add quads as one atomic change, if check raises nothing about the very state that it changes.
+        """Add quads as one atomic change, unless check raises for exactly the state that is changed.
 
-        body is that of the request, as it was read. quads is called on a worker.
+        body: of the request. quads is called on a worker.
         """
         members = (f"{name} {value}" for name, value in body if value is not None)
         request_id = read_request_id(request, members)
@@ -181,7 +181,7 @@ class HolonicService:
     async def listed(
         self, request: Request, query: str, body_of: Callable[[list[Solution]], object]
     ) -> Response:
-        """The answer that body_of, called on a thread, makes of the solutions of a query."""
+        """The response that body_of, called on a thread, makes from the solutions of a query."""
         reads = await self.reads(request)
         index = reads.snapshot_index()
         settings = self.settings
@@ -196,5 +196,5 @@ class HolonicService:
 
     @staticmethod
     def head(index: int) -> dict[str, str]:
-        """The headers of an answer that is of a log index or of a later one."""
+        """The headers of an answer at a log index or later."""
         return {"X-Snapshot-Index": str(index), "Cache-Control": "no-cache"}

@@ -41,19 +41,19 @@ _ATTEMPTS = 50
 
 @dataclass(frozen=True, slots=True)
 class OpenHolon:
-    """A holon and the quads of its layers' graphs, still to be read: on the thread that has opened it."""
+    """A holon with iterators over the quads of its layers, to be read on the thread that opened it."""
 
     tenant: Tenant
     record: HolonRecord
     quads: dict[str, Iterator[Quad]]  # by graph
-    index: int  # it is of this log index or of a later one
+    index: int  # its state is at this log index or later
 
 
 def open_holon(reads: GraphReads, tenant: Tenant, iri: NamedNode) -> OpenHolon:
-    """Open all of a holon in one state. Raises NotFound.
+    """Open all layers of a holon in one state. Raises NotFound.
 
-    Opening takes less time than a change does. Should there be a change during each of many attempts, what
-    the last one has opened has to do: each graph is then of one state, and of none before the registry's.
+    Opening takes less time than a change. If a change happens during each of many attempts, the result of the
+    last attempt is used: each graph is then of one state, which is not before that of the registry.
     """
     for _ in range(_ATTEMPTS):
         before = reads.exact_index()
@@ -71,7 +71,7 @@ def _open(reads: GraphReads, tenant: Tenant, iri: NamedNode) -> OpenHolon:
 
 
 def write_holon(holon: OpenHolon, sink: Sink) -> None:
-    """Hand the document to sink in chunks of some 64 kB. Graphs without triples are not in it."""
+    """Write the document to sink in chunks of about 64 kB. Graphs without triples are left out."""
     pieces = PieceWriter(sink)
     for piece in _document(holon):
         pieces.write(piece)
@@ -107,7 +107,7 @@ def _layer(holon: OpenHolon, layer: Layer) -> Iterator[bytes]:
 
 
 class _Counted:
-    """Quads, counted while they are taken."""
+    """Quads that are counted while they are read."""
 
     def __init__(self, first: Quad, rest: Iterator[Quad]) -> None:
         self._first, self._rest = first, rest
@@ -122,7 +122,7 @@ class _Counted:
 
 
 def _ntriples(quads: _Counted) -> Iterator[bytes]:
-    """Canonical N-Triples within a JSON string, its end, and how many triples they were."""
+    """Canonical N-Triples as the rest of a JSON string, and the number of triples."""
     for chunk in write_quads(quads, RdfSyntax.N_TRIPLES):
         yield orjson.dumps(escaped_controls(chunk.decode()))[1:-1]
     yield b'","triples":%d}' % quads.count
@@ -149,7 +149,7 @@ class HolonsEndpoint:
         return confirm(confirmation, graph=tenant.registry.value)
 
     async def get_all(self, request: Request) -> Response:
-        """Every holon, with how much each graph of its layers holds."""
+        """Every holon, with the number of triples in each graph of its layers."""
         tenant = self._service.tenant(request)
 
         def body(solutions: Iterable[Solution]) -> dict[str, Any]:
@@ -158,7 +158,7 @@ class HolonsEndpoint:
         return await self._service.listed(request, holons_query(tenant), body)
 
     async def get(self, request: Request) -> Response:
-        """One holon, with all that the graphs of its layers hold, in N-Triples."""
+        """One holon, with the triples of its layers as N-Triples."""
         tenant, iri = self._service.tenant(request), iri_of(request)
         reads = await self._service.reads(request)
         if request.method == "HEAD":
@@ -197,11 +197,11 @@ class LayerEndpoint:
         self._service, self._layer = service, layer
 
     async def post(self, request: Request) -> Response:
-        """Add what the Turtle says to the graph; it can only be added to."""
+        """Add Turtle to the graph of a layer. Triples can only be added."""
         tenant, holon = self._service.tenant(request), iri_of(request)
         body = await read_json(request, LayerBody, self._service.settings.server.max_body_bytes)
         graph = tenant.layer_graph(holon, self._layer, body.graph_slug)
-        (await self._service.registry(request, tenant)).check_holon(holon)  # before much is parsed in vain
+        (await self._service.registry(request, tenant)).check_holon(holon)  # before the text is parsed
         link = layer_link(tenant, holon, self._layer, graph)
 
         def quads() -> Iterator[Quad]:
@@ -215,7 +215,7 @@ class LayerEndpoint:
 
 
 def _parsed(turtle: str, graph: NamedNode) -> Iterator[Quad]:
-    """Turtle as quads of a graph, its blank nodes like no others. Relative IRIs need an @base of its own."""
+    """Turtle as quads of a graph, with new blank nodes. Relative IRIs need an @base in the text."""
     for quad in read_quads(turtle.encode(), RdfSyntax.TURTLE):
         yield Quad(quad.subject, quad.predicate, quad.object, graph)
 
@@ -227,7 +227,7 @@ class MembraneEndpoint:
         self._service, self._reader, self._validations = service, reader, validations
 
     async def get(self, request: Request) -> Response:
-        """The report of a validation of all that the interior holds; in JSON with the holon's IRI."""
+        """The report of a validation of the whole interior; in JSON with the holon's IRI."""
         tenant, iri = self._service.tenant(request), iri_of(request)
         record = HolonRecord.of(tenant, iri, (await self._service.registry(request, tenant)).statements(iri))
         shapes, data = record.layer(Layer.BOUNDARY), record.layer(Layer.INTERIOR)
@@ -238,7 +238,7 @@ class MembraneEndpoint:
 
 
 class _Introduced:
-    """A JSON object that a reader makes, with members before its own."""
+    """A JSON object from a reader, with further members before its own."""
 
     def __init__(self, stream: AnswerStream, members: dict[str, str]) -> None:
         self.query_id, self.where = stream.query_id, stream.where

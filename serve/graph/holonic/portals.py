@@ -64,7 +64,7 @@ class PortalsEndpoint:
         return confirm(confirmation, graph=tenant.layer_graph(new.source, Layer.BOUNDARY).value)
 
     async def get_all(self, request: Request) -> Response:
-        """The portals of the tenant, or those that lead out of one holon."""
+        """The portals of the tenant, or of one source."""
         tenant = self._service.tenant(request)
         text = Parameters(request.scope["query_string"]).one("source")
         source = None if text is None else read_graph_iri("source", text)
@@ -77,7 +77,7 @@ class PortalsEndpoint:
         return await self._service.listed(request, portals_query(tenant, source), body)
 
     async def run(self, request: Request) -> Response:
-        """What comes through a portal now: as RDF, or stored in the target's projection."""
+        """Evaluate a portal: the result is returned as RDF, or stored in the target's projection."""
         tenant, iri = self._service.tenant(request), iri_of(request)
         parameters = self._reader.parameters(request.scope["query_string"])
         if parameters.query is not None or parameters.dataset:
@@ -93,9 +93,10 @@ class PortalsEndpoint:
         return await self._answers.answer(asked)
 
     async def _store(self, request: Request, tenant: Tenant, portal: Portal, dataset: Dataset) -> Response:
-        """Put what comes through in place of what came through before.
+        """Replace the stored result of the portal.
 
-        No annotation protects it there, so nothing comes through that one protects, whoever runs the portal.
+        The result has no annotations, so triples that an annotation protects are left out for every
+        principal.
         """
         settings, visibility = self._service.settings, visibility_of(request.scope)
         reads = await self._service.queries.reads(visibility.without_sids)
@@ -123,7 +124,7 @@ class PortalsEndpoint:
 
 
 async def _wants_store(request: Request) -> bool:
-    """By the parameter `store` or the member of the body. Raises InvalidParameter where both are there."""
+    """By the parameter `store` or the member of the body. Raises InvalidParameter for both."""
     parameter = read_flag(Parameters(request.scope["query_string"]), "store")
     member = (await read_optional_json(request, RunBody, _RUN_BODY_BYTES_MAX)).store
     if parameter is not None and member is not None:
@@ -137,7 +138,7 @@ def _dataset(registry: Registry, tenant: Tenant, portal: Portal) -> Dataset:
 
 
 async def _pieces(stream: AnswerStream, limit_s: float) -> AsyncIterator[bytes]:
-    """The answer. Raises QueryTimeout a moment past the limit, should the reader not have seen to it."""
+    """The pieces of the answer. Raises QueryTimeout shortly after the limit, if the reader has not."""
     ends = asyncio.get_running_loop().time() + limit_s + BACKSTOP_S
     while True:
         try:

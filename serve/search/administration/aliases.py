@@ -9,8 +9,8 @@ from typing import Any
 from graphdb.config import Settings
 from graphdb.search.catalog.aliases import aliases_missing
 from graphdb.search.catalog.commands import AliasAction, UpdateAliases
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.resolution import ResolveOptions
+from graphdb.search.catalog.index_names import ResolveOptions
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.administration.indices import CHOICE, chosen_indexes
@@ -185,7 +185,7 @@ def _words(entry: Mapping[str, Any], one: str, many: str) -> list[str]:
 
 
 async def _get(exchange: Exchange) -> Answer:
-    """With names: only indexes that have any of them, and 404 for a name that nobody has."""
+    """With names: only indexes that have one of them, and 404 for an unknown name."""
     indexes = chosen_indexes(exchange, states="all")
     names = exchange.get("name")
     if names is None:
@@ -204,7 +204,7 @@ async def _get(exchange: Exchange) -> Answer:
 
 
 def _fits(alias: str, patterns: Sequence[str]) -> bool:
-    """The last one that fits counts: `-name` takes away what a pattern before it let in."""
+    """The last matching pattern counts: `-name` excludes a name that an earlier pattern matched."""
     fits = False
     for number, pattern in enumerate(patterns):
         if number and pattern.startswith("-") and wildcard_match(pattern[1:], alias):

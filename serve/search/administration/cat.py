@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from graphdb.config import Settings
-from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.state import Index
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.administration import cat_indices, cat_nodes
 from serve.search.administration.cat_table import (
@@ -87,7 +87,7 @@ def _named(templates: Mapping[str, Any], pattern: str | None) -> list[tuple[str,
 
 # `_cat`: listings for people at a terminal, and for programs with `format=json`.
 
-# What every listing takes.
+# Parameters of every listing.
 _PARAMETERS = "bytes h help local master_timeout s time v"
 _CAT = "=^.^="
 _YAML = "application/yaml"

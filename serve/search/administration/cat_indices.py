@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.settings import number_setting
+from graphdb.search.catalog.index_settings import number_setting
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.administration.cat_table import CatView, Column, Listing, Row, Size

@@ -1,4 +1,4 @@
-"""`_cat` listings of the cluster and its nodes; those of what is not here have columns and no rows."""
+"""`_cat` listings of the cluster and its nodes; those of missing features have columns and no rows."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -112,7 +112,7 @@ _SHORT_ID = 4
 
 
 def _nodes(view: CatView, data_dir: Path) -> Iterator[Row]:
-    """What is measured is of this node only."""
+    """Measurements are of this node only."""
     full = view.parameters.boolean("full_id", False)
     for node in view.identity.members(view.status):
         if not node.reachable:

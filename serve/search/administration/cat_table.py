@@ -1,4 +1,4 @@
-"""The tables of `_cat`: columns, units, formats, and what all of them show."""
+"""The tables of `_cat`: columns, units and formats."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from graphdb.node import NodeStatus
-from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.administration.index_stats import nodes_reached
@@ -61,7 +61,7 @@ def _one_decimal(value: float) -> str:
 # The tables of `_cat`: which columns, in which order, as aligned text, JSON or YAML.
 #
 # A table knows all its columns; a request chooses (`h`), sorts (`s`), wants headers (`v`) or only the list
-# of columns (`help`). What a column holds is a str, an int, a `Size`, a `Time` or None.
+# of columns (`help`). A cell is a str, an int, a `Size`, a `Time` or None.
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -100,7 +100,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """What a request says of columns and rows. bytes, time: a unit, None for what suits each value."""
+    """The parameters for columns and rows. bytes, time: a unit; None chooses one for each value."""
 
     chosen: str | None = None  # h
     sort: str | None = None
@@ -118,7 +118,7 @@ Row: TypeAlias = Mapping[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What is shown: the columns under the names by which they were asked for, and their cells as text."""
+    """The table as text: the columns under their requested names, and their cells."""
 
     columns: tuple[tuple[str, Column], ...]
     rows: tuple[tuple[str | None, ...], ...]
@@ -151,12 +151,12 @@ class Table:
             for cell, width, (_, column) in zip(cells, widths, self.columns, strict=True)
         ]
         if padded and not self.columns[-1][1].right:
-            padded[-1] = cells[-1]  # nothing is aligned to what stands last
+            padded[-1] = cells[-1]  # the last column is not padded
         return " ".join(padded) + "\n"
 
 
 def make_table(columns: Sequence[Column], rows: Iterable[Row], options: TableOptions) -> Table:
-    """rows hold values by the names of columns; what is missing is None."""
+    """rows: values by column name; a missing value is None."""
     shown = _shown(columns, options.chosen)
     ordered = _sorted(columns, list(rows), options.sort)
     cells = tuple(tuple(_text(row.get(column.name), options) for _, column in shown) for row in ordered)
@@ -164,7 +164,7 @@ def make_table(columns: Sequence[Column], rows: Iterable[Row], options: TableOpt
 
 
 def render_help(columns: Sequence[Column]) -> str:
-    """What columns there are: name, aliases, what it is."""
+    """The columns: name, aliases, description."""
     table = [(column.name, ",".join(column.aliases), column.description) for column in columns]
     widths = [max(len(row[place]) for row in table) for place in range(3)]
     lines = (" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in table)
@@ -172,7 +172,7 @@ def render_help(columns: Sequence[Column]) -> str:
 
 
 def _shown(columns: Sequence[Column], chosen: str | None) -> list[tuple[str, Column]]:
-    """Each under the name by which it was asked for; unknown ones are left out, as Elasticsearch does."""
+    """Each under its requested name; unknown ones are left out, as in Elasticsearch."""
     if chosen is None:
         return [(column.name, column) for column in columns if column.on]
     shown: dict[str, Column] = {}
@@ -222,11 +222,11 @@ def _text(value: Value, options: TableOptions) -> str | None:
 
 @dataclass(frozen=True)
 class CatView:
-    """One request to list something. names: what stands behind the listing's name in the path."""
+    """One request for a listing. names: the rest of the path after the listing's name."""
 
     node: SearchBackend
     identity: Identity
-    indexes: Sequence[Index]  # that the request names; all where it names none
+    indexes: Sequence[Index]  # of the request; all without a name
     names: str | None
     parameters: Parameters
 
@@ -242,7 +242,7 @@ class CatView:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """name as in the path. by: what may stand behind it, as the specification says; parameters: its own."""
+    """name: as in the path. by: the path parameter after it. parameters: of this listing."""
 
     name: str
     columns: Sequence[Column]

@@ -12,8 +12,8 @@ from graphdb.config import Settings
 from graphdb.node import NodeStatus
 from graphdb.search.catalog.cluster_settings import AUTO_CREATE
 from graphdb.search.catalog.commands import PutClusterSettings
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.settings import nested
+from graphdb.search.catalog.index_settings import nested
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from serve.answers import client_gone
 from serve.search.administration.index_stats import (
@@ -158,7 +158,10 @@ def _check_waits(parameters: Parameters) -> None:
 
 
 def _is_met(health: dict[str, Any], parameters: Parameters) -> bool:
-    """Nothing moves from node to node or is being made here, so waiting for that to end is no waiting."""
+    """Whether the health satisfies the `wait_for_` parameters.
+
+    Shards are never relocated or initialized, so waits for the end of that are satisfied.
+    """
     status = parameters.text("wait_for_status")
     if status is not None and STATUSES.index(health["status"]) > STATUSES.index(status.lower()):
         return False
@@ -234,7 +237,7 @@ class _Cluster:
         return {"tasks": []}
 
     async def settings(self, exchange: Exchange) -> dict[str, Any]:
-        """What was set; by the defaults what was not."""
+        """The settings; with include_defaults also those that are not set."""
         there = exchange.node.catalog.cluster_settings
         shown = {kind: _shown(exchange, there.get(kind, {})) for kind in ("persistent", "transient")}
         if exchange.parameters.boolean("include_defaults", False):
@@ -245,7 +248,7 @@ class _Cluster:
         return shown
 
     async def put_settings(self, exchange: Exchange) -> dict[str, Any]:
-        """The answer has what was set, without what was reset. Resetting what was never set is fine."""
+        """Change settings. The answer has those that were set, not those that were reset."""
         body = await exchange.json() or {}
         unknown = sorted(body.keys() - {"persistent", "transient"})
         if unknown:

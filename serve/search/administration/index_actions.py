@@ -1,4 +1,4 @@
-"""What is done to whole indexes and changes no document: refresh, flush, merge, clear caches, block."""
+"""Operations on whole indexes that change no document: refresh, flush, merge, clear caches, block."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ async def _refresh(exchange: Exchange) -> dict[str, Any]:
 
 
 async def _flush(exchange: Exchange) -> dict[str, Any]:
-    """What was acknowledged is in the log already; this writes the index's own files."""
+    """Write the files of the index. Acknowledged documents are in the log already."""
     wait, force = (exchange.parameters.boolean(name, name[0] == "w") for name in ("wait_if_ongoing", "force"))
     if force and not wait:
         raise illegal_argument("wait_if_ongoing must be true for a force flush")
@@ -47,7 +47,7 @@ async def _flush(exchange: Exchange) -> dict[str, Any]:
 
 
 async def _force_merge(exchange: Exchange) -> dict[str, Any]:
-    """Without a number: down to one segment, which is what a merge that is worth while comes to."""
+    """Without a number: merge to one segment."""
     most = exchange.parameters.integer("max_num_segments", -1)
     if most != -1 and exchange.parameters.boolean("only_expunge_deletes", False):
         raise illegal_argument("cannot set only_expunge_deletes and max_num_segments at the same time")
@@ -57,7 +57,7 @@ async def _force_merge(exchange: Exchange) -> dict[str, Any]:
 
 
 async def _clear_cache(exchange: Exchange) -> dict[str, Any]:
-    """What is kept of an index goes when what may be seen of it changes: nothing can be stale."""
+    """Caches of an index are emptied when it changes, so there is nothing to clear."""
     indexes = chosen_indexes(exchange)
     return {"_shards": shards_json(indexes, nodes_reached(exchange.node.status()))}
 

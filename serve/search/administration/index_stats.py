@@ -9,9 +9,9 @@ import numpy as np
 
 from graphdb.config import Settings
 from graphdb.node import NodeStatus
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.seen import SeenIndex
-from graphdb.search.catalog.settings import number_setting
+from graphdb.search.catalog.index_settings import number_setting
+from graphdb.search.catalog.state import Index
+from graphdb.search.catalog.visible_catalog import VisibleIndex
 from graphdb.search.errors import illegal_argument
 from graphdb.search.segments.shard_view import array_segment
 from serve.search.administration.indices import CHOICE, chosen_indexes
@@ -104,12 +104,12 @@ class SegmentInfo:
 
 
 def list_segments(index: Index) -> list[SegmentInfo]:
-    """What a search may see now."""
+    """The statistics of what a search may see now."""
     found = []
     for number, leaf in enumerate(index.shard.leaves()):
         segment, live = array_segment(leaf), int(np.count_nonzero(leaf.live))
-        # whoever may not see all is not told how many segments there have been
-        name = f"_0_{number}" if isinstance(index, SeenIndex) else segment.name
+        # with restricted visibility the number of former segments is not disclosed
+        name = f"_0_{number}" if isinstance(index, VisibleIndex) else segment.name
         found.append(
             SegmentInfo(
                 name=name,
@@ -172,7 +172,7 @@ def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
 
 
 def stats_json(indexes: Sequence[Index], copies: int = 1) -> dict[str, Any]:
-    """What is known of many indexes together. Searches, flushes and the like are not counted."""
+    """Statistics of several indexes together. Searches, flushes and similar are not counted."""
     stats = [index.shard.stats() for index in indexes]
     size = sum(one.size_bytes for one in stats) * copies
     return {

@@ -7,9 +7,8 @@ from typing import Any
 
 from graphdb.config import Settings
 from graphdb.search.catalog.commands import CreateIndex, DeleteIndices, PutMapping, PutSettings
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.names import with_dates
-from graphdb.search.catalog.resolution import ResolveOptions
+from graphdb.search.catalog.index_names import ResolveOptions, with_dates
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, index_not_found, parsing
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.backend import SearchBackend
@@ -105,7 +104,7 @@ async def _put_settings(exchange: Exchange) -> dict[str, Any]:
 
 
 def _mappings_routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
-    # The plural is what older clients say; Elasticsearch takes both.
+    # Older clients use the plural; Elasticsearch accepts both.
     places = ["/_mapping", "/_mappings", "/{index}/_mapping", "/{index}/_mappings"]
     fields = ["/_mapping/field/{fields}", "/{index}/_mapping/field/{fields}"]
     return [
@@ -208,7 +207,7 @@ async def _exists(exchange: Exchange) -> Answer:
 
 
 async def _delete(exchange: Exchange) -> dict[str, Any]:
-    """By its own name, so that nobody loses what a pattern happened to fit."""
+    """Only by its own name, so that a pattern cannot delete an index by accident."""
     expression = exchange["index"]
     if "*" in expression or expression == "_all":
         raise illegal_argument("Wildcard expressions or all indices are not allowed")

@@ -1,4 +1,4 @@
-"""What a client asks first: `GET /`, and what stands in for features of Elasticsearch that are not here."""
+"""`GET /`, which clients call first, and small answers about features of Elasticsearch that are missing."""
 
 from typing import Any
 
@@ -42,14 +42,14 @@ async def _nothing(_exchange: Exchange) -> dict[str, Any]:
 
 
 async def _no_pipeline(exchange: Exchange) -> dict[str, Any]:
-    """A pattern fits none; a name is not there."""
+    """None exist: a pattern matches none, and a name is unknown."""
     if "*" in exchange["id"]:
         return {}
     raise SearchError("resource_not_found_exception", f"pipeline [{exchange['id']}] is missing", 404)
 
 
 async def _no_data_streams(exchange: Exchange) -> dict[str, Any]:
-    """Clients ask whether an index is one. A pattern fits none; a name is not there."""
+    """Data streams do not exist: a pattern matches none, and a name is unknown."""
     names = [name for name in (exchange.get("name") or "*").split(",") if "*" not in name and name != "_all"]
     if names:
         raise index_not_found(names[0])

@@ -134,7 +134,7 @@ def _of_this_machine() -> dict[str, Any]:
 
 
 class _Nodes:
-    """Every node lists the same ones: those that it reaches. What is measured, it knows of itself only."""
+    """The nodes that this node reaches. Measurements are of this node only."""
 
     def __init__(self, node: SearchBackend, settings: Settings) -> None:
         self._identity = Identity(node, settings)
@@ -188,7 +188,7 @@ class _Nodes:
         }
 
     def _http_address(self, exchange: Exchange, node: NodeName) -> str | None:
-        """Of a node that stands alone, where this request has come in: its client can reach that."""
+        """For a standalone node: the address of the request, which its client can reach."""
         server = exchange.request.scope.get("server")
         if self._identity.is_told_address or not server or server[1] is None:
             return node.http_address

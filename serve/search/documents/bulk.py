@@ -15,7 +15,7 @@ from graphdb.config import Settings
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.commands import WriteResult
 from graphdb.search.errors import SearchError
-from graphdb.search.results.source_filter import SourceFilter
+from graphdb.search.results.fetching import SourceFilter
 from graphdb.search.segments.operations import Action, Outcome
 from serve.search.backend import SearchBackend
 from serve.search.documents.bulk_items import BulkDefaults, BulkItem, BulkLines, Line, Lines, bulk_items
@@ -38,7 +38,7 @@ class BulkReader:
     """
 
     def __init__(self, defaults: BulkDefaults, piece_bytes: int) -> None:
-        self.chunks: deque[bytes] = deque()  # what has come and is not read yet
+        self.chunks: deque[bytes] = deque()  # received, not parsed yet
         self.is_at_end = False
         self._defaults, self._piece_bytes = defaults, piece_bytes
         self._lines, self._operations = Lines(JSON_BYTES_MAX), BulkLines()
@@ -80,7 +80,7 @@ class BulkReader:
 
 
 class KeptValues:
-    """For one event loop. A value may take ten times the room of its text."""
+    """For one event loop. A value may take ten times the memory of its text."""
 
     def __init__(self, bytes_max: int) -> None:
         """bytes_max: of texts, of all requests at once."""
@@ -142,7 +142,7 @@ class ItemTexts:
 
 _PARAMETERS = f"{WRITE_PARAMETERS} {SOURCE_PARAMETERS} pipeline require_alias require_data_stream"
 _PARAMETERS += " list_executed_pipelines include_source_on_error"
-PIECE_BYTES = 8 * 1024 * 1024  # what is in memory of a request at a time, see `BulkReader`
+PIECE_BYTES = 8 * 1024 * 1024  # the part of a request in memory at a time, see `BulkReader`
 KEPT_BYTES_MAX = 32 * 1024 * 1024
 
 
@@ -189,7 +189,7 @@ async def _gathered(exchange: Exchange, reader: BulkReader) -> AsyncIterator[tup
 
 @dataclass(slots=True)
 class _Bulk:
-    """A request under way. Of what is done only the answer's text is kept."""
+    """One request. Of finished items only the text of the answer is kept."""
 
     node: SearchBackend
     refresh: str
@@ -226,7 +226,7 @@ class _Bulk:
         ]
 
     def _shown(self, answers: list[dict[str, Any]], wanted: PathFilter) -> list[dict[str, Any]]:
-        # a source that goes out as text is no object yet
+        # a source that is sent as text is not parsed
         whole = wanted.applied(orjson.loads(orjson.dumps({"items": answers})))
         shown: list[dict[str, Any]] = whole.get("items", [])
         return shown
@@ -243,7 +243,7 @@ class _Bulk:
 
 
 async def _in_thread(size_bytes: int, work: Any, *arguments: Any) -> Any:
-    """Here where it is little, else where it does not keep the event loop."""
+    """On the event loop if it is short, otherwise on a thread."""
     if size_bytes < LONG_BYTES:
         return work(*arguments)
     return await asyncio.to_thread(work, *arguments)

@@ -1,4 +1,4 @@
-"""The items of a `_bulk` request, and the lines that they stand on."""
+"""The items of a `_bulk` request, and its lines."""
 
 import codecs
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ import orjson
 from graphdb.errors import BodyTooLarge
 from graphdb.search.catalog.commands import DocumentWrite
 from graphdb.search.errors import SearchError, illegal_argument
-from graphdb.search.results.source_filter import SourceFilter, parse_source_filter
+from graphdb.search.results.fetching import SourceFilter, parse_source_filter
 from graphdb.search.segments.operations import Action, Operation
 from serve.search.documents.shown_fields import asked_source
 from serve.search.documents.write_options import (
@@ -53,7 +53,7 @@ _COMPOUND = frozenset({"_source", "dynamic_templates"})
 
 
 class Lines:
-    """Cuts what it is fed at line ends."""
+    """Splits its input at line ends."""
 
     def __init__(self, line_bytes_max: int) -> None:
         self._rest = bytearray()
@@ -95,7 +95,7 @@ class Line:
 
 
 class BulkLines:
-    """Two lines make an operation, but for a deletion one. Errors are of the whole request."""
+    """An operation has two lines, a deletion one. Errors are those of the whole request."""
 
     def __init__(self) -> None:
         self._number = 0
@@ -207,7 +207,7 @@ class BulkItem:
     action: Action
     index: str
     doc_id: str
-    source: SourceFilter | None = None  # of an update: what is shown of the document
+    source: SourceFilter | None = None  # of an update: the parts of the document in the answer
     write: DocumentWrite | None = None
     refused: SearchError | None = None
 
@@ -255,7 +255,7 @@ class _Reading:
         return item
 
     def _operation(self, item: BulkItem, line: Line) -> Operation:
-        """Raises what is wrong with this one."""
+        """Raises the error of this item."""
         conditions = self._conditions(item, line)
         if line.action is Action.DELETE:
             return conditions.operation(line.action, item.doc_id)

@@ -11,7 +11,7 @@ from graphdb.config import Settings
 from graphdb.search.catalog.commands import DocumentWrite
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from graphdb.search.protection import ALLOW_SIDS
-from graphdb.search.results.source_filter import EVERYTHING, SourceFilter, parse_source_filter
+from graphdb.search.results.fetching import EVERYTHING, SourceFilter, parse_source_filter
 from graphdb.search.segments.operations import PRIMARY_TERM, Action, Operation
 from serve.search.backend import SearchBackend
 from serve.search.documents.rewriting import (
@@ -73,7 +73,7 @@ async def _update_by_query(exchange: Exchange) -> Answer:
 
 
 async def _body(exchange: Exchange) -> dict[str, Any]:
-    """What the request asks for, the parameters put in. Raises for what cannot be done."""
+    """The body of the request, with its parameters. Raises for unsupported members."""
     body = dict(await exchange.json() or {})
     if "script" in body:
         raise illegal_argument("cannot execute scripts: scripting is not supported")
@@ -176,7 +176,7 @@ class _Destination:
         if not self.shown.includes and not self.shown.excludes:
             return source
         document = orjson.loads(source)
-        # who may see a document is no part of it to be left out
+        # `_source` cannot exclude the visibility of a document
         kept = {name: document[name] for name in (ALLOW_SIDS,) if name in document}
         return orjson.dumps(self.shown.applied(document) | kept)
 
@@ -187,7 +187,7 @@ class _Destination:
 
 
 def _source_of(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`source`: a search, but for what would change which documents are copied, or what of them is read."""
+    """`source`: a search, without members that change which documents or which parts of them are read."""
     source = body.get("source", {})
     if not isinstance(source, Mapping):
         raise illegal_argument("[source] must be an object")

@@ -7,7 +7,7 @@ from graphdb.config import Settings
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.commands import DocumentWrite, WriteResult
 from graphdb.search.errors import SearchError, illegal_argument
-from graphdb.search.results.source_filter import SourceFilter, parse_source_filter
+from graphdb.search.results.fetching import SourceFilter, parse_source_filter
 from graphdb.search.segments.operations import PRIMARY_TERM, Action, Operation, OperationResult, Outcome
 from serve.search.backend import SearchBackend
 from serve.search.documents.shown_fields import SOURCE_PARAMETERS, asked_source, shown_source
@@ -24,7 +24,7 @@ from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 
 __all__ = ["location", "routes", "written"]
 
-# What is said of a document that was written.
+# The answer for a written document.
 
 
 def written(
@@ -59,7 +59,7 @@ def _word(done: OperationResult) -> str:
 
 
 def _shards(catalog: Catalog, result: WriteResult) -> dict[str, int]:
-    """The copies that were asked to have it; those that do have it when it is acknowledged: the log's."""
+    """`_shards`: the configured copies as total; 1 as successful, which is the log's."""
     if result.result.outcome is Outcome.NOOP:
         return {"total": 0, "successful": 0, "failed": 0}
     index = catalog.find(result.index)

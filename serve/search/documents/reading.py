@@ -6,9 +6,9 @@ from typing import Any
 
 from graphdb.config import Settings
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, index_not_found, parsing
-from graphdb.search.results.source_filter import parse_source_filter
+from graphdb.search.results.fetching import parse_source_filter
 from serve.search.backend import SearchBackend
 from serve.search.documents.shown_fields import (
     READ_PARAMETERS,
@@ -118,7 +118,7 @@ class _Asked:
 
 
 def _asked(body: Mapping[str, Any], index: str | None, default: Wanted) -> list[_Asked]:
-    """Raises for what is no request at all."""
+    """Raises for an invalid request."""
     asked: list[_Asked] = []
     problems = []
     for key, value in body.items():

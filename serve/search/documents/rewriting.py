@@ -1,4 +1,6 @@
-"""What a query finds, written again in batches: `_delete_by_query`, `_update_by_query` and `_reindex`."""
+"""Rewrites the documents of a query in batches: shared by `_delete_by_query`, `_update_by_query`,
+`_reindex`.
+"""
 
 import asyncio
 import time
@@ -7,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from graphdb.search.catalog.commands import DocumentWrite, WriteResult
-from graphdb.search.catalog.resolution import Resolved
+from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.leaf_reader import Longs
 from graphdb.search.mapping.readers import parse_number
 from graphdb.search.multi import AllFailed, Searchers, prepare
 from graphdb.search.query import Searcher
-from graphdb.search.segment import Longs
 from graphdb.search.segments.operations import Outcome
-from graphdb.search.segments.seen_segment import SeenSegment
+from graphdb.search.segments.visible_segment import VisibleSegment
 from serve.search.frame.answer import Answer, error_json, query_failed
 from serve.search.frame.exchange import Exchange
 from serve.search.frame.parameters import Parameters, java_integer
@@ -51,7 +53,7 @@ class Stored:
     routing: str | None
 
 
-# What is to become of a document.
+# The action on a document.
 Rewritten: TypeAlias = Callable[[Stored], DocumentWrite]
 
 
@@ -87,7 +89,7 @@ def _stored(index: str, searcher: Searcher, doc: int) -> Stored:
         segment.doc_id(local),
         int(segment.versions[local]),
         int(segment.seq_nos[local]),
-        segment.whole_source(local) if isinstance(segment, SeenSegment) else segment.source(local),
+        segment.whole_source(local) if isinstance(segment, VisibleSegment) else segment.source(local),
         segment.routing(local),
     )
 
@@ -110,7 +112,7 @@ async def found_documents(exchange: Exchange, indexes: Sequence[Resolved], body:
 
 
 def _check_shared(parameters: Parameters) -> None:
-    """Refuse what the three operations take and cannot do."""
+    """Refuse parameters that are valid in Elasticsearch but not supported here."""
     if not parameters.boolean("wait_for_completion", True):
         raise illegal_argument("[wait_for_completion=false] is not supported: there are no background tasks")
     if _slices(parameters) < 1:
@@ -124,7 +126,7 @@ def _check_shared(parameters: Parameters) -> None:
 
 
 def _slices(parameters: Parameters) -> int:
-    """0 for what is no number."""
+    """0 for anything but a number."""
     given = parameters.text("slices")
     return 1 if given in (None, "auto") else java_integer(given) or 0
 
@@ -135,7 +137,7 @@ def _is_rate(text: str) -> bool:
 
 
 def refuse_reading(body: Mapping[str, Any]) -> None:
-    """What a search takes, and would change which part of the documents is read."""
+    """Members of a search that would change which part of the documents is read."""
     for name in ("from", "stored_fields"):
         if name in body:
             reason = f"Validation Failed: 1: {name} is not supported in this context;"
@@ -165,7 +167,7 @@ def most_of(exchange: Exchange, *given: Any) -> int | None:
 
 @dataclass(slots=True)
 class Rewriting:
-    """One request under way: what has become of the documents so far."""
+    """The progress of one request: the outcomes of its documents."""
 
     exchange: Exchange
     proceed: bool  # past documents that have changed since
@@ -178,7 +180,7 @@ class Rewriting:
 
     @classmethod
     def of(cls, exchange: Exchange, conflicts: Any, batch_documents: int = BATCH_DOCUMENTS) -> "Rewriting":
-        """conflicts, batch_documents: what the body says, where it says anything. Raises SearchError."""
+        """conflicts, batch_documents: of the body, or None. Raises SearchError."""
         parameters = exchange.parameters
         _check_shared(parameters)
         given = parameters.text("conflicts") or conflicts or "abort"

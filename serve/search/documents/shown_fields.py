@@ -1,4 +1,4 @@
-"""What a request wants to see of documents: `_source`, stored fields."""
+"""The parts of documents that a request selects: `_source` and stored fields."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,10 +6,10 @@ from typing import Any
 
 import orjson
 
-from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, version_conflict
+from graphdb.search.results.fetching import EVERYTHING, SourceFilter, parse_source_filter
 from graphdb.search.results.field_values import FieldPattern, source_fields
-from graphdb.search.results.source_filter import EVERYTHING, SourceFilter, parse_source_filter
 from graphdb.search.segments.index_shard import Document
 from graphdb.search.segments.operations import PRIMARY_TERM
 from serve.search.documents.write_options import Conditions
@@ -35,7 +35,7 @@ SOURCE_PARAMETERS = "_source _source_includes _source_excludes"
 
 
 def asked_source(parameters: Parameters, default: SourceFilter | None = EVERYTHING) -> SourceFilter | None:
-    """From the query string; default where it says nothing."""
+    """The filter in the query string, or default."""
     given = parameters.text("_source")
     includes, excludes = parameters.strings("_source_includes"), parameters.strings("_source_excludes")
     if given is None and not includes and not excludes:
@@ -48,7 +48,7 @@ def asked_source(parameters: Parameters, default: SourceFilter | None = EVERYTHI
 
 
 def shown_source(source: bytes, chosen: SourceFilter) -> Any:
-    """The document, or what is wanted of it. A whole one is the text that was stored."""
+    """The document, or the selected parts of it. A whole document is the stored text."""
     if not chosen.includes and not chosen.excludes:
         return orjson.Fragment(source)
     return chosen.applied(orjson.loads(source))
@@ -67,7 +67,7 @@ def stored_values(index: Index, source: bytes, names: Sequence[str]) -> dict[str
     return source_fields(stored, index.context(0), orjson.loads(source))
 
 
-# What a request wants of a document, and the document as it is shown then.
+# The options of a request for a document, and the document in the answer.
 
 READ_PARAMETERS = (
     f"{SOURCE_PARAMETERS} preference realtime refresh routing stored_fields force_synthetic_source"
@@ -76,9 +76,9 @@ READ_PARAMETERS = (
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is asked of one document."""
+    """The options of a request for one document."""
 
-    source: SourceFilter | None = None  # None: all, unless fields are asked for
+    source: SourceFilter | None = None  # None: all, unless the request names fields
     fields: tuple[str, ...] = ()
     version: int | None = None
     version_type: str = "internal"

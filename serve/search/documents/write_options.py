@@ -25,7 +25,7 @@ __all__ = [
 
 
 def generated_id() -> str:
-    """20 characters that stand in an address as they are."""
+    """20 characters that need no escaping in a URL."""
     return token_urlsafe(15)
 
 
@@ -33,7 +33,7 @@ def generated_id() -> str:
 
 
 async def check_document(text: bytes) -> None:
-    """Raise what is wrong with it."""
+    """Raises if it is invalid."""
     if not text:
         raise SearchError("parse_exception", "request body is required")
     if len(text) >= LONG_BYTES:
@@ -43,7 +43,7 @@ async def check_document(text: bytes) -> None:
 
 
 def read_document(text: bytes) -> dict[str, Any]:
-    """Its value. Raises document_parsing_exception where it cannot be stored, as far as its text tells."""
+    """The parsed document. Raises document_parsing_exception for text that cannot be stored."""
     try:
         value = parse_json(text)
     except SearchError as error:
@@ -59,7 +59,7 @@ def _unparsable(reason: str, cause: SearchError) -> SearchError:
     return SearchError("document_parsing_exception", reason, 400, None, cause)
 
 
-# The parameters that writes share: `refresh`, `routing`, versions, and what a document is compared with.
+# The parameters of all writes: `refresh`, `routing`, versions and conditions.
 
 WRITE_PARAMETERS = "refresh routing timeout wait_for_active_shards"
 _REFRESH = {"": "true", "true": "true", "false": "false", "wait_for": "wait_for"}
@@ -89,7 +89,7 @@ def no_pipeline(name: Any) -> SearchError | None:
 
 
 class Conditions(NamedTuple):
-    """What a write supposes of the document that is there, and the version that it gives it."""
+    """The conditions of a write on the existing document, and the version of the new one."""
 
     routing: str | None = None
     if_seq_no: int | None = None
@@ -141,7 +141,7 @@ class Conditions(NamedTuple):
     def operation(
         self, action: Action, doc_id: str, body: bytes = b"", value: dict[str, Any] | None = None
     ) -> Operation:
-        """value: of the body, where it has been read and is to be kept."""
+        """value: of the body, if it has been parsed and is kept."""
         return Operation(
             action,
             doc_id,

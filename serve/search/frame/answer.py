@@ -60,7 +60,7 @@ _NOTHING = object()
 log = logging.getLogger(__name__)
 CAUSES_MAX = 20
 _SHARD_FAILURES = "failed_shards"
-# Nearest ancestor first: type and status of what the node behind says, in Elasticsearch's words.
+# Type and status in Elasticsearch, by error class; the nearest ancestor counts.
 _KINDS: dict[type[GraphDBError], tuple[str, int]] = {
     RequestError: ("illegal_argument_exception", 400),
     BodyTooLarge: ("content_too_long_exception", 413),
@@ -83,19 +83,19 @@ _JAVA = {"illegal_argument_exception", "illegal_state_exception", "number_format
 
 @dataclass(frozen=True, slots=True)
 class PathFilter:
-    """Arrays have no names: a pattern goes through them. What is left empty is left out."""
+    """Patterns ignore arrays. Empty results are left out."""
 
     includes: tuple[_Pattern, ...]
     excludes: tuple[_Pattern, ...]
 
     def applied(self, value: Any) -> Any:
-        """value without what is not wanted; an empty object where that is all."""
+        """value without the excluded parts; an empty object if nothing is left."""
         left = _filtered(value, self.includes or None, self.excludes, DEPTH_MAX)
         return {} if left is _NOTHING else left
 
 
 def filter_of(patterns: Sequence[str]) -> PathFilter | None:
-    """None where there are no patterns."""
+    """None without patterns."""
     if len(patterns) > PATTERNS_MAX:
         raise illegal_argument(f"[filter_path] takes at most [{PATTERNS_MAX}] patterns")
     excludes = tuple(_split(pattern[1:]) for pattern in patterns if pattern.startswith("-"))
@@ -105,14 +105,14 @@ def filter_of(patterns: Sequence[str]) -> PathFilter | None:
 
 @lru_cache(maxsize=512)
 def _split(pattern: str) -> _Pattern:
-    """At dots, but those that a backslash stands before."""
+    """Split at dots that are not escaped by a backslash."""
     return tuple(part.replace("\0", ".") for part in pattern.replace("\\.", "\0").split("."))
 
 
 def _filtered(
     value: Any, includes: tuple[_Pattern, ...] | None, excludes: tuple[_Pattern, ...], depth: int
 ) -> Any:
-    """includes is None where all is wanted that excludes leaves."""
+    """includes None: everything that excludes leaves."""
     if includes is None and not excludes:
         return value
     if depth == 0:
@@ -170,7 +170,7 @@ _COMPRESSED_FROM = 1_024  # bytes; less does not pay
 
 _THREADED_FROM = 65_536
 
-_PRETTY_BYTES_MAX = 16 << 20  # of more nobody reads the indentation
+_PRETTY_BYTES_MAX = 16 << 20  # larger answers are not indented
 
 _GZIP_LEVEL = 3  # Elasticsearch's
 
@@ -209,7 +209,7 @@ async def _json(exchange: Exchange, value: Any) -> bytes:
         return body
 
     def reshaped() -> bytes:
-        # What was sent as text has to be taken apart too.
+        # A fragment that is text already has to be parsed, too.
         tree = orjson.loads(body)
         left = tree if chosen is None else chosen.applied(tree)
         return _indented(left) if pretty else orjson.dumps(left)
@@ -235,7 +235,7 @@ def search_error(error: Exception) -> SearchError:
 
 
 def internal(error: Exception) -> SearchError:
-    """For what nobody foresaw: the log has it, under an id that is all the client is told."""
+    """An unexpected error: the log has it under an id, and the client gets only the id."""
     error_id = token_hex(8)
     log.error("a search request failed [%s]", error_id, exc_info=error)
     return SearchError("exception", f"internal server error [{error_id}]", 500)
@@ -261,7 +261,7 @@ def envelope(error: SearchError) -> dict[str, Any]:
 
 
 def error_json(error: SearchError) -> dict[str, Any]:
-    """The error without its envelope, as it stands in the items of a `_bulk` or `_msearch`."""
+    """The error without its envelope, as in the items of `_bulk` and `_msearch`."""
     top: dict[str, Any] = {}
     into, current = top, error
     for _ in range(CAUSES_MAX):

@@ -65,7 +65,7 @@ class SearchWork:
     """Owned by the application. For the event loop only."""
 
     def __init__(self, limit_s: float) -> None:
-        """limit_s: a search that takes longer fails, whatever the client asks for."""
+        """limit_s: a longer search fails, even if the client permits more."""
         self._limit_s = limit_s
         self._pool = ThreadPoolExecutor(max(2, (os.cpu_count() or 1)), thread_name_prefix="search")
         self._waiting = 0
@@ -107,7 +107,7 @@ class SearchWork:
 
 @dataclass(frozen=True, slots=True)
 class MediaType:
-    """name is without Elasticsearch's own prefix; version is what that asked to be compatible with."""
+    """name: without Elasticsearch's vendor prefix. version: of `compatible-with`."""
 
     name: str
     version: str | None = None
@@ -122,13 +122,13 @@ class MediaType:
 
 @lru_cache(maxsize=512)
 def content_type(header: str) -> MediaType:
-    """Of a body. Raises media_type_header_exception for what is no media type."""
+    """The media type of a body. Raises media_type_header_exception for an invalid one."""
     return _parsed(header, "Content-Type")
 
 
 @lru_cache(maxsize=512)
 def accepted(header: str) -> MediaType | None:
-    """What an answer is to be; None where the client leaves it to us, as browsers do with their lists."""
+    """The media type of an answer; None if the client accepts any, as browsers do."""
     if not header or "," in header:
         return None
     found = _parsed(header, "Accept")
@@ -162,7 +162,7 @@ DEPTH_MAX = 200
 
 _ROOM = 54  # levels that answers may have around it: orjson writes 254
 
-LONG_BYTES = 131_072  # from here on reading takes longer than the event loop should
+LONG_BYTES = 131_072  # longer texts are parsed on a thread
 
 
 class _Repeated(Exception):
@@ -237,13 +237,13 @@ def _check_names(text: bytes) -> None:
 
 
 def _second(text: bytes, name: str) -> int:
-    """Where the name stands for the second time, as well as a glance can tell."""
+    """The position of the second occurrence of a name, found by a simple search."""
     quoted = orjson.dumps(name)
     return max(text.find(quoted, text.find(quoted) + 1), 0)
 
 
 def token_name(value: Any) -> str:
-    """What a value begins with, in the words of error messages."""
+    """The token that a value starts with, as error messages name it."""
     if isinstance(value, dict | list):
         return "START_OBJECT" if isinstance(value, dict) else "START_ARRAY"
     if value is None or isinstance(value, bool):
@@ -287,7 +287,7 @@ class Exchange:
         return self.values[name]
 
     def get(self, name: str) -> str | None:
-        """The same, None where the path has none of the name."""
+        """The same, or None if the path does not have the name."""
         return self.values.get(name)
 
     @property
@@ -302,7 +302,7 @@ class Exchange:
         return (wanted if wanted is not None and wanted.name == "application/json" else _JSON).of_answer()
 
     async def body(self) -> bytes:
-        """The whole body, or what stands for it in the query string (`source`); empty where there is none.
+        """The whole body, or the parameter `source` in its place; empty without both.
 
         Raises BodyTooLarge, SearchError.
         """
@@ -317,7 +317,7 @@ class Exchange:
         return body_chunks(self.request, self.settings.server.max_body_bytes)
 
     async def json(self) -> dict[str, Any] | None:
-        """The object in the body, None where there is no body. Raises SearchError for what is no object."""
+        """The object in the body; None without a body. Raises SearchError for anything but an object."""
         body = await self.body()
         if not body.strip():
             return None
@@ -328,7 +328,7 @@ class Exchange:
         return value
 
 
-# What it returns is an `Answer`, or the value of one with status 200.
+# It returns an `Answer`, or the value of one with status 200.
 Handler: TypeAlias = Callable[[Exchange], Awaitable[Any]]
 
 
@@ -342,12 +342,12 @@ class Body(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """path has literal segments and `{names}`; a literal one goes before a name, whatever the order."""
+    """path: literal segments and `{names}`; a literal segment takes precedence over a name."""
 
     methods: tuple[str, ...]
     path: str
     handler: Handler
-    parameters: frozenset[str]  # of the query string, but those that every operation takes
+    parameters: frozenset[str]  # of the query string, except those of every operation
     body: Body
 
 

@@ -30,7 +30,7 @@ VERSION = {
 _NAMESPACE = uuid.UUID("5f2d9a3e-8c1b-4e7a-9d36-0b4c7e1f6a92")
 
 
-UNKNOWN = "_na_"  # what stands for the cluster's id before it has one
+UNKNOWN = "_na_"  # the cluster's id before it has one
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Identity:
     def __init__(self, node: SearchBackend, settings: Settings) -> None:
         self._node, self.number = node, settings.cluster.node_id
         self.cluster_name = settings.search.cluster_name
-        # who stands alone is known by the address at which it was asked, unless it is told another one
+        # without this setting, a standalone node has the address of the request
         self.is_told_address = settings.cluster.enabled or settings.search.publish_address is not None
 
     @property

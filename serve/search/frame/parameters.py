@@ -9,7 +9,7 @@ from graphdb.search.errors import SearchError, illegal_argument
 
 __all__ = ["COMMON", "TIME_UNITS", "Parameters", "decoded", "did_you_mean", "java_integer", "time_value_ms"]
 
-# What a name that is not known may have been meant for.
+# Suggestions for unknown names.
 
 _ALIKE = 0.5
 _NAME_LENGTH_MAX = 100  # of longer ones the beginning is compared
@@ -70,7 +70,7 @@ def time_value_ms(text: str, name: str) -> int:
 
 D = TypeVar("D", int, None)
 
-# What every operation takes.
+# Parameters of every operation.
 COMMON = frozenset(
     {"pretty", "human", "error_trace", "filter_path", "format", "source", "source_content_type"}
 )
@@ -90,7 +90,7 @@ class Parameters:
 
     @classmethod
     def of(cls, query: bytes) -> "Parameters":
-        """Of a query string. Raises SearchError for broken escapes and for what is not UTF-8."""
+        """The parameters of a query string. Raises SearchError for broken escapes and for invalid UTF-8."""
         values: dict[str, str] = {}
         fields = query.split(b"&") if query else []
         if len(fields) > FIELDS_MAX:
@@ -109,7 +109,7 @@ class Parameters:
         return self._values.get(name)
 
     def strings(self, name: str) -> list[str]:
-        """Apart by commas; none where it is not there or empty."""
+        """The values separated by commas; empty if the parameter is missing or empty."""
         return [part for part in self._values.get(name, "").split(",") if part]
 
     def boolean(self, name: str, default: bool) -> bool:

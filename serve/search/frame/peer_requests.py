@@ -34,7 +34,7 @@ class PeerRequests:
         self._http = httpx.AsyncClient(transport=transport, base_url="http://node", timeout=None)
 
     async def perform(self, request: bytes) -> bytes:
-        """Raises UnavailableError for what is no request."""
+        """Raises UnavailableError for an invalid request."""
         head, _, body = request.partition(b"\n")
         try:
             method, path, query, principal = orjson.loads(head)

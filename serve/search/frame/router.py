@@ -1,4 +1,4 @@
-"""`SearchRouter`: which operation answers a request, and what answers where there is none.
+"""`SearchRouter`: finds the operation that answers a request; 400 and 405 without one.
 
 Plain ASGI. It matches the path before it is decoded, so that an id may hold a slash (`%2F`), and catches
 whatever an operation raises.
@@ -25,7 +25,7 @@ from serve.search.backend import SearchBackend
 from serve.search.frame.answer import PRODUCT, Answer, failure, internal, rendered
 from serve.search.frame.exchange import Body, Endpoint, Exchange, MediaType, SearchWork, content_type
 from serve.search.frame.parameters import Parameters, decoded
-from serve.search.frame.seen_node import SeenNodes
+from serve.search.frame.visible_node import VisibleNodes
 
 __all__ = ["SearchRouter"]
 
@@ -35,7 +35,7 @@ _READ = {
     Body.JSON: frozenset({"application/json"}),
     Body.LINES: frozenset({"application/json", "application/x-ndjson"}),
 }
-# What is refused before it is a request, by its status, in Elasticsearch's words.
+# Elasticsearch's types of errors for input that is refused before it is a request, by status.
 _UNREAD = {
     408: "timeout_exception",
     414: "too_long_http_line_exception",
@@ -101,8 +101,8 @@ class SearchRouter:
         endpoints: Sequence[Endpoint],
         needs: PermissionTable = SEARCH_PERMISSIONS,
     ) -> None:
-        """Raises LookupError for an endpoint of which needs does not say what it needs."""
-        self._nodes, self._settings, self._work = SeenNodes(node), settings, work
+        """Raises LookupError for an endpoint without a permission in needs."""
+        self._nodes, self._settings, self._work = VisibleNodes(node), settings, work
         self.endpoints = tuple(endpoints)
         self._root = _Place()
         for endpoint in endpoints:
@@ -123,7 +123,7 @@ class SearchRouter:
             log.debug("a client went away before its request was complete")
 
     def malformed(self, message: str, status: int = 400) -> Response:
-        """The answer to what is no HTTP request, or is refused before it is one, for whoever reads those."""
+        """The response to input that is refused before it is a request."""
         answer = failure(SearchError(_UNREAD.get(status, "illegal_argument_exception"), message, status))
         return _plain(answer.value, answer.status)
 

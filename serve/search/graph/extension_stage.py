@@ -18,9 +18,9 @@ from graphdb.config import Settings
 from graphdb.errors import GraphDBError, LimitExceeded, UnavailableError
 from graphdb.search.errors import illegal_argument
 from graphdb.search.extension.boosting import LINKS_MAX, LinkCollector, PageRanks, boosted
+from graphdb.search.extension.extension_request import ExtensionRequest, parse_extension
 from graphdb.search.extension.narrowing import candidates_body, filtered, ids_of, is_ranked
-from graphdb.search.extension.request import ExtensionRequest, parse_extension
-from graphdb.search.extension.synonyms import SynonymColumns, expanded, terms_sought
+from graphdb.search.extension.synonym_expansion import SynonymColumns, expanded, terms_sought
 from graphdb.search.extension.template import Template
 from graphdb.search.multi import Prepared, Searchers, Target, prepare
 from graphdb.search.results.matching import Found
@@ -31,7 +31,7 @@ from serve.search.searching.search_runner import SearchStage, StageOf
 
 __all__ = ["LINKS_QUERY", "ExtensionStage", "LinkSource", "PageRankView", "extension_stages"]
 
-# `PageRankView`: the PageRank of the graph's resources, computed when first asked for, then refreshed.
+# `PageRankView`: the PageRank of the graph's resources, computed at the first request, then refreshed.
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class PageRankView:
         first_wait_s: float,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """index: how far the log is applied, so that what has not changed is not computed again."""
+        """index: the applied log index, so that an unchanged graph is not computed again."""
         self._graph, self._index = graph, index
         self._first_wait_s, self._clock_s = first_wait_s, clock_s
         self._ranks: PageRanks | None = None
@@ -174,7 +174,7 @@ class _RanksByVisibility:
 
 
 class ExtensionStage:
-    """One request's. Its methods are called in the order in which they stand here."""
+    """The extensions of one request. The methods are called in the order of their definition."""
 
     def __init__(
         self,
@@ -226,7 +226,7 @@ class ExtensionStage:
             answer["_ext"] = {"format": output.name, "data": data}
 
     async def _read(self) -> None:
-        """All queries of the request, before anything is asked."""
+        """Parse all queries of the request before one is evaluated."""
         if self._request.enrich is not None:
             self._enrich = await self._asker.template(self._request.enrich, "SELECT")
         if self._request.filter is not None:

@@ -1,4 +1,4 @@
-"""`GraphAsker`: what a search asks the graph about its candidates and hits, in as few queries as can be."""
+"""`GraphAsker`: the queries of a search to the graph about its candidates and hits, as few as possible."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 
 from graphdb.config import Settings
 from graphdb.errors import QueryTimeout
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.extension.documents import document, triples_queries
+from graphdb.search.extension.extension_request import QueryOption
 from graphdb.search.extension.questions import Question, Questions
-from graphdb.search.extension.request import QueryOption
-from graphdb.search.extension.synonyms import SYNONYMS_MAX, SynonymColumns, Synonyms, synonyms_of
+from graphdb.search.extension.synonym_expansion import SYNONYMS_MAX, SynonymColumns, Synonyms, synonyms_of
 from graphdb.search.extension.template import Template, read_template
-from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
 from serve.search.backend import GraphAccess
 
 __all__ = ["GraphAsker"]
@@ -22,7 +22,7 @@ __all__ = ["GraphAsker"]
 T = TypeVar("T")
 
 ROWS_MAX = 20_000  # that all hits of a page are enriched with
-CANDIDATES_MAX = 100_000  # of a filter that is asked about many candidates at a time
+CANDIDATES_MAX = 100_000  # of a filter that is evaluated for many candidates at once
 COPIES_MAX = 5_000  # of one that has a part of its own for each candidate in the query
 EVERYTHING_FROM = 4_096  # candidates: then everything that the graph says yes to may be less work
 EVERYTHING_MAX = 100_000
@@ -60,7 +60,7 @@ class GraphAsker:
         return found
 
     async def accepted(self, template: Template, ids: Sequence[str]) -> set[str]:
-        """Those of the ids for which an ASK is true. (It may also have others that are no candidates.)"""
+        """The ids for which an ASK is true. (The result may have others that are not candidates.)"""
         questions = await asyncio.to_thread(Questions, template, self._limits)
         async with self._limited(template.option.member):
             if questions.enumerates and len(ids) > EVERYTHING_FROM:
@@ -93,7 +93,7 @@ class GraphAsker:
             return await asyncio.to_thread(document, pieces, syntax)
 
     async def _everything(self, template: Template, questions: Questions) -> set[str] | None:
-        """All that the graph says yes to, None where that is too much."""
+        """All ids for which the ASK is true; None if there are too many."""
         answer = await self._graph.select(questions.all_values(EVERYTHING_MAX))
         rows = answer["results"]["bindings"]
         if len(rows) > EVERYTHING_MAX:

@@ -42,7 +42,7 @@ class LocalGraph:
         )
 
     def acting_for(self, principal: Principal) -> "LocalGraph":
-        """The same graph, asked for somebody else."""
+        """The same graph for another principal."""
         made = copy(self)
         made._headers = {PRINCIPAL_HEADER: principal.to_json()}
         return made

@@ -1,4 +1,4 @@
-"""`_explain` and `_validate/query`: how a query scores a document, and what it becomes."""
+"""`_explain`: how a query scores a document; `_validate/query`: whether it is valid, and its rewritten form."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -6,12 +6,12 @@ from typing import Any
 
 import orjson
 
-from graphdb.search.catalog.resolution import Resolved
+from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.leaf_reader import Leaf
 from graphdb.search.multi import AllFailed, Searchers, Target, prepare
 from graphdb.search.query import explain, parse_query, rewritten_text
-from graphdb.search.results.source_filter import SourceFilter, parse_source_filter
-from graphdb.search.segment import Leaf
+from graphdb.search.results.fetching import SourceFilter, parse_source_filter
 from serve.search.frame.answer import Answer
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.searching.search_body import QUERY_TEXT, body_with, query_of, shards_json
@@ -29,7 +29,7 @@ _EXPLAIN_PARAMETERS = (
 
 def _explain_endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def explain_one(exchange: Exchange) -> Any:
-        runner = shared.seen_by(exchange)
+        runner = shared.visible_to(exchange)
         body = await exchange.json() or {}
         for name in body:
             if name != "query":
@@ -88,7 +88,7 @@ def _got(leaf: Leaf, doc: int, shown: SourceFilter) -> dict[str, Any]:
     return got
 
 
-# `_validate/query`: whether a query can be run, and what it becomes.
+# `_validate/query`: whether a query is valid, and its rewritten form.
 
 _VALIDATE_PARAMETERS = f"{NAME_PARAMETERS} {QUERY_TEXT} explain rewrite all_shards"
 _ALL: dict[str, Any] = {"match_all": {}}
@@ -96,7 +96,7 @@ _ALL: dict[str, Any] = {"match_all": {}}
 
 def _validate_endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def validate(exchange: Exchange) -> Any:
-        runner = shared.seen_by(exchange)
+        runner = shared.visible_to(exchange)
         parameters = exchange.parameters
         explains = parameters.boolean("explain", False) or parameters.boolean("rewrite", False)
         targets = targets_of(runner.node, names_found(runner.node, exchange.get("index"), parameters))
@@ -163,7 +163,7 @@ def _text(error: SearchError) -> str:
 
 
 def _detailed(error: SearchError) -> str:
-    """As Elasticsearch shows what it could not read."""
+    """The error as Elasticsearch writes it."""
     own = f"org.elasticsearch.common.{_class_name(error)}: {error.reason}"
     return own if error.cause is None else f"{own}; {_detailed(error.cause)}"
 

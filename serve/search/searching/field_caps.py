@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from graphdb.search.aggregations.options import Options
-from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.leaf_reader import TermDictionary
 from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.query import parse_query
-from graphdb.search.segment import TermDictionary
 from serve.search.backend import SearchBackend
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.searching.search_names import NAME_PARAMETERS, names_found, search_context
@@ -33,7 +33,7 @@ _METADATA = {
 }
 
 _SIZE_MAX = 10_000
-_SCANNED_MAX = 200_000  # terms of a field that are met to find those alike but for their case
+_SCANNED_MAX = 200_000  # terms of a field that are read for a case-insensitive match
 _CHUNK = 256
 
 
@@ -134,7 +134,7 @@ def _shown(fields: _Fields) -> dict[str, Any]:
 def _capability(
     name: str, kind: str, members: Mapping[str, tuple[bool, bool]], differs: bool
 ) -> dict[str, Any]:
-    """What holds in all of the indexes; where it holds in some only, those in which it does not are named."""
+    """A capability of a field over all indexes; if only some have it, the others are named."""
     shown: dict[str, Any] = {"type": kind, "metadata_field": name in _METADATA}
     for place, (member, others) in enumerate(
         (("searchable", "non_searchable_indices"), ("aggregatable", "non_aggregatable_indices"))

@@ -49,7 +49,7 @@ _MULTI_HEADER = frozenset(
 
 def _search_endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def search(exchange: Exchange) -> Any:
-        runner = shared.seen_by(exchange)
+        runner = shared.visible_to(exchange)
         parameters = exchange.parameters
         asked = asked_of(parameters, body_with(parameters, await exchange.json()), exchange.principal)
         names = exchange.get("index") or parameters.text("index")
@@ -127,7 +127,7 @@ _COUNT_PARAMETERS = f"{NAME_PARAMETERS} {QUERY_TEXT} min_score preference routin
 
 def _count_endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def count(exchange: Exchange) -> Any:
-        runner = shared.seen_by(exchange)
+        runner = shared.visible_to(exchange)
         body = await exchange.json() or {}
         for name in body:
             if name != "query":
@@ -158,7 +158,7 @@ _SHARDS_PARAMETERS = f"{NAME_PARAMETERS} preference routing local master_timeout
 
 def _shards_endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def search_shards(exchange: Exchange) -> Any:
-        runner = shared.seen_by(exchange)
+        runner = shared.visible_to(exchange)
         here = runner.identity.here(runner.node.status())
         found = names_found(runner.node, exchange.get("index"), exchange.parameters)
         indices = {one.index.name: _filtered(one.filters) for one in found}
@@ -201,7 +201,7 @@ def _filtered(filters: Sequence[Any]) -> dict[str, Any]:
 
 def _multi_endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def search_all(exchange: Exchange) -> Any:
-        runner = shared.seen_by(exchange)
+        runner = shared.visible_to(exchange)
         start = time.perf_counter()
         searches = _searches(await exchange.body())
         limit = exchange.parameters.integer("max_concurrent_searches", None)
@@ -222,7 +222,7 @@ def _multi_endpoints(shared: SearchRunner) -> list[Endpoint]:
 async def _item(
     runner: SearchRunner, exchange: Exchange, header: Mapping[str, Any], body: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """One answer with its status; never raises but for being cancelled."""
+    """One answer with its status; raises only CancelledError."""
     try:
         parameters = _parameters(exchange.parameters, header)
         names = _names(header) or exchange.get("index") or exchange.parameters.text("index")

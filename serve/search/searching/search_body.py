@@ -21,7 +21,7 @@ __all__ = [
     "totals_as_int",
 ]
 
-# What the parameters of a search say, put into its body: they win over what stands there.
+# Writes the parameters of a search into its body, where they take precedence.
 
 QUERY_TEXT = "q df analyzer analyze_wildcard default_operator lenient"
 SEARCH_PARAMETERS = (
@@ -64,7 +64,7 @@ def body_with(parameters: Parameters, body: Mapping[str, Any] | None) -> dict[st
 
 
 def query_of(parameters: Parameters) -> dict[str, Any] | None:
-    """The query that `q` and what goes with it make, None where there is no `q`."""
+    """The query of `q` and its options; None without `q`."""
     text = parameters.text("q")
     if text is None:
         return None
@@ -83,7 +83,7 @@ def query_of(parameters: Parameters) -> dict[str, Any] | None:
 
 
 def timeout_ms(body: Mapping[str, Any]) -> int | None:
-    """How long the client would have the search take at most."""
+    """The client's time limit of the search."""
     value = body.get("timeout")
     if value is None or value == -1 or value == "-1":
         return None
@@ -123,13 +123,13 @@ def _put_source(parameters: Parameters, whole: dict[str, Any]) -> None:
         whole["_source"] = both
 
 
-# What stands around the hits: `took`, `_shards`, totals as clients want them, the shape of `profile`.
+# The envelope around the hits: `took`, `_shards`, totals, and the format of `profile`.
 
 NOTHING: dict[str, Any] = {
     "timed_out": False,
     "hits": {"total": {"value": 0, "relation": "eq"}, "max_score": 0.0, "hits": []},
 }
-"""The answer where there is no index to search."""
+"""The answer to a search without an index."""
 
 
 def enveloped(answer: Mapping[str, Any], took_ms: int, shards: Mapping[str, Any]) -> dict[str, Any]:

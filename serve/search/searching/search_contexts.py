@@ -106,7 +106,7 @@ _PATHS = ("/_search/scroll", "/_search/scroll/{scroll_id}")
 
 def _scroll_endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def more(exchange: Exchange) -> Any:
-        runner = shared.seen_by(exchange)
+        runner = shared.visible_to(exchange)
         scroll_id, keep_alive_ms = await _wanted(exchange)
         owner = owner_of(runner, scroll_id)
         if owner is None:
@@ -117,7 +117,7 @@ def _scroll_endpoints(shared: SearchRunner) -> list[Endpoint]:
         return await ask_owner(runner, owner, scroll_id, "/_search/scroll", query, body, exchange.principal)
 
     async def clear(exchange: Exchange) -> Any:
-        runner = shared.seen_by(exchange)
+        runner = shared.visible_to(exchange)
         ids = await _ids(exchange)
         if ids == ["_all"]:  # those of others too
             exchange.principal.require(Permission.ADMIN)
@@ -203,7 +203,7 @@ class PointInTime:
 
 def _point_in_time_endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def open_one(exchange: Exchange) -> Any:
-        runner = shared.seen_by(exchange)
+        runner = shared.visible_to(exchange)
         keep_alive_ms = exchange.parameters.time_ms("keep_alive", None)
         if keep_alive_ms is None:
             raise _invalid("[keep_alive] is not specified")
@@ -217,7 +217,7 @@ def _point_in_time_endpoints(shared: SearchRunner) -> list[Endpoint]:
         return {"id": pit_id, "_shards": shards_json(len(targets), (), runner.node_id)}
 
     async def close(exchange: Exchange) -> Any:
-        runner = shared.seen_by(exchange)
+        runner = shared.visible_to(exchange)
         body = await exchange.json() or {}
         pit_id = body.get("id")
         if not isinstance(pit_id, str) or len(body) > 1:

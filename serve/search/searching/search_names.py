@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.index import Index
-from graphdb.search.catalog.resolution import Resolved, ResolveOptions
+from graphdb.search.catalog.index_names import Resolved, ResolveOptions
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.multi import INDEXES_MAX, Target
@@ -37,12 +37,12 @@ class TermsOfDocuments:
         self._catalog = catalog
 
     def __call__(self, index: str, doc_id: str, path: str, routing: str | None) -> list[Any]:
-        """As they stand in the document now; none where there is none. Errors: index_not_found_exception."""
+        """The terms in the document now; none without the document. Errors: index_not_found_exception."""
         document = one_index(self._catalog, index).shard.get(doc_id)
         return [] if document is None else list(values_at(orjson.loads(document.source), path))
 
 
-# Which indexes a search is of, and what it sees of them.
+# The indexes of a search, and the visible part of each.
 
 NAME_PARAMETERS = "ignore_unavailable ignore_throttled allow_no_indices expand_wildcards"
 

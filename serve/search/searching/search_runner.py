@@ -13,7 +13,7 @@ import orjson
 
 from graphdb.access.principal import NOBODY, Principal
 from graphdb.config import Settings
-from graphdb.search.catalog.resolution import Resolved
+from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError
 from graphdb.search.hybrid import scorer_of
 from graphdb.search.multi import AllFailed, Failure, Prepared, Scroll, Searchers, Target, prepare
@@ -38,7 +38,7 @@ from serve.search.searching.search_names import targets_of
 
 __all__ = ["Asked", "RequestCache", "SearchRunner", "SearchStage", "StageOf"]
 
-# What may stand between the steps of a search: the members of a request that are not Elasticsearch's.
+# Extensions between the steps of a search, for members of a request that Elasticsearch does not have.
 
 
 class SearchStage(Protocol):
@@ -58,7 +58,7 @@ StageOf: TypeAlias = Callable[[Mapping[str, Any], Principal], SearchStage | None
 """The stage that the body of a request asks for, None for most."""
 
 
-# `RequestCache`: answers of searches that show no hits, for as long as what is searched stays as it is.
+# `RequestCache`: answers without hits, kept until the indexes change.
 
 _KEPT_MAX = 256
 _KEY_BYTES_MAX = 20_000
@@ -67,7 +67,7 @@ Answer = dict[str, Any]
 
 
 class RequestCache:
-    """For the event loop only. Least recently asked go first. Answers are shared: nobody may change one.
+    """For the event loop only. The least recently used answer is dropped first. Answers must not be changed.
 
     Searchers are not kept alive: they hold segments, which merges may have replaced.
     """
@@ -111,7 +111,7 @@ class RequestCache:
 #
 #     names ─► targets ─► [expand] ─► prepare ─► find ─► [narrow] ─► finish ─► [enrich] ─► the envelope
 #
-# What is known to be short runs on the event loop, all else on the threads of `SearchWork`.
+# Searches that are known to be short run on the event loop, others on the threads of `SearchWork`.
 
 T = TypeVar("T")
 
@@ -130,11 +130,11 @@ class Asked:
     cached: bool | None = None
     named_scores: bool = False
     partial: bool = True  # an answer may hold without the indexes that failed
-    principal: Principal = NOBODY  # for whom the graph is asked
+    principal: Principal = NOBODY  # with whose visibility the graph is queried
 
 
 class SearchRunner:
-    """Owned by the application, one for all operations that search; requests ask it through `seen_by`."""
+    """Owned by the application, one for all operations that search; requests ask it through `visible_to`."""
 
     def __init__(self, node: SearchBackend, settings: Settings, work: SearchWork, stage_of: StageOf) -> None:
         self.node, self.work, self._stage_of = node, work, stage_of
@@ -145,8 +145,8 @@ class SearchRunner:
         self._stages: WeakKeyDictionary[Scroll, SearchStage] = WeakKeyDictionary()
         self._scorer = scorer_of(settings.search.hybrid_scorer, settings.search.linear_weights)
 
-    def seen_by(self, exchange: Exchange) -> "SearchRunner":
-        """The same for what whoever asks sees of the node; what is kept is shared."""
+    def visible_to(self, exchange: Exchange) -> "SearchRunner":
+        """The same runner for the principal's view of the node; caches are shared."""
         runner = copy(self)
         runner.node = exchange.node
         return runner
@@ -295,7 +295,7 @@ class SearchRunner:
         return answer
 
     def as_failure(self, error: AllFailed | SearchError, targets: Sequence[Target]) -> SearchError:
-        """What went wrong inside of a search, as clients are told."""
+        """An error within a search, as an error of Elasticsearch."""
         if isinstance(error, AllFailed):
             return self._failed(error.failures)
         if is_of_request(error):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from graphdb.model import EntryKind, LogEntry
 from graphdb.raft.journal import Journal
 from graphdb.raft.membership import PeerId
-from graphdb.raft.node import RaftStatus
+from graphdb.raft.raft_node import RaftStatus
 
 __all__ = ["Checker", "Violation", "extend_chain"]
 

@@ -13,7 +13,7 @@ from graphdb.raft.follower import Follower
 from graphdb.raft.leader import Leader
 from graphdb.raft.membership import Members, PeerId
 from graphdb.raft.messages import Append, AppendAnswer, Body, Envelope
-from graphdb.raft.node import RaftNode
+from graphdb.raft.raft_node import RaftNode
 from graphdb.raft.replica import Next, Replica
 from tests.simulation.lossy_file_system import LossyFileSystem
 from tests.simulation.raft.peer import Variant, WatchedJournal

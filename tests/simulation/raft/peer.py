@@ -14,7 +14,7 @@ from graphdb.model import LogEntry
 from graphdb.raft.journal import Journal, JournalConfig
 from graphdb.raft.membership import Members, PeerId
 from graphdb.raft.messages import AppendAnswer, Envelope, SnapshotMark, encode_envelope
-from graphdb.raft.node import Outcome, Proposal, RaftNode
+from graphdb.raft.raft_node import Outcome, Proposal, RaftNode
 from graphdb.raft.replica import RaftConfig
 from tests.simulation.lossy_file_system import LossyFileSystem
 from tests.simulation.raft.checker import Checker, Violation, extend_chain

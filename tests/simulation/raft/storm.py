@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from graphdb.raft.node import RaftNode
+from graphdb.raft.raft_node import RaftNode
 from tests.simulation.raft.peer import Peer
 from tests.simulation.raft.world import Weather, World, fail_disk
 

@@ -10,7 +10,7 @@ from graphdb.errors import MembershipRefused, UnavailableError
 from graphdb.model import EntryKind, LogEntry
 from graphdb.raft.membership import decode_members
 from graphdb.raft.messages import decode_envelope
-from graphdb.raft.node import RaftNode
+from graphdb.raft.raft_node import RaftNode
 from graphdb.raft.replica import RaftConfig
 from tests.simulation.lossy_file_system import Crash
 from tests.simulation.raft.checker import Checker, Violation

@@ -7,8 +7,8 @@ from pyoxigraph import Store
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import LimitExceeded, QuerySyntaxError
-from graphdb.sparql import gate
-from graphdb.sparql.engine_text import engine_text
+from graphdb.planning import gate
+from graphdb.planning.engine_text import engine_text
 from graphdb.sparql.syntax import Query, Update
 from graphdb.sparql.term_order import MAXIMUM, MINIMUM
 from graphdb.store.engine_query import engine_functions

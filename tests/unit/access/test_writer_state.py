@@ -11,9 +11,9 @@ from graphdb.errors import Forbidden
 from graphdb.model import ChangeSet
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
-from graphdb.sparql.update import UpdateContext, plan_update
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
+from graphdb.updates.planner import UpdateContext, plan_update
 from tests.property.twin import store_of, twin_of
 from tests.unit.access.test_annotations import everywhere, shown, state
 

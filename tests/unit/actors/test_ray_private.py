@@ -17,7 +17,7 @@ from ray._raylet import (  # type: ignore[attr-defined]
     persist_port,
 )
 
-from actors.ray_private import REPLICA_MODULE
+from actors.ray_private import PROCESS_MODULES, REPLICA_MODULE
 
 ROOT = Path(__file__).parents[3]
 NODE_ARGUMENTS = ["ray_params", "head", "shutdown_at_exit", "spawn_reaper"]
@@ -86,3 +86,8 @@ def test_the_names_are_in_one_file(floor: str) -> None:
     private = re.compile(r"\bray\.(\w+\.)?_")
     users = {path.name for path in (ROOT / floor).rglob("*.py") if private.search(path.read_text())}
     assert users == ({"ray_private.py"} if floor == "actors" else set())
+
+
+def test_the_modules_that_its_processes_begin_with_are_there() -> None:
+    script = "import sys, importlib; [importlib.import_module(name) for name in sys.argv[1:]]"
+    subprocess.run([sys.executable, "-c", script, *PROCESS_MODULES], check=True, capture_output=True)

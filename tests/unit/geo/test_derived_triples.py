@@ -7,14 +7,14 @@ from pyoxigraph import Literal, NamedNode, Quad, QuerySolutions, RdfFormat, Stor
 
 from graphdb.geo.entailment import Entailment, asked_text
 from graphdb.model import ChangeSet
-from graphdb.sparql.complexity import measure
+from graphdb.planning.complexity import measure
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.translation import pattern_of_group
-from graphdb.sparql.update import UpdateContext, plan_update
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.small_joins import is_one_scan, small_join
+from graphdb.updates.planner import UpdateContext, plan_update
 
 PREFIXES = """PREFIX : <urn:> PREFIX geo: <http://www.opengis.net/ont/geosparql#>
 PREFIX sf: <http://www.opengis.net/ont/sf#> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>

@@ -14,8 +14,8 @@ from graphdb.errors import InvalidParameter, QuerySyntaxError, RequestError, Unk
 from graphdb.geo.function_calls import CallCosts, calls_functions, characters_to_read, vertices_of
 from graphdb.geometry import geometry
 from graphdb.model import ChangeSet
+from graphdb.planning.gate import check, read_query, read_update
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import check, read_query, read_update
 from graphdb.sparql.parser import parse_query
 from graphdb.store.quad_store import QuadStore
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from graphdb.geo.lookups import Meets, MeetsResource, Within
-from graphdb.sparql.engine_text import engine_text
+from graphdb.geo.lookups import NEAR, NEAREST, EngineText, Meets, MeetsResource, Within
+from graphdb.planning.engine_text import engine_text
 from graphdb.sparql.parser import parse_query
-from graphdb.sparql.printing import NEAR, NEAREST, EngineText
 
 PREFIXES = (
     "PREFIX : <urn:> PREFIX geo: <http://www.opengis.net/ont/geosparql#>"

@@ -6,7 +6,7 @@ from graphdb.config.limits import GateLimits
 from graphdb.graphql.model import Field, Model, Reference, Scalar
 from graphdb.graphql.modelling import model_of
 from graphdb.graphql.schema_sources import CLASSES, classes_of, inferred, samples
-from graphdb.sparql.gate import check, read_query
+from graphdb.planning.gate import check, read_query
 from tests.support.graphql_graph import PREFIXES
 
 

@@ -15,8 +15,8 @@ from graphdb.errors import (
     RdfSyntaxError,
     UnknownGraph,
 )
+from graphdb.planning.gate import GateLimits
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import GateLimits
 from graphdb.sparql.parser import parse_update
 from tests.support.scripted_backend import HANG, ScriptedBackend, ScriptedStream
 

@@ -19,7 +19,7 @@ from graphdb.errors import (
     QueryMemoryExceeded,
     QueryTimeout,
 )
-from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
 from serve.backend import AnswerStream, QueryRequest
 from serve.graph import asked_query
 from serve.graph_app import build_app

@@ -8,7 +8,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
 from graphdb.errors import EvaluationFailed
-from graphdb.sparql.explain import scans_of
+from graphdb.planning.sources import scans_of
 from graphdb.sparql.parser import parse_query
 from graphdb.store.explaining import COUNTING_S, explain
 

@@ -17,7 +17,7 @@ from actors.egress.rules import HostRules
 from actors.egress.service_forwarder import ServiceCalls, ServiceForwarder, service_fetch
 from graphdb.config.service import Security
 from graphdb.errors import EvaluationFailed, GraphDBError, HostNotAllowed, QueryTimeout
-from graphdb.sparql.engine_text import engine_text_and_services
+from graphdb.planning.engine_text import engine_text_and_services
 from graphdb.sparql.parser import parse_query
 from graphdb.store.engine_errors import request_failure
 from tests.support.remote_host import answering, remote_host

@@ -19,8 +19,8 @@ from graphdb.live.changes import LoggedChange
 from graphdb.live.live_queries import read_live_query
 from graphdb.live.matcher import LiveQuery
 from graphdb.live.notifications import Notification
+from graphdb.planning.gate import GateLimits
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.gate import GateLimits
 from graphdb.sparql.parser import parse_update
 from tests.support.shards import Shard, open_shard, stand_alone
 

@@ -11,7 +11,7 @@ from actors.raft.cluster_watch import ClusterFacts, ClusterWatch
 from actors.raft.log_requests import ClusterView, ReceivedSnapshot, ViewedMember
 from graphdb.errors import LogUnavailable
 from graphdb.raft.membership import Member, PeerId
-from graphdb.raft.node import RaftStatus
+from graphdb.raft.raft_node import RaftStatus
 
 pytestmark = pytest.mark.anyio
 

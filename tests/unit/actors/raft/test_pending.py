@@ -6,7 +6,7 @@ import pytest
 
 from actors.raft.pending import PendingProposals, PendingRefusals
 from graphdb.errors import LogUnavailable, NotLeader, OutcomeUnknown
-from graphdb.raft.node import RaftNode
+from graphdb.raft.raft_node import RaftNode
 from graphdb.raft.replica import RaftConfig
 from tests.support.raft_nodes import Cluster, entry, is_append_behind
 

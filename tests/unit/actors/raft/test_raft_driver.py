@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.service import free_port
 from graphdb.errors import CorruptionError, LogUnavailable, NotLeader, OutcomeUnknown, StorageFull
-from graphdb.raft.node import RaftNode
+from graphdb.raft.raft_node import RaftNode
 from tests.support.raft_cluster import ClusterPeer, RaftCluster, data_entry, eventually, raft_cluster
 
 

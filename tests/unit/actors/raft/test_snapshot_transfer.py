@@ -14,7 +14,7 @@ import pytest
 from actors.raft.snapshots import Snapshots
 from graphdb.errors import LogUnavailable
 from graphdb.raft.messages import SnapshotMark
-from graphdb.raft.node import RaftNode
+from graphdb.raft.raft_node import RaftNode
 from graphdb.raft.wire import Malformed
 from tests.support.raft_cluster import ClusterPeer, ListMachine, RaftCluster, eventually, raft_cluster
 

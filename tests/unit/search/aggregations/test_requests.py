@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from graphdb.search.aggregations.sources import number_text
+from graphdb.search.aggregations.value_sources import number_text
 from graphdb.search.errors import SearchError
 from tests.unit.search.results.index import Index
 

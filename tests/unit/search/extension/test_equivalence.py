@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from graphdb.config import Settings
 from graphdb.config.limits import GateLimits
+from graphdb.search.extension.extension_request import QueryOption
 from graphdb.search.extension.questions import Questions
-from graphdb.search.extension.request import QueryOption
 from graphdb.search.extension.template import Template, read_template
 from graphdb.sparql.printing import written_query
 from serve.search.graph.graph_asker import GraphAsker

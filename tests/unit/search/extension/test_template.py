@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from graphdb.config.limits import GateLimits
 from graphdb.search.errors import SearchError
-from graphdb.search.extension.request import QueryOption
+from graphdb.search.extension.extension_request import QueryOption
 from graphdb.search.extension.template import iri_of, read_template, string_of
 from graphdb.sparql.lexer import tokens
 from graphdb.sparql.parser import parse_query

@@ -7,7 +7,7 @@ import orjson
 from pyoxigraph import Literal, NamedNode, Quad, Triple
 
 from graphdb.config.limits import GateLimits
-from graphdb.search.following.settings import read_shape
+from graphdb.search.following.graph_settings import read_shape
 from tests.support.followed_graphs import EX, RDF_TYPE, FollowedStore
 from tests.support.shacl_shapes import Property, Shapes, Step, Targets, shape_quads, turtle_of
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from graphdb.search.analysis import Analyzers
+from graphdb.search.leaf_reader import Leaf
 from graphdb.search.mapping import Mapping
 from graphdb.search.query import QueryContext, Searcher, explain, parse_query, top_hits
-from graphdb.search.segment import Leaf
 from graphdb.search.segments import SegmentBuilder
 
 __all__ = ["Corpus"]

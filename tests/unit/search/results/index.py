@@ -7,10 +7,10 @@ import numpy as np
 import orjson
 
 from graphdb.search.analysis import Analyzers
+from graphdb.search.leaf_reader import Leaf
 from graphdb.search.mapping import Mapping
 from graphdb.search.query import QueryContext, Searcher
 from graphdb.search.results import SearchOptions, search
-from graphdb.search.segment import Leaf
 from graphdb.search.segments import SegmentBuilder
 
 __all__ = ["Index"]

@@ -14,11 +14,10 @@ import pytest
 
 from graphdb.errors import CorruptionError, StorageFull, UnavailableError
 from graphdb.log.file_system import FileSystem, RealFileSystem
-from graphdb.search.segments.index_files import IndexFiles
+from graphdb.search.segments.index_files import IndexFiles, SavePlan
 from graphdb.search.segments.index_shard import IndexShard
 from graphdb.search.segments.merge_policy import TieredMergePolicy
 from graphdb.search.segments.operations import Action, Operation
-from graphdb.search.segments.saving import SavePlan
 from tests.simulation.lossy_file_system import Crash, LossyFileSystem, random_faults
 from tests.unit.search.segments.words_mapping import WordsMapping
 

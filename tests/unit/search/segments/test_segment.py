@@ -5,7 +5,7 @@ import pytest
 
 from graphdb.search.errors import SearchError
 from graphdb.search.fields import ParsedDocument, TextTokens
-from graphdb.search.segment import Leaf, exact_numbers
+from graphdb.search.leaf_reader import Leaf, exact_numbers
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.builder import SegmentBuilder
 from graphdb.search.segments.field_builders import LENGTHS, encode_lengths

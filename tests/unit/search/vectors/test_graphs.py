@@ -10,10 +10,10 @@ import pytest
 
 from graphdb.log.file_system import RealFileSystem
 from graphdb.search.analysis import Analyzers
+from graphdb.search.leaf_reader import Bools, Floats, Ints
 from graphdb.search.mapping import Mapping
 from graphdb.search.query import QueryContext, Searcher, parse_query
 from graphdb.search.query.knn import KnnQuery
-from graphdb.search.segment import Bools, Floats, Ints
 from graphdb.search.segments.index_files import IndexFiles
 from graphdb.search.segments.index_shard import IndexShard
 from graphdb.search.segments.operations import Action, Operation

@@ -5,7 +5,7 @@ from heapq import heappop, heappush
 import numpy as np
 import pytest
 
-from graphdb.search.segment import Bools, Floats, Ints
+from graphdb.search.leaf_reader import Bools, Floats, Ints
 from graphdb.search.vectors.row_set import RowSet
 from graphdb.search.vectors.walk import scan, walk
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from graphdb.access.principal import NODE, Principal
-from graphdb.search.following.settings import check_graph
+from graphdb.search.following.graph_settings import check_graph
 from tests.unit.serve.search.asking import Asking, principal_of
 
 ONE, TWO = "S-1-5-21-1", "S-1-5-21-2"

@@ -1,0 +1,264 @@
+"""The `terms` aggregation: which terms count, and in which order their buckets come."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from graphdb.search.aggregations.aggregation import (
+    Aggregation,
+    Answer,
+    Cells,
+    Common,
+    Definition,
+    Rows,
+    Scope,
+    bucket_lists,
+    cells_of,
+    measure_below,
+)
+from graphdb.search.aggregations.columns import Numbers
+from graphdb.search.aggregations.value_sources import COMPARABLE, Source, Vocabulary
+from graphdb.search.errors import illegal_argument, illegal_request, parsing
+from graphdb.search.fields import Storage
+from graphdb.search.leaf_reader import Bools, Longs
+from graphdb.search.mapping.value_formats import term_of
+from graphdb.search.query.regexp import Regexp
+
+__all__ = [
+    "ByCount",
+    "ByKey",
+    "ByMetric",
+    "Choice",
+    "Order",
+    "Terms",
+    "parse_order",
+    "parse_path",
+    "parse_terms",
+    "sorted_cells",
+]
+
+# `include` and `exclude` of terms: a regular expression, a list of values, or one part of several.
+
+VALUES_MAX = 65_536
+
+Test = Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which terms may become buckets: those that pass every test."""
+
+    tests: tuple[Test, ...] = ()
+
+    @staticmethod
+    def parse(name: str, source: Source, include: Any, exclude: Any) -> "Choice":
+        tests: list[Test] = []
+        if isinstance(include, dict):
+            tests.append(_partition(include))
+        elif include is not None:
+            tests.append(_test(name, source, include))
+        if exclude is not None:
+            unwanted = _test(name, source, exclude)
+            tests.append(lambda value: not unwanted(value))
+        return Choice(tuple(tests))
+
+    def mask(self, vocabulary: Vocabulary) -> Bools | None:
+        """Which numbers of a vocabulary pass, None: all."""
+        if not self.tests:
+            return None
+        values = (vocabulary.value(number) for number in range(len(vocabulary)))
+        return np.fromiter((all(test(value) for test in self.tests) for value in values), np.bool_)
+
+
+def _test(name: str, source: Source, wanted: Any) -> Test:
+    if isinstance(wanted, list):
+        if len(wanted) > VALUES_MAX:
+            raise illegal_request(f"[include] and [exclude] take at most [{VALUES_MAX}] values")
+        spec = source.spec
+        values = {value if spec is None else term_of(spec, value) for value in wanted}
+        return values.__contains__
+    if source.spec is not None and (not source.textual or source.spec.type == "ip"):
+        raise illegal_argument(
+            f"Aggregation [{name}] cannot support regular expression style include/exclude settings as they "
+            "can only be applied to string fields. Use an array of numeric values for include/exclude "
+            "clauses used to filter numeric fields"
+        )
+    return Regexp(str(wanted)).matches
+
+
+def _partition(include: dict[str, Any]) -> Test:
+    number, count = include.get("partition"), include.get("num_partitions")
+    if (
+        not isinstance(number, int)
+        or not isinstance(count, int)
+        or set(include) - {"partition", "num_partitions"}
+    ):
+        raise illegal_request("Missing [partition] or [num_partitions] parameter for partition-based include")
+    if not 0 <= number < count:
+        raise illegal_request(f"partition must be in [0, num_partitions) but was [{number}] of [{count}]")
+    return lambda value: crc32(str(value).encode("utf-8", "surrogatepass")) % count == number
+
+
+# The order of buckets: by `_count`, `_key`, or what an aggregation below them gives.
+
+Places = Callable[[Longs], Numbers]
+
+
+@dataclass(frozen=True, slots=True)
+class ByCount:
+    descending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ByKey:
+    descending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ByMetric:
+    """path leads through single-bucket aggregations; metric is empty where a metric has one value only."""
+
+    path: tuple[str, ...]
+    metric: str
+    descending: bool
+
+
+Order = tuple[ByCount | ByKey | ByMetric, ...]
+
+
+def parse_order(value: Any, default: Order) -> Order:
+    """`order`: an object with one entry, or a list of those. Equal buckets are ordered by key in the end."""
+    entries = value if isinstance(value, list) else [value]
+    parts = default if value is None else tuple(_entry(entry) for entry in entries)
+    return parts if any(isinstance(part, ByKey) for part in parts) else (*parts, ByKey(False))
+
+
+def _entry(entry: Any) -> ByCount | ByKey | ByMetric:
+    if not isinstance(entry, dict) or len(entry) != 1:
+        raise parsing("Must specify at least one field for [order]")
+    ((path, direction),) = entry.items()
+    if str(direction).lower() not in ("asc", "desc"):
+        raise parsing(f"Unknown order direction [{direction}]")
+    descending = str(direction).lower() == "desc"
+    if path == "_count":
+        return ByCount(descending)
+    if path in ("_key", "_term", "_time"):
+        return ByKey(descending)
+    return ByMetric(*parse_path(path), descending)
+
+
+def parse_path(path: str) -> tuple[tuple[str, ...], str]:
+    """`a>b.avg` or `a>b[avg]` as (("a", "b"), "avg")."""
+    if not path or len(path) > 1000:
+        raise illegal_request(f"Invalid aggregation order path [{path[:100]}]")
+    *names, last = path.split(">")
+    if last.endswith("]") and "[" in last:
+        last, _, metric = last[:-1].partition("[")
+    else:
+        last, _, metric = last.partition(".")
+    return (*names, last), metric
+
+
+def sorted_cells(scope: Scope, common: Common, cells: Cells, order: Order, places: Places) -> Longs:
+    """The numbers of all cells, by owner and then in order. places is the order of keys."""
+    keys = []
+    for part in order:
+        if isinstance(part, ByCount):
+            column = cells.counts.astype(np.float64)
+        elif isinstance(part, ByKey):
+            column = places(cells.keys)
+        else:
+            column = measure_below(scope, common, cells.rows(), part.path, part.metric)
+        column = -column if part.descending else column
+        keys.append(np.where(np.isnan(column), np.inf, column))  # what has no value comes last either way
+    return np.lexsort((*reversed(keys), cells.owners))
+
+
+# `terms`: a bucket for each value of a field, the most frequent first.
+
+
+@dataclass(frozen=True)
+class Terms(Aggregation):
+    """Counts are exact: `doc_count_error_upper_bound` is always 0."""
+
+    source: Source
+    size: int
+    min_doc_count: int
+    order: Order
+    choice: Choice
+    show_error: bool
+
+    @property
+    def typed(self) -> str:
+        if self.source.spec is None:
+            return "umterms"
+        storage = self.source.spec.storage
+        return {Storage.INTS: "lterms", Storage.FLOATS: "dterms"}.get(storage, "sterms")
+
+    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        cells, vocabulary = self._candidates(scope, rows)
+        in_order = sorted_cells(scope, self.common, cells, self.order, vocabulary.places)
+        owners = cells.owners[in_order]
+        ranks = np.arange(len(owners)) - np.searchsorted(owners, owners)
+        shown = cells.picked(in_order[ranks < self.size])
+        scope.count_buckets(len(shown))
+        other = np.bincount(
+            owners[ranks >= self.size], cells.counts[in_order[ranks >= self.size]], rows.count
+        )
+        lists = bucket_lists(scope, self.common, shown, rows.count, partial(self._head, vocabulary))
+        return [
+            {"doc_count_error_upper_bound": 0, "sum_other_doc_count": int(rest), "buckets": buckets}
+            for rest, buckets in zip(other.tolist(), lists, strict=True)
+        ]
+
+    def _head(self, vocabulary: Vocabulary, number: int) -> Answer:
+        value = vocabulary.value(number)
+        head = {"key": self.source.display.key(value)}
+        text = self.source.display.key_text(value)
+        if text is not None:
+            head["key_as_string"] = text
+        if self.show_error:
+            head["doc_count_error_upper_bound"] = 0
+        return head
+
+    def _candidates(self, scope: Scope, rows: Rows) -> tuple[Cells, Vocabulary]:
+        """All buckets that may be shown."""
+        whole = self.min_doc_count == 0
+        members, numbers, vocabulary = self.source.keyed(scope, rows.docs, whole)
+        allowed = self.choice.mask(vocabulary)
+        if allowed is not None:
+            kept = allowed[numbers]
+            members, numbers = members[kept], numbers[kept]
+        cells = cells_of(rows, members, numbers)
+        if whole:
+            # not those that only deleted documents have, or hidden ones
+            every = np.unique(self.source.keyed(scope, np.flatnonzero(scope.live()), whole)[1])
+            if allowed is not None:
+                every = every[allowed[every]]
+            if len(every) * rows.count > scope.max_buckets * 16:
+                scope.count_buckets(len(every) * rows.count)
+            owners = np.repeat(np.arange(rows.count), len(every))
+            cells = cells.filled(owners, np.tile(every, rows.count))
+        elif self.min_doc_count > 1:
+            cells = cells.picked(np.flatnonzero(cells.counts >= self.min_doc_count))
+        return cells, vocabulary
+
+
+def parse_terms(definition: Definition) -> Aggregation:
+    """The parameters that only steer shards (`shard_size`, `collect_mode` and so on) change nothing."""
+    options = definition.options
+    size = options.integer("size", 10)
+    if size < 1:
+        raise illegal_request(f"[size] must be greater than 0. Found [{size}] in [{definition.name}]")
+    order = parse_order(options.take("order"), (ByCount(True), ByKey(False)))
+    source = Source.parse(definition, COMPARABLE)
+    choice = Choice.parse(definition.name, source, options.take("include"), options.take("exclude"))
+    least = options.integer("min_doc_count", 1, 0)
+    show_error = options.flag("show_term_doc_count_error")
+    options.ignore("shard_size", "shard_min_doc_count", "execution_hint", "collect_mode")
+    options.done()
+    return Terms(definition.common, source, size, least, order, choice, show_error)

@@ -1,0 +1,373 @@
+"""The values of a field that an aggregation reads, what numbered values mean, and how values are written."""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
+from decimal import Decimal
+from math import isfinite
+from typing import Any, Protocol
+
+import numpy as np
+
+from graphdb.search.aggregations.aggregation import Definition, Scope
+from graphdb.search.aggregations.columns import GlobalTerms, Numbers
+from graphdb.search.aggregations.options import required
+from graphdb.search.errors import SearchError, illegal_argument, illegal_request
+from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.leaf_reader import Doubles, Longs
+from graphdb.search.mapping.dates import DEFAULT_FORMAT, DateFormat, date_format
+from graphdb.search.mapping.instants import zone_of
+from graphdb.search.mapping.value_formats import shown, term_of
+from graphdb.search.query import QueryContext
+
+__all__ = [
+    "COMPARABLE",
+    "DATE_TYPES",
+    "NUMERIC",
+    "DecimalPattern",
+    "Display",
+    "NumberVocabulary",
+    "Source",
+    "TermVocabulary",
+    "Vocabulary",
+    "aggregatable",
+    "json_number",
+    "number_text",
+]
+
+# What numbered values mean: the terms of a field, or the distinct numbers that some documents have.
+
+
+class Vocabulary(Protocol):
+    """Values by number, from 0."""
+
+    def __len__(self) -> int: ...
+    def value(self, number: int) -> Any:
+        """The value in its stored form."""
+
+    def places(self, numbers: Longs) -> Doubles:
+        """Where each stands among the others, to sort by."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberVocabulary:
+    """Distinct numbers, ascending."""
+
+    values: Numbers
+
+    @staticmethod
+    def of(data: Numbers) -> "NumberVocabulary":
+        return NumberVocabulary(np.unique(data))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def value(self, number: int) -> Any:
+        return self.values[number].item()
+
+    def find(self, data: Numbers) -> Longs:
+        return np.searchsorted(self.values, data)
+
+    def places(self, numbers: Longs) -> Doubles:
+        return numbers.astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class TermVocabulary:
+    """The terms of a field, and one more where `missing` is a term that no document has."""
+
+    terms: GlobalTerms | None
+    missing: str | None
+
+    @property
+    def _held(self) -> int:
+        return 0 if self.terms is None else len(self.terms)
+
+    @property
+    def missing_number(self) -> int:
+        """The number of `missing`."""
+        found = -1 if self.terms is None or self.missing is None else self.terms.find(self.missing)
+        return found if found >= 0 else self._held
+
+    def __len__(self) -> int:
+        return self._held + (self.missing is not None and self.missing_number == self._held)
+
+    def value(self, number: int) -> Any:
+        return self.missing if self.terms is None or number >= self._held else self.terms.term(number)
+
+    def places(self, numbers: Longs) -> Doubles:
+        places = numbers.astype(np.float64)
+        if self.terms is not None and self.missing is not None:
+            places[numbers >= self._held] = self.terms.lower_bound(self.missing) - 0.5
+        return places
+
+
+# The values of a field.
+
+# How the values of a field appear in answers: keys, and the texts beside numbers (`..._as_string`).
+
+DATE_TYPES = ("date", "date_nanos")
+_DECIMAL = re.compile(r"([^#0.,;'%]{0,20})([#,]*)(0*)(?:\.(0*)(#*))?(%?)([^#0.,;'%]{0,20})")
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalPattern:
+    """A number pattern of Java's DecimalFormat: `#,##0.00`, `0.#`, `0%`, with text before and after."""
+
+    prefix: str
+    suffix: str
+    grouped: bool
+    digits_min: int
+    fraction_min: int
+    fraction_max: int
+    percent: bool
+
+    @staticmethod
+    def of(pattern: str) -> "DecimalPattern":
+        """Errors: illegal_argument_exception for a pattern beyond that."""
+        match = _DECIMAL.fullmatch(pattern) if 0 < len(pattern) <= 100 else None
+        if match is None or not re.search("[#0]", pattern):
+            raise illegal_request(f'Malformed pattern "{pattern[:100]}"')
+        prefix, hashes, zeros, least, more, percent, suffix = match.groups()
+        fraction_min = len(least or "")
+        return DecimalPattern(
+            prefix, percent + suffix, "," in hashes, len(zeros), fraction_min, fraction_min + len(more or ""),
+            bool(percent),
+        )  # fmt: skip
+
+    def write(self, number: float) -> str:
+        number = number * 100 if self.percent else number
+        text = f"{abs(number):{',' if self.grouped else ''}.{self.fraction_max}f}"
+        whole, _, fraction = text.partition(".")
+        while len(fraction) > self.fraction_min and fraction.endswith("0"):
+            fraction = fraction[:-1]
+        whole = whole.rjust(self.digits_min, "0") if whole != "0" or self.digits_min else ""
+        sign = "-" if number < 0 else ""
+        return f"{sign}{self.prefix}{whole}{'.' + fraction if fraction else ''}{self.suffix}"
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """type is the field's, `double` where it is not mapped."""
+
+    spec: FieldSpec | None
+    pattern: DateFormat | DecimalPattern | None
+    zone: tzinfo
+
+    @staticmethod
+    def of(spec: FieldSpec | None, shape: str | None, zone: str | None, dates: bool = False) -> "Display":
+        """shape is the request's `format`. dates: values are instants although no field says so."""
+        where = UTC if zone is None else zone_of(zone)
+        if dates or (spec is not None and spec.type in DATE_TYPES):
+            own = None if spec is None else spec.options.get("format")
+            return Display(spec, date_format(shape or own or DEFAULT_FORMAT), where)
+        numeric = spec is None or (spec.storage in (Storage.INTS, Storage.FLOATS) and spec.type != "boolean")
+        return Display(spec, DecimalPattern.of(shape) if shape and numeric else None, where)
+
+    def key(self, value: Any) -> Any:
+        """The key of a bucket, from a stored value."""
+        if self.spec is not None and self.spec.type == "ip":
+            return shown(self.spec, value, None)
+        return value
+
+    def key_text(self, value: Any) -> str | None:
+        """`key_as_string`, None where it would only repeat the key."""
+        return None if isinstance(value, str) else self.text(value)
+
+    def text(self, value: float) -> str | None:
+        """The text beside a number, None where there is none."""
+        if isinstance(self.pattern, DateFormat):
+            return self.pattern.write(int(value), self.zone)
+        if self.pattern is not None:
+            return self.pattern.write(value)
+        if self.spec is not None and self.spec.type == "boolean":
+            return "true" if value else "false"
+        return None
+
+
+def number_text(number: float) -> str:
+    """A number in a key, as Java writes it: 1.0E7 from ten millions on, 1.0E-4 below a thousandth."""
+    if isinstance(number, int) or number == 0 or not isfinite(number):
+        return str(number)
+    if 1e-3 <= abs(number) < 1e7:
+        return format(Decimal(repr(number)), "f")
+    sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    first, *rest = digits
+    fraction = "".join(map(str, rest)) or "0"
+    return f"{'-' if sign else ''}{first}.{fraction}E{exponent + len(rest)}"
+
+
+# Where an aggregation's values come from: a field, what stands for absent values, and how they are shown.
+
+NUMERIC = frozenset({Storage.INTS, Storage.FLOATS})
+COMPARABLE = frozenset({Storage.INTS, Storage.FLOATS, Storage.TERMS})
+
+_VALUE_TYPES = {
+    "string": ("keyword", Storage.TERMS),
+    "boolean": ("boolean", Storage.INTS),
+    "date": ("date", Storage.INTS),
+    "ip": ("ip", Storage.TERMS),
+    **dict.fromkeys(("byte", "short", "integer", "long"), ("long", Storage.INTS)),
+    **dict.fromkeys(("float", "double", "number", "numeric"), ("double", Storage.FLOATS)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """spec is None where no such field is mapped: then there are no values but those of `missing`, and
+    display knows them by `value_type`.
+    """
+
+    spec: FieldSpec | None
+    display: Display
+    missing: Any = None  # in its stored form
+
+    @staticmethod
+    def parse(definition: Definition, accepts: Collection[Storage] | None) -> "Source":
+        """From `field`, `missing`, `format` and `time_zone`; accepts None: all that have columns."""
+        options = definition.options
+        if "script" in options:
+            raise illegal_request("script aggregations are not supported: name a [field] instead")
+        path = required(options.text("field"), "field, script")
+        missing, shape, zone = options.take("missing"), options.text("format"), options.text("time_zone")
+        value_type = options.text("value_type")
+        spec = aggregatable(definition.context, path)
+        if spec is not None and accepts is not None and spec.storage not in accepts:
+            raise illegal_argument(
+                f"Field [{path}] of type [{spec.type}] is not supported for aggregation [{definition.kind}]"
+            )
+        shown = spec if spec is not None or value_type is None else _unmapped(path, value_type)
+        if missing is not None and shown is not None:
+            # Aggregations know dates to the millisecond, as Elasticsearch's do.
+            known = replace(shown, type="date") if shown.type == "date_nanos" else shown
+            given, missing = missing, term_of(known, missing, definition.context.now_ms)
+            if missing in (np.inf, -np.inf) and shown.storage is Storage.INTS:
+                raise illegal_argument(f"[missing] [{str(given)[:100]}] is out of range for [{shown.type}]")
+        return Source(spec, Display.of(shown, shape, zone), missing)
+
+    def numbers(self, scope: Scope, docs: Longs) -> tuple[Longs, Numbers]:
+        """(rows, values): the numbers of these documents, those of `missing` among them, to compute with."""
+        rows, data = self._numbers(scope, docs)
+        return rows, data.astype(np.float64) if data.dtype == np.uint64 else data
+
+    def _numbers(self, scope: Scope, docs: Longs) -> tuple[Longs, Numbers]:
+        if self.spec is None:
+            return self._absent(np.empty(0, np.int64), np.empty(0), docs)
+        values = scope.columns.numbers(self.spec, docs)
+        return self._absent(values.rows, values.data, docs)
+
+    def countable(self, scope: Scope, docs: Longs) -> tuple[Longs, Numbers]:
+        """As numbers; of a field that has none, a number for each value, equal for equal values."""
+        if self.spec is not None and self.spec.storage is Storage.POINTS:
+            points = scope.columns.points(self.spec, docs)
+            both = points.latitudes * 1000.0 + points.longitudes
+            return points.rows, both
+        if self.textual:
+            rows, data, _ = self.keyed(scope, docs)
+            return rows, data
+        return self._numbers(scope, docs)
+
+    def keyed(self, scope: Scope, docs: Longs, whole: bool = False) -> tuple[Longs, Longs, Vocabulary]:
+        """(rows, numbers of values, what the numbers mean): the numbers ascend as the values do.
+
+        whole: what they mean covers the values of all documents, not just of these.
+        """
+        if not self.textual:
+            rows, data = self._numbers(scope, docs)
+            every = self._numbers(scope, np.flatnonzero(scope.live()))[1] if whole else data
+            numbers = NumberVocabulary.of(np.concatenate([every, data]) if whole else data)
+            return rows, numbers.find(data), numbers
+        if self.spec is None:
+            terms = TermVocabulary(None, self.missing)
+            rows, data = self._placed(np.empty(0, np.int64), np.empty(0, np.int64), docs, 0)
+            return rows, data, terms
+        terms = TermVocabulary(scope.columns.dictionary(self.spec), self.missing)
+        values = scope.columns.ordinals(self.spec, docs)
+        rows, data = self._placed(values.rows, values.data, docs, terms.missing_number)
+        return rows, data, terms
+
+    @property
+    def textual(self) -> bool:
+        """Whether the values are terms."""
+        if self.spec is None:
+            return isinstance(self.missing, str)
+        return self.spec.storage is Storage.TERMS
+
+    def text(self, value: Any) -> str | None:
+        """`..._as_string`: None where the value is shown as a number alone."""
+        return self.display.text(value)
+
+    def _absent(self, rows: Longs, data: Numbers, docs: Longs) -> tuple[Longs, Numbers]:
+        try:
+            value = self.missing if isinstance(self.missing, int | None) else float(self.missing)
+        except ValueError as error:
+            raise SearchError("number_format_exception", f'For input string: "{self.missing}"') from error
+        return self._placed(rows, data, docs, value)
+
+    def _placed(self, rows: Longs, data: Any, docs: Longs, value: float | None) -> tuple[Longs, Any]:
+        """Add a value for each document that has none."""
+        if self.missing is None or value is None:
+            return rows, data
+        lacking = np.setdiff1d(np.arange(len(docs)), rows)
+        if not len(lacking):
+            return rows, data
+        kind = np.dtype(np.float64)
+        if data.dtype.kind in "iu" and _is_of(data.dtype, value):
+            value, kind = int(value), data.dtype
+        rows, data = np.concatenate([rows, lacking]), np.append(data, np.full(len(lacking), value, kind))
+        order = np.argsort(rows, kind="stable")
+        return rows[order], data[order]
+
+
+def aggregatable(context: QueryContext, path: str) -> FieldSpec | None:
+    """The field that a path names, None where nothing is mapped; refused if it has no columns."""
+    if path == "_id":
+        raise illegal_argument(
+            "Fielddata access on the _id field is disallowed, you can re-enable it by updating the dynamic "
+            "cluster setting: indices.id_field_data.enabled"
+        )
+    spec = context.mapping.field(path)
+    if spec is None or spec.type in ("object", "nested"):
+        return None
+    if spec.storage is Storage.TEXT and spec.doc_values:
+        return replace(spec, storage=Storage.TERMS)  # `fielddata`: its tokens
+    if spec.storage is Storage.TEXT:
+        raise illegal_argument(
+            f"Fielddata is disabled on [{path}] in [{context.index_name}]. Text fields are not optimised for "
+            "operations that require per-document field data like aggregations and sorting, so these "
+            "operations are disabled by default. Please use a keyword field instead. Alternatively, set "
+            f"fielddata=true on [{path}] in order to load field data by uninverting the inverted index. "
+            "Note that this can use significant memory."
+        )
+    if path == "_routing":
+        raise illegal_argument("Fielddata is not supported on field [_routing] of type [_routing]")
+    if not spec.doc_values or spec.storage is Storage.NONE:
+        raise illegal_argument(
+            f"Can't load fielddata on [{path}] because fielddata is unsupported on fields of type "
+            f"[{spec.type}]. Use doc values instead."
+        )
+    return spec
+
+
+def _unmapped(path: str, value_type: str) -> FieldSpec:
+    """What `value_type` says of a field that is not mapped."""
+    found = _VALUE_TYPES.get(value_type.lower())
+    if found is None:
+        raise illegal_request(f"Unknown value type [{value_type[:100]}]")
+    name, storage = found
+    return FieldSpec(path, name, storage, options={"format": DEFAULT_FORMAT} if name == "date" else {})
+
+
+def json_number(number: float) -> float | str:
+    """JSON has no NaN and no infinity: Elasticsearch writes them as strings."""
+    if number != number:
+        return "NaN"
+    return number if abs(number) != np.inf else ("Infinity" if number > 0 else "-Infinity")
+
+
+def _is_of(dtype: "np.dtype[Any]", value: float) -> bool:
+    """Whether a type of whole numbers has a value."""
+    bounds = np.iinfo(dtype)
+    return bounds.min <= value <= bounds.max and value == int(value)

@@ -1,0 +1,288 @@
+"""Changes to the catalogue: indexes created and deleted, settings, aliases, templates."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Any, TypeAlias
+
+from graphdb.search.catalog.aliases import check_aliases, read_aliases, with_alias_actions
+from graphdb.search.catalog.cluster_settings import check_auto_create, with_cluster_settings
+from graphdb.search.catalog.commands import (
+    Command,
+    CreateIndex,
+    DeleteComponentTemplates,
+    DeleteIndexTemplates,
+    DeleteIndices,
+    IntroduceNode,
+    PutClusterSettings,
+    PutComponentTemplate,
+    PutIndexTemplate,
+    PutMapping,
+    PutSettings,
+    RefreshIndices,
+    UpdateAliases,
+)
+from graphdb.search.catalog.index_names import check_index_name
+from graphdb.search.catalog.index_settings import (
+    analyzers_of,
+    limits_of,
+    read_settings,
+    static_names,
+    updated_settings,
+)
+from graphdb.search.catalog.index_templates import (
+    Contents,
+    component_template,
+    contents,
+    index_template,
+    template_for,
+    without_components,
+    without_templates,
+)
+from graphdb.search.catalog.state import CatalogState, Index, KnownNode
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.mapping import Mapping as FieldMapping
+from graphdb.search.segments.index_shard import IndexShard
+
+__all__ = ["Change", "GraphCheck", "NewIndex", "planned", "with_new_index"]
+
+# Making an index: of what a client says and of the template for its name.
+
+GraphCheck: TypeAlias = Callable[[Mapping[str, Any]], None]
+"""Raises SearchError where the tree of settings under `graph` cannot be."""
+
+_INDEXES_MAX = 1000  # cluster.max_shards_per_node; each is in one piece here
+
+
+@dataclass(frozen=True, slots=True)
+class NewIndex:
+    """automatic: made because a document is to go into it."""
+
+    name: str
+    uuid: str
+    created_ms: int
+    body: Mapping[str, Any]
+    automatic: bool = False
+
+
+def with_new_index(state: CatalogState, new: NewIndex, check_graph: GraphCheck) -> CatalogState:
+    """The state with the index in it. Errors: resource_already_exists_exception and whatever name, settings,
+    mappings and aliases may have.
+    """
+    _check_name(state, new.name)
+    for key in new.body:
+        if key not in ("settings", "mappings", "aliases"):
+            raise SearchError("parse_exception", f"unknown key [{key}] for create index")
+    made = _template(state, new).with_over(Contents.of(new.body))
+    settings = {name: value for name, value in made.settings.items() if value is not None}
+    if "graph" in settings:
+        check_graph(settings["graph"])
+    analyzers = analyzers_of(settings)
+    mapping = FieldMapping.of(made.mappings, analyzers, limits_of(settings))
+    shard = IndexShard(new.name, mapping, {})
+    index = Index(new.name, new.uuid, new.created_ms, settings, analyzers, shard)
+    index.aliases = read_aliases(made.aliases, index)
+    after = state.with_index(index, index.aliases)
+    check_aliases(after, {new.name, *index.aliases})
+    return after
+
+
+def _check_name(state: CatalogState, name: str) -> None:
+    check_index_name(name)
+    there = state.by_name.get(name)
+    if there is not None:
+        metadata = {"index_uuid": there.uuid, "index": name}
+        reason = f"index [{name}/{there.uuid}] already exists"
+        raise SearchError("resource_already_exists_exception", reason, 400, metadata)
+    if name in state.by_alias:
+        metadata = {"index_uuid": "_na_", "index": name}
+        reason = f"Invalid index name [{name}], already exists as alias"
+        raise SearchError("invalid_index_name_exception", reason, 400, metadata)
+    if len(state.by_uuid) >= _INDEXES_MAX:
+        count = f"[{len(state.by_uuid)}]/[{_INDEXES_MAX}] maximum normal shards open"
+        reason = (
+            f"Validation Failed: 1: this action would add [1] shards, but this cluster currently has {count};"
+        )
+        raise SearchError("validation_exception", reason)
+
+
+def _template(state: CatalogState, new: NewIndex) -> Contents:
+    """What a template says of automatic creation counts before what the cluster says."""
+    name = template_for(state, new.name)
+    template = {} if name is None else state.templates[name]
+    allowed = template.get("allow_auto_create")
+    if new.automatic and allowed in (None, ""):
+        check_auto_create(state, new.name)
+    if new.automatic and allowed in (False, "false"):
+        raise SearchError(
+            "index_not_found_exception",
+            f"no such index [{new.name}] and composable template [{template['index_patterns']}] forbids "
+            "index auto creation",
+            404,
+            {"index_uuid": "_na_", "index": new.name},
+        )
+    return contents(state, template) if template else Contents()
+
+
+# What a command that is not about documents would change: found out first, done afterwards or not.
+
+
+def _nothing() -> None:
+    """For a change of the state alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """state: the catalogue afterwards; act: what is to be done to indexes that stay, it cannot fail;
+    value: the command's outcome.
+    """
+
+    state: CatalogState
+    act: Callable[[], None] = _nothing
+    value: Any = None
+
+
+def planned(state: CatalogState, command: Command, check_graph: GraphCheck, timestamp_ms: int) -> Change:
+    """What a command other than WriteDocuments does. No effect yet. Raises SearchError."""
+    if isinstance(command, CreateIndex):
+        new = NewIndex(command.name, command.uuid, timestamp_ms, command.body)
+        return Change(with_new_index(state, new, check_graph), value=command.name)
+    return _planned(command, state)
+
+
+@singledispatch
+def _planned(command: object, state: CatalogState) -> Change:
+    raise TypeError(f"no command of the catalogue: {command!r}")
+
+
+@_planned.register
+def _(command: DeleteIndices, state: CatalogState) -> Change:
+    state.indexes(command.uuids)
+    return Change(state.without(command.uuids))
+
+
+@_planned.register
+def _(command: PutMapping, state: CatalogState) -> Change:
+    merged = [(index, index.mapping.merged(command.body)) for index in state.indexes(command.uuids)]
+
+    def act() -> None:
+        for index, mapping in merged:
+            put_mapping(index, mapping)
+
+    return Change(state, act)
+
+
+@_planned.register
+def _(command: PutSettings, state: CatalogState) -> Change:
+    update = read_settings(_unwrapped(command.settings))
+    indexes = state.indexes(command.uuids)
+    made = [_with_settings(index, update, command.preserve) for index in indexes]
+    static = static_names(update)
+    if static:
+        names = ", ".join(f"index.{name}" for name in static)
+        where = ", ".join(f"[{index.name}/{index.uuid}]" for index in indexes)
+        raise illegal_argument(f"Can't update non dynamic settings [[{names}]] for open indices [{where}]")
+
+    def act() -> None:
+        for index, (settings, mapping) in zip(indexes, made, strict=True):
+            index.settings = settings
+            put_mapping(index, mapping)
+
+    return Change(state, act)
+
+
+@_planned.register
+def _(command: UpdateAliases, state: CatalogState) -> Change:
+    after = with_alias_actions(state, command.actions)
+
+    def act() -> None:
+        for uuid, index in after.by_uuid.items():
+            index.aliases = after.aliases.get(uuid, {})
+
+    return Change(after, act)
+
+
+@_planned.register
+def _(command: RefreshIndices, state: CatalogState) -> Change:
+    present = [state.by_uuid[uuid] for uuid in command.uuids if uuid in state.by_uuid]
+
+    def act() -> None:
+        for index in present:
+            index.shard.refresh()
+
+    return Change(state, act)
+
+
+@_planned.register
+def _(command: IntroduceNode, state: CatalogState) -> Change:
+    nodes = {**state.nodes, command.node_id: KnownNode(command.name, command.address)}
+    return Change(replace(state, nodes=nodes, cluster_uuid=state.cluster_uuid or command.cluster_uuid))
+
+
+@_planned.register
+def _(command: PutClusterSettings, state: CatalogState) -> Change:
+    return Change(with_cluster_settings(state, command))
+
+
+@_planned.register
+def _(command: PutIndexTemplate, state: CatalogState) -> Change:
+    after = index_template(state, command)
+    _check_composed(after, command.name)
+    return Change(after)
+
+
+@_planned.register
+def _(command: PutComponentTemplate, state: CatalogState) -> Change:
+    after = component_template(state, command)
+    for name, template in after.templates.items():
+        if command.name in template["composed_of"]:
+            _check_composed(after, name)
+    return Change(after)
+
+
+@_planned.register
+def _(command: DeleteIndexTemplates, state: CatalogState) -> Change:
+    return Change(without_templates(state, command.names))
+
+
+@_planned.register
+def _(command: DeleteComponentTemplates, state: CatalogState) -> Change:
+    return Change(without_components(state, command.names))
+
+
+def _check_composed(state: CatalogState, name: str) -> None:
+    """An index could be made of the template, as far as that can be decided now."""
+    made = contents(state, state.templates[name])
+    settings = {key: value for key, value in made.settings.items() if value is not None}
+    try:
+        FieldMapping.of(made.mappings, analyzers_of(settings), limits_of(settings))
+    except SearchError as error:
+        reason = f"composable template [{name}] template after composition is invalid"
+        raise SearchError("illegal_argument_exception", reason, 400, None, error) from None
+
+
+def put_mapping(index: Index, mapping: FieldMapping) -> None:
+    """For documents from now on; a new version, unless it is the one that is there."""
+    if mapping is not index.mapping:
+        index.shard.put_mapping(mapping)
+        index.mapping_version += 1
+
+
+def _unwrapped(settings: Mapping[str, Any]) -> Any:
+    """PUT _settings takes them with or without `settings` around them."""
+    return settings["settings"] if settings.keys() == {"settings"} else settings
+
+
+def _with_settings(
+    index: Index, update: Mapping[str, Any], preserve: bool
+) -> tuple[dict[str, Any], FieldMapping]:
+    """The settings with an update, and the mapping under their limits. The analyzers must be possible still:
+    an index is opened with the settings that it has then.
+    """
+    settings = updated_settings(index.settings, update, preserve)
+    if index.settings.get("analysis") and not static_names(update):
+        analyzers_of(settings)
+    limits = limits_of(settings)
+    if limits == limits_of(index.settings):
+        return settings, index.mapping
+    return settings, index.mapping.limited(limits)

@@ -1,0 +1,281 @@
+"""The body of a search, parsed: every key is known, and every value has its type."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphdb.search.aggregations import parse as parse_aggregations
+from graphdb.search.aggregations.aggregation import Common
+from graphdb.search.aggregations.options import Options
+from graphdb.search.errors import SearchError, illegal_argument, illegal_request, parsing
+from graphdb.search.hybrid import DEFAULT_SCORER, FusedQuery, Scorer, planned
+from graphdb.search.query import Query, QueryContext, parse_query
+from graphdb.search.query.tree import MatchAllQuery
+from graphdb.search.results.fetching import Fetching, parse_fetching
+from graphdb.search.results.sort_keys import SortKey
+from graphdb.search.results.sort_parsing import parse_sort
+
+__all__ = [
+    "RESULT_WINDOW",
+    "Collapse",
+    "InnerHits",
+    "Rescore",
+    "SearchRequest",
+    "parse_inner_hits",
+    "parse_request",
+]
+
+RESULT_WINDOW = 10_000  # index.max_result_window
+RESCORE_WINDOW = 10_000  # index.max_rescore_window
+INNER_WINDOW = 100  # index.max_inner_result_window
+TOTAL_DEFAULT = 10_000
+_IGNORED = ("indices_boost", "stats", "timeout", "ext", "min_compatible_shard_node")
+_REFUSED = ("script_fields", "runtime_mappings", "suggest")
+_ELSEWHERE = ("pit", "slice", "_ext", "hybrid")  # the caller has read them
+
+
+@dataclass(frozen=True, slots=True)
+class InnerHits:
+    """A page of hits below a hit."""
+
+    name: str
+    start: int
+    size: int
+    sort: tuple[SortKey, ...]
+    fetching: Fetching
+    collapse: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Collapse:
+    """One hit for each value of a field."""
+
+    path: str
+    inner_hits: tuple[InnerHits, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rescore:
+    """Another score for the first `window` hits."""
+
+    query: Query
+    window: int
+    query_weight: float
+    rescore_weight: float
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """sort empty: by score. track_total: count up to so many hits, None: all, 0: none."""
+
+    query: Query
+    start: int
+    size: int
+    sort: tuple[SortKey, ...]
+    after: Sequence[Any] | None
+    aggregations: Common | None
+    fetching: Fetching
+    post_filter: Query | None = None
+    min_score: float | None = None
+    track_total: int | None = TOTAL_DEFAULT
+    track_scores: bool = False
+    collapse: Collapse | None = None
+    rescore: tuple[Rescore, ...] = ()
+    terminate_after: int = 0
+    profile: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the best documents by score and their number are all that is asked for."""
+        narrowed = self.post_filter or self.min_score is not None or self.terminate_after
+        narrowed = narrowed or isinstance(self.query, FusedQuery)  # some that match are in no list
+        return not (
+            self.sort or self.aggregations or self.collapse or self.rescore or narrowed or not self.size
+        )
+
+
+def parse_request(
+    body: Mapping[str, Any],
+    context: QueryContext,
+    window: int = RESULT_WINDOW,
+    hybrid: Scorer = DEFAULT_SCORER,
+) -> SearchRequest:
+    """Errors: SearchError for an unknown key, a value of the wrong type, a page beyond `window`.
+
+    hybrid: what ranks where both `query` and `knn` are given, and no `rank`.
+    """
+    Options("search", body)  # an object
+    query, rest = planned(body, context, hybrid)
+    options = Options("search", rest)
+    start, size = _page(options, window)
+    sort = parse_sort(options.take("sort"), context)
+    aggregations = [options.take(key) for key in ("aggs", "aggregations") if key in options]
+    request = SearchRequest(
+        query=query or MatchAllQuery(),
+        start=start,
+        size=size,
+        sort=sort,
+        after=_after(options.take("search_after"), sort, start),
+        aggregations=parse_aggregations(aggregations[0], context) if aggregations else None,
+        fetching=parse_fetching(options, context),
+        post_filter=_optional(options, "post_filter", lambda value: parse_query(value, context)),
+        min_score=options.number("min_score"),
+        track_total=_track_total(options.take("track_total_hits")),
+        track_scores=options.flag("track_scores"),
+        collapse=_optional(options, "collapse", lambda value: _collapse(value, context)),
+        rescore=tuple(_rescore(entry, context) for entry in options.items("rescore")),
+        terminate_after=options.integer("terminate_after", 0, 0),
+        profile=options.flag("profile"),
+    )
+    _finish(options)
+    _check(request)
+    return request
+
+
+def _optional(options: Options, key: str, read: Callable[[Any], Any]) -> Any:
+    value = options.take(key)
+    return None if value is None else read(value)
+
+
+def _finish(options: Options) -> None:
+    options.ignore(*_IGNORED, *_ELSEWHERE)
+    for key, value in options.rest().items():
+        if key in _REFUSED:
+            raise illegal_request(f"[{key}] is not supported")
+        raise parsing(f"Unknown key for a {_token(value)} in [{key}].")
+
+
+def _token(value: Any) -> str:
+    for kind, name in (
+        (dict, "START_OBJECT"),
+        (list, "START_ARRAY"),
+        (str, "VALUE_STRING"),
+        (bool, "VALUE_BOOLEAN"),
+    ):
+        if isinstance(value, kind):
+            return name
+    return "VALUE_NULL" if value is None else "VALUE_NUMBER"
+
+
+def _page(options: Options, window: int) -> tuple[int, int]:
+    start, size = options.integer("from", 0), options.integer("size", 10)
+    if start < 0:
+        raise illegal_request(f"[from] parameter cannot be negative but was [{start}]")
+    if size < 0:
+        raise illegal_request(f"[size] parameter cannot be negative, found [{size}]")
+    if start + size > window:
+        raise illegal_argument(
+            f"Result window is too large, from + size must be less than or equal to: [{window}] but was "
+            f"[{start + size}]. See the scroll api for a more efficient way to request large data sets. This "
+            "limit can be set by changing the [index.max_result_window] index level setting."
+        )
+    return start, size
+
+
+def _after(value: Any, sort: tuple[SortKey, ...], start: int) -> Sequence[Any] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or not value:
+        raise illegal_request("Values must contains at least one value.")
+    if not sort:
+        raise illegal_request("Sort must contain at least one field.")
+    if len(value) != len(sort):
+        raise illegal_request(f"search_after has {len(value)} value(s) but sort has {len(sort)}.")
+    if start > 0:
+        raise SearchError(
+            "action_request_validation_exception",
+            "Validation Failed: 1: `from` parameter must be set to 0 when `search_after` is used;",
+        )
+    return value
+
+
+def _track_total(value: Any) -> int | None:
+    if value is None:
+        return TOTAL_DEFAULT
+    if value is True or value == "true" or value == -1:
+        return None
+    if value is False or value == "false":
+        return 0
+    if isinstance(value, int) and value >= 0:
+        return value
+    raise illegal_request(f"[track_total_hits] parameter must be positive or equals to -1, got {value}")
+
+
+def _collapse(body: Any, context: QueryContext) -> Collapse:
+    options = Options("collapse", body)
+    path = options.text("field")
+    if path is None:
+        raise illegal_request("Required [field]")
+    inner = tuple(parse_inner_hits(entry, context, path) for entry in options.items("inner_hits"))
+    options.ignore("max_concurrent_group_searches")
+    options.done()
+    if len({one.name for one in inner}) < len(inner):
+        raise illegal_request("[inner_hits] already contains an entry for key")
+    return Collapse(path, inner)
+
+
+def parse_inner_hits(body: Any, context: QueryContext, name: str) -> InnerHits:
+    """`inner_hits`; name is for those that give none."""
+    options = Options("inner_hits", body)
+    name = options.text("name") or name
+    start, size = options.integer("from", 0, 0), options.integer("size", 3, 0)
+    if start + size > INNER_WINDOW:
+        raise illegal_argument(
+            f"Inner result window is too large, the inner hit definition's [{name}]'s from + size must be "
+            f"less than or equal to: [{INNER_WINDOW}] but was [{start + size}]. This limit can be set by "
+            "changing the [index.max_inner_result_window] index level setting."
+        )
+    sort, fetching = parse_sort(options.take("sort"), context), parse_fetching(options, context)
+    path = _optional(options, "collapse", _inner_collapse)
+    options.ignore("ignore_unmapped", "track_scores")
+    options.done()
+    return InnerHits(name, start, size, sort, fetching, path)
+
+
+def _inner_collapse(body: Any) -> str:
+    """The field of a `collapse` in `inner_hits`, which has none of its own below it."""
+    options = Options("collapse", body)
+    path = options.text("field")
+    options.done()
+    if path is None:
+        raise illegal_request("Required [field]")
+    return path
+
+
+def _rescore(body: Any, context: QueryContext) -> Rescore:
+    options = Options("rescore", body)
+    window = options.integer("window_size", 10, 0)
+    if window > RESCORE_WINDOW:
+        raise illegal_argument(
+            f"Rescore window [{window}] is too large. It must be less than [{RESCORE_WINDOW}]. This prevents "
+            "allocating massive heaps for storing the results to be rescored. This limit can be set by "
+            "changing the [index.max_rescore_window] index level setting."
+        )
+    inner = Options("query", options.take("query"))
+    options.done()
+    query = parse_query(inner.take("rescore_query"), context)
+    mode = inner.text("score_mode", "total") or "total"
+    if mode not in ("total", "multiply", "avg", "max", "min"):
+        raise illegal_request(f"illegal score_mode [{mode}]")
+    weights = inner.number("query_weight", 1.0), inner.number("rescore_query_weight", 1.0)
+    inner.done()
+    return Rescore(query, window, weights[0] or 0.0, weights[1] or 0.0, mode)
+
+
+def _check(request: SearchRequest) -> None:
+    """What does not go together."""
+    if request.rescore and request.sort:
+        raise SearchError(
+            "action_request_validation_exception",
+            "Validation Failed: 1: Cannot use [sort] option in conjunction with [rescore].;",
+        )
+    if request.rescore and request.collapse:
+        raise illegal_request("cannot use `collapse` in conjunction with `rescore`")
+    if request.collapse and request.after is not None:
+        paths = [getattr(key, "path", None) for key in request.sort]
+        if paths != [request.collapse.path]:
+            raise illegal_request(
+                "Cannot use [collapse] in conjunction with [search_after] unless the search is sorted on the "
+                "same field. Multiple sort fields are not allowed."
+            )

@@ -1,0 +1,39 @@
+"""What an installation does once, so that no start has to: `python -m serve.deployments.precompile`.
+
+It imports what the processes of a service import, so that Python keeps the bytecode beside the modules. It
+runs Numba's kernels, so that Numba keeps their machine code. The bytecode of all packages would take 100 MB
+more.
+"""
+
+from importlib import import_module
+
+from actors.ray_private import PROCESS_MODULES
+from actors.search.warm_up import warm_up
+
+__all__ = ["precompile"]
+
+_MODULES = (
+    "actors.columns.column_view",
+    "actors.columns.engine",
+    "actors.log.update_log",
+    "actors.raft.raft_log",
+    "actors.readers.evaluator",
+    "actors.readers.store_reader",
+    "serve.cli.main",
+    "serve.cli.serve",
+    "serve.deployments.graph_port",
+    "serve.deployments.search_port",
+    "serve.deployments.service",
+    *PROCESS_MODULES,
+)
+
+
+def precompile() -> None:
+    """Import and run all of it."""
+    for module in _MODULES:
+        import_module(module)
+    warm_up()
+
+
+if __name__ == "__main__":
+    precompile()
