@@ -46,6 +46,7 @@ from graphdb.columns.term_texts import TermTexts
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
 from graphdb.sparql.results import Answer, ResultFormat, write_answer
+from graphdb.sparql.translation import abstract_query
 
 __all__ = ["run"]
 
@@ -262,7 +263,7 @@ def _loaded(directory: Path) -> tuple[Store, DuckDBPyConnection]:
 
 
 def _measured(name: str, text: str, rounds: int, among: Contenders) -> Measured:
-    query = parse_query(text)
+    query = abstract_query(parse_query(text))
     compiled = compile_query(query, Dataset(), among.catalog)
     refused = compiled.construct if isinstance(compiled, NotCompiled) else ""
     engine_ms, expected = _best(lambda: _written(among.store.query(text)), rounds)
@@ -294,7 +295,7 @@ def _best(answer: Callable[[], bytes], rounds: int) -> tuple[float, bytes]:
 
 
 def _of_columns(among: Contenders, text: str) -> bytes:
-    query = parse_query(text)
+    query = abstract_query(parse_query(text))
     if estimate(query, among.catalog).reader_because is not None:
         return _written(among.store.query(text))
     compiled = compile_query(query, Dataset(), among.catalog)

@@ -20,9 +20,10 @@ from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout, UnavailableError
 from graphdb.planning.gate import read_query
 from graphdb.public_text import without_paths
+from graphdb.sparql.algebra import AbstractQuery
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat, write_answer
-from graphdb.sparql.syntax import Query
+from graphdb.sparql.translation import abstract_query
 
 __all__ = ["WHERE", "ColumnQuery", "NotTaken", "Unsuited"]
 
@@ -191,8 +192,8 @@ def _is_damage(error: Exception) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _read(text: str, base_iri: str | None, limits: GateLimits) -> Query:
-    return read_query(text, base_iri, limits)
+def _read(text: str, base_iri: str | None, limits: GateLimits) -> AbstractQuery:
+    return abstract_query(read_query(text, base_iri, limits))
 
 
 def _nodes(iris: Sequence[str]) -> tuple[NamedNode, ...]:

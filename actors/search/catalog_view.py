@@ -9,8 +9,8 @@ from graphdb.log.file_system import RealFileSystem
 from graphdb.model import EntryKind, LogEntry
 from graphdb.public_text import fault_text
 from graphdb.search.catalog.catalog import Catalog
+from graphdb.search.catalog.catalog_commands import Command, Outcome, WriteDocuments
 from graphdb.search.catalog.command_codec import decode_command
-from graphdb.search.catalog.commands import Command, Outcome, WriteDocuments
 from graphdb.search.catalog.files import CatalogFiles, CatalogSave
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError

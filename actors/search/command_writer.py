@@ -22,7 +22,7 @@ from graphdb.errors import (
 )
 from graphdb.model import EntryKind, LogEntry
 from graphdb.public_text import fault_text
-from graphdb.search.catalog.commands import Command
+from graphdb.search.catalog.catalog_commands import Command
 from graphdb.search.errors import SearchError
 
 __all__ = ["CommandWriter", "CommitConfig"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from actors.search.document_writer import split_writes
-from graphdb.search.catalog.commands import (
+from graphdb.search.catalog.catalog_commands import (
     Command,
     CursorMove,
     DocumentWrite,

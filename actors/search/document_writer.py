@@ -9,7 +9,7 @@ from actors.search.search_job import ENTRY_BYTES_MAX, ENTRY_WRITES_MAX, SearchJo
 from graphdb.errors import UnavailableError
 from graphdb.public_text import public_text
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.commands import DocumentWrite, WriteDocuments, WriteResult
+from graphdb.search.catalog.catalog_commands import DocumentWrite, WriteDocuments, WriteResult
 from graphdb.search.errors import SearchError
 from graphdb.search.segments.operations import OperationResult
 

@@ -11,7 +11,7 @@ from typing import Any
 from graphdb.config import Settings
 from graphdb.config.service import split_address
 from graphdb.errors import GraphDBError
-from graphdb.search.catalog.commands import IntroduceNode
+from graphdb.search.catalog.catalog_commands import IntroduceNode
 from graphdb.search.catalog.state import CatalogState, KnownNode
 
 __all__ = ["introduce_for_ever", "known_node"]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from actors.log.view_runner import LogReading, ReadableLog
 from graphdb.model import LogEntry
-from graphdb.search.catalog.commands import Command, WriteDocuments
+from graphdb.search.catalog.catalog_commands import Command, WriteDocuments
 
 __all__ = ["OwnEntries"]
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from graphdb.search.catalog.catalog_commands import Command, DocumentWrite, Outcome, WriteDocuments
 from graphdb.search.catalog.command_codec import encode_command
-from graphdb.search.catalog.commands import Command, DocumentWrite, Outcome, WriteDocuments
 from graphdb.search.errors import SearchError
 
 __all__ = ["ENTRY_BYTES_MAX", "ENTRY_WRITES_MAX", "SearchJob", "SharedEntry", "join", "write_bytes"]

@@ -33,7 +33,7 @@ from graphdb.log.views import SEARCH, ViewStatus, health
 from graphdb.node import ClusterMember, NodeStatus
 from graphdb.public_text import fault_text, public_text
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.commands import (
+from graphdb.search.catalog.catalog_commands import (
     Command,
     CreateIndex,
     DeleteComponentTemplates,

@@ -1,56 +1,111 @@
-"""GROUP BY and the aggregates: an error among the values makes all of them unbound but COUNT and SAMPLE."""
+"""Groups and their aggregates, and counts that the statistics of the view have already.
 
-from collections.abc import Sequence
+An error among the values makes every aggregate unbound but COUNT and SAMPLE.
+"""
 
-from graphdb.columns.blocks import Block, lexical
+from typing import Any, Final
+
+from graphdb.columns.blocks import Block, Names, lexical
+from graphdb.columns.catalog import Catalog
 from graphdb.columns.expressions import Expressions
+from graphdb.columns.graph_scope import Graphs, GraphScope
 from graphdb.columns.numbers import as_number, guarded, scaled
 from graphdb.columns.ordering import sort_value
 from graphdb.columns.term_ids import Tag
 from graphdb.columns.values import STRINGS, NotExact, Rep, Value, inexact, quoted
-from graphdb.sparql.patterns import Aggregate, BuiltInCall, GroupCondition
+from graphdb.sparql.algebra import Bgp, Extend, Group
+from graphdb.sparql.patterns import Aggregate, BuiltInCall, TriplePattern
 from graphdb.sparql.terms import Variable
 
-__all__ = ["grouped"]
+__all__ = ["counted_from_statistics", "grouped"]
 
 _INTEGER = frozenset((Tag.INTEGER,))
 _DECIMAL = frozenset((Tag.DECIMAL,))
+_IRI = frozenset((Tag.IRI,))
+_DISTINCT: Final = ("subjects", "predicates", "objects")
 _DECIMAL_PLACES = 18
 _INTEGER_MAX = (1 << 63) - 1
 
 
-def grouped(
-    expressions: Expressions, conditions: Sequence[GroupCondition], aggregates: Sequence[Aggregate]
-) -> tuple[Block, dict[Aggregate, Value]]:
-    """One solution a group, with its keys as columns, and what stands for each aggregate. Raises NotExact."""
+def grouped(expressions: Expressions, group: Group) -> Block:
+    """One solution for each group, with its keys and the values of its aggregates. Raises NotExact."""
     block = expressions.block
-    names = block.names
-    alias = names.alias("q")
+    alias = block.names.alias("q")
     items: list[str] = []
     columns: dict[str, Value] = {}
-    for condition in conditions:
-        value = expressions.value(condition.expression)
-        if value.lang is not None:
-            raise NotExact("GROUP BY a computed string with a language")
-        if condition.variable is not None:
-            name = condition.variable.name
-        elif isinstance(condition.expression, Variable):
-            name = condition.expression.name
-        else:
-            name = names.alias("_:key")
-        columns[name] = value.over(f"{alias}.c{len(items)}")
+
+    def column(value: Value) -> Value:
         items.append(f"{value.sql} AS c{len(items)}")
+        return value.over(f"{alias}.c{len(items) - 1}")
+
+    for key in group.keys:
+        columns[key.name] = column(expressions.value(key))
     keys = ", ".join(str(place + 1) for place in range(len(items)))
     found: dict[Aggregate, Value] = {}
-    for aggregate in aggregates:
-        value = _aggregated(expressions, aggregate, has_keys=bool(keys))
-        found[aggregate] = value.over(f"{alias}.c{len(items)}")
-        items.append(f"{value.sql} AS c{len(items)}")
-    if not items:
-        items.append("count(*) AS c")
+    for variable, aggregate in group.aggregates:
+        if aggregate not in found:
+            found[aggregate] = column(_aggregated(expressions, aggregate, has_keys=bool(keys)))
+        columns[variable.name] = found[aggregate]
     group_by = f" GROUP BY {keys}" if keys else ""
-    select = f"SELECT {', '.join(items)}{block.rest()}{group_by}"
-    return Block(names, [f"({select}) {alias}"], [], columns), found
+    return Block(block.names, [f"(SELECT {', '.join(items)}{block.rest()}{group_by}) {alias}"], [], columns)
+
+
+def counted_from_statistics(names: Names, scope: GraphScope, group: Group) -> Block | None:
+    """The solutions of a group over `?s ?p ?o` with three variables, without a key or with ?p as its only
+    one, where all aggregates are counts that the view's statistics have. None for every other group.
+    """
+    ends = _ends_of_all_quads(group)
+    if ends is None or names.catalog.named_graphs or scope != GraphScope(Graphs()):
+        return None
+    count_of = _count_by_predicate if group.keys else _count_of_all
+    alias = names.alias("q")
+    items = ["p"] if group.keys else []
+    columns = {key.name: Value(f"{alias}.p", Rep.ID, _IRI, nullable=False) for key in group.keys}
+    for variable, aggregate in group.aggregates:
+        if aggregate.name != "COUNT" or aggregate.expression not in (None, *ends):
+            return None
+        counted = "quads"
+        if aggregate.distinct:
+            if not isinstance(aggregate.expression, Variable):
+                return None
+            counted = _DISTINCT[ends.index(aggregate.expression)]
+        count = count_of(names.catalog, counted)
+        if count is None:
+            return None
+        columns[variable.name] = Value(f"{alias}.c{len(items)}", Rep.INTEGER, _INTEGER, nullable=False)
+        items.append(f"{count} AS c{len(items)}")
+    source = " FROM predicates WHERE quads > 0" if group.keys else ""
+    return Block(names, [f"(SELECT {', '.join(items)}{source}) {alias}"], [], columns)
+
+
+def _ends_of_all_quads(group: Group) -> tuple[Variable, Variable, Variable] | None:
+    """The variables of the one pattern of a group that all quads match, once each."""
+    pattern = group.pattern
+    keys: tuple[Any, ...] = group.keys
+    if isinstance(pattern, Extend) and keys == (pattern.variable,):
+        keys, pattern = (pattern.expression,), pattern.pattern
+    match pattern:
+        case Bgp(triples=(TriplePattern(Variable() as s, Variable() as p, Variable() as o),)):
+            return (s, p, o) if len({s, p, o}) == 3 and keys in ((), (p,)) else None
+    return None
+
+
+def _count_by_predicate(catalog: Catalog, counted: str) -> str | None:
+    """The SQL of a count in `predicates`; None where a change has made it stale."""
+    if counted == "predicates":
+        return "1"
+    is_known = counted == "quads" or not any(entry.is_stale for entry in catalog.predicates.values())
+    return counted if is_known else None
+
+
+def _count_of_all(catalog: Catalog, counted: str) -> str | None:
+    """A count over all quads; None where it has not been taken since a change."""
+    if counted == "quads":
+        return str(sum(entry.quads for entry in catalog.predicates.values()))
+    if counted == "predicates":
+        return str(sum(entry.quads > 0 for entry in catalog.predicates.values()))
+    count = catalog.distinct(counted)
+    return None if count is None else str(count)
 
 
 def _aggregated(expressions: Expressions, aggregate: Aggregate, *, has_keys: bool) -> Value:

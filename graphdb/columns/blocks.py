@@ -9,6 +9,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.term_ids import OFFSET, PAYLOAD_MASK, Tag, inline_id, tag_of_term, tagged, text_of
 from graphdb.columns.values import DICTIONARY, NotExact, Rep, Value, has_tag, inexact, quoted
+from graphdb.sparql.algebra import Algebra
 
 __all__ = [
     "Block",
@@ -30,13 +31,14 @@ _FIELDS = ("text", "lexical", "datatype", "lang", "num")
 
 @dataclass(slots=True)
 class Names:
-    """What the parts of one query share: fresh aliases, the catalog, and terms that the view has never seen.
+    """What the parts of one query share: the whole pattern that is asked for, the catalog, fresh aliases, and
+    terms that the view has never seen.
 
     Such a term gets a number from the top of its tag's range, where the dictionary never comes.
     """
 
     catalog: Catalog
-    loose: frozenset[str] = frozenset()  # variables that stand at one place only that can bind them
+    asked: Algebra
     tables: list[str] = field(default_factory=list)  # of WITH, in the order they need each other
     _numbers: Iterator[int] = field(default_factory=count)
     _unseen: dict[NamedNode | BlankNode | Literal | Triple, int] = field(default_factory=dict)
@@ -98,7 +100,7 @@ class Block:
     """tables is the FROM clause: an item, then joins; empty for the one solution that binds nothing.
 
     A column's SQL is valid in the SELECT list and in the conditions, and names aliases that are unique in
-    the whole query. is_plain: a single table whose columns are those of the table.
+    the whole query.
     """
 
     names: Names
@@ -106,7 +108,6 @@ class Block:
     conditions: list[str] = field(default_factory=list)
     columns: dict[str, Value] = field(default_factory=dict)
     lookups: dict[str, Lookup] = field(default_factory=dict)
-    is_plain: bool = False
 
     def add(self, table: str, join: str = "CROSS JOIN", on: str | None = None) -> None:
         """Read one more table."""
@@ -124,7 +125,6 @@ class Block:
         if found is None:
             alias = self.names.alias("t")
             certain = not value.nullable and value.tags <= DICTIONARY
-            self.is_plain = False
             if not self.tables:
                 self.tables.append("(SELECT 1) unit")
             self.add(
@@ -199,7 +199,7 @@ def compatible(left: Value, right: Value) -> tuple[str | None, Value]:
         if not common:
             return None, left
         kept = left if left.constant is not None else right if right.constant is not None else left
-        return condition, replace(kept, tags=common)
+        return condition, kept if kept.tags == common else replace(kept, tags=common)
     if not right.nullable:
         return f"({left.sql} IS NULL OR {condition})", right
     if not left.nullable:
@@ -212,6 +212,8 @@ def compatible(left: Value, right: Value) -> tuple[str | None, Value]:
 
 def joined(left: Block, right: Block) -> Block:
     """The join of two blocks; both are used up."""
+    if not (left.columns or left.tables or left.conditions):
+        return right
     columns = dict(left.columns)
     conditions = left.conditions + right.conditions
     for name, value in right.columns.items():
@@ -227,7 +229,7 @@ def joined(left: Block, right: Block) -> Block:
 
 
 def left_joined(left: Block, right: Block, extra: Iterable[str] = ()) -> Block:
-    """OPTIONAL: right is a single table, or plain; extra are further conditions of the match."""
+    """OPTIONAL: right is a single table; extra are further conditions of the match."""
     columns, on = dict(left.columns), [*right.conditions, *extra]
     for name, value in right.columns.items():
         if name not in columns:

@@ -36,6 +36,7 @@ class _Found:
     tags: dict[tuple[str, int | None, str], Tags] = field(default_factory=dict)
     languages: frozenset[str] | None = None
     has_other_xsd: bool | None = None
+    distinct: dict[str, int] = field(default_factory=dict)
 
 
 class Catalog:
@@ -107,8 +108,11 @@ class Catalog:
 
     def distinct(self, key: str) -> int | None:
         """How many subjects or objects (the key) all quads have; None where that is not counted now."""
-        found = self._rows("SELECT value FROM meta WHERE key = ? AND value <> ?", [key, STALE])
-        return int(found[0][0]) if found else None
+        found = self._found.distinct
+        if key not in found:
+            rows = self._rows("SELECT value FROM meta WHERE key = ? AND value <> ?", [key, STALE])
+            found.update((key, int(row[0])) for row in rows)  # counted later without a change of the log
+        return found.get(key)
 
     def holds(self, sql: str) -> bool:
         """Whether a SELECT has a row."""

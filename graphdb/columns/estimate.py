@@ -7,24 +7,31 @@ from typing import Any
 from pyoxigraph import NamedNode
 
 from graphdb.columns.catalog import Catalog, PredicateTable
-from graphdb.columns.expressions import literal_of
-from graphdb.sparql.patterns import (
-    Comparison,
+from graphdb.columns.expressions import conjuncts, literal_of
+from graphdb.sparql.algebra import (
+    EMPTY,
+    SELECT_NODES,
+    AbstractQuery,
+    Algebra,
+    Bgp,
+    Distinct,
+    Expression,
     Filter,
-    GraphPattern,
-    GroupGraphPattern,
-    InlineData,
-    NegatedPropertySet,
-    OptionalPattern,
-    RepeatedPath,
-    SubSelect,
-    TriplesBlock,
-    UnionPattern,
+    Graph,
+    Join,
+    LeftJoin,
+    Path,
+    Select,
+    Service,
+    Union,
+    Values,
+    operands_of,
+    spine_of,
 )
+from graphdb.sparql.patterns import Comparison, NegatedPropertySet, RepeatedPath, TriplePattern
 from graphdb.sparql.printing import written_term
-from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
-from graphdb.sparql.tree_walk import has_aggregate, nodes_below
+from graphdb.sparql.tree_walk import nodes_below
 
 __all__ = ["Estimate", "PatternEstimate", "estimate"]
 
@@ -47,9 +54,13 @@ _FILTERED = 0.1  # of the solutions, a filter leaves so many
 class PatternEstimate:
     """One triple pattern: the quads of the tables that it is looked for in, and how many may fit it."""
 
-    pattern: str
+    triple: TriplePattern | Path
     scanned: int
     rows: int
+
+    @property
+    def pattern(self) -> str:
+        return " ".join(map(_written, (self.triple.subject, self.triple.predicate, self.triple.object)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,70 +83,98 @@ class Estimate:
         }
 
 
-def estimate(query: Query, catalog: Catalog) -> Estimate:
+def estimate(query: AbstractQuery, catalog: Catalog) -> Estimate:
     """Evaluates nothing: exact counts per predicate, and of distinct subjects and objects the mean."""
-    triples = [
-        triple for node in nodes_below(query) if isinstance(node, TriplesBlock) for triple in node.triples
-    ]
-    patterns = tuple(_pattern(triple, catalog) for triple in triples)
-    listed = patterns[0].rows if len(patterns) == 1 and _is_listing(query) else 0
-    if query.modifiers.limit is not None:
-        listed = min(listed, query.modifiers.limit + (query.modifiers.offset or 0))
+    nodes = reversed(list(nodes_below(query.pattern)))  # in the order of the text
+    triples = [triple for node in nodes if isinstance(node, Bgp | Path) for triple in _triples(node)]
+    patterns = tuple([_pattern(triple, catalog) for triple in triples])
+    select = query.select
+    listed = patterns[0].rows if len(patterns) == 1 and _is_listing(query.form, select) else 0
+    if select.length is not None:
+        listed = min(listed, _limited(select))
     because = f"it lists {listed} matches of one pattern" if listed > LISTING_ROWS_MAX else None
     scanned = sum(each.scanned for each in patterns)
     if scanned <= PATH_QUADS_MAX and any(_repeats(triple.predicate) for triple in triples):
         because = f"it follows a path of any length among {scanned} quads only"
-    joined = _joined(query.where)
-    if query.where is not None and joined is not None and _is_filtered_star(query.where, joined):
-        steps = min(each.scanned for each in patterns) * len(patterns)
+    joined = _Joined.of(select.where)
+    if joined is not None and _is_filtered_star(joined):
+        steps = min(each.scanned for each in patterns) * len(patterns) * joined.rows
         if steps <= READER_STEPS_MAX:
             because = f"it joins and filters few quads, in about {steps} steps"
-    if joined == triples:
+    if joined is not None and joined.triples == triples:
         anchored = _anchored_steps(triples, patterns, catalog)
-        if anchored is not None and anchored <= READER_STEPS_MAX:
-            because = f"it joins what a constant leads to, in about {anchored} steps"
-    if query.form == "CONSTRUCT" and query.where is not None:
-        constructed = _solutions(query, query.where, catalog) * len(query.template or ())
+        if anchored is not None and anchored * joined.rows <= READER_STEPS_MAX:
+            because = f"it joins what a constant leads to, in about {anchored * joined.rows} steps"
+    if query.form == "CONSTRUCT":
+        constructed = _solutions(select, catalog) * len(query.template)
         if constructed > CONSTRUCTED_MAX:
             because = f"it makes about {constructed:.0f} triples, which a reader sends as it finds them"
     return Estimate(patterns, because)
 
 
-def _solutions(select: Query | SubSelect, where: GroupGraphPattern, catalog: Catalog) -> float:
-    """How many solutions there are, on average, of what has modifiers."""
-    modifiers, columns = select.modifiers, () if select.select is None else (select.select,)
-    if modifiers.group_by or has_aggregate(*columns):
+def _triples(node: Any) -> Sequence[Any]:
+    """Triple patterns, among which a path counts as one."""
+    if isinstance(node, Path):
+        return (node,)
+    return node.triples if isinstance(node, Bgp) else ()
+
+
+def _limited(select: Select) -> int:
+    """The rows that LIMIT and OFFSET read."""
+    assert select.length is not None
+    return select.length + (select.start or 0)
+
+
+def _solutions(select: Select, catalog: Catalog) -> float:
+    """How many solutions a query or sub-select has, on average."""
+    if select.is_grouped:
         return 1.0  # a group at least: how many more is not told from here
-    found = _rows(where, set(), catalog)
-    return found if modifiers.limit is None else min(found, modifiers.limit + (modifiers.offset or 0))
+    found = _rows(select.where, set(), catalog)
+    return found if select.length is None else min(found, _limited(select))
 
 
-def _rows(where: GroupGraphPattern, bound: set[Any], catalog: Catalog) -> float:
+def _rows(where: Algebra, bound: set[Any], catalog: Catalog) -> float:
     """How many solutions a group has on average for each that there is before it, where these variables have
     a value; what gets one here is added to them.
     """
-    blocks = [each.triples for each in where.elements if isinstance(each, TriplesBlock)]
-    rows = _joined_rows([triple for triples in blocks for triple in triples], bound, catalog)
-    for element in where.elements:
-        match element:
-            case Filter():
-                rows *= _FILTERED
-            case InlineData(variables=variables, rows=given):
-                rows *= _FILTERED if bound.intersection(variables) else len(given)
-                bound.update(variables)
-            case OptionalPattern(pattern=pattern):
-                rows *= max(1.0, _rows(pattern, bound, catalog))
-            case UnionPattern(branches=branches):
-                ways = [(_rows(each, known := set(bound), catalog), known) for each in branches]
-                rows *= sum(found for found, _ in ways)
-                bound.update(*(known for _, known in ways))
-            case GroupGraphPattern() | GraphPattern(pattern=GroupGraphPattern()):
-                inner = element.pattern if isinstance(element, GraphPattern) else element
-                rows *= _rows(inner, bound, catalog)
-            case SubSelect(where=inner, variables=variables):
-                rows *= _solutions(element, inner, catalog)
-                bound.update(Variable(name, element.span) for name in variables)
+    operands = operands_of(where)
+    rows = _joined_rows([triple for each in operands for triple in _triples(each)], bound, catalog)
+    first, steps = spine_of(where)
+    rows *= _operand_rows(first, bound, catalog)
+    for step in steps:
+        match step:
+            case Filter(expression=expression):
+                rows *= _FILTERED ** len(list(conjuncts(expression)))
+            case LeftJoin(right=right, condition=condition):
+                found = _rows(right, bound, catalog) * _FILTERED ** len(list(conjuncts(condition)))
+                rows *= max(1.0, found)
+            case Join(right=right):
+                rows *= _operand_rows(right, bound, catalog)
     return rows
+
+
+def _operand_rows(node: Algebra, bound: set[Any], catalog: Catalog) -> float:
+    """As `_rows`, of one operand; triple patterns are counted already."""
+    match node:
+        case Bgp() | Path():
+            return 1.0
+        case Values(variables=variables, rows=given):
+            rows = _FILTERED if bound.intersection(variables) else float(len(given))
+            bound.update(variables)
+            return rows
+        case Union(branches=branches):
+            ways = [(_rows(each, known := set(bound), catalog), known) for each in branches]
+            bound.update(*(known for _, known in ways))
+            return sum(found for found, _ in ways)
+        case Graph(pattern=pattern):
+            return _rows(pattern, bound, catalog)
+        case _ if isinstance(node, SELECT_NODES):
+            select = Select.of(node)
+            bound.update(select.variables or ())
+            return _solutions(select, catalog)
+        case Service():
+            return 1.0
+    return _rows(node, bound, catalog)
 
 
 def _joined_rows(triples: Sequence[Any], bound: set[Any], catalog: Catalog) -> float:
@@ -167,23 +206,45 @@ def _variables(triple: Any) -> Set[Any]:
     return _ends(triple) | predicate
 
 
-def _joined(where: GroupGraphPattern | None) -> list[Any] | None:
-    """The triples of a group that has nothing but them and filters."""
-    if where is None or not all(isinstance(each, TriplesBlock | Filter) for each in where.elements):
-        return None
-    return [triple for each in where.elements if isinstance(each, TriplesBlock) for triple in each.triples]
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """A group that has nothing but triple patterns, filters and VALUES of so many rows."""
+
+    triples: list[Any]
+    conditions: list[Expression]
+    rows: int = 1
+
+    @classmethod
+    def of(cls, where: Algebra) -> "_Joined | None":
+        """None of a group that has anything else."""
+        first, steps = spine_of(where)
+        triples: list[Any] = []
+        conditions: list[Expression] = []
+        rows = 1
+        for step in (Join(EMPTY, first), *steps):
+            match step:
+                case Join(right=Bgp() | Path() as right):
+                    triples += _triples(right)
+                case Join(right=Values(rows=given)):
+                    rows *= len(given)
+                case Filter(expression=expression):
+                    conditions += conjuncts(expression)
+                case _:
+                    return None
+        return cls(triples, conditions, rows)
 
 
-def _is_filtered_star(where: GroupGraphPattern, triples: Sequence[Any]) -> bool:
+def _is_filtered_star(joined: _Joined) -> bool:
     """Whether one variable has several properties, and few are left to be grouped or sorted: one of them is
     beyond a bound.
     """
+    triples = joined.triples
     if len({triple.subject for triple in triples}) != 1 or not all(
         isinstance(triple.subject, Variable) and isinstance(triple.predicate, Iri) for triple in triples
     ):
         return False
     objects = {triple.object for triple in triples}
-    return any(isinstance(each, Filter) and _bounded(each.expression) in objects for each in where.elements)
+    return any(_bounded(condition) in objects for condition in joined.conditions)
 
 
 def _anchored_steps(
@@ -249,21 +310,13 @@ def _repeats(predicate: Any) -> bool:
     return bool(paths) and all(path.modifier == "+" for path in paths)
 
 
-def _is_listing(query: Query) -> bool:
+def _is_listing(form: str, select: Select) -> bool:
     """Whether each match of the one pattern is a row: nothing filtered, grouped, sorted or made distinct."""
-    modifiers, where = query.modifiers, query.where
-    if query.form == "ASK" or not isinstance(where, GroupGraphPattern):
-        return False
-    if query.select is not None and (
-        query.select.distinct
-        or (
-            query.select.projections is not None
-            and any(projection.expression is not None for projection in query.select.projections)
-        )
-    ):
-        return False
-    return not (modifiers.group_by or modifiers.having or modifiers.order_by) and all(
-        isinstance(element, TriplesBlock) for element in where.elements
+    return (
+        form != "ASK"
+        and isinstance(select.where, Bgp | Path)
+        and select.modifier is not Distinct
+        and not (select.is_grouped or select.extends or select.order)
     )
 
 
@@ -278,11 +331,14 @@ def _pattern(triple: Any, catalog: Catalog) -> PatternEstimate:
         if _is_constant(triple.object):
             share = -(-share // max(1, table.objects)) if catalog.id_of(_term(triple.object)) else 0
         rows += share
-    return PatternEstimate(_written(triple), scanned, rows)
+    return PatternEstimate(triple, scanned, rows)
 
 
 def _tables(predicate: Any, catalog: Catalog) -> list[PredicateTable]:
     """Those that hold what a predicate or a path may match."""
+    if isinstance(predicate, Iri):
+        table = catalog.predicates.get(catalog.id_of(NamedNode(predicate.value)) or 0)
+        return [] if table is None else [table]
     nodes = list(nodes_below(predicate))
     iris = [node for node in nodes if isinstance(node, Iri)]
     if not iris or any(isinstance(node, NegatedPropertySet) for node in nodes):
@@ -299,12 +355,7 @@ def _term(term: Any) -> Any:
     return NamedNode(term.value) if isinstance(term, Iri) else literal_of(term)
 
 
-def _written(triple: Any) -> str:
-    parts = (triple.subject, triple.predicate, triple.object)
-    return " ".join(map(_written_part, parts))
-
-
-def _written_part(part: Any) -> str:
+def _written(part: Any) -> str:
     match part:
         case BlankNodeLabel(label=label):
             return f"?{label}"

@@ -1,11 +1,11 @@
 """Expressions as SQL: NULL is the error of SPARQL, so that AND, OR and NOT mean the same in both."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any, Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
-from pyoxigraph import Literal, NamedNode, Store
+from pyoxigraph import Literal, NamedNode
 
 from graphdb.columns.blocks import Block, as_id, bound, lexical
 from graphdb.columns.comparisons import compared, equal
@@ -13,14 +13,13 @@ from graphdb.columns.functions import FUNCTIONS, cast_call
 from graphdb.columns.numbers import arithmetic, as_number
 from graphdb.columns.term_ids import PAYLOAD_MASK, Tag
 from graphdb.columns.values import BOOLEAN, NUMBERS, SQL_LENGTH_MAX, NotExact, Rep, Value, has_tag
+from graphdb.sparql.algebra import Exists, Expression
 from graphdb.sparql.patterns import (
     Aggregate,
     And,
     Arithmetic,
     BuiltInCall,
     Comparison,
-    Exists,
-    Expression,
     FunctionCall,
     In,
     Not,
@@ -28,8 +27,9 @@ from graphdb.sparql.patterns import (
     Signed,
 )
 from graphdb.sparql.terms import Iri, RdfLiteral, Variable
+from graphdb.store.stored_form import stored_term
 
-__all__ = ["Expressions", "literal_of", "narrow"]
+__all__ = ["Expressions", "conjuncts", "literal_of", "narrow"]
 
 _DECIMAL_OF = {"+": "+", "-": "-", "*": "*", "/": "/"}
 _PLAIN: Final = frozenset(
@@ -52,16 +52,7 @@ def literal_of(literal: RdfLiteral) -> Literal:
         if literal.direction is not None:
             raise NotExact("a string with a direction")
         return Literal(literal.value, language=literal.language.lower())
-    written = Literal(literal.value, datatype=NamedNode(literal.datatype))
-    if literal.datatype.endswith("#string"):
-        return written
-    return _stored(written)
-
-
-def _stored(literal: Literal) -> Literal:
-    """What the engine makes of a literal that it keeps by value."""
-    answer = Store().query(f"SELECT ?o {{ VALUES ?o {{ {literal} }} }}")
-    return cast(Literal, next(iter(cast(Any, answer)))[0])
+    return cast(Literal, stored_term(Literal(literal.value, datatype=NamedNode(literal.datatype))))
 
 
 @dataclass(slots=True)
@@ -71,7 +62,6 @@ class Expressions:
     block: Block
     exists: CompileExists | None = None
     outer: dict[str, Value] = field(default_factory=dict)  # of the solution that EXISTS is asked of
-    aggregates: dict[Aggregate, Value] = field(default_factory=dict)
 
     def condition(self, expression: Expression) -> str:
         """The effective boolean value."""
@@ -122,10 +112,7 @@ class Expressions:
                 arguments = [self.value(each) for each in expression.arguments]
                 return cast_call(self.block, expression.function.value, arguments)
             case Aggregate():
-                found = self.aggregates.get(expression)
-                if found is None:
-                    raise NotExact(f"{expression.name} outside of a group")
-                return found
+                raise NotExact(f"{expression.name} outside of a group")
             case Exists():
                 if self.exists is None:
                     raise NotExact("EXISTS within OPTIONAL's own condition")
@@ -225,12 +212,18 @@ def _alike(values: list[Value]) -> list[Value]:
     ]
 
 
+def conjuncts(condition: Expression | None) -> Iterator[Expression]:
+    """The conditions that all hold where this one does; none of None."""
+    if isinstance(condition, And):
+        for operand in condition.operands:
+            yield from conjuncts(operand)
+    elif condition is not None:
+        yield condition
+
+
 def narrow(block: Block, condition: Expression) -> None:
-    """Note what a condition that holds says of the kinds of a variable's terms."""
+    """Note what one of `conjuncts` that holds says of the kinds of a variable's terms."""
     match condition:
-        case And(operands=operands):
-            for operand in operands:
-                narrow(block, operand)
         case BuiltInCall(name=name, arguments=(Variable(name=variable),)) if name in _KINDS:
             value = block.columns.get(variable)
             if value is not None and value.rep is Rep.ID and value.constant is None:

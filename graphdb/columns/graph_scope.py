@@ -50,7 +50,7 @@ def quads(names: Names, scope: GraphScope, predicate: int | None) -> tuple[Block
     where the predicate is None, and the hidden column is set.
     """
     alias = names.alias("e")
-    block = Block(names, is_plain=True)
+    block = Block(names)
     entry = None if predicate is None else names.catalog.predicates.get(predicate)
     if predicate is None:
         block.add(f"({_all_quads(names)}) {alias}")

@@ -1,71 +1,128 @@
-"""Group graph patterns as blocks, in the order of section 18.2.2 of SPARQL 1.1."""
+"""Patterns of the algebra as blocks (SPARQL 1.2, section 18): groups, EXISTS, VALUES, and sub-selects."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 from pyoxigraph import Literal, NamedNode, Triple
 
+from graphdb.columns.aggregates import counted_from_statistics, grouped
 from graphdb.columns.blocks import Block, Names, compatible, joined, left_joined, minus, united
-from graphdb.columns.expressions import Expressions, literal_of, narrow
+from graphdb.columns.expressions import Expressions, conjuncts, literal_of, narrow
 from graphdb.columns.graph_scope import GraphScope
+from graphdb.columns.ordering import sort_keys, tie_keys
 from graphdb.columns.term_ids import Tag
 from graphdb.columns.triples import match_triples
 from graphdb.columns.values import DICTIONARY, NotExact, Rep, Value
-from graphdb.sparql.patterns import (
-    Bind,
+from graphdb.sparql.algebra import (
+    SELECT_NODES,
+    Algebra,
+    Bgp,
+    Distinct,
     Exists,
+    Extend,
     Filter,
-    GraphPattern,
-    GroupGraphPattern,
-    InlineData,
-    MinusPattern,
-    OptionalPattern,
-    SubSelect,
-    TriplesBlock,
-    UnionPattern,
-    variables_of_element,
+    Graph,
+    Group,
+    Join,
+    LeftJoin,
+    Minus,
+    OrderBy,
+    Path,
+    Project,
+    Reduced,
+    Slice,
+    Step,
+    Union,
+    Values,
+    spine_of,
 )
+from graphdb.sparql.patterns import OrderCondition
 from graphdb.sparql.terms import Iri, RdfLiteral, TripleTerm, Variable
-from graphdb.sparql.tree_walk import nodes_below
+from graphdb.sparql.tree_walk import all_below, nodes_below
 
-__all__ = ["Groups", "inline_data"]
+__all__ = ["Groups", "Solutions"]
 
 _LOOKED_UP = DICTIONARY - {Tag.BLANK_NODE, Tag.TRIPLE}
-Select: TypeAlias = Callable[["Groups", SubSelect], Block]
+
+
+@dataclass(frozen=True, slots=True)
+class Solutions:
+    """The solutions of a query or sub-select, the keys of ORDER BY over them, and LIMIT and OFFSET.
+
+    columns are those that are projected, in their order.
+    """
+
+    columns: tuple[str, ...]
+    block: Block
+    keys: list[str]
+    suffix: str
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Compiles groups in one graph scope. select compiles a sub-select.
+    """Compiles patterns in one graph scope. All methods raise NotExact.
 
-    outer is the solution that EXISTS is asked of, for the conditions of the outermost group within EXISTS;
-    what else names one of its variables without binding it is refused.
+    outer is the solution that EXISTS is evaluated for. The engine binds its variables before it evaluates the
+    pattern. Here they are compared at the end, which is the same where nothing before depends on them: an
+    expression reads them from outer, and an OPTIONAL names only those that its left side binds.
     """
 
     names: Names
     scope: GraphScope
-    select: Select
     outer: dict[str, Value] = field(default_factory=dict)
-    is_outermost: bool = True
 
-    def group(self, group: GroupGraphPattern) -> Block:
-        """Raises NotExact."""
-        block, filters = self._unfiltered(group)
-        expressions = self._expressions(block)
-        for each in filters:
-            block.conditions.append(expressions.condition(each.expression))
-        for each in filters:
-            narrow(block, each.expression)
-        if filters:
-            block.is_plain = False
-        return block
+    def select(self, node: Algebra, *, has_columns: bool = True) -> Solutions:
+        """A query or sub-select. Without columns, a Project within is a sub-select."""
+        suffix, is_distinct, shown = "", False, None
+        order: tuple[OrderCondition, ...] = ()
+        rows: int | None = None  # that LIMIT leaves to be sorted
+        if isinstance(node, Slice):
+            suffix = "" if node.length is None else f" LIMIT {node.length}"
+            suffix += f" OFFSET {node.start}" if node.start else ""
+            rows = None if node.length is None else node.length + (node.start or 0)
+            node = node.pattern
+        if has_columns and isinstance(node, Distinct | Reduced):
+            is_distinct, node = True, node.pattern
+        if has_columns and isinstance(node, Project):
+            shown, node = {variable.name: None for variable in node.variables}, _checked(node).pattern
+        if isinstance(node, OrderBy):
+            order, node = node.conditions, node.pattern
+        block = self.group(node)
+        if is_distinct:
+            used = _mentioned(*(condition.expression for condition in order)) & block.columns.keys()
+            if shown is not None and not used <= shown.keys():
+                raise NotExact("ORDER BY what SELECT DISTINCT does not show")
+            block = _only(block, shown).wrapped(distinct=True)
+        leading = None if rows is None else _leading(block, order, rows)
+        block = block if leading is None else leading
+        keys = self._keys(block, order)
+        return Solutions(tuple(shown or ()), _only(block, shown), keys, suffix)
+
+    def group(self, node: Algebra) -> Block:
+        """What stands between two braces: triple patterns that are joined one after the other are compiled
+        together.
+        """
+        first, steps = spine_of(node)
+        if isinstance(first, Group):
+            _check_columns(steps)
+        block, together = Block(self.names), list[Bgp | Path]()
+        if isinstance(first, Bgp | Path):
+            together.append(first)
+        else:
+            block = self._operand(first)
+        for step in steps:
+            if isinstance(step, Join) and isinstance(step.right, Bgp | Path):
+                together.append(step.right)
+            else:
+                block = self._step(self._matched(block, together), step)
+                together = []
+        return self._matched(block, together)
 
     def exists(self, exists: Exists, block: Block) -> str:
-        """The condition that the pattern has a solution that agrees with the block's."""
+        """The condition that the pattern has a solution that is compatible with the block's."""
+        self._check_certain(exists, block)
         outer = self.outer | block.columns
-        self._check_substitutable(exists.pattern, outer)
-        inner = replace(self, outer=outer, is_outermost=True).group(exists.pattern)
+        inner = replace(self, outer=outer).group(exists.pattern)
         conditions = list(inner.conditions)
         hidden = self.scope.hidden
         if hidden is not None and hidden in inner.columns and hidden not in outer:
@@ -79,70 +136,113 @@ class Groups:
         sql = f"EXISTS (SELECT 1{replace(inner, conditions=conditions).rest()})"
         return f"(NOT {sql})" if exists.negated else sql
 
-    def _unfiltered(self, group: GroupGraphPattern) -> tuple[Block, list[Filter]]:
-        block, filters = Block(self.names), []
-        inner = replace(self, is_outermost=False)
-        for element in group.elements:
-            match element:
-                case Filter():
-                    filters.append(element)
-                case TriplesBlock():
-                    block = joined(block, match_triples(self.names, self.scope, element.triples))
-                case GroupGraphPattern():
-                    block = joined(block, inner.group(element))
-                case UnionPattern():
-                    branches = [inner.group(branch) for branch in element.branches]
-                    block = joined(block, united(self.names, branches))
-                case OptionalPattern():
-                    block = inner._optional(block, element.pattern)
-                case MinusPattern():
-                    minus(block, inner.group(element.pattern), self.scope.hidden)
-                    block.is_plain = False
-                case GraphPattern():
-                    block = joined(block, inner._graph(element))
-                case Bind():
-                    value = self._expressions(block).value(element.expression)
-                    if value.lang is not None:
-                        raise NotExact("BIND of a computed string with a language")
-                    block.columns[element.variable.name] = value
-                    block.is_plain = False
-                case InlineData():
-                    block = joined(block, inline_data(self.names, element))
-                case SubSelect():
-                    if self.scope.hidden is not None or self.outer:
-                        raise NotExact("a sub-select within GRAPH of a variable, or within EXISTS")
-                    block = joined(block, self.select(inner, element))
-                case _:
-                    raise NotExact("SERVICE")
-        return block, filters
+    def _matched(self, block: Block, patterns: list[Bgp | Path]) -> Block:
+        return joined(block, match_triples(self.names, self.scope, patterns)) if patterns else block
+
+    def _operand(self, node: Algebra) -> Block:
+        """What a group begins with or joins."""
+        match node:
+            case Union(branches=branches):
+                return united(self.names, [self.group(branch) for branch in branches])
+            case Graph():
+                return self._graph(node)
+            case Values():
+                return _inline_data(self.names, node)
+            case Group(pattern=pattern, keys=(), aggregates=()):
+                return self.group(pattern)  # HAVING alone filters, and groups nothing
+            case Group():
+                counted = counted_from_statistics(self.names, self.scope, node)
+                return counted or grouped(self._expressions(self.group(node.pattern)), node)
+            case Bgp() | Path() | Join() | LeftJoin() | Minus() | Filter() | Extend():
+                return self.group(node)
+            case _ if isinstance(node, SELECT_NODES):
+                return self._sub_select(node)
+        raise NotExact("SERVICE")
+
+    def _step(self, block: Block, step: Step) -> Block:
+        """One element of a group after those that block stands for, which is used up."""
+        match step:
+            case Join(right=right):
+                return joined(block, self._operand(right))
+            case LeftJoin():
+                return self._optional(block, step)
+            case Minus(right=right):
+                if not self.outer.keys().isdisjoint(_mentioned(right)):
+                    raise NotExact("MINUS within EXISTS")
+                minus(block, self.group(right), self.scope.hidden)
+            case Filter(expression=expression):
+                self._check_certain(expression, block)
+                conditions, expressions = list(conjuncts(expression)), self._expressions(block)
+                block.conditions += map(expressions.condition, conditions)
+                for condition in conditions:
+                    narrow(block, condition)
+            case Extend(variable=variable, expression=expression):
+                if variable.name in self.outer:  # the engine gives it the new value
+                    raise NotExact("BIND within EXISTS of a variable that has a value outside")
+                self._check_certain(expression, block)
+                value = self._expressions(block).value(expression)
+                if value.lang is not None:
+                    raise NotExact("a column of computed strings with a language")
+                block.columns[variable.name] = value
+            case _:
+                raise TypeError(f"{step!r} is the engine's")
+        return block
 
     def _expressions(self, block: Block) -> Expressions:
-        return Expressions(block, self.exists, self.outer if self.is_outermost else {})
+        return Expressions(block, self.exists, self.outer)
 
-    def _optional(self, left: Block, group: GroupGraphPattern) -> Block:
-        """LeftJoin(left, group without its filters, its filters)."""
-        right, filters = self._unfiltered(group)
+    def _check_certain(self, expression: object, block: Block) -> None:
+        """Raises NotExact where the value that EXISTS is evaluated for could be missing in the block."""
+        if self.outer and any(
+            name in self.outer and name in block.columns and block.columns[name].nullable
+            for name in _mentioned(expression)
+        ):
+            raise NotExact("EXISTS with a variable that its pattern may leave unbound")
+
+    def _sub_select(self, node: Algebra) -> Block:
+        if self.scope.hidden is not None or self.outer:
+            raise NotExact("a sub-select within GRAPH of a variable, or within EXISTS")
+        solved = self.select(node)
+        if not solved.suffix:
+            return solved.block
+        order = f" ORDER BY {', '.join(solved.keys)}" if solved.keys else ""
+        return solved.block.wrapped(suffix=order + solved.suffix)
+
+    def _keys(self, block: Block, order: Sequence[OrderCondition]) -> list[str]:
+        expressions = self._expressions(block)
+        keys: list[str] = []
+        ties: list[str] = []
+        for condition in order:
+            value = expressions.value(condition.expression)
+            if value.lang is not None:
+                raise NotExact("an order of computed strings with a language")
+            keys += sort_keys(block, value, condition.descending)
+            ties += tie_keys(value, condition.descending)
+        return keys + ties
+
+    def _optional(self, left: Block, optional: LeftJoin) -> Block:
+        if self.outer:
+            loose = _mentioned(optional.right, optional.condition) & self.outer.keys()
+            if any(name not in left.columns or left.columns[name].nullable for name in loose):
+                raise NotExact("EXISTS with a variable that only a part of its pattern names")
+        right = self.group(optional.right)
         own = set(right.columns)
         mixed = []
-        for each in filters:
-            used = {node.name for node in nodes_below(each.expression) if isinstance(node, Variable)}
-            has_exists = any(isinstance(node, Exists) for node in nodes_below(each.expression))
-            if used.isdisjoint(left.columns.keys() - own) and not has_exists and self._certain(right, used):
-                right.conditions.append(self._expressions(right).condition(each.expression))
-                right.is_plain = False
+        for condition in conjuncts(optional.condition):
+            below = list(nodes_below(condition))
+            used = {node.name for node in below if isinstance(node, Variable)}
+            has_exists = any(isinstance(node, Exists) for node in below)
+            if used.isdisjoint(left.columns.keys() - own) and not has_exists and _is_certain(right, used):
+                right.conditions.append(self._expressions(right).condition(condition))
             else:
-                mixed.append((each, used))
+                mixed.append((condition, used))
         for _, used in mixed:
-            for name in sorted(used & own):
-                value = right.columns[name]
-                if value.rep is Rep.ID and not value.tags.isdisjoint(_LOOKED_UP):
-                    right.lookup(value)
-            for name in sorted(used & left.columns.keys()):
-                value = left.columns[name]
-                if value.rep is Rep.ID and not value.tags.isdisjoint(_LOOKED_UP):
-                    left.lookup(value)
-        if not right.is_plain or len(right.tables) != 1:
-            right = right.wrapped(with_lookups=bool(mixed))
+            for side, names in ((right, used & own), (left, used & left.columns.keys())):
+                for name in sorted(names):
+                    value = side.columns[name]
+                    if value.rep is Rep.ID and not value.tags.isdisjoint(_LOOKED_UP):
+                        side.lookup(value)
+        right = right.wrapped(with_lookups=bool(mixed))
         both = Block(self.names, columns=dict(left.columns), lookups=left.lookups | right.lookups)
         for name, value in right.columns.items():
             if name not in both.columns:
@@ -152,31 +252,27 @@ class Groups:
                 both.columns[name] = replace(
                     mine, sql=f"COALESCE({mine.sql}, {value.sql})", tags=mine.tags | value.tags, constant=None
                 )
-        conditions = [Expressions(both).condition(each.expression) for each, _ in mixed]
+        conditions = [Expressions(both).condition(condition) for condition, _ in mixed]
         if both.tables:
             raise NotExact("a condition of OPTIONAL that looks up terms of both sides")
         return left_joined(left, right, conditions)
 
-    def _certain(self, block: Block, used: set[str]) -> bool:
-        """Whether a join with another block leaves the block's variables of these as they are."""
-        return all(not block.columns[name].nullable for name in used if name in block.columns)
-
-    def _graph(self, element: GraphPattern) -> Block:
+    def _graph(self, node: Graph) -> Block:
         graphs = self.scope.graphs
-        if isinstance(element.name, Iri):
-            number = self.names.constant(NamedNode(element.name.value)).constant
+        if isinstance(node.name, Iri):
+            number = self.names.constant(NamedNode(node.name.value)).constant
             assert number is not None
             if not self._is_graph(number):
                 # a group without triple patterns has a solution or none, depending on where they stand
                 raise NotExact("GRAPH of a name that is no graph's")
             scope = GraphScope(graphs, fixed=number)
-            return replace(self, scope=scope).group(element.pattern)
+            return replace(self, scope=scope).group(node.pattern)
         hidden = self.names.alias("_:graph")
-        block = replace(self, scope=GraphScope(graphs, hidden=hidden)).group(element.pattern)
+        block = replace(self, scope=GraphScope(graphs, hidden=hidden)).group(node.pattern)
         number_of = block.columns.pop(hidden, None)
         if number_of is None or number_of.nullable:
             raise NotExact("GRAPH of a variable around a pattern that may match without a quad")
-        own = Block(self.names, columns={element.name.name: number_of})
+        own = Block(self.names, columns={node.name.name: number_of})
         return joined(block, own)
 
     def _is_graph(self, number: int) -> bool:
@@ -184,25 +280,56 @@ class Groups:
             return number in self.scope.graphs.named
         return self.names.catalog.holds(f"SELECT 1 FROM graphs WHERE g = {number}")
 
-    def _check_substitutable(self, pattern: GroupGraphPattern, outer: dict[str, Value]) -> None:
-        """Raises NotExact where a variable's value would reach what a join with it does not."""
-        for node in nodes_below(pattern):
-            if isinstance(node, MinusPattern) and not outer.keys().isdisjoint(_mentioned(node.pattern)):
-                raise NotExact("MINUS within EXISTS")
-        top = {
-            name
-            for element in pattern.elements
-            if not isinstance(element, OptionalPattern)
-            for name in variables_of_element(element)
-        }
-        for element in pattern.elements:
-            if not isinstance(element, Filter):
-                loose = (_mentioned(element) & outer.keys()) - top
-                if loose:
-                    raise NotExact("EXISTS with a variable that only a part of its pattern names")
+
+def _checked(projected: Project) -> Project:
+    if len(set(projected.variables)) < len(projected.variables):
+        raise NotExact("a column that is selected twice")
+    return projected
 
 
-def inline_data(names: Names, data: InlineData) -> Block:
+def _check_columns(steps: Sequence[Step]) -> None:
+    """Raises NotExact where a column of a grouped SELECT uses one before it, which the engine refuses."""
+    made: set[str] = set()
+    for step in steps:
+        if isinstance(step, Extend):
+            if made and not made.isdisjoint(_mentioned(step.expression)):
+                raise NotExact("a grouped SELECT that uses a column before it")
+            made.add(step.variable.name)
+
+
+def _only(block: Block, shown: "dict[str, None] | None") -> Block:
+    """The block with these columns; None is all."""
+    if shown is not None:
+        block.columns = {name: value for name, value in block.columns.items() if name in shown}
+    return block
+
+
+def _leading(block: Block, order: Sequence[OrderCondition], rows: int) -> Block | None:
+    """The rows that the first condition of ORDER BY leaves for LIMIT, so that the terms of no others are
+    looked up for the next conditions; None where that saves nothing.
+    """
+    values = []
+    for condition in order:
+        variable = condition.expression
+        if not isinstance(variable, Variable) or variable.name not in block.columns:
+            return None
+        values.append(block.columns[variable.name])
+    if not values or _is_looked_up(values[0]) or not any(map(_is_looked_up, values[1:])):
+        return None
+    keys = ", ".join(sort_keys(block, values[0], order[0].descending))
+    return block.wrapped(suffix=f" QUALIFY rank() OVER (ORDER BY {keys}) <= {rows}") if keys else None
+
+
+def _is_looked_up(value: Value) -> bool:
+    return value.rep is Rep.ID and not value.tags.isdisjoint(DICTIONARY)
+
+
+def _is_certain(block: Block, used: set[str]) -> bool:
+    """Whether a join with another block leaves the block's variables of these as they are."""
+    return all(not block.columns[name].nullable for name in used if name in block.columns)
+
+
+def _inline_data(names: Names, data: Values) -> Block:
     """VALUES as a table."""
     alias = names.alias("v")
     rows: list[list[Value | None]] = [
@@ -237,12 +364,6 @@ def _term(term: Iri | RdfLiteral | TripleTerm) -> NamedNode | Literal | Triple:
             raise NotExact("a triple term in VALUES")
 
 
-def _mentioned(root: object) -> set[str]:
-    """The variables that a pattern names anywhere."""
-    found = set()
-    for node in nodes_below(root):
-        if isinstance(node, Variable):
-            found.add(node.name)
-        elif isinstance(node, TriplesBlock | InlineData | GraphPattern | Bind):
-            found.update(variables_of_element(node))
-    return found
+def _mentioned(*roots: object) -> set[str]:
+    """The variables that patterns and expressions name anywhere."""
+    return {node.name for node in all_below(*roots) if isinstance(node, Variable)}

@@ -27,6 +27,8 @@ _DECIMALS = frozenset((Tag.DECIMAL, Tag.BIG_DECIMAL))
 def sort_keys(block: Block, value: Value, descending: bool) -> list[str]:
     """What sorts by one condition of ORDER BY. Raises NotExact where literals of several kinds may meet."""
     direction = "DESC NULLS LAST" if descending else "ASC NULLS FIRST"
+    if value.constant is not None:
+        return []  # to DuckDB, a number alone is the place of a column
     if value.rep is not Rep.ID:
         return [f"{sort_value(block, value)} {direction}"]
     kinds = _kinds(value)

@@ -1,6 +1,8 @@
 """Triple patterns and property paths as tables joined."""
 
-from typing import TypeAlias
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 from pyoxigraph import NamedNode
 
@@ -9,6 +11,9 @@ from graphdb.columns.expressions import literal_of
 from graphdb.columns.graph_scope import GraphScope, quads
 from graphdb.columns.term_ids import Tag
 from graphdb.columns.values import NotExact, Rep, Tags, Value
+from graphdb.sparql.algebra import Algebra, Bgp, Extend, Graph
+from graphdb.sparql.algebra import Path as PathPattern
+from graphdb.sparql.algebra import Values as InlineData
 from graphdb.sparql.patterns import (
     AlternativePath,
     InversePath,
@@ -16,9 +21,9 @@ from graphdb.sparql.patterns import (
     Path,
     RepeatedPath,
     SequencePath,
-    TriplePattern,
 )
 from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, RdfLiteral, TripleTerm, Variable
+from graphdb.sparql.tree_walk import nodes_below
 
 __all__ = ["match_triples"]
 
@@ -26,27 +31,18 @@ End: TypeAlias = str | Value
 """The name of a variable, or a constant."""
 
 _IRI = frozenset((Tag.IRI,))
-_PATHS = (InversePath, SequencePath, AlternativePath, RepeatedPath, NegatedPropertySet)
 
 
-def match_triples(names: Names, scope: GraphScope, triples: tuple[TriplePattern, ...]) -> Block:
-    """The solutions of triple patterns that stand together. Raises NotExact."""
-    block = Block(names)
-    plain = [triple for triple in triples if not isinstance(triple.predicate, _PATHS)]
-    paths = [triple for triple in triples if isinstance(triple.predicate, _PATHS)]
-    for triple in plain:
-        block = joined(block, _match(names, scope, triple))
-    ends = {
-        end
-        for triple in plain
-        for end in (_end(names, triple.subject), _end(names, triple.object))
-        if isinstance(end, str)
-    }
-    for triple in paths:
+def match_triples(names: Names, scope: GraphScope, patterns: Sequence[Bgp | PathPattern]) -> Block:
+    """The join of triple patterns and paths, paths last. Raises NotExact."""
+    block, ends = Block(names), set[str]()
+    for triple in (triple for each in patterns if isinstance(each, Bgp) for triple in each.triples):
         subject, object_ = _end(names, triple.subject), _end(names, triple.object)
-        assert isinstance(triple.predicate, _PATHS)
+        block = joined(block, _match(names, scope, subject, triple.predicate, object_))
+        ends.update(end for end in (subject, object_) if isinstance(end, str))
+    for path in (each for each in patterns if isinstance(each, PathPattern)):
         matcher = _PathMatcher(names, scope, block, frozenset(ends))
-        found = matcher.match(subject, triple.predicate, object_)
+        found = matcher.match(_end(names, path.subject), path.predicate, _end(names, path.object))
         block = joined(matcher.seeded, found)
     return block
 
@@ -65,10 +61,8 @@ def _end(names: Names, term: PatternTerm) -> End:
             raise NotExact("a triple term in a pattern")
 
 
-def _match(names: Names, scope: GraphScope, triple: TriplePattern) -> Block:
-    assert not isinstance(triple.predicate, _PATHS)
-    subject, object_ = _end(names, triple.subject), _end(names, triple.object)
-    predicate = _end(names, triple.predicate)
+def _match(names: Names, scope: GraphScope, subject: End, verb: Any, object_: End) -> Block:
+    predicate = _end(names, verb)
     if isinstance(predicate, Value):
         return _edges(names, scope, subject, predicate.constant, object_)
     block, alias = quads(names, scope, None)
@@ -168,7 +162,7 @@ class _PathMatcher:
         if len(branches) > 1:
             return united(self._names, branches, distinct=True)
         # of two ends that its plan has bound already, the engine asks only whether they are joined
-        if not self._is_apart and self._names.loose.isdisjoint(
+        if not self._is_apart and _bound_once(self._names.asked).isdisjoint(
             end for end in (subject, object_) if isinstance(end, str)
         ):
             raise NotExact("a negated property set between ends that are bound elsewhere")
@@ -289,3 +283,28 @@ class _PathMatcher:
     def _node_tags(self) -> Tags:
         catalog = self._names.catalog
         return catalog.tags(None, "s") | catalog.tags(None, "o")
+
+
+def _bound_once(root: Algebra) -> frozenset[str]:
+    """The variables of a whole query, and its blank nodes, that one place of it only can bind."""
+    places: Counter[str] = Counter()
+    for node in nodes_below(root):
+        match node:
+            case Bgp(triples=triples):
+                places.update(_variables_of(term for each in triples for term in (each.subject, each.object)))
+            case PathPattern():
+                places.update(_variables_of((node.subject, node.object)))
+            case Graph(name=Variable(name=name)) | Extend(variable=Variable(name=name)):
+                places[name] += 1
+            case InlineData(variables=variables):
+                places.update(_variables_of(variables))
+    return frozenset(name for name, count in places.items() if count == 1)
+
+
+def _variables_of(terms: Iterable[PatternTerm]) -> Iterator[str]:
+    """As `_end` names them."""
+    for term in terms:
+        if isinstance(term, Variable):
+            yield term.name
+        elif isinstance(term, BlankNodeLabel):
+            yield f"_:{term.label}"

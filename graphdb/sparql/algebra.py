@@ -27,6 +27,7 @@ __all__ = [
     "Bgp",
     "Distinct",
     "Exists",
+    "Expression",
     "Extend",
     "Filter",
     "Graph",

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from pyoxigraph import NamedNode
 
+from graphdb.sparql.algebra import AbstractQuery
 from graphdb.sparql.syntax import Query
 
 __all__ = ["Dataset", "own_dataset"]
@@ -28,7 +29,7 @@ class Dataset:
         return bool(self.default_graphs or self.named_graphs)
 
 
-def own_dataset(query: Query) -> Dataset:
+def own_dataset(query: Query | AbstractQuery) -> Dataset:
     """The FROM and FROM NAMED clauses of a query as a dataset."""
     return Dataset(
         tuple(NamedNode(clause.graph.value) for clause in query.dataset if not clause.named),

@@ -8,6 +8,7 @@ from graphdb.columns.results import answer_of
 from graphdb.columns.term_texts import TermTexts
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
+from graphdb.sparql.translation import abstract_query
 from graphdb.store.quad_store import QuadStore
 from tests.conformance.evaluation import QUERY_KINDS, Outcome, agree, case_store, evaluation_cases, outcome_of
 from tests.conformance.manifests import Case, iri_of, suite_root
@@ -28,7 +29,7 @@ def compiled(case: Case) -> tuple[Outcome, Outcome] | str:
     query = parse_query(case.action.query.read_text("utf-8"), iri_of(case.action.query))
     store = case_store(case.action, query)
     catalog = column_tables(store)
-    found = compile_query(query, Dataset(), catalog)
+    found = compile_query(abstract_query(query), Dataset(), catalog)
     if not isinstance(found, CompiledQuery):
         return found.construct
     cursor = catalog.connection.execute(found.sql)

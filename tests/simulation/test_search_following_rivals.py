@@ -23,7 +23,7 @@ from actors.search.upkeep import UpkeepConfig
 from graphdb.config import Settings
 from graphdb.errors import LogUnavailable, OutcomeUnknown, QueryTimeout, StorageFull
 from graphdb.model import LogEntry
-from graphdb.search.catalog.commands import CreateIndex, DocumentWrite
+from graphdb.search.catalog.catalog_commands import CreateIndex, DocumentWrite
 from graphdb.search.catalog.state import Index
 from tests.support.logged_graph import LoggedGraph
 from tests.support.memory_log import Fault, MemoryLog, answer_is_lost

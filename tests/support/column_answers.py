@@ -15,6 +15,7 @@ from graphdb.columns.term_texts import TermTexts
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import Answer
 from graphdb.sparql.syntax import Query
+from graphdb.sparql.translation import abstract_query
 from graphdb.store.quad_store import QuadStore
 
 __all__ = [
@@ -78,7 +79,7 @@ def view_rows(catalog: Catalog, query: Query) -> Rows | Refused:
 
 def view_read(catalog: Catalog, query: Query, read: Callable[[Answer], T]) -> T | Refused:
     """What is read of the view's answer, if it has one."""
-    compiled = compile_query(query, Dataset(), catalog)
+    compiled = compile_query(abstract_query(query), Dataset(), catalog)
     if not isinstance(compiled, CompiledQuery):
         return Refused(compiled.construct)
     try:

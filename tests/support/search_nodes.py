@@ -13,7 +13,7 @@ from actors.search.open_search import SearchConfig
 from actors.search.search_node import SearchNode
 from graphdb.config import Settings
 from graphdb.log.views import QUADS, SEARCH
-from graphdb.search.catalog.commands import DocumentWrite
+from graphdb.search.catalog.catalog_commands import DocumentWrite
 from graphdb.search.catalog.state import Index
 from graphdb.search.segments.operations import Action, Operation
 from tests.support.readers import answering

@@ -115,6 +115,7 @@ _values = st.one_of(
     ),
     st.builds("VALUES (?v0 ?v1) {{ ({} {}) ({} UNDEF) }}".format, iris, st.one_of(literals, iris), iris),
 )
+_values_at_the_end = st.one_of(st.just(""), st.just(""), _values)
 _order = st.one_of(st.just(""), st.builds(" ORDER BY {}({})".format, sampled(("ASC", "DESC")), variables))
 _AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX", "COUNT(DISTINCT", "SUM(DISTINCT")
 
@@ -144,7 +145,9 @@ def _element(group: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         _values,
         group,
         st.builds("{{ SELECT DISTINCT ?v0 ?v1 {} }}".format, group),
-        st.builds("{{ SELECT ?v0 ({} AS ?n0) {} GROUP BY ?v0 }}".format, _aggregate, group),
+        st.builds(
+            "{{ SELECT ?v0 ({} AS ?n0) {} GROUP BY ?v0 {} }}".format, _aggregate, group, _values_at_the_end
+        ),
     )
 
 
@@ -163,11 +166,14 @@ queries = st.one_of(
     st.builds("{}ASK {}".format, st.just(PREFIXES), _group),
     st.builds("{}CONSTRUCT {{ ?v0 :new ?v1 }} WHERE {}".format, st.just(PREFIXES), _group),
     st.builds(
-        "{}SELECT ?v0 ({} AS ?x) ({} AS ?y) WHERE {} GROUP BY ?v0".format,
+        "{}SELECT ?v0 ({} AS ?x) ({} AS ?y) WHERE {} GROUP BY ?v0 {}".format,
         st.just(PREFIXES),
         _aggregate,
         _aggregate,
         _group,
+        _values_at_the_end,
     ),
-    st.builds("{}SELECT ({} AS ?x) WHERE {}".format, st.just(PREFIXES), _aggregate, _group),
+    st.builds(
+        "{}SELECT ({} AS ?x) WHERE {} {}".format, st.just(PREFIXES), _aggregate, _group, _values_at_the_end
+    ),
 )

@@ -252,6 +252,7 @@ def wide_queries(words: Vocabulary) -> st.SearchStrategy[tuple[str, str, str]]:
     order = sampled(("", "", "", "ORDER BY ?v0", "ORDER BY DESC(?v1)", "ORDER BY ?v2"))
     limit = sampled(("", "", "", "LIMIT 3", "LIMIT 2 OFFSET 1", "OFFSET 2", "LIMIT 0"))
     none = st.just("")
+    values = st.one_of(none, none, _values(words))
     having = st.one_of(none, none, st.builds("HAVING({} > 1)".format, aggregates))
 
     def texts(make: Callable[..., str], *parts: Texts) -> Texts:
@@ -266,8 +267,8 @@ def wide_queries(words: Vocabulary) -> st.SearchStrategy[tuple[str, str, str]]:
         texts("ASK {}".format, group),
         texts("CONSTRUCT {{ ?v0 :new ?v1 . ?v1 :new 1 }} WHERE {}".format, group),
         texts(
-            "SELECT ?v0 ({} AS ?x) ({} AS ?y) {}WHERE {} GROUP BY ?v0 {}".format,
-            *(aggregates, aggregates, source, group, having),
+            "SELECT ?v0 ({} AS ?x) ({} AS ?y) {}WHERE {} GROUP BY ?v0 {} {}".format,
+            *(aggregates, aggregates, source, group, having, values),
         ),
         texts("SELECT ({} AS ?x) WHERE {}".format, aggregates, group),
         texts("SELECT ?k ({} AS ?x) WHERE {} GROUP BY ({} AS ?k)".format, aggregates, group, expressions),

@@ -57,7 +57,7 @@ from serve.graph.query_parameters import QueryParameters
 from serve.parameters import Parameters
 from serve.routing import refuse_websocket
 
-__all__ = ["OperationSocket", "SocketContext", "SubscriptionsEndpoint"]
+__all__ = ["SocketContext", "SubscriptionsEndpoint"]
 
 logger = logging.getLogger(__name__)
 _INITIALISATION_S = 10.0

@@ -23,8 +23,8 @@ from graphdb.log.file_log import FileLog
 from graphdb.log.file_system import RealFileSystem
 from graphdb.log.views import QUADS, SEARCH
 from graphdb.model import EntryKind, LogEntry
+from graphdb.search.catalog.catalog_commands import Command, CreateIndex, DocumentWrite, WriteDocuments
 from graphdb.search.catalog.command_codec import encode_command
-from graphdb.search.catalog.commands import Command, CreateIndex, DocumentWrite, WriteDocuments
 from graphdb.search.segments.operations import Action, Operation
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update

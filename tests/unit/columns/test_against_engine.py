@@ -9,6 +9,7 @@ from graphdb.columns.results import answer_of
 from graphdb.columns.term_texts import TermTexts
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
+from graphdb.sparql.translation import abstract_query
 from tests.support.column_tables import column_tables
 
 PREFIXES = "PREFIX : <http://e/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
@@ -31,7 +32,7 @@ def listed(answer: object) -> list[tuple[str, ...]]:
 
 
 def columns_rows(catalog: Catalog, text: str) -> list[tuple[str, ...]]:
-    query = compile_query(parse_query(PREFIXES + text), Dataset(), catalog)
+    query = compile_query(abstract_query(parse_query(PREFIXES + text)), Dataset(), catalog)
     assert isinstance(query, CompiledQuery)
     cursor = catalog.connection.execute(query.sql)
     return listed(answer_of(query, cursor.fetchmany, TermTexts(catalog.connection)))

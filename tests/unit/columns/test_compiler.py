@@ -257,6 +257,77 @@ def test_a_computed_string_has_the_language_of_what_it_is_made_of(string: str) -
         assert check(data, f"SELECT ?l ({of} AS ?x) {{ ?s :l ?l }}") is None
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?p VALUES ?p { :p :q :p }",
+        "SELECT ?p (COUNT(?o) AS ?n) { ?s ?p ?o FILTER(?o != 7) } GROUP BY ?p VALUES ?o { 1 2 }",
+        "SELECT (COUNT(?s) AS ?n) { ?s :p ?o } VALUES ?k { 10 11 }",
+        "SELECT ?s (SUM(?o) AS ?n) { ?s :q ?o } GROUP BY ?s VALUES (?s ?o) { (:a UNDEF) (UNDEF 4) (:b 1) }",
+        "SELECT ?s { ?s :p ?o } GROUP BY ?s VALUES ?o { 1 }",
+        "SELECT ?s (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?s HAVING(COUNT(*) > 1) VALUES ?s { :a :a :c }",
+        "SELECT ?s (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?s ORDER BY ?n ?s LIMIT 2 VALUES ?s { :b :c }",
+        "SELECT ?s ?t { ?s :p ?o OPTIONAL { ?o :q ?t } } GROUP BY ?s ?t "
+        "VALUES (?s ?t) { (:a 1) (:a UNDEF) (UNDEF :c) }",
+        "SELECT * { { SELECT ?s (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?s VALUES ?s { :a :a } } ?s :p ?x }",
+        "SELECT * { { SELECT (COUNT(?s) AS ?n) { ?s :p ?o } VALUES ?p { :p :q } } ?s ?p ?o }",
+        "SELECT * { ?s :p ?o { SELECT ?s ?p { ?s ?p ?x } VALUES ?p { :p :q } } }",
+        "SELECT * { ?s ?p ?o } ORDER BY ?s ?o LIMIT 3 VALUES ?p { :p }",
+        "CONSTRUCT { ?s :r ?o } { ?s ?p ?o } VALUES ?p { :q }",
+        "ASK { ?s ?p ?o } VALUES ?p { :never }",
+    ],
+)
+def test_values_at_the_end_are_joined_where_the_specification_joins_them(query: str) -> None:
+    """After the groups, where there are any (section 18.2.4.3)."""
+    assert check(NESTED, query) is None
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "{ ?o :q ?z FILTER(?s = :a) } ?s :p ?x",
+        "{ ?o :q ?z FILTER(?s = :a) }",
+        "?s :q ?x { ?y :p ?z FILTER(?s = :a) }",
+        "?s :p ?y GRAPH :g { ?o :p ?z FILTER(?s = :a) }",
+        "{ BIND(?o AS ?z) } ?z :q ?x . ?s :p ?o",
+        "{ ?o :q ?z } UNION { ?z :q ?o FILTER(?s = :b) }",
+        "?x :q ?y FILTER EXISTS { { ?x :p ?z FILTER(?s = :a) } ?s :q ?w }",
+        "?s :p ?x OPTIONAL { ?x :q ?z FILTER(?s = :a) } FILTER(!bound(?z))",
+    ],
+)
+def test_exists_knows_the_solution_everywhere_in_its_pattern(pattern: str) -> None:
+    assert check(NESTED, f"SELECT * {{ ?s :p ?o FILTER EXISTS {{ {pattern} }} }}") is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("?s :p ?x BIND(2 AS ?b)", "BIND within EXISTS of a variable that has a value outside"),
+        (
+            "?y :p ?z OPTIONAL { ?y :q ?s } ?s :p ?w",
+            "EXISTS with a variable that only a part of its pattern names",
+        ),
+        (
+            "{ { ?y :p ?z } UNION { ?s :q ?z } FILTER(!bound(?s)) } ?s :p ?w",
+            "EXISTS with a variable that its pattern may leave unbound",
+        ),
+    ],
+)
+def test_a_part_of_exists_that_the_solution_would_change_is_a_readers(pattern: str, reason: str) -> None:
+    text = f"SELECT * {{ ?s :p ?o BIND(1 AS ?b) FILTER EXISTS {{ {pattern} }} }}"
+    assert check(NESTED, text) == reason
+
+
+@pytest.mark.parametrize("constant", ["5", "1", '"x"', ":a", "2.5e0"])
+def test_an_order_by_a_constant_orders_nothing(constant: str) -> None:
+    assert check(NESTED, f"SELECT ?s ({constant} AS ?x) {{ ?s :p ?o }} ORDER BY DESC(?x) ?s LIMIT 2") is None
+
+
+@pytest.mark.parametrize("form", ["SELECT ?s", "SELECT DISTINCT ?s", "ASK", "CONSTRUCT { ?s :r 1 }"])
+def test_having_alone_groups_nothing(form: str) -> None:
+    assert check(NESTED, f"{form} {{ ?s :p ?o }} HAVING(?s = :a)") is None
+
+
 FLOATS = {
     "integer": "1, 2, -3, 0, 16777217, 9007199254740993, 9223372036854775807",
     "decimal": "1.5, 0.1, -0.3, 16777217.0, 123456.789, 0.000001, 1.000001",

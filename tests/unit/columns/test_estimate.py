@@ -5,11 +5,22 @@ from dataclasses import replace
 import pytest
 
 from graphdb.columns.catalog import Catalog
-from graphdb.columns.estimate import CONSTRUCTED_MAX, PATH_QUADS_MAX, READER_STEPS_MAX, estimate
+from graphdb.columns.estimate import (
+    CONSTRUCTED_MAX,
+    PATH_QUADS_MAX,
+    READER_STEPS_MAX,
+    Estimate,
+    estimate,
+)
 from graphdb.sparql.parser import parse_query
+from graphdb.sparql.translation import abstract_query
 from tests.unit.columns.test_statistics_answers import tables
 
 PATH = "SELECT (COUNT(*) AS ?n) { ?a <http://e/p>+ ?b }"
+
+
+def estimated(text: str, catalog: Catalog) -> Estimate:
+    return estimate(abstract_query(parse_query(text)), catalog)
 
 
 def chain(quads: int) -> str:
@@ -18,7 +29,7 @@ def chain(quads: int) -> str:
 
 
 def test_a_path_among_few_quads_goes_to_a_reader() -> None:
-    found = estimate(parse_query(PATH), tables(chain(5)))
+    found = estimated(PATH, tables(chain(5)))
     assert found.reader_because == "it follows a path of any length among 5 quads only"
 
 
@@ -33,7 +44,7 @@ def test_a_path_among_few_quads_goes_to_a_reader() -> None:
     ],
 )
 def test_longer_ones_and_paths_of_fixed_length_are_for_the_columns(text: str, quads: int) -> None:
-    assert estimate(parse_query(text), tables(chain(quads))).reader_because is None
+    assert estimated(text, tables(chain(quads))).reader_because is None
 
 
 def star(subjects: int) -> str:
@@ -47,7 +58,7 @@ FILTERED = "SELECT ?k (COUNT(*) AS ?n) { ?a <http://e/p> ?o ; <http://e/q> ?k FI
 
 
 def test_a_filtered_star_of_few_quads_goes_to_a_reader() -> None:
-    found = estimate(parse_query(FILTERED), tables(star(10)))
+    found = estimated(FILTERED, tables(star(10)))
     assert found.reader_because == "it joins and filters few quads, in about 20 steps"
 
 
@@ -62,7 +73,7 @@ def test_a_filtered_star_of_few_quads_goes_to_a_reader() -> None:
     ],
 )
 def test_a_larger_one_and_one_that_nothing_bounds_is_for_the_columns(text: str, subjects: int) -> None:
-    assert estimate(parse_query(text), tables(star(subjects))).reader_because is None
+    assert estimated(text, tables(star(subjects))).reader_because is None
 
 
 def routes(airports: int) -> str:
@@ -84,7 +95,7 @@ FROM_A_NAME = """SELECT (COUNT(DISTINCT ?b) AS ?n)
 
 def test_what_a_constant_leads_to_in_few_steps_goes_to_a_reader() -> None:
     # 1 country, its 5 airports, their 50 routes, each with one end: and as many look-ups as there were rows
-    found = estimate(parse_query(FROM_A_NAME), tables(routes(500)))
+    found = estimated(FROM_A_NAME, tables(routes(500)))
     assert found.reader_because == "it joins what a constant leads to, in about 162 steps"
 
 
@@ -99,13 +110,13 @@ def test_what_a_constant_leads_to_in_few_steps_goes_to_a_reader() -> None:
     ],
 )
 def test_what_no_constant_leads_to_is_for_the_columns(old: str, new: str) -> None:
-    assert estimate(parse_query(FROM_A_NAME.replace(old, new)), tables(routes(500))).reader_because is None
+    assert estimated(FROM_A_NAME.replace(old, new), tables(routes(500))).reader_because is None
 
 
 def test_what_a_constant_leads_to_in_many_steps_is_for_the_columns() -> None:
     back = "?r2 <http://e/to> ?b ; <http://e/from> ?d . ?r3 <http://e/from> ?d ; <http://e/to> ?e }"
     text = FROM_A_NAME.removesuffix("}") + " . " + back
-    assert estimate(parse_query(text), tables(routes(500))).reader_because is None
+    assert estimated(text, tables(routes(500))).reader_because is None
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +148,7 @@ STEPS = "?a <http://e/p> ?b . ?b <http://e/p> ?c . ?c <http://e/p> ?d"
     ],
 )
 def test_a_construct_of_many_triples_goes_to_a_reader(dense: Catalog, text: str, triples: int) -> None:
-    found = estimate(parse_query(text), dense)
+    found = estimated(text, dense)
     assert found.reader_because is not None
     assert found.reader_because.endswith(" triples, which a reader sends as it finds them")
     told = int(found.reader_because.split()[3])
@@ -147,10 +158,10 @@ def test_a_construct_of_many_triples_goes_to_a_reader(dense: Catalog, text: str,
 def test_predicates_that_were_never_counted_have_one_value_each() -> None:
     text = "CONSTRUCT { ?a ?c ?d } WHERE { ?a <http://e/p> ?b . ?a <http://e/p> ?c . ?c <http://e/p> ?d }"
     catalog = tables(chain(300))
-    assert estimate(parse_query(text), catalog).reader_because is None
+    assert estimated(text, catalog).reader_because is None
     for number, table in catalog.predicates.items():
         catalog.predicates[number] = replace(table, subjects=0, objects=0, is_stale=True)
-    assert estimate(parse_query(text), catalog).reader_because is None
+    assert estimated(text, catalog).reader_because is None
 
 
 @pytest.mark.parametrize(
@@ -165,4 +176,4 @@ def test_predicates_that_were_never_counted_have_one_value_each() -> None:
     ],
 )
 def test_one_of_few_triples_is_for_the_columns(dense: Catalog, text: str) -> None:
-    assert estimate(parse_query(text), dense).reader_because is None
+    assert estimated(text, dense).reader_because is None

@@ -11,6 +11,7 @@ from graphdb.columns.catalog import Catalog
 from graphdb.columns.compiler import CompiledQuery, NotCompiled, compile_query
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
+from graphdb.sparql.translation import abstract_query
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def doubled(first: str, function: str, steps: int) -> str:
 )
 def test_columns_made_of_each_other(connection: DuckDBPyConnection, first: str, function: str) -> None:
     def compiled(steps: int) -> CompiledQuery | NotCompiled:
-        query = parse_query(doubled(first, function, steps), None)
+        query = abstract_query(parse_query(doubled(first, function, steps)))
         return compile_query(query, Dataset(), Catalog(connection))
 
     assert isinstance(compiled(3), CompiledQuery)
@@ -44,6 +45,6 @@ def test_columns_made_of_each_other(connection: DuckDBPyConnection, first: str, 
 
 def test_many_rows_of_values(connection: DuckDBPyConnection) -> None:
     rows = " ".join(map(str, range(20_000)))
-    query = parse_query(f"SELECT * {{ VALUES ?a {{ {rows} }} ?s ?p ?a }}", None)
+    query = abstract_query(parse_query(f"SELECT * {{ VALUES ?a {{ {rows} }} ?s ?p ?a }}"))
     refused = compile_query(query, Dataset(), Catalog(connection))
     assert refused == NotCompiled("a query that is too long in SQL")

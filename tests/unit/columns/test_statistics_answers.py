@@ -10,6 +10,7 @@ from graphdb.columns.results import answer_of
 from graphdb.columns.term_texts import TermTexts
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
+from graphdb.sparql.translation import abstract_query
 from tests.support.column_tables import column_tables
 
 DATA = "PREFIX : <http://e/> INSERT DATA { :a :p 1, 2 ; :q :b . :b :p 2 . }"
@@ -25,7 +26,7 @@ def tables(*updates: str) -> Catalog:
 
 
 def compiled(catalog: Catalog, text: str) -> CompiledQuery:
-    found = compile_query(parse_query(text), Dataset(), catalog)
+    found = compile_query(abstract_query(parse_query(text)), Dataset(), catalog)
     assert isinstance(found, CompiledQuery)
     return found
 
@@ -66,6 +67,21 @@ def test_having_and_limit_are_those_of_the_query() -> None:
     assert rows(catalog, text) == {("http://e/p",)}
 
 
+def test_values_after_the_group_are_joined_to_its_solutions() -> None:
+    catalog = tables(DATA)
+    text = "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?p VALUES (?p ?o) { (<http://e/p> 1) (UNDEF 5) }"
+    assert reads_statistics(catalog, text)
+    assert rows(catalog, text) == {("http://e/p", "3"), ("http://e/q", "1")}
+
+
+def test_a_count_of_all_quads_may_stand_in_any_select() -> None:
+    catalog = tables(DATA)
+    text = """SELECT ?p (?n - ?m AS ?d) { { SELECT ?p (COUNT(*) AS ?m) { ?s ?p ?o } GROUP BY ?p }
+              { SELECT (COUNT(*) AS ?n) { ?s ?p ?o } } } ORDER BY ?n ?d"""
+    assert "FROM p_" not in compiled(catalog, text).sql
+    assert rows(catalog, text) == {("http://e/p", "1"), ("http://e/q", "3")}
+
+
 def test_distinct_counts_that_changes_made_stale_are_counted_anew() -> None:
     catalog = tables(DATA)
     catalog.connection.execute("UPDATE predicates SET is_stale = TRUE, objects = 99")
@@ -94,7 +110,7 @@ def test_distinct_terms_of_all_quads_are_counted_once_a_change(counted: str, cou
         "SELECT ?s (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?s",
         "SELECT ?p (SUM(?o) AS ?n) { ?s ?p ?o FILTER(?o > 0) } GROUP BY ?p",
         "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o FILTER(isIRI(?o)) } GROUP BY ?p",
-        "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?p VALUES ?o { 1 }",
+        "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o VALUES ?o { 1 } } GROUP BY ?p",
     ],
 )
 def test_others_are_counted(text: str) -> None:

@@ -10,8 +10,8 @@ from actors.search.command_writer import CommitConfig
 from actors.search.open_search import SearchConfig
 from graphdb.errors import LogUnavailable, OutcomeUnknown, StorageFull
 from graphdb.model import LogEntry
+from graphdb.search.catalog.catalog_commands import CreateIndex, WriteDocuments
 from graphdb.search.catalog.command_codec import decode_command
-from graphdb.search.catalog.commands import CreateIndex, WriteDocuments
 from graphdb.search.errors import SearchError
 from tests.support.memory_log import MemoryLog, answer_is_lost
 from tests.support.search_nodes import indexed, source_of, started

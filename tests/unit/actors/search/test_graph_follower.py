@@ -15,7 +15,7 @@ from actors.search.index_follower import IndexFollower, Surroundings
 from actors.search.recent_entries import RecentEntries
 from actors.search.search_node import SearchNode
 from graphdb.errors import QueryTimeout
-from graphdb.search.catalog.commands import CreateIndex, DeleteIndices, PutSettings
+from graphdb.search.catalog.catalog_commands import CreateIndex, DeleteIndices, PutSettings
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError
 from tests.support.logged_graph import LoggedGraph

@@ -14,7 +14,7 @@ from actors.shard.search_state import receive_search, saved_search_index
 from graphdb.errors import UnavailableError
 from graphdb.log.file_system import RealFileSystem
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.commands import Command, Outcome
+from graphdb.search.catalog.catalog_commands import Command, Outcome
 from graphdb.search.catalog.files import read_log_index
 from graphdb.search.errors import SearchError
 from tests.support.memory_log import MemoryLog

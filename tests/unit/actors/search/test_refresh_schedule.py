@@ -7,7 +7,7 @@ import pytest
 
 from actors.search.refresh_schedule import RefreshSchedule
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.commands import CreateIndex
+from graphdb.search.catalog.catalog_commands import CreateIndex
 from graphdb.search.catalog.state import Index
 
 pytestmark = pytest.mark.anyio

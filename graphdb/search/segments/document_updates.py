@@ -12,10 +12,18 @@ from graphdb.search.errors import SearchError, illegal_argument, unexpected
 from graphdb.search.fields import ParsedDocument
 from graphdb.search.protection import allowed_sids, has_protection
 from graphdb.search.segments.buffer import Tombstones
-from graphdb.search.segments.operations import Action, Operation, OperationResult, Outcome, validate
+from graphdb.search.segments.operations import (
+    Action,
+    Current,
+    Operation,
+    OperationResult,
+    Outcome,
+    next_version,
+    sees_current,
+    validate,
+)
 from graphdb.search.segments.sections import encode, hash_ids
 from graphdb.search.segments.shard_view import ShardView, locate, stored
-from graphdb.search.segments.versioning import Current, next_version, sees_current
 
 __all__ = ["Applier", "DocumentMapping", "read_object", "updated_source"]
 
