@@ -170,7 +170,7 @@ def _quads(reads: GraphReads, target: _Target, syntax: RdfSyntax) -> Iterator[Qu
 
 
 def _base_iri(request: Request, syntax: RdfSyntax, graph: NamedNode | None) -> str | None:
-    """The base of relative IRIs in a body: the graph, else the IRI of the request (RFC 3986, section 5.1.3)."""
+    """The base of relative IRIs in a body: the graph, else the request's IRI (RFC 3986, section 5.1.3)."""
     if graph is not None:
         return graph.value
     return request_iri(request) if syntax.takes_base else None

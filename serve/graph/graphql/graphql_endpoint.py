@@ -116,7 +116,7 @@ class RowReader:
 
 
 async def read_whole(stream: AnswerStream) -> bytes:
-    """The whole answer of a reader, which is then closed. Raises LimitExceeded, and as `AnswerStream.read`."""
+    """The whole answer of a reader, which is closed. Raises LimitExceeded, and as `AnswerStream.read`."""
     whole = _Whole()
     try:
         while (piece := await stream.read()) is not None:

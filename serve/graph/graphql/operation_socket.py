@@ -337,7 +337,7 @@ class OperationSocket:
         self._take_back(one)
 
     def fail(self, one: _Running, error: GraphDBError) -> None:
-        """The node cannot continue it. If it can continue none, the connection ends, and clients reconnect."""
+        """The node cannot continue it. If it can continue none, it closes the connection."""
         one.subscription = None
         if isinstance(error, UnavailableError):
             self._outbox.put_close(Close.TRY_AGAIN_LATER, public_text(error))

@@ -1,4 +1,4 @@
-"""`_explain`: how a query scores a document; `_validate/query`: whether it is valid, and its rewritten form."""
+"""`_explain`: the score of a document; `_validate/query`: whether a query is valid; its rewritten form."""
 
 from collections.abc import Mapping
 from functools import partial
