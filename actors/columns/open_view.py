@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from duckdb import DuckDBPyConnection
 
 from graphdb.columns.catalog import Catalog
-from graphdb.columns.term_texts import TermTexts
+from graphdb.columns.results import TermTexts
 
 __all__ = ["OpenView"]
 

@@ -13,8 +13,8 @@ import duckdb
 from duckdb import DuckDBPyConnection
 
 from graphdb.columns import schema
-from graphdb.columns.checking import check
 from graphdb.columns.loading import load_names, load_rows, settle
+from graphdb.columns.schema import check
 from graphdb.config.service import Columns
 from graphdb.errors import CorruptionError, UnavailableError
 

@@ -10,8 +10,8 @@ from duckdb import DuckDBPyConnection
 from pyoxigraph import NamedNode
 
 from actors.columns.open_view import OpenView
+from graphdb.columns.applying import transaction
 from graphdb.columns.schema import create
-from graphdb.columns.transactions import transaction
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import duckdb
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
 from graphdb.columns import schema
-from graphdb.columns.garbage import collect_terms
+from graphdb.columns.applying import collect_terms
 from graphdb.columns.loading import load_store, settle
-from graphdb.columns.term_texts import TermTexts
+from graphdb.columns.results import TermTexts
 
 
 def test_terms_that_are_collected_meanwhile_are_found_in_an_older_transaction(tmp_path: Path) -> None:
@@ -30,4 +30,4 @@ def test_terms_that_are_collected_meanwhile_are_found_in_an_older_transaction(tm
     other = connection.cursor()
     other.execute("BEGIN")
     assert texts.within(other).of({number}, {}) == {number: '"gone"'}
-    assert TermTexts(connection).within(other).of({number}, {number: '"unseen"'}) == {number: '"unseen"'}
+    assert TermTexts(connection).within(other).of({number}, {number: '"absent"'}) == {number: '"absent"'}
