@@ -40,9 +40,8 @@ from graphdb.columns.catalog import Catalog
 from graphdb.columns.compiler import NotCompiled, compile_query
 from graphdb.columns.estimate import estimate
 from graphdb.columns.loading import load_store, settle
-from graphdb.columns.results import answer_of
+from graphdb.columns.results import TermTexts, answer_of
 from graphdb.columns.schema import configure, create
-from graphdb.columns.term_texts import TermTexts
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
 from graphdb.sparql.results import Answer, ResultFormat, write_answer

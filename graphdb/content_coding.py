@@ -4,17 +4,15 @@ import zlib
 from collections.abc import Iterator
 from typing import Protocol
 
-import zstandard
+from backports import zstd
 
 from graphdb.errors import InvalidParameter, UnsupportedMediaType
 
 __all__ = ["ContentDecoder", "content_decoder"]
 
 OUTPUT_BYTES = 65_536
-# A zstd block of 4 bytes can stand for 128 KiB, and one call expands all it is given: so it is given little.
-ZSTD_INPUT_BYTES = 256
-# RFC 9659: what a zstd content coding may demand of its reader.
-ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
+# RFC 9659: the window that a zstd content coding may demand of its reader, 8 MiB.
+ZSTD_WINDOW_LOG = 23
 ENCODINGS = ("identity", "gzip", "zstd")
 
 
@@ -71,18 +69,17 @@ class _Gzip:
 
 
 class _Zstd:
-    """One zstd frame."""
+    """One zstd frame; expands as `_Gzip` does."""
 
     def __init__(self) -> None:
-        self._inflate = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES).decompressobj()
-        self._left = b""
+        self._inflate = zstd.ZstdDecompressor(
+            options={zstd.DecompressionParameter.window_log_max: ZSTD_WINDOW_LOG}
+        )
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        for start in range(0, len(data), ZSTD_INPUT_BYTES):
-            yield self._inflate.decompress(data[start : start + ZSTD_INPUT_BYTES])
-            if self._inflate.eof:
-                self._left = self._inflate.unused_data + data[start + ZSTD_INPUT_BYTES :]
-                return
+        yield self._inflate.decompress(data, OUTPUT_BYTES)
+        while not (self._inflate.eof or self._inflate.needs_input):
+            yield self._inflate.decompress(b"", OUTPUT_BYTES)
 
     @property
     def ended(self) -> bool:
@@ -90,7 +87,8 @@ class _Zstd:
 
     @property
     def rest(self) -> bytes:
-        return self._left
+        """What follows the end of this frame in the data last fed."""
+        return self._inflate.unused_data
 
 
 class _Compressed:
@@ -108,7 +106,7 @@ class _Compressed:
             self._begun = True
             try:
                 yield from filter(None, self._member.feed(data))
-            except (zlib.error, zstandard.ZstdError) as error:
+            except (zlib.error, zstd.ZstdError) as error:
                 raise InvalidParameter("body", f"is not {self._name}: {error}") from None
             data = self._member.rest if self._member.ended else b""
 

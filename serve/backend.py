@@ -107,7 +107,7 @@ class LiveSink(Protocol):
     """Receives the notifications of live queries. It is called on the event loop, and never waits."""
 
     def opened(self, subscription: str, index: int) -> None:
-        """The subscription is open: changes after index are reported. It is called before any notification."""
+        """The subscription is open: changes after index are reported. Called before any notification."""
 
     def notify(self, subscriptions: Sequence[str], notification: Notification) -> None:
         """One notification for all of these subscriptions."""

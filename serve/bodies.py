@@ -49,11 +49,11 @@ async def body_chunks(request: Request, bytes_max: int) -> AsyncIterator[bytes]:
     """
     _check_announced_length(request, bytes_max)
     decoder = content_decoder(request.headers.get("content-encoding", ""))
-    seen = 0
+    size = 0
     async for received in request.stream():
         for chunk in decoder.feed(received):
-            seen += len(chunk)
-            if seen > bytes_max:
+            size += len(chunk)
+            if size > bytes_max:
                 raise BodyTooLarge(bytes_max)
             yield chunk
     decoder.check_complete()

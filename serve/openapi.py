@@ -42,7 +42,7 @@ _HEADERS = {
 _INDEX_HEADER = {"X-Snapshot-Index": "log index of the state that was read, or at which a write is visible"}
 _TAG_HEADER = {"ETag": "for If-None-Match; absent if a change was being applied during the request"}
 _DESCRIPTION = """Queries and updates by SPARQL, whole graphs, GraphQL, SHACL, GeoSPARQL, holons, alerts, \
-and how the service is.
+and the state of the service.
 
 HEAD is answered wherever GET is, and OPTIONS everywhere. Errors have one shape, `Failure`. WebSockets \
 (`/ws`, `/graphql/ws`) are not part of OpenAPI: docs/live.md and docs/graphql.md describe them.

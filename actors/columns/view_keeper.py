@@ -11,16 +11,14 @@ from typing import Any, TypeVar
 
 import duckdb
 
-from actors.columns.open_view import OpenView
+from actors.columns.database import OpenView, ViewFiles
 from actors.columns.protocol import Load
-from actors.columns.view_files import ViewFiles
 from actors.disk_room import DiskRoom
 from actors.log.applied_index import AppliedIndex
 from actors.log.client import LogAccess
 from actors.log.view_runner import LogReading, Pace, Restart, Snapshot, ViewRunner
-from graphdb.columns.applying import apply_changes, take_statistics
+from graphdb.columns.applying import apply_changes, collect_terms, is_worth_collecting, take_statistics
 from graphdb.columns.entry_lines import EntryLines
-from graphdb.columns.garbage import collect_terms, is_worth_collecting
 from graphdb.errors import Overloaded, StorageFull, UnavailableError
 from graphdb.log.views import ViewStatus
 from graphdb.model import LogEntry

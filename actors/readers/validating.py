@@ -10,13 +10,14 @@ from graphdb.config.limits import GateLimits
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.pieces import Sink
 from graphdb.shacl.change_check import check_report, terms_from_texts
-from graphdb.shacl.copied_graphs import merged_graphs, merged_triples
 from graphdb.shacl.data_graph import DataGraphName
 from graphdb.shacl.shapes import read_shapes
 from graphdb.shacl.validation import (
     answer_validation,
     check_known,
     data_graph_named,
+    merged_graphs,
+    merged_triples,
     shapes_in_document,
     shapes_in_graph,
 )

@@ -13,7 +13,7 @@ import orjson
 
 from graphdb.log.file_system import RealFileSystem
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.commands import CreateIndex, DocumentWrite, WriteDocuments
+from graphdb.search.catalog.catalog_commands import CreateIndex, DocumentWrite, WriteDocuments
 from graphdb.search.catalog.files import CatalogFiles
 from graphdb.search.catalog.state import Index
 from graphdb.search.results import search

@@ -1,4 +1,4 @@
-"""Visibility: the part of the graph, and of the indexes, that a principal may see."""
+"""`Visibility`: the part of the graph, and of the search indexes, that a principal may see."""
 
 import json
 import re

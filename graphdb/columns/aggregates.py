@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from graphdb.columns.blocks import Block, Names, lexical
 from graphdb.columns.catalog import Catalog
+from graphdb.columns.comparisons import sort_value
 from graphdb.columns.expressions import Expressions
-from graphdb.columns.graph_scope import Graphs, GraphScope
 from graphdb.columns.numbers import as_number, guarded, scaled
-from graphdb.columns.ordering import sort_value
 from graphdb.columns.term_ids import Tag
+from graphdb.columns.triples import Graphs, GraphScope
 from graphdb.columns.values import STRINGS, NotExact, Rep, Value, inexact, quoted
 from graphdb.sparql.algebra import Bgp, Extend, Group
 from graphdb.sparql.patterns import Aggregate, BuiltInCall, TriplePattern
@@ -57,9 +57,7 @@ def counted_from_statistics(names: Names, scope: GraphScope, group: Group) -> Bl
     ends = _ends_of_all_quads(group)
     if ends is None or names.catalog.named_graphs or scope != GraphScope(Graphs()):
         return None
-    count_of = _count_by_predicate if group.keys else _count_of_all
     alias = names.alias("q")
-    items = ["p"] if group.keys else []
     columns = {key.name: Value(f"{alias}.p", Rep.ID, _IRI, nullable=False) for key in group.keys}
     for variable, aggregate in group.aggregates:
         if aggregate.name != "COUNT" or aggregate.expression not in (None, *ends):
@@ -69,13 +67,12 @@ def counted_from_statistics(names: Names, scope: GraphScope, group: Group) -> Bl
             if not isinstance(aggregate.expression, Variable):
                 return None
             counted = _DISTINCT[ends.index(aggregate.expression)]
-        count = count_of(names.catalog, counted)
+        count = _count(names.catalog, alias if group.keys else None, counted)
         if count is None:
             return None
-        columns[variable.name] = Value(f"{alias}.c{len(items)}", Rep.INTEGER, _INTEGER, nullable=False)
-        items.append(f"{count} AS c{len(items)}")
-    source = " FROM predicates WHERE quads > 0" if group.keys else ""
-    return Block(names, [f"(SELECT {', '.join(items)}{source}) {alias}"], [], columns)
+        columns[variable.name] = Value(count, Rep.INTEGER, _INTEGER, nullable=False)
+    tables = [f"(SELECT * FROM predicates WHERE quads > 0) {alias}"] if group.keys else []
+    return Block(names, tables, [], columns)
 
 
 def _ends_of_all_quads(group: Group) -> tuple[Variable, Variable, Variable] | None:
@@ -90,22 +87,25 @@ def _ends_of_all_quads(group: Group) -> tuple[Variable, Variable, Variable] | No
     return None
 
 
-def _count_by_predicate(catalog: Catalog, counted: str) -> str | None:
-    """The SQL of a count in `predicates`; None where a change has made it stale."""
-    if counted == "predicates":
-        return "1"
-    is_known = counted == "quads" or not any(entry.is_stale for entry in catalog.predicates.values())
-    return counted if is_known else None
-
-
-def _count_of_all(catalog: Catalog, counted: str) -> str | None:
-    """A count over all quads; None where it has not been taken since a change."""
-    if counted == "quads":
-        return str(sum(entry.quads for entry in catalog.predicates.values()))
-    if counted == "predicates":
-        return str(sum(entry.quads > 0 for entry in catalog.predicates.values()))
-    count = catalog.distinct(counted)
-    return None if count is None else str(count)
+def _count(catalog: Catalog, alias: str | None, counted: str) -> str | None:
+    """A count for each row of `predicates`, or, where alias is None, over all quads. None where statistics
+    do not have it since a change.
+    """
+    entries = catalog.predicates.values()
+    if alias is not None:
+        if counted == "predicates":
+            return "1::BIGINT"
+        is_known = counted == "quads" or not any(entry.is_stale for entry in entries)
+        return f"{alias}.{counted}" if is_known else None
+    count: int | None
+    match counted:
+        case "quads":
+            count = sum(entry.quads for entry in entries)
+        case "predicates":
+            count = sum(entry.quads > 0 for entry in entries)
+        case _:
+            count = catalog.distinct(counted)
+    return None if count is None else f"{count}::BIGINT"  # a number alone would be a column's place
 
 
 def _aggregated(expressions: Expressions, aggregate: Aggregate, *, has_keys: bool) -> Value:

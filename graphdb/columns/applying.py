@@ -1,20 +1,35 @@
-"""Changes of the log, many at a time, brought into a view in one transaction."""
+"""Changes of a view: those of the log, many at a time in one transaction, its statistics, and the collection
+of terms that no quad has any more.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from duckdb import DuckDBPyConnection
 
-from graphdb.columns.checking import HASH_BITS
-from graphdb.columns.encoding import DELTA, encode
-from graphdb.columns.entry_lines import EntryLines
-from graphdb.columns.graph_names import add_graphs, drop_graphs
-from graphdb.columns.net_lines import NetLines
-from graphdb.columns.schema import FREQUENT_QUADS, REST, STALE, TABLES_MAX, predicate_table
-from graphdb.columns.transactions import transaction
+from graphdb.columns.encoding import DELTA, NAMED, encode, encode_names
+from graphdb.columns.entry_lines import EntryLines, NetLines
+from graphdb.columns.schema import FREQUENT_QUADS, HASH_BITS, REST, STALE, TABLES_MAX, predicate_table
 from graphdb.errors import CorruptionError
 
-__all__ = ["apply_changes", "take_statistics"]
+__all__ = [
+    "REMOVED_MIN",
+    "add_graphs",
+    "apply_changes",
+    "collect_terms",
+    "drop_graphs",
+    "is_worth_collecting",
+    "take_statistics",
+    "transaction",
+]
+
+REMOVED_MIN: Final = 100_000  # quads that have to be removed before it is worth a look
+_TERMS_A_REMOVED = 8  # or fewer: then half of the terms may be dead, as a quad has four
+_DEAD_TRIPLES = """
+DELETE FROM triple_terms WHERE id NOT IN (SELECT id FROM live)
+AND id NOT IN (SELECT s FROM triple_terms UNION SELECT o FROM triple_terms)"""
 
 
 def apply_changes(connection: DuckDBPyConnection, entries: EntryLines, scratch: Path) -> None:
@@ -161,3 +176,74 @@ def _give_table(connection: DuckDBPyConnection, predicate: int) -> None:
 
 def _set_meta(connection: DuckDBPyConnection, key: str, value: int | str) -> None:
     connection.execute("UPDATE meta SET value = ? WHERE key = ?", [str(value), key])
+
+
+def add_graphs(connection: DuckDBPyConnection, graphs: Sequence[str], scratch: Path) -> None:
+    """Have these graphs, N-Triples terms, exist; those that do already stay as they are."""
+    if not graphs:
+        return
+    encode_names(connection, graphs, scratch)
+    connection.execute(f"INSERT INTO graphs SELECT id, 0 FROM {NAMED} WHERE id NOT IN (SELECT g FROM graphs)")
+    connection.execute(f"DROP TABLE {NAMED}")
+
+
+def drop_graphs(connection: DuckDBPyConnection, graphs: Sequence[str]) -> None:
+    """Have these graphs not exist any more."""
+    for graph in graphs:
+        connection.execute("DELETE FROM graphs WHERE g IN (SELECT id FROM terms WHERE text = ?)", [graph])
+
+
+def is_worth_collecting(connection: DuckDBPyConnection, removed_min: int = REMOVED_MIN) -> bool:
+    """Whether so many quads have been removed since the last time that many terms may be dead."""
+    run = connection.execute
+    ((removed,),) = run("SELECT value::BIGINT FROM meta WHERE key = 'removed'").fetchall()
+    ((terms,),) = run("SELECT count(*) FROM terms").fetchall()
+    return bool(removed >= removed_min and terms <= _TERMS_A_REMOVED * removed)
+
+
+def collect_terms(connection: DuckDBPyConnection) -> int:
+    """Delete the terms that nothing has; how many they were.
+
+    The connection is outside a transaction, before and afterwards. It takes a scan of all quads. Raises the
+    errors of DuckDB; then nothing has changed.
+    """
+    run = connection.execute
+    with transaction(connection):
+        _note_live(connection)
+        while run(_DEAD_TRIPLES).fetchall() != [(0,)]:  # the inner ones go after those that they are in
+            pass
+        for column in ("id", "s", "p", "o"):
+            run(f"INSERT INTO live SELECT {column} FROM triple_terms")
+        ((dead,),) = run("DELETE FROM terms WHERE id NOT IN (SELECT id FROM live)").fetchall()
+        run("DROP TABLE live")
+        run("UPDATE meta SET value = '0' WHERE key = 'removed'")
+        run("UPDATE meta SET value = value::BIGINT + ? WHERE key = 'collected'", [dead])
+    return int(dead)
+
+
+def _note_live(connection: DuckDBPyConnection) -> None:
+    """Make `live` of the numbers that quads and graphs have, some of them several times."""
+    run = connection.execute
+    run("CREATE OR REPLACE TEMP TABLE live AS SELECT p AS id FROM predicates UNION ALL SELECT g FROM graphs")
+    for (table,) in run("SELECT DISTINCT tbl FROM predicates").fetchall():
+        for column in ("s", "o"):
+            run(f"INSERT INTO live SELECT DISTINCT {column} FROM {table}")
+
+
+@contextmanager
+def transaction(connection: DuckDBPyConnection) -> Iterator[None]:
+    """All of it or nothing; afterwards the connection is outside a transaction."""
+    connection.execute("BEGIN")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        _roll_back(connection)
+        raise
+
+
+def _roll_back(connection: DuckDBPyConnection) -> None:
+    try:
+        connection.execute("ROLLBACK")
+    except Exception:  # noqa: BLE001 the error before says what is wrong
+        return

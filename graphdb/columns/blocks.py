@@ -32,7 +32,7 @@ _FIELDS = ("text", "lexical", "datatype", "lang", "num")
 @dataclass(slots=True)
 class Names:
     """What the parts of one query share: the whole pattern that is asked for, the catalog, fresh aliases, and
-    terms that the view has never seen.
+    terms that the view does not hold.
 
     Such a term gets a number from the top of its tag's range, where the dictionary never comes.
     """
@@ -41,7 +41,7 @@ class Names:
     asked: Algebra
     tables: list[str] = field(default_factory=list)  # of WITH, in the order they need each other
     _numbers: Iterator[int] = field(default_factory=count)
-    _unseen: dict[NamedNode | BlankNode | Literal | Triple, int] = field(default_factory=dict)
+    _absent: dict[NamedNode | BlankNode | Literal | Triple, int] = field(default_factory=dict)
     _constants: dict[int, NamedNode | BlankNode | Literal | Triple] = field(default_factory=dict)
 
     def alias(self, letter: str) -> str:
@@ -56,8 +56,8 @@ class Names:
         if number is None:
             number = self.catalog.id_of(term)
         if number is None:
-            number = self._unseen.setdefault(
-                term, tagged(tag_of_term(term), PAYLOAD_MASK - len(self._unseen))
+            number = self._absent.setdefault(
+                term, tagged(tag_of_term(term), PAYLOAD_MASK - len(self._absent))
             )
         self._constants[number] = term
         tag = tag_of_term(term)
@@ -81,16 +81,16 @@ class Names:
         assert isinstance(term, Literal)
         return term.datatype.value
 
-    def unseen(self) -> dict[int, str]:
-        """The constants of the query that the view has never seen, in N-Triples, by their numbers."""
-        return {number: text_of(term) for term, number in self._unseen.items()}
+    def absent(self) -> dict[int, str]:
+        """The constants of the query that the view does not hold, in N-Triples, by their numbers."""
+        return {number: text_of(term) for term, number in self._absent.items()}
 
     def terms(self, tags: frozenset[Tag]) -> str:
         """What to look terms of these tags up in."""
-        unseen = [(term, number) for term, number in self._unseen.items() if tag_of_term(term) in tags]
-        if not unseen:
+        absent = [(term, number) for term, number in self._absent.items() if tag_of_term(term) in tags]
+        if not absent:
             return "terms"
-        rows = ", ".join(_row(term, number) for term, number in unseen)
+        rows = ", ".join(_row(term, number) for term, number in absent)
         fields = "id, text, lexical, datatype, lang, num"
         return f"(SELECT {fields} FROM terms UNION ALL SELECT * FROM (VALUES {rows}) u({fields}))"
 

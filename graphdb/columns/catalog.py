@@ -60,7 +60,7 @@ class Catalog:
         return other
 
     def id_of(self, term: NamedNode | BlankNode | Literal | Triple) -> int | None:
-        """The number of a term in the engine's form; None for one that the view has never seen."""
+        """The number of a term in the engine's form; None for one that the view does not hold."""
         inline = inline_id(term)
         if inline is not None:
             return inline

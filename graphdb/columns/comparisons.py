@@ -1,15 +1,31 @@
-"""What = and < mean between values: by kind, as the engine has it, with NULL for its errors."""
+"""=, < and the orders of ORDER BY, MIN and MAX, as the engine has them, with NULL for its errors.
+
+SQL sorts by the order of `graphdb.sparql.term_order` where all literals are of one kind. Other orders are
+left to a reader.
+"""
 
 from graphdb.columns.blocks import Block, as_id, kind_is, lexical
-from graphdb.columns.numbers import compared_numbers
+from graphdb.columns.numbers import any_double, compared_numbers, exact_number
 from graphdb.columns.term_ids import XSD, Tag
-from graphdb.columns.values import DATES, NUMBERS, NotExact, Rep, Value, quoted
+from graphdb.columns.values import DATES, DOUBLES, NUMBERS, NotExact, Rep, Value, has_tag, inexact, quoted
 
-__all__ = ["compared", "equal"]
+__all__ = ["compared", "equal", "sort_keys", "sort_value", "tie_keys"]
 
 _ZONELESS = {Tag.DATE_TIME: Tag.DATE_TIME_UTC, Tag.DATE: Tag.DATE_UTC}
 _UNORDERED = frozenset((Tag.IRI, Tag.BLANK_NODE, Tag.BOOLEAN))  # but the same term is <= itself
 _NO_LITERAL = frozenset((Tag.IRI, Tag.BLANK_NODE, Tag.LANGUAGE_STRING, Tag.TRIPLE))
+_TEXTS = (Tag.BLANK_NODE, Tag.IRI)
+_EXACT = frozenset((Tag.INTEGER, Tag.DECIMAL, Tag.BIG_INTEGER, Tag.BIG_DECIMAL))
+_TYPES = tuple(
+    frozenset(pair)
+    for pair in (
+        (Tag.INTEGER, Tag.BIG_INTEGER),
+        (Tag.DECIMAL, Tag.BIG_DECIMAL),
+        (Tag.DOUBLE, Tag.BIG_DOUBLE),
+    )
+)
+_INLINE_EXACT = frozenset((Tag.INTEGER, Tag.DECIMAL))
+_DECIMALS = frozenset((Tag.DECIMAL, Tag.BIG_DECIMAL))
 
 
 def compared(block: Block, operator: str, left: Value, right: Value) -> str:
@@ -120,3 +136,82 @@ def _language(block: Block, value: Value) -> str:
     if value.constant is not None:
         return quoted(block.names.language_of(value.constant))
     return block.lookup(value)["lang"]
+
+
+def sort_keys(block: Block, value: Value, descending: bool) -> list[str]:
+    """What sorts by one condition of ORDER BY. Raises NotExact where literals of several kinds may meet."""
+    direction = "DESC NULLS LAST" if descending else "ASC NULLS FIRST"
+    if value.constant is not None:
+        return []  # to DuckDB, a number alone is the place of a column
+    if value.rep is not Rep.ID:
+        return [f"{sort_value(block, value)} {direction}"]
+    kinds = _kinds(value)
+    if not kinds:
+        return []
+    if len(kinds) == 1:
+        return [f"{_key(block, value, kinds[0])} {direction}"]
+    ranks = " ".join(f"WHEN {has_tag(value, kind)} THEN {rank}" for rank, kind in enumerate(kinds))
+    keys = [f"CASE {ranks} END {direction}"]
+    for kind in kinds:
+        keys.append(f"CASE WHEN {has_tag(value, kind)} THEN {_key(block, value, kind)} END {direction}")
+    return keys
+
+
+def tie_keys(value: Value, descending: bool) -> list[str]:
+    """What tells terms of equal value apart, once all conditions of an ORDER BY tie."""
+    if value.rep is not Rep.ID:
+        return []
+    later = value.tags & _DECIMALS if value.tags & (_EXACT - _DECIMALS) else frozenset[Tag]()
+    if Tag.BIG_DOUBLE in value.tags:  # a zero among these is the negative one
+        later = value.tags & {Tag.DOUBLE}
+    direction = "DESC" if descending else "ASC"
+    return [f"CASE WHEN {has_tag(value, later)} THEN 1 ELSE 0 END {direction}"] if later else []
+
+
+def sort_value(block: Block, value: Value) -> str:
+    """One expression that sorts terms of one kind; the value itself where it sorts as its terms do."""
+    match value.rep:
+        case Rep.BOOLEAN:
+            raise NotExact("an order of truth values")
+        case Rep.DOUBLE | Rep.FLOAT:
+            return f"CASE WHEN isnan({value.sql}) THEN {inexact('an order with NaN')} ELSE {value.sql} END"
+        case Rep.ID:
+            kinds = _kinds(value)
+            if len(kinds) > 1:
+                raise NotExact("the least of terms of several kinds")
+            if kinds and any(
+                len(kinds[0] & each) < len(kinds[0] & NUMBERS) for each in _TYPES if kinds[0] & each
+            ):
+                raise NotExact("the least of numbers of several types")
+            return _key(block, value, kinds[0]) if kinds else value.sql
+    return value.sql
+
+
+def _kinds(value: Value) -> list[frozenset[Tag]]:
+    """The tags in groups that sort one after the other."""
+    if Tag.TRIPLE in value.tags:
+        raise NotExact("an order of triple terms")
+    kinds = [frozenset((tag,)) for tag in _TEXTS if tag in value.tags]
+    literals = value.tags.difference(_TEXTS)
+    if literals:
+        kinds.append(literals)
+    return kinds
+
+
+def _key(block: Block, value: Value, kind: frozenset[Tag]) -> str:
+    if kind <= frozenset(_TEXTS) or kind == {Tag.STRING}:
+        return lexical(block, value)
+    if kind == {Tag.LANGUAGE_STRING}:
+        if len(block.names.catalog.languages()) > 1:
+            raise NotExact("an order of strings of several languages")
+        return lexical(block, value)
+    if len(kind) == 1 and kind <= DATES | _INLINE_EXACT | {Tag.DOUBLE, Tag.FLOAT}:
+        return value.sql
+    if kind <= _EXACT:
+        number = exact_number(block, value)
+        assert number is not None
+        return number.sql
+    if kind <= DOUBLES:
+        double = any_double(block, value)
+        return f"CASE WHEN isnan({double}) THEN {inexact('an order with NaN')} ELSE {double} END"
+    raise NotExact("an order of literals of several kinds")

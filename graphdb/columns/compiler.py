@@ -1,25 +1,33 @@
-"""From the algebra of a query to SQL over the column view: `compile_query`."""
+"""From the algebra of a query to SQL over the column view: `compile_query`.
+
+The outermost SELECT returns the numbers of terms, which `results` makes text of, and computed values as text.
+A computed cell is the term in the form of N-Triples, NULL for unbound, or, marked by `MARK`, what Python
+writes as the engine does: D and a decimal times 10^18, E and a double, F and a float.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from pyoxigraph import NamedNode
 
 from graphdb.columns.blocks import Names
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.expressions import literal_of
-from graphdb.columns.graph_scope import Graphs, GraphScope
-from graphdb.columns.groups import Groups
-from graphdb.columns.rendering import rendered
-from graphdb.columns.values import SQL_LENGTH_MAX, NotExact
+from graphdb.columns.groups import Groups, Solutions
+from graphdb.columns.term_ids import Tag
+from graphdb.columns.triples import Graphs, GraphScope
+from graphdb.columns.values import SQL_LENGTH_MAX, NotExact, Rep, Value
 from graphdb.sparql.algebra import AbstractQuery
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, RdfLiteral, TripleTerm, Variable
 
-__all__ = ["CompiledQuery", "NotCompiled", "Template", "compile_query"]
+__all__ = ["MARK", "CompiledQuery", "NotCompiled", "Template", "compile_query"]
 
 Template: TypeAlias = tuple[tuple[PatternTerm, PatternTerm, PatternTerm], ...]
+MARK: Final = "\x01"
+_MARK = f"chr({ord(MARK)})"
+_XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +35,7 @@ class CompiledQuery:
     """SQL that answers a query, in the transaction that the catalog was read in.
 
     form is SELECT, ASK or CONSTRUCT. The rows have a column for each of variables, as `results` reads them;
-    those of ASK say only that there is one. unseen are the numbers that stand in them for terms that the view
+    those of ASK say only that there is one. absent are the numbers that stand in them for terms that the view
     does not hold, and the terms in N-Triples. template is CONSTRUCT's. The SQL may fail with what the
     engine would have to compute: any error but an interrupt sends the query to a reader.
     """
@@ -35,7 +43,7 @@ class CompiledQuery:
     form: str
     variables: tuple[str, ...]
     sql: str
-    unseen: Mapping[int, str] = field(default_factory=dict)
+    absent: Mapping[int, str] = field(default_factory=dict)
     template: Template = ()
 
 
@@ -65,8 +73,8 @@ def _compiled(query: AbstractQuery, dataset: Dataset, catalog: Catalog) -> Compi
     groups = Groups(names, GraphScope(_graphs(names, dataset)))
     if query.form == "SELECT":
         solved = groups.select(query.pattern)
-        sql = rendered(names, solved.block, solved.columns, solved.keys, solved.suffix)
-        return CompiledQuery("SELECT", solved.columns, sql, names.unseen())
+        sql = _rendered(names, solved, solved.columns)
+        return CompiledQuery("SELECT", solved.columns, sql, names.absent())
     if query.form == "DESCRIBE":
         raise NotExact("DESCRIBE")
     select = query.select
@@ -79,8 +87,8 @@ def _compiled(query: AbstractQuery, dataset: Dataset, catalog: Catalog) -> Compi
     template = tuple((each.subject, each.predicate, each.object) for each in query.template)
     wanted = dict.fromkeys(name for triple in template for term in triple for name in _names(term))
     columns = tuple(name for name in wanted if name in solved.block.columns)
-    sql = rendered(names, solved.block, columns, solved.keys, solved.suffix)
-    return CompiledQuery("CONSTRUCT", columns, sql, names.unseen(), template)  # type: ignore[arg-type]
+    sql = _rendered(names, solved, columns)
+    return CompiledQuery("CONSTRUCT", columns, sql, names.absent(), template)  # type: ignore[arg-type]
 
 
 def _graphs(names: Names, dataset: Dataset) -> Graphs:
@@ -111,3 +119,52 @@ def _names(term: object) -> list[str]:
         case Iri() | BlankNodeLabel():
             return []
     raise NotExact("a path in a template")
+
+
+def _rendered(names: Names, solved: Solutions, columns: Sequence[str]) -> str:
+    """The SQL of a whole query with these columns."""
+    if not columns:
+        raise NotExact("a result without columns")
+    cells = []
+    for number, name in enumerate(columns):
+        value = solved.block.columns.get(name)
+        if value is not None and Tag.TRIPLE in value.tags:
+            raise NotExact("a result that may hold triple terms")
+        cells.append(f"{'NULL::VARCHAR' if value is None else _cell(value)} AS v{number}")
+    order = f" ORDER BY {', '.join(solved.keys)}" if solved.keys else ""
+    return f"{names.with_clause()}SELECT {', '.join(cells)}{solved.block.rest()}{order}{solved.suffix}"
+
+
+def _cell(value: Value) -> str:
+    """The number of a term, or the text of a computed one."""
+    match value.rep:
+        case Rep.ID:
+            return value.sql
+        case Rep.INTEGER:
+            return _typed(f"({value.sql})::VARCHAR", "integer")
+        case Rep.BOOLEAN:
+            return _typed(f"({value.sql})::VARCHAR", "boolean")
+        case Rep.DECIMAL:
+            scaled = (
+                f"(({value.sql})::HUGEINT * {10 ** (18 - value.scale)}::HUGEINT)"
+                if value.scale < 18
+                else value.sql
+            )
+            return f"{_MARK} || 'D' || ({scaled})::VARCHAR"
+        case Rep.DOUBLE:
+            return f"{_MARK} || 'E' || ({value.sql})::VARCHAR"
+        case Rep.FLOAT:
+            return f"{_MARK} || 'F' || ({value.sql})::VARCHAR"
+        case Rep.STRING:
+            return f"'\"' || {_escaped(value.sql)} || '\"'"
+
+
+def _typed(text: str, datatype: str) -> str:
+    return f"'\"' || {text} || '\"^^<{_XSD}{datatype}>'"
+
+
+def _escaped(sql: str) -> str:
+    """As N-Triples has it; a tab too, which ends a cell."""
+    for character, written in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
+        sql = f"replace({sql}, chr({ord(character)}), '{written}')"
+    return sql

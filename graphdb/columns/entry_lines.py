@@ -1,17 +1,63 @@
-"""`EntryLines`: what entries of the log change, gathered until a view takes it."""
+"""`EntryLines`: what entries of the log change, gathered as N-Quads lines until a view takes it."""
 
 import tempfile
 from collections.abc import Iterable
-from typing import IO
+from pathlib import Path
+from typing import IO, TypeVar
 
-from graphdb.columns.net_lines import NetLines
 from graphdb.errors import CorruptionError
-from graphdb.log.codec import decode_close
+from graphdb.log.codec import change_sections, decode_close
 from graphdb.model import EntryKind, LogEntry
 
-__all__ = ["EntryLines"]
+__all__ = ["EntryLines", "NetLines"]
 
 _SPOOL_BYTES = 16 << 20  # of open parts that stay in memory
+T = TypeVar("T")
+
+
+class NetLines:
+    """Takes payloads of ChangeSets (`graphdb.log.codec`) in order, each the next after the one before.
+
+    The log writes equal quads as equal lines, and only what really changes is in it; so a line that is added
+    and removed again is none. Quads are never parsed here.
+    """
+
+    def __init__(self) -> None:
+        self._quads: dict[bytes, bool] = {}  # line -> added
+        self._graphs: dict[str, bool] = {}
+
+    def add(self, payload: bytes) -> None:
+        """Raises CorruptionError."""
+        removed, added, dropped, created = change_sections(payload)
+        _note(removed.splitlines(), self._quads, is_added=False)
+        _note(added.splitlines(), self._quads, is_added=True)
+        # unlike quads, a graph may be named as new by who only added quads to it: the last word counts
+        self._graphs.update(dict.fromkeys(dropped.decode().split("\n")[:-1], False))
+        self._graphs.update(dict.fromkeys(created.decode().split("\n")[:-1], True))
+
+    def __bool__(self) -> bool:
+        return bool(self._quads or self._graphs)
+
+    def __len__(self) -> int:
+        return len(self._quads)
+
+    @property
+    def has_quads(self) -> bool:
+        return bool(self._quads)
+
+    @property
+    def created_graphs(self) -> list[str]:
+        return [graph for graph, is_there in self._graphs.items() if is_there]
+
+    @property
+    def dropped_graphs(self) -> list[str]:
+        return [graph for graph, is_there in self._graphs.items() if not is_there]
+
+    def write(self, added: Path, removed: Path) -> None:
+        """Make the files of what is added and what is removed."""
+        for path, wanted in ((added, True), (removed, False)):
+            with path.open("wb") as file:
+                file.writelines(line + b"\n" for line, is_added in self._quads.items() if is_added is wanted)
 
 
 class EntryLines:
@@ -85,3 +131,11 @@ class EntryLines:
         if self._parts is not None:
             self._parts.close()
             self._parts = None
+
+
+def _note(items: Iterable[T], noted: dict[T, bool], *, is_added: bool) -> None:
+    for item in items:
+        if noted.get(item) is (not is_added):
+            del noted[item]
+        else:
+            noted[item] = is_added

@@ -1,17 +1,17 @@
 """Patterns of the algebra as blocks (SPARQL 1.2, section 18): groups, EXISTS, VALUES, and sub-selects."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from pyoxigraph import Literal, NamedNode, Triple
 
 from graphdb.columns.aggregates import counted_from_statistics, grouped
 from graphdb.columns.blocks import Block, Names, compatible, joined, left_joined, minus, united
+from graphdb.columns.comparisons import sort_keys, tie_keys
 from graphdb.columns.expressions import Expressions, conjuncts, literal_of, narrow
-from graphdb.columns.graph_scope import GraphScope
-from graphdb.columns.ordering import sort_keys, tie_keys
 from graphdb.columns.term_ids import Tag
-from graphdb.columns.triples import match_triples
+from graphdb.columns.triples import GraphScope, match_triples
 from graphdb.columns.values import DICTIONARY, NotExact, Rep, Value
 from graphdb.sparql.algebra import (
     SELECT_NODES,
@@ -93,8 +93,8 @@ class Groups:
             if shown is not None and not used <= shown.keys():
                 raise NotExact("ORDER BY what SELECT DISTINCT does not show")
             block = _only(block, shown).wrapped(distinct=True)
-        leading = None if rows is None else _leading(block, order, rows)
-        block = block if leading is None else leading
+        if rows is not None and _saves_lookups(block, order):
+            block = _leading(_only(block, shown, _mentioned(*order)), order[0], rows)
         keys = self._keys(block, order)
         return Solutions(tuple(shown or ()), _only(block, shown), keys, suffix)
 
@@ -297,27 +297,30 @@ def _check_columns(steps: Sequence[Step]) -> None:
             made.add(step.variable.name)
 
 
-def _only(block: Block, shown: "dict[str, None] | None") -> Block:
-    """The block with these columns; None is all."""
+def _only(block: Block, shown: dict[str, None] | None, used: AbstractSet[str] = frozenset()) -> Block:
+    """The block with these columns; shown None is all."""
     if shown is not None:
-        block.columns = {name: value for name, value in block.columns.items() if name in shown}
+        kept = {name: value for name, value in block.columns.items() if name in shown or name in used}
+        block.columns = kept
     return block
 
 
-def _leading(block: Block, order: Sequence[OrderCondition], rows: int) -> Block | None:
-    """The rows that the first condition of ORDER BY leaves for LIMIT, so that the terms of no others are
-    looked up for the next conditions; None where that saves nothing.
-    """
+def _saves_lookups(block: Block, order: Sequence[OrderCondition]) -> bool:
+    """Whether the first condition of ORDER BY alone leaves few rows, whose terms the next conditions need."""
     values = []
     for condition in order:
         variable = condition.expression
         if not isinstance(variable, Variable) or variable.name not in block.columns:
-            return None
+            return False
         values.append(block.columns[variable.name])
-    if not values or _is_looked_up(values[0]) or not any(map(_is_looked_up, values[1:])):
-        return None
-    keys = ", ".join(sort_keys(block, values[0], order[0].descending))
-    return block.wrapped(suffix=f" QUALIFY rank() OVER (ORDER BY {keys}) <= {rows}") if keys else None
+    return bool(values) and not _is_looked_up(values[0]) and any(map(_is_looked_up, values[1:]))
+
+
+def _leading(block: Block, first: OrderCondition, rows: int) -> Block:
+    """The rows that the first condition of ORDER BY leaves for LIMIT."""
+    assert isinstance(first.expression, Variable)
+    keys = ", ".join(sort_keys(block, block.columns[first.expression.name], first.descending))
+    return block.wrapped(suffix=f" QUALIFY rank() OVER (ORDER BY {keys}) <= {rows}") if keys else block
 
 
 def _is_looked_up(value: Value) -> bool:

@@ -6,10 +6,9 @@ from pathlib import Path
 from duckdb import DuckDBPyConnection
 from pyoxigraph import Store
 
-from graphdb.columns.checking import quads_and_checksum
+from graphdb.columns.applying import add_graphs
 from graphdb.columns.encoding import encode_predicates, encode_rows, forget_predicates
-from graphdb.columns.graph_names import add_graphs
-from graphdb.columns.schema import FREQUENT_QUADS, REST, TABLES_MAX, predicate_table
+from graphdb.columns.schema import FREQUENT_QUADS, REST, TABLES_MAX, predicate_table, quads_and_checksum
 from graphdb.columns.store_rows import StoreRows
 
 __all__ = ["load_names", "load_rows", "load_store", "settle"]

@@ -1,16 +1,18 @@
 """Rows from DuckDB as answers of the engine's own classes, which the writers of results take.
 
-A table becomes tab-separated values, which the engine reads as a stream: rows are fetched as they are
-written.
+A table becomes tab-separated values, which the engine reads as a stream: rows are fetched, and the texts of
+their terms looked up, as they are written.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from io import BytesIO
 from itertools import count
 from typing import IO, Any, Final, TypeAlias, cast
 
 import numpy as np
+from duckdb import DuckDBPyConnection
 from pyoxigraph import (
     Literal,
     QueryBoolean,
@@ -23,26 +25,74 @@ from pyoxigraph import (
     parse_query_results,
 )
 
-from graphdb.columns.compiler import CompiledQuery
+from graphdb.columns.compiler import MARK, CompiledQuery
 from graphdb.columns.expressions import literal_of
-from graphdb.columns.rendering import MARK
-from graphdb.columns.term_texts import TermTexts
+from graphdb.columns.term_ids import INLINE_TAGS, PAYLOAD_BITS, PAYLOAD_MASK, inline_literal
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
 
-__all__ = ["CONSTRUCTED_TEXT_MAX", "Fetch", "ManyTriples", "answer_of"]
+__all__ = ["CONSTRUCTED_TEXT_MAX", "Fetch", "ManyTriples", "TermTexts", "answer_of"]
 
 Row: TypeAlias = Sequence[str | int | None]
 Fetch: TypeAlias = Callable[[int], Sequence[Row]]
 """The next rows, at most so many, fewer only at the end, as `DuckDBPyConnection.fetchmany`."""
-
 CONSTRUCTED_TEXT_MAX: Final = 16 << 20
 """Characters in N-Triples that CONSTRUCT collects: some 200,000 triples, a second and 150 MB."""
 _BATCH_ROWS: Final = 20_480  # ten of DuckDB's vectors
 _XSD: Final = "http://www.w3.org/2001/XMLSchema#"
+_KEPT: Final = 131_072  # texts
+_INLINE = range(min(INLINE_TAGS) << PAYLOAD_BITS, (max(INLINE_TAGS) << PAYLOAD_BITS | PAYLOAD_MASK) + 1)
 
 
 class ManyTriples(Exception):
     """CONSTRUCT makes more than are collected here. Nothing of the answer was handed on."""
+
+
+class TermTexts:
+    """The texts of the terms of one database, in N-Triples. Those that were asked for last are kept: a number
+    never gets another term, so they stay right while the view changes. For any thread.
+    """
+
+    def __init__(self, connection: DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._kept: dict[int, str] = {}
+        self._fetch_on: DuckDBPyConnection | None = None
+
+    def within(self, cursor: DuckDBPyConnection) -> "TermTexts":
+        """The same, with look-ups on this cursor, which is for this alone: interrupting it ends them. In a
+        transaction that it has open, terms are found that are collected after its beginning.
+        """
+        texts = TermTexts(cursor)
+        texts._kept = self._kept
+        texts._fetch_on = cursor
+        return texts
+
+    def of(self, numbers: AbstractSet[int], absent: Mapping[int, str]) -> dict[int, str]:
+        """The text of each number. absent are the terms of a query that the view does not hold."""
+        kept = self._kept
+        found = {number: text for number in numbers if (text := kept.get(number)) is not None}
+        missing: list[int] = []
+        for number in numbers - found.keys():
+            if number in _INLINE:
+                found[number] = _inline_text(number)
+            elif number in absent:
+                found[number] = absent[number]
+            else:
+                missing.append(number)
+        if missing:
+            fetched = self._fetched(missing)
+            found.update(fetched)
+            if len(kept) + len(fetched) > _KEPT:
+                kept.clear()
+            if len(fetched) <= _KEPT:
+                kept.update(fetched)
+        return found
+
+    def _fetched(self, numbers: list[int]) -> dict[int, str]:
+        sql = "SELECT id, text FROM terms WHERE id IN (SELECT unnest(?::BIGINT[]))"
+        if self._fetch_on is not None:
+            return dict(self._fetch_on.execute(sql, [numbers]).fetchall())
+        with self._connection.cursor() as cursor:
+            return dict(cursor.execute(sql, [numbers]).fetchall())
 
 
 def answer_of(
@@ -98,7 +148,7 @@ def _written(rows: Sequence[Row], query: CompiledQuery, texts: TermTexts) -> Ite
         (computed if is_computed else numbers).update(column)
     numbers.discard(None)
     computed.discard(None)
-    found: dict[Any, str] = texts.of(numbers, query.unseen)
+    found: dict[Any, str] = texts.of(numbers, query.absent)
     found.update((cell, _unmarked(cell)) for cell in computed)
     found[None] = ""
     return zip(*(map(found.__getitem__, column) for column in columns), strict=True)
@@ -153,3 +203,8 @@ def _part(term: Any, row: Sequence[str], places: dict[str, int], number: int) ->
         case RdfLiteral():
             return str(literal_of(term))
     raise AssertionError(term)
+
+
+@lru_cache(maxsize=65_536)
+def _inline_text(number: int) -> str:
+    return str(inline_literal(number))

@@ -1,21 +1,26 @@
-"""The tables of the column view; `DESIGN.md` says what stands in them."""
+"""The tables of the column view, which `DESIGN.md` describes, and whether a view is consistent."""
 
 from typing import Final
 
 import duckdb
 from duckdb import DuckDBPyConnection
+from duckdb import Error as DuckDBError
 
 from graphdb.columns.term_ids import PAYLOAD_MASK
+from graphdb.errors import CorruptionError
 
 __all__ = [
     "FORMAT",
     "FREQUENT_QUADS",
+    "HASH_BITS",
     "REST",
     "STALE",
     "TABLES_MAX",
+    "check",
     "configure",
     "create",
     "predicate_table",
+    "quads_and_checksum",
     "written_format",
 ]
 
@@ -34,6 +39,7 @@ _CREATE: Final = (
     "CREATE TABLE graphs (g BIGINT, quads BIGINT)",
     "CREATE TABLE meta (key VARCHAR, value VARCHAR)",
 )
+HASH_BITS = 64  # of a quad; the checksum is the sum of the hashes, modulo 2 ** HASH_BITS
 
 
 def create(connection: DuckDBPyConnection) -> None:
@@ -69,3 +75,44 @@ def written_format() -> str:
 def predicate_table(predicate: int) -> str:
     """The name of a frequent predicate's own table."""
     return f"p_{predicate & PAYLOAD_MASK}"
+
+
+def check(connection: DuckDBPyConnection) -> tuple[int, int]:
+    """The log index of a view that is whole, and that behind which to go on reading the log.
+
+    Raises CorruptionError: the view is to be made anew.
+    """
+    try:
+        return _checked(connection)
+    except (DuckDBError, ValueError, KeyError) as error:
+        raise CorruptionError(f"it cannot be read: {error}", "column view") from error
+
+
+def _checked(connection: DuckDBPyConnection) -> tuple[int, int]:
+    meta = dict(connection.execute("SELECT key, value FROM meta").fetchall())
+    if meta["format"] != written_format():
+        raise CorruptionError(f"its format is {meta['format']}, not {written_format()}", "column view")
+    if (meta["quads"], meta["checksum"]) != tuple(map(str, quads_and_checksum(connection))):
+        raise CorruptionError("its quads are not those of its checksum", "column view")
+    # every block of the terms is read, and with it DuckDB's own checksum of the block
+    ((terms, _),) = connection.execute(
+        "SELECT count(*), bit_xor(hash(id, text, lexical)) FROM terms"
+    ).fetchall()
+    expected = int(meta["next_term"]) - 1 - int(meta["collected"])
+    if terms != expected:
+        raise CorruptionError(f"it has {terms} terms, not {expected}", "column view")
+    return int(meta["log_index"]), int(meta["resume_index"])
+
+
+def quads_and_checksum(connection: DuckDBPyConnection) -> tuple[int, int]:
+    """How many quads the tables hold, and their checksum. Reads all of them."""
+    rows = connection.execute(f"SELECT p, tbl FROM predicates WHERE tbl <> '{REST}'").fetchall()
+    parts = [f"SELECT hash(s, p, o, g) AS h FROM {REST}"]
+    parts += (f"SELECT hash(s, {predicate}::BIGINT, o, g) AS h FROM {table}" for predicate, table in rows)
+    quads = checksum = 0
+    for part in parts:
+        ((count, total),) = connection.execute(
+            f"SELECT count(*), coalesce(sum(h), 0) FROM ({part})"
+        ).fetchall()
+        quads, checksum = quads + count, checksum + int(total)
+    return quads, checksum % (1 << HASH_BITS)

@@ -1,4 +1,7 @@
-"""Lookups of a spatial index on behalf of a query: the values that can meet a condition."""
+"""Lookups of a spatial index on behalf of a query: the values that can meet a condition.
+
+`EngineText` is the query's text for the engine, with slots for what the lookups find.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -104,8 +107,10 @@ _PLAIN = Filling()
 
 @dataclass(frozen=True, slots=True)
 class EngineText:
-    """pieces are of the text, and between each two of them the name of a slot: the number of a lookup,
-    NEAREST or NEAR. call is that of nearest as the engine reads it.
+    """The text of a query for the engine, with slots.
+
+    pieces has pieces of the text at even places, and between them names of slots: the number of a lookup,
+    NEAREST or NEAR. call is the text of the call of nearest. fillings are by the name of a slot.
     """
 
     pieces: tuple[str, ...]
@@ -117,11 +122,11 @@ class EngineText:
 
     @property
     def text(self) -> str:
-        """With nothing found."""
+        """The text with all slots empty."""
         return self.pieces[0] if len(self.pieces) == 1 else self.filled({})
 
     def filled(self, found: Mapping[str, str]) -> str:
-        """With these in their slots."""
+        """The text with these in their slots, by name."""
         pieces = list(self.pieces)
         for place in range(1, len(pieces), 2):
             name = pieces[place]

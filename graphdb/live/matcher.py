@@ -35,7 +35,7 @@ class AroundQuery(Protocol):
 
     @property
     def whole(self) -> WholeQuery | None:
-        """The same records by evaluating it anew, where that is offered."""
+        """The same records by evaluating it again, where that is offered."""
 
     def notifications(self, index: int, around: Around) -> Iterable[Notification]:
         """What a change, of the log index, means to it. Raises TooFar, RequestError."""

@@ -66,7 +66,7 @@ class Replayer:
     PART entries wait in a temporary file until their CLOSE. Between them and their CLOSE stand only entries
     that do not concern quads (`EntryKind`), for each is stored only where nothing else has been since the
     last one; so any other entry that follows them means that they will never be closed. A request that began
-    anew may have left parts in front of its later ones: a CLOSE closes as many as it says, the last ones.
+    again may have left parts in front of its later ones: a CLOSE closes as many as it says, the last ones.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ class View(Protocol[E_contra, R_co]):
 
 
 class SnapshotView(View[E_contra, R_co], Protocol[E_contra, R_co]):
-    """A view that can begin anew at a later place, without the entries up to there."""
+    """A view that can begin again at a later place, without the entries up to there."""
 
     def adopt_snapshot(self, log_index: int, tree: Path | None) -> None:
         """Become the state at log_index, whatever there is now. tree: a directory with that state, for a view

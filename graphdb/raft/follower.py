@@ -111,7 +111,7 @@ class Follower:
         if replica.received_snapshot is not None:
             return  # one is being installed; its bytes must stay as they are
         if self._incoming != (mark, leader):
-            # the same mark from another peer may be other bytes: begin anew
+            # the same mark from another peer may be other bytes: begin again
             self._incoming, self._incoming_bytes = (mark, leader), 0
         if chunk.offset == self._incoming_bytes:
             self._keep_chunk(chunk)

@@ -92,7 +92,7 @@ class RaftNode:
             commit_index=commit_index,
         )
         self._role: Role = self._first_role()
-        self._halted = False  # the journal is to be read anew before anything else happens
+        self._halted = False  # the journal is to be read again before anything else happens
         self._offered = False  # the received snapshot is being installed: its bytes must stay
         self._installed: SnapshotMark | None = None  # durable, but for the journal's note of it
 
@@ -149,7 +149,7 @@ class RaftNode:
 
         Raises StorageFull, LogUnavailable, OutcomeUnknown. Then all that was not on disk is forgotten here;
         entries that a leader has sent already may come to be all the same. Any other error, and
-        CorruptionError: the journal has to be opened anew.
+        CorruptionError: the journal has to be opened again.
         """
         if self._halted:
             return

@@ -47,7 +47,7 @@ class SnapshotStore(Protocol):
         """Bytes of a snapshot, and whether they are its last; None where it is gone."""
 
     def write(self, mark: SnapshotMark, offset: int, data: bytes) -> None:
-        """Keep bytes of a snapshot from another peer; offset 0 begins anew.
+        """Keep bytes of a snapshot from another peer; offset 0 begins again.
 
         Raises Malformed where they cannot belong to it: it is asked for again from its beginning.
         """
@@ -144,7 +144,7 @@ class Replica:
         return self.peer in self.journal.members.voters
 
     def reset_deadline(self) -> None:
-        """Begin to wait anew."""
+        """Begin to wait again."""
         timeout = self.config.election_timeout_s
         self.deadline = self.clock() + timeout * (1 + self.random_source())
 

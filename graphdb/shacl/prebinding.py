@@ -6,16 +6,17 @@ other variables that have a value before, such as the parameters of a component,
 the query has to project them too.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
 
-from pyoxigraph import Literal, NamedNode
+from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, Store
 
 from graphdb.errors import EvaluationFailed
 from graphdb.geo.function_calls import calls_functions
 from graphdb.planning.engine_text import engine_text_of
-from graphdb.shacl.copied_graphs import SHAPES_GRAPH_NAME, CopiedGraphs
-from graphdb.shacl.data_graph import DataGraph
+from graphdb.shacl.data_graph import UNION_GRAPH, DataGraph, graph_of_quads
 from graphdb.shacl.engine_terms import term_text
 from graphdb.shacl.findings import Finding
 from graphdb.shacl.paths import Path, PredicatePath
@@ -35,6 +36,7 @@ from graphdb.store.engine_query import engine_functions
 
 __all__ = ["PreboundQueries"]
 
+_SHAPES_GRAPH_NAME = NamedNode("urn:graphdb:shacl:shapes-graph")
 _ALIKE_TWICE = ("MIN", "MAX", "SAMPLE")  # aggregates to which it is all the same how often a value comes
 
 
@@ -56,7 +58,7 @@ class PreboundQueries:
 
     def __init__(self, graph: DataGraph, shapes: Shapes) -> None:
         self._graph = graph
-        self._copies = CopiedGraphs(graph, shapes)
+        self._copies = _CopiedGraphs(graph, shapes)
 
     def select_findings(
         self, shape: Shape, constraint: SparqlConstraint | ComponentConstraint, source: Source
@@ -102,7 +104,7 @@ class PreboundQueries:
             f"BIND({self._constant(term)} AS ?{name})"
             for name, term in (
                 *parts.bound,
-                *([(SHAPES_GRAPH, SHAPES_GRAPH_NAME)] if parts.asks_shapes else []),
+                *([(SHAPES_GRAPH, _SHAPES_GRAPH_NAME)] if parts.asks_shapes else []),
             )
         )
         return " ".join(texts)
@@ -193,3 +195,44 @@ def _finding(
     own_path: Path | None = PredicatePath(path) if isinstance(path, NamedNode) else None
     value = row.get("value", focus if shape.path is None else None)
     return Finding(shape, constraint, focus, value, own_path, {**constants, **row}, messages)
+
+
+class _CopiedGraphs:
+    """Copies of the data graph in memory, for SPARQL that the store itself would answer wrongly.
+
+    Each is made when it is first needed, once a validation.
+    """
+
+    def __init__(self, graph: DataGraph, shapes: Shapes) -> None:
+        self._graph, self._shapes = graph, shapes
+
+    @cached_property
+    def with_shapes(self) -> DataGraph:
+        """The data graph, and the shapes in the graph `_SHAPES_GRAPH_NAME`."""
+        triples = self._shapes.triples
+        beside = (Quad(each.subject, each.predicate, each.object, _SHAPES_GRAPH_NAME) for each in triples)
+        return self._copy(beside)
+
+    @cached_property
+    def each_triple_once(self) -> DataGraph:
+        """The union of graphs as a set: the engine finds a triple twice that is in two graphs."""
+        store = self._graph.store
+        if self._graph.name is not UNION_GRAPH or not _has_several_graphs(store):
+            return self._graph
+        return self._copy(quad for quad in store if quad.graph_name != DefaultGraph())
+
+    def _copy(self, beside: Iterable[Quad]) -> DataGraph:
+        store = Store()
+        store.bulk_extend(self._triples())
+        store.bulk_extend(beside)
+        return self._graph.instead(store)
+
+    def _triples(self) -> Iterator[Quad]:
+        for quad in self._graph.quads_matching(None, None, None, graph_of_quads(self._graph.name)):
+            yield Quad(quad.subject, quad.predicate, quad.object, DefaultGraph())
+
+
+def _has_several_graphs(store: Store) -> bool:
+    """Whether more than one graph may hold something."""
+    of_default = next(store.quads_for_pattern(None, None, None, DefaultGraph()), None)
+    return (of_default is not None) + len(list(islice(store.named_graphs(), 2))) > 1

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Literal as OneOf
 
 import orjson
-from pyoxigraph import DefaultGraph, NamedNode, Store, Triple
+from pyoxigraph import DefaultGraph, NamedNode, Quad, Store, Triple
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import EvaluationFailed, InvalidParameter, UnknownGraph
@@ -35,6 +35,8 @@ __all__ = [
     "answer_validation",
     "check_known",
     "data_graph_named",
+    "merged_graphs",
+    "merged_triples",
     "shapes_in_document",
     "shapes_in_graph",
     "validate",
@@ -161,6 +163,27 @@ def data_graph_named(name: str) -> DataGraphName:
     if name == "default":
         return None
     return UNION_GRAPH if name == "union" else NamedNode(name)
+
+
+def merged_graphs(graphs: Iterable[NamedNode], store: Store) -> tuple[Store, DataGraphName]:
+    """A store, and its graph that has the triples of several graphs, each once.
+
+    If more than one of them exists, this is a copy in memory, because the engine finds a triple twice that is
+    in two graphs. A graph that does not exist has no triples.
+    """
+    found = [graph for graph in graphs if store.contains_named_graph(graph)]
+    if len(found) == 1:
+        return store, found[0]
+    merged = Store()
+    merged.bulk_extend(Quad(*triple) for triple in merged_triples(found, store))
+    return merged, None
+
+
+def merged_triples(graphs: Iterable[NamedNode], store: Store) -> Iterator[Triple]:
+    """The triples of the graphs. A triple in two graphs is returned twice."""
+    for graph in graphs:
+        for quad in store.quads_for_pattern(None, None, None, graph):
+            yield quad.triple
 
 
 def shapes_in_graph(graph: str, store: Store) -> Iterator[Triple]:

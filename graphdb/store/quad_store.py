@@ -89,7 +89,7 @@ class QuadStore:
         self._listeners = tuple(listeners)
         # entered around what has the engine write all that it holds in memory; may make room on the disk
         self.flushing: Callable[[], AbstractContextManager[None]] = nullcontext
-        # the disk was too full for the engine once: it may take nothing more until it is opened anew
+        # the disk was too full for the engine once: it may take nothing more until it is opened again
         self.is_starved = False
 
     def query(self, query: Query, dataset: Dataset) -> Answer:

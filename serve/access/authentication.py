@@ -34,7 +34,7 @@ from serve.access.access_backend import AccessBackend, Directory, Failures
 from serve.access.provider_keys import ProviderKeys
 from serve.access.request_scope import address_of
 
-__all__ = ["Authenticator", "PasswordVerifier", "TokenVerifier"]
+__all__ = ["Authenticator"]
 
 _KEY, _AUTHORIZATION = b"x-api-key", b"authorization"
 

@@ -26,14 +26,7 @@ from serve.access.request_scope import PRINCIPAL, internal_principal, is_interna
 from serve.parameters import Parameters
 from serve.routing import refuse_websocket
 
-__all__ = [
-    "SESSION",
-    "SIGN_IN_S",
-    "AuthenticationMiddleware",
-    "SocketSession",
-    "credentials_of_query",
-    "session_of",
-]
+__all__ = ["SIGN_IN_S", "AuthenticationMiddleware", "SocketSession", "session_of"]
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _BODY_READ_MAX = 1 << 20  # bytes; a refused request with a larger body has its connection closed

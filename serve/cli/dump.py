@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import zstandard
+from backports import zstd
 
 from graphdb.errors import InvalidParameter
 from graphdb.rdf.formats import RdfSyntax
@@ -102,7 +102,7 @@ def _open_compressed(draft: Path, ending: str) -> Iterator[Write]:
             with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6) as compressed:
                 yield compressed.write
         elif ending == ".zst":
-            with zstandard.ZstdCompressor().stream_writer(file, closefd=False) as writer:
-                yield writer.write
+            with zstd.ZstdFile(file, "wb") as compressed:
+                yield compressed.write
         else:
             yield file.write

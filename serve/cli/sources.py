@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, cast
 from zlib import error as ZlibError
 
-import zstandard
+from backports import zstd
 
 from graphdb.errors import InvalidParameter, RdfSyntaxError, RequestError
 from graphdb.rdf.formats import RdfSyntax
@@ -47,7 +47,7 @@ class Source:
         try:
             with self._open_raw() as raw:
                 yield _decompressed(_Counted(raw, report))
-        except (EOFError, gzip.BadGzipFile, ZlibError, zstandard.ZstdError) as error:
+        except (EOFError, gzip.BadGzipFile, ZlibError, zstd.ZstdError) as error:
             raise CommandError(f"{self}: damaged compressed file: {error}") from None
         except RdfSyntaxError as error:
             raise CommandError(f"{self}: {error}") from None
@@ -125,43 +125,6 @@ class _Counted(io.RawIOBase):
         return len(chunk)
 
 
-class _Zstd(io.RawIOBase):
-    """Decompresses Zstandard frames. The library's own reader accepts a truncated frame."""
-
-    def __init__(self, compressed: "io.BufferedReader[io.RawIOBase]") -> None:
-        self._compressed = compressed
-        self._decompressor = zstandard.ZstdDecompressor()
-        self._frame = self._decompressor.decompressobj(read_across_frames=False)
-        self._pending = memoryview(b"")
-        self._inside_frame = False
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # as above
-        while not self._pending:
-            if not self._fill():
-                return 0
-        count = min(len(buffer), len(self._pending))
-        buffer[:count] = self._pending[:count]
-        self._pending = self._pending[count:]
-        return count
-
-    def _fill(self) -> bool:
-        """Decompress some more; False at the end."""
-        leftover = self._frame.unused_data if self._frame.eof else b""
-        chunk = leftover or self._compressed.read1(READ_BYTES)
-        if not chunk:
-            if self._inside_frame:
-                raise EOFError("the file ends in the middle")
-            return False
-        if self._frame.eof:
-            self._frame = self._decompressor.decompressobj(read_across_frames=False)
-        self._pending = memoryview(self._frame.decompress(chunk))
-        self._inside_frame = not self._frame.eof
-        return True
-
-
 def _decompressed(raw: io.RawIOBase) -> IO[bytes]:
     """Detect gzip and Zstandard by the first bytes, not by the name."""
     buffered = io.BufferedReader(raw, READ_BYTES)
@@ -169,5 +132,5 @@ def _decompressed(raw: io.RawIOBase) -> IO[bytes]:
     if start.startswith(GZIP_MAGIC):
         return cast(IO[bytes], gzip.GzipFile(fileobj=buffered))
     if start.startswith(ZSTD_MAGIC):
-        return io.BufferedReader(_Zstd(buffered), READ_BYTES)
+        return cast(IO[bytes], zstd.ZstdFile(buffered))
     return buffered

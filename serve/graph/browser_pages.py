@@ -21,7 +21,7 @@ from serve.bodies import JSON_TYPE
 from serve.errors import error_response
 from serve.routing import resource
 
-__all__ = ["DOCS", "PLAYGROUND", "SCRIPT", "STYLE", "StoredPage", "docs_routes"]
+__all__ = ["DOCS", "PLAYGROUND", "SCRIPT", "StoredPage", "docs_routes"]
 
 SCRIPT, STYLE = "text/javascript; charset=utf-8", "text/css; charset=utf-8"
 _POLICY = "; ".join(

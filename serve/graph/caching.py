@@ -79,8 +79,8 @@ class ResultCache:
 
 def _size(key: CacheKey, answer: Sequence[bytes]) -> int:
     graphs = key.dataset.default_graphs + key.dataset.named_graphs
-    asked_by = len(key.text) + len(key.base_iri) + sum(_GRAPH_BYTES + len(graph.value) for graph in graphs)
-    return _ENTRY_BYTES + asked_by + sum(map(len, answer))
+    key_size = len(key.text) + len(key.base_iri) + sum(_GRAPH_BYTES + len(graph.value) for graph in graphs)
+    return _ENTRY_BYTES + key_size + sum(map(len, answer))
 
 
 class EntityTags:

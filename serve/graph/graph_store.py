@@ -102,10 +102,10 @@ class GraphStoreEndpoint:
 
         def produce(pipe: Pipe) -> None:
             before = reads.exact_index()
-            seen = reads.snapshot_index()
+            index = reads.snapshot_index()
             quads = _quads(reads, target, syntax)
             exact = before if before == reads.exact_index() else None
-            pipe.headers = content_type | self._state(reads, seen, exact, syntax)
+            pipe.headers = content_type | self._state(reads, index, exact, syntax)
             for chunk in write_quads(quads, syntax):
                 pipe.write(chunk)
 
@@ -121,9 +121,9 @@ class GraphStoreEndpoint:
         if min_index:
             await self._progress.wait_for_index(min_index, max(0.0, ends - monotonic()))
 
-    def _state(self, reads: GraphReads, seen: int, exact: int | None, syntax: RdfSyntax) -> dict[str, str]:
-        """The headers about the state of an answer: at log index seen or later; exact if it is known."""
-        head = {"Vary": "Accept", "Cache-Control": "no-cache", "X-Snapshot-Index": str(seen)}
+    def _state(self, reads: GraphReads, index: int, exact: int | None, syntax: RdfSyntax) -> dict[str, str]:
+        """The headers about the state of an answer: at this log index or later; exact if it is known."""
+        head = {"Vary": "Accept", "Cache-Control": "no-cache", "X-Snapshot-Index": str(index)}
         if exact is not None:
             tag = self._tags.tag(exact, syntax.name.lower(), reads.view_key)
             head |= {"X-Snapshot-Index": str(exact), "ETag": tag}
@@ -170,7 +170,7 @@ def _quads(reads: GraphReads, target: _Target, syntax: RdfSyntax) -> Iterator[Qu
 
 
 def _base_iri(request: Request, syntax: RdfSyntax, graph: NamedNode | None) -> str | None:
-    """The base of relative IRIs in a body: the graph, else the IRI of the request (RFC 3986, section 5.1.3)."""
+    """The base of relative IRIs in a body: the graph, else the request's IRI (RFC 3986, section 5.1.3)."""
     if graph is not None:
         return graph.value
     return request_iri(request) if syntax.takes_base else None

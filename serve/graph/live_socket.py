@@ -39,15 +39,7 @@ from serve.graph.live_outbox import LiveOutbox, SocketCounts, converse
 from serve.parameters import Parameters
 from serve.routing import refuse_websocket
 
-__all__ = [
-    "LiveRequest",
-    "LiveSocketEndpoint",
-    "Refused",
-    "code_of",
-    "read_index",
-    "read_request",
-    "read_since",
-]
+__all__ = ["LiveSocketEndpoint", "Refused", "code_of", "read_index", "read_since"]
 
 _METHODS = ("query", "kill", "ping", "signin")
 _INDEX_MAX = (1 << 63) - 1

@@ -30,15 +30,7 @@ from serve.graph.caching import ResultCache
 from serve.graph.changes import ChangesEndpoint
 from serve.graph.live_outbox import SocketCounts
 
-__all__ = [
-    "AccessMetrics",
-    "ClusterMetrics",
-    "LiveMetrics",
-    "Metrics",
-    "MetricsEndpoint",
-    "Outcome",
-    "ViewMetrics",
-]
+__all__ = ["AccessMetrics", "LiveMetrics", "Metrics", "MetricsEndpoint", "Outcome", "ViewMetrics"]
 
 Outcome: TypeAlias = Literal[
     "ok",
@@ -179,7 +171,7 @@ class ClusterMetrics(Collector):
         yield _gauge("cluster_size", "Members of the cluster.", len(report.members))
         yield _gauge("cluster_members_reachable", "Members that this node reaches, itself too.", reachable)
         yield _gauge("is_leader", "1 where this node leads, else 0.", leads)
-        yield _counter("leader_elections", "Leaders that this node has seen come.", report.elections)
+        yield _counter("leader_elections", "Leaders elected since this node started.", report.elections)
         yield _gauge("raft_term", "Raft's term.", report.term)
         yield _gauge("raft_commit_index", "Log index up to which entries are committed.", report.commit_index)
         yield _gauge("raft_last_index", "Log index of the last entry on this node.", report.last_index)

@@ -52,14 +52,14 @@ ROOMS = {
     "SPARQL": "Queries and updates, by the SPARQL 1.1 Protocol.",
     "graphs": "Whole graphs, by the SPARQL 1.1 Graph Store HTTP Protocol.",
     "GraphQL": "GraphQL over HTTP, and the schema.",
-    "changes": "What every write has changed.",
+    "changes": "The changes of every write.",
     "SHACL": "Graphs against shapes.",
     "GeoSPARQL": "Functions of GeoSPARQL.",
     "alerts": "Queries on an interval that call webhooks.",
     "holons": "Holons, their layers and portals.",
-    "queries": "What is running.",
+    "queries": "Running queries and updates.",
     "cluster": "The members and the leader.",
-    "service": "How the service is.",
+    "service": "The state of the service.",
 }
 
 _FLAG: Schema = {"type": "boolean"}
@@ -80,7 +80,7 @@ def _one_of(values: Iterable[str], default: str | None = None) -> Schema:
 
 
 def _form(required: str, says: str, parameters: Iterable[Parameter]) -> dict[str, Schema]:
-    """A form whose one field must be there, and that may have the parameters too."""
+    """A form with one required field, and the query parameters as further fields."""
     fields = {required: {"type": "string", "description": says}}
     fields |= {
         one.name: {**one.schema, "description": one.says} for one in parameters if one.place == "query"
@@ -117,7 +117,7 @@ _QUERY_PARAMETERS = (
     Parameter("explain", "return how the service evaluates the query, in place of the answer", _FLAG),
     Parameter(
         "entailment",
-        "what triple patterns match beside stated triples",
+        "what triple patterns match in addition to asserted triples",
         _one_of(one.value for one in Entailment),
     ),
 )
@@ -189,7 +189,7 @@ _DELETE_GRAPH = Operation(
 
 
 def _by_path(operation: Operation) -> Operation:
-    """The same on a graph that the path names."""
+    """The same for a graph that the path names."""
     others = [one for one in operation.parameters if one not in (_GRAPH, _DEFAULT, _DATASET)]
     return replace(
         operation, summary=f"{operation.summary} named by the path", parameters=(_PATH_GRAPH, *others)
@@ -198,7 +198,7 @@ def _by_path(operation: Operation) -> Operation:
 
 _GRAPHQL = Operation(
     "GraphQL",
-    "Carry out an operation",
+    "Execute an operation",
     answer=GraphQLResult,
     answer_types={ResultMedia.GRAPHQL.value: {"$ref": "#/components/schemas/GraphQLResult"}},
     parameters=_FRESH,
@@ -219,7 +219,7 @@ _REPORT_FORMAT = Parameter(
 _ALERT = Parameter("alert", "id or name", place="path")
 _ALERT_FAILS = (404, 503)
 _CHANGE_FAILS = (404, 422, 503)
-_TENANT = Parameter("tenant", "whose holons; by default that of `holonic.default_tenant`")
+_TENANT = Parameter("tenant", "the tenant; by default that of `holonic.default_tenant`")
 _HOLON = Parameter("iri", "IRI of the holon, percent-encoded with its slashes", place="path")
 _PORTAL = replace(_HOLON, says="IRI of the portal, percent-encoded with its slashes")
 _LAYER = Operation(
@@ -272,7 +272,7 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
     ("/data/{name:path}", "DELETE"): _by_path(_DELETE_GRAPH),
     ("/graphql", "GET"): replace(
         _GRAPHQL,
-        summary="Carry out a query; for a browser without one, the playground",
+        summary="Execute a query; in a browser without one, the playground",
         parameters=(*_GRAPHQL_FIELDS, *_FRESH),
         answer_types={**_GRAPHQL.answer_types, "text/html": TEXT},
         body=None,
@@ -282,16 +282,16 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
     ("/graphql/ws", "GET"): Operation("GraphQL", "Subscriptions, over a WebSocket only", fails=(426,)),
     ("/graphql/schema", "GET"): Operation(
         "GraphQL",
-        "The schema, in GraphQL's own language",
+        "The schema, in the schema definition language",
         answer_types={"text/plain": TEXT},
         fails=(403, 503),
     ),
     ("/graphql/schema/refresh", "POST"): Operation(
-        "GraphQL", "Make the schema anew", SchemaRefreshed, fails=(503,)
+        "GraphQL", "Rebuild the schema", SchemaRefreshed, fails=(503,)
     ),
     ("/changes", "GET"): Operation(
         "changes",
-        "What every write has changed, as a stream",
+        "The stream of changes",
         answer_types={NDJSON: TEXT, EVENTS: TEXT},
         parameters=(
             Parameter("since", "the log index after which changes are reported", _INDEX),
@@ -417,7 +417,7 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
         parameters=(
             _PORTAL,
             _TENANT,
-            Parameter("store", "store what comes through in the target's projection", _FLAG),
+            Parameter("store", "store the result in the target's projection", _FLAG),
             *(one for one in _QUERY_PARAMETERS if "graph-uri" not in one.name),
             _KEY,
         ),
@@ -431,36 +431,36 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
     ),
     ("/queries", "GET"): Operation("queries", "The running queries and updates", QueryList, fails=(503,)),
     ("/queries/{id}", "GET"): Operation(
-        "queries", "One of them", RunningQuery, parameters=(_QUERY_ID,), fails=(404,)
+        "queries", "One running query", RunningQuery, parameters=(_QUERY_ID,), fails=(404,)
     ),
     ("/queries/{id}", "DELETE"): Operation(
-        "queries", "Cancel one", Success, parameters=(_QUERY_ID,), fails=(404,)
+        "queries", "Cancel a query", Success, parameters=(_QUERY_ID,), fails=(404,)
     ),
-    ("/cluster", "GET"): Operation("cluster", "What this node knows of its cluster", ClusterReport),
+    ("/cluster", "GET"): Operation("cluster", "The cluster, as this node knows it", ClusterReport),
     ("/cluster/members", "POST"): Operation(
         "cluster",
-        "Expect a new node, or a known one at another address",
+        "Add a new node, or a known one at another address",
         answer=ClusterReport,
         body=NewMember,
         fails=(400, 409, 413, 415, 503),
     ),
     ("/cluster/members/{node_id}", "DELETE"): Operation(
         "cluster",
-        "Take a node out",
+        "Remove a member",
         answer=ClusterReport,
         parameters=(Parameter("node_id", "number of the node", {"type": "integer", "minimum": 1}, "path"),),
         fails=(400, 409, 503),
     ),
     ("/cluster/leader", "POST"): Operation(
         "cluster",
-        "Have a member lead",
+        "Transfer leadership",
         answer=ClusterReport,
         body=NewLeader,
         fails=(400, 409, 413, 415, 503),
     ),
     ("/health", "GET"): Operation(
         "service",
-        "How this node is",
+        "The state of this node",
         HealthRecord,
         other_answers={
             503: {"description": "the node does not serve requests: it is starting", "model": HealthRecord}

@@ -24,14 +24,7 @@ from serve.graph.responses import Delivery, Head, Limits, StreamedAnswer
 from serve.negotiation import MediaType, Offer, choose
 from serve.parameters import Parameters, read_graph_iri
 
-__all__ = [
-    "AskedValidation",
-    "ShaclEndpoint",
-    "ValidationBody",
-    "ValidationReader",
-    "read_data_graph",
-    "read_shapes_source",
-]
+__all__ = ["ShaclEndpoint", "ValidationBody", "ValidationReader", "read_data_graph", "read_shapes_source"]
 
 _WITHOUT_NAME = ("default", "union")
 _ESCAPES = 6  # bytes that JSON may write for one of the shapes

@@ -32,15 +32,7 @@ from serve.graph.writes import confirm, read_request_id
 from serve.negotiation import MediaType, Offer, choose
 from serve.parameters import Parameters, read_dataset, request_iri
 
-__all__ = [
-    "FORM_TYPE",
-    "QUERY_TYPE",
-    "UPDATE_TYPE",
-    "SparqlEndpoint",
-    "UpdateEndpoint",
-    "describe_service",
-    "wants_description",
-]
+__all__ = ["FORM_TYPE", "QUERY_TYPE", "UPDATE_TYPE", "SparqlEndpoint", "UpdateEndpoint"]
 
 QUERY_TYPE = "application/sparql-query"
 _OTHER_FIELDS_BYTES = 65_536

@@ -26,10 +26,11 @@ _QUOTED = re.compile(r'"((?:[ !#-\[\]-~]|\\["\\])*)"')
 _BARE = re.compile(r"[!#-~][ -~]*")
 
 
-def read_request_id(request: Request, told_by: Iterable[str]) -> bytes | None:
+def read_request_id(request: Request, distinguished_by: Iterable[str]) -> bytes | None:
     """The id of a write with a key (`graphdb.log.request_ids`); None without a key.
 
-    told_by: texts that distinguish this request from others with the same key. Raises InvalidParameter.
+    distinguished_by: texts that distinguish this request from others with the same key. Raises
+    InvalidParameter.
     """
     keys = request.headers.getlist(_NAME)
     if not keys:
@@ -41,7 +42,7 @@ def read_request_id(request: Request, told_by: Iterable[str]) -> bytes | None:
     principal = principal_of(scope)
     sender = () if principal is EVERYONE else (principal.provider, principal.name)
     return request_ids.keyed(
-        _key(keys[0]), request.method, target, (text.encode() for text in told_by), sender
+        _key(keys[0]), request.method, target, (text.encode() for text in distinguished_by), sender
     )
 
 

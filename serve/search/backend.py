@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from graphdb.access.principal import Principal
 from graphdb.node import NodeStatus
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.commands import Command, DocumentWrite, WriteResult
+from graphdb.search.catalog.catalog_commands import Command, DocumentWrite, WriteResult
 from graphdb.search.catalog.state import Index, KnownNode
 from graphdb.search.contexts import SearchContexts
 

@@ -15,6 +15,7 @@ PAGE = (ROOT / "docs/dependencies.md").read_text()
 OURS = {"graphdb", "actors", "serve", "benchmarks", "tests"}
 # Where the name of the module is not that of the package, in lower case and with underscores.
 MODULES = {
+    "backports.zstd": "backports",
     "argon2-cffi": "argon2",
     "faiss-cpu": "faiss",
     "graphql-core": "graphql",

@@ -4,8 +4,7 @@ import duckdb
 import pytest
 
 from graphdb.columns.compiler import CompiledQuery, compile_query
-from graphdb.columns.results import answer_of
-from graphdb.columns.term_texts import TermTexts
+from graphdb.columns.results import TermTexts, answer_of
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
 from graphdb.sparql.translation import abstract_query

@@ -22,11 +22,10 @@ from pyoxigraph import (
 )
 
 from graphdb.columns import schema
-from graphdb.columns.applying import apply_changes, take_statistics
-from graphdb.columns.checking import check
+from graphdb.columns.applying import apply_changes, collect_terms, is_worth_collecting, take_statistics
 from graphdb.columns.entry_lines import EntryLines
-from graphdb.columns.garbage import collect_terms, is_worth_collecting
 from graphdb.columns.loading import load_store, settle
+from graphdb.columns.schema import check
 from graphdb.columns.term_ids import (
     DEFAULT_GRAPH,
     INLINE_TAGS,

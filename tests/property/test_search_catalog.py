@@ -7,8 +7,8 @@ import orjson
 import pytest
 
 from graphdb.search.catalog.catalog import Catalog
+from graphdb.search.catalog.catalog_commands import Command, DeleteIndices, WriteDocuments
 from graphdb.search.catalog.command_codec import decode_command, encode_command
-from graphdb.search.catalog.commands import Command, DeleteIndices, WriteDocuments
 from tests.support.catalog_twin import CatalogTwin, contents_of, outcome_of, random_command
 
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphdb.errors import CorruptionError
-from graphdb.search.catalog.command_codec import decode_command, encode_command
-from graphdb.search.catalog.commands import (
+from graphdb.search.catalog.catalog_commands import (
     AliasAction,
     Command,
     CreateIndex,
@@ -30,6 +29,7 @@ from graphdb.search.catalog.commands import (
     UpdateAliases,
     WriteDocuments,
 )
+from graphdb.search.catalog.command_codec import decode_command, encode_command
 from graphdb.search.errors import SearchError
 from graphdb.search.segments.operations import Action, Operation
 

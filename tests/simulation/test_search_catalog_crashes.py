@@ -7,7 +7,7 @@ import pytest
 
 from graphdb.errors import UnavailableError
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.commands import Command
+from graphdb.search.catalog.catalog_commands import Command
 from graphdb.search.catalog.files import CatalogFiles, read_log_index
 from tests.simulation.lossy_file_system import Crash, LossyFileSystem, random_faults
 from tests.support.catalog_twin import CatalogTwin, TwinIndex, contents_of, random_command

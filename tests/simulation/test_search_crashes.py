@@ -17,8 +17,8 @@ from actors.search.search_node import SearchNode
 from actors.search.upkeep import UpkeepConfig
 from graphdb.config import Settings
 from graphdb.errors import LogUnavailable, StorageFull, UnavailableError
+from graphdb.search.catalog.catalog_commands import CreateIndex, DocumentWrite, WriteDocuments
 from graphdb.search.catalog.command_codec import decode_command
-from graphdb.search.catalog.commands import CreateIndex, DocumentWrite, WriteDocuments
 from graphdb.search.errors import SearchError
 from graphdb.search.segments.operations import Action, Operation
 from tests.support.memory_log import Fault, MemoryLog, answer_is_lost

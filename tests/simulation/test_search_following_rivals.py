@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import pytest
 
-from actors.search import cursor_writer, index_follower
+from actors.search import document_writer, index_follower
 from actors.search.catalog_view import CatalogView
 from actors.search.command_writer import CommitConfig
 from actors.search.open_search import SearchConfig
@@ -23,7 +23,7 @@ from actors.search.upkeep import UpkeepConfig
 from graphdb.config import Settings
 from graphdb.errors import LogUnavailable, OutcomeUnknown, QueryTimeout, StorageFull
 from graphdb.model import LogEntry
-from graphdb.search.catalog.commands import CreateIndex, DocumentWrite
+from graphdb.search.catalog.catalog_commands import CreateIndex, DocumentWrite
 from graphdb.search.catalog.state import Index
 from tests.support.logged_graph import LoggedGraph
 from tests.support.memory_log import Fault, MemoryLog, answer_is_lost
@@ -186,7 +186,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_follower, "_REST_S_MAX_OF_ALL", 0.05)
     monkeypatch.setattr(index_follower, "_SAVE_S", 0.2)
     monkeypatch.setattr(index_follower, "_READ_AT_ONCE", 4)
-    monkeypatch.setattr(cursor_writer, "split_writes", split_small)
+    monkeypatch.setattr(document_writer, "split_writes", split_small)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.commands import (
+from graphdb.search.catalog.catalog_commands import (
     AliasAction,
     Command,
     CreateIndex,

@@ -46,13 +46,14 @@ from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.pieces import Sink
 from graphdb.rdf.reading import read_quads
 from graphdb.shacl.change_check import Report, check_report
-from graphdb.shacl.copied_graphs import merged_graphs, merged_triples
 from graphdb.shacl.data_graph import DataGraphName
 from graphdb.shacl.shapes import Shapes
 from graphdb.shacl.validation import (
     answer_validation,
     check_known,
     data_graph_named,
+    merged_graphs,
+    merged_triples,
     shapes_in_document,
     shapes_in_graph,
 )

@@ -13,7 +13,7 @@ from graphdb.access.principal import Principal
 from graphdb.errors import UnavailableError
 from graphdb.node import NodeStatus
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.commands import (
+from graphdb.search.catalog.catalog_commands import (
     Command,
     DocumentWrite,
     RefreshIndices,

@@ -13,7 +13,7 @@ from actors.search.open_search import SearchConfig
 from actors.search.search_node import SearchNode
 from graphdb.config import Settings
 from graphdb.log.views import QUADS, SEARCH
-from graphdb.search.catalog.commands import DocumentWrite
+from graphdb.search.catalog.catalog_commands import DocumentWrite
 from graphdb.search.catalog.state import Index
 from graphdb.search.segments.operations import Action, Operation
 from tests.support.readers import answering
@@ -28,7 +28,7 @@ async def started(
 ) -> AsyncIterator[SearchNode]:
     """A node over any log; graph is a `GraphAccess`."""
     settings = Settings.model_validate({"server": {"data_dir": directory}})
-    node = SearchNode(settings, log, graph, config or SearchConfig(introduce_s=None))
+    node = SearchNode(settings, log, graph, config or SearchConfig(publish_identity_s=None))
     try:
         await node.start()
         yield node

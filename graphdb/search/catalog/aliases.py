@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from graphdb.search.catalog.commands import AliasAction
+from graphdb.search.catalog.catalog_commands import AliasAction
 from graphdb.search.catalog.index_names import check_alias_name
 from graphdb.search.catalog.state import AliasOptions, CatalogState, Index
 from graphdb.search.errors import SearchError, illegal_argument, parsing

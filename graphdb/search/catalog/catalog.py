@@ -8,7 +8,7 @@ from typing import Any
 
 from graphdb.errors import CorruptionError, UnavailableError
 from graphdb.search.analysis.parameters import time_limit
-from graphdb.search.catalog.commands import (
+from graphdb.search.catalog.catalog_commands import (
     Command,
     DocumentWrite,
     Outcome,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from graphdb.search.catalog.commands import PutClusterSettings
+from graphdb.search.catalog.catalog_commands import PutClusterSettings
 from graphdb.search.catalog.state import CatalogState
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match

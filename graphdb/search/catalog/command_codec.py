@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from graphdb.errors import CorruptionError
-from graphdb.search.catalog.commands import (
+from graphdb.search.catalog.catalog_commands import (
     AliasAction,
     Command,
     CreateIndex,

@@ -7,15 +7,21 @@ from typing import TypeAlias
 
 from graphdb.errors import CorruptionError, UnavailableError
 from graphdb.search.analysis.parameters import time_limit
-from graphdb.search.catalog.commands import DocumentWrite, WriteResult
+from graphdb.search.catalog.catalog_commands import DocumentWrite, WriteResult
 from graphdb.search.catalog.index_names import write_target
 from graphdb.search.catalog.index_settings import flag_setting
 from graphdb.search.catalog.state import AliasOptions, CatalogState, Index
 from graphdb.search.errors import SearchError, illegal_argument, unexpected
 from graphdb.search.mapping import Mapping
-from graphdb.search.segments.operations import Action, Operation, OperationResult
-from graphdb.search.segments.updates import read_object, updated_source
-from graphdb.search.segments.versioning import MISSING, Current, sees_current
+from graphdb.search.segments.document_updates import read_object, updated_source
+from graphdb.search.segments.operations import (
+    MISSING,
+    Action,
+    Current,
+    Operation,
+    OperationResult,
+    sees_current,
+)
 
 __all__ = [
     "Target",

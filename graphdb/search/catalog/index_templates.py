@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphdb.search.catalog.aliases import alias_options
-from graphdb.search.catalog.commands import PutComponentTemplate, PutIndexTemplate
+from graphdb.search.catalog.catalog_commands import PutComponentTemplate, PutIndexTemplate
 from graphdb.search.catalog.index_names import check_template_name
 from graphdb.search.catalog.index_settings import check_new_settings, nested_settings, read_settings
 from graphdb.search.catalog.state import CatalogState

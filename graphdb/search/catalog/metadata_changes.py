@@ -6,8 +6,7 @@ from functools import singledispatch
 from typing import Any, TypeAlias
 
 from graphdb.search.catalog.aliases import check_aliases, read_aliases, with_alias_actions
-from graphdb.search.catalog.cluster_settings import check_auto_create, with_cluster_settings
-from graphdb.search.catalog.commands import (
+from graphdb.search.catalog.catalog_commands import (
     Command,
     CreateIndex,
     DeleteComponentTemplates,
@@ -22,6 +21,7 @@ from graphdb.search.catalog.commands import (
     RefreshIndices,
     UpdateAliases,
 )
+from graphdb.search.catalog.cluster_settings import check_auto_create, with_cluster_settings
 from graphdb.search.catalog.index_names import check_index_name
 from graphdb.search.catalog.index_settings import (
     analyzers_of,

@@ -111,7 +111,7 @@ def _send(sources: NDArray[np.int32], targets: NDArray[np.int32], shares: Double
 
 
 _hash = hash
-"""Python's own: 64 bits, keyed anew in each process, so a client cannot choose IRIs with equal hashes."""
+"""Python's own: 64 bits, keyed again in each process, so a client cannot choose IRIs with equal hashes."""
 
 
 # `kg_boost`: scores of documents that speak of important resources.

@@ -41,8 +41,8 @@ from graphdb.sparql.patterns import (
 )
 from graphdb.sparql.printing import written_query, written_term
 from graphdb.sparql.tables import load_tables
-from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, TripleTerm, Variable
-from graphdb.sparql.tree_walk import all_below, renamed, rewritten_expression
+from graphdb.sparql.terms import Iri, RdfLiteral, TripleTerm, Variable
+from graphdb.sparql.tree_walk import all_below, rewritten_expression
 
 __all__ = ["Question", "Questions"]
 
@@ -304,12 +304,7 @@ class Questions:
         return replace(asked, form="SELECT", pattern=pattern)
 
     def _copy(self, number: int, value: str) -> Algebra:
-        given = self._template.filled(value)
-        # a label must not stand in two groups of one query
-        labels = dict.fromkeys(node for node in all_below(given) if isinstance(node, BlankNodeLabel))
-        filled: AbstractQuery = renamed(
-            given, {label: BlankNodeLabel(f"b{place}c{number}") for place, label in enumerate(labels)}
-        )
+        filled = self._template.filled(value, number)
         if filled.form == "SELECT":
             return Extend(filled.pattern, self._number, _integer(number))
         select = filled.select

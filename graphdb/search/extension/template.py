@@ -22,7 +22,7 @@ from graphdb.sparql.lexer import STRINGS, tokens
 from graphdb.sparql.patterns import Aggregate
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.tables import load_tables
-from graphdb.sparql.terms import Iri, RdfLiteral, Span
+from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Span
 from graphdb.sparql.translation import abstract_query
 from graphdb.sparql.tree_walk import all_below, all_rewritten
 
@@ -61,8 +61,11 @@ class Template:
         """Whether a value can stand where the query has placeholders."""
         return string_of(value) is not None and not (self.has_iri and iri_of(value) is None)
 
-    def filled(self, value: str) -> AbstractQuery:
-        """The query for one value that it takes."""
+    def filled(self, value: str, copy: int | None = None) -> AbstractQuery:
+        """The query for one value that it takes.
+
+        copy: its number where several stand in one query; a blank node's label must not stand in two groups.
+        """
 
         def change(node: Any) -> Any:
             match node:
@@ -71,6 +74,8 @@ class Template:
                 case RdfLiteral(value=text, datatype=datatype) if self.mark in (text, datatype):
                     texts = [value if part == self.mark else part for part in (text, datatype)]
                     return replace(node, value=texts[0], datatype=texts[1])
+                case BlankNodeLabel(label=label) if copy is not None:
+                    return BlankNodeLabel(f"{label}c{copy}")
                 case Aggregate(separator=self.mark):
                     return replace(node, separator=value)
             return node

@@ -35,7 +35,7 @@ _ANYWHERE = "{ ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } }"
 
 
 class StoredShape:
-    """Looked for in all graphs, each time anew; a change of any shape makes all documents be compared."""
+    """Looked for in all graphs, each time again; a change of any shape makes all documents be compared."""
 
     def __init__(self, iri: str, graphs: Sequence[str] = ()) -> None:
         """graphs: their merge is read for documents; the default graph where none is given."""

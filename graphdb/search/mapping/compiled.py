@@ -6,8 +6,8 @@ from typing import Any, Protocol, TypeAlias
 
 from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
 from graphdb.search.fields import NO_VALUES, FieldSpec, ParsedDocument, Storage
-from graphdb.search.mapping.definition import Definition, MappingLimits, unparsable
 from graphdb.search.mapping.instants import MS_NANOS
+from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, unparsable
 from graphdb.search.mapping.readers import Read, reader_of
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES
 

@@ -6,7 +6,7 @@ from typing import Any
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import ParsedDocument, TextTokens
 from graphdb.search.mapping.compiled import AliasNode, Compiled, FieldNode, Node, ObjectNode
-from graphdb.search.mapping.definition import MappingLimits
+from graphdb.search.mapping.mapping_definition import MappingLimits
 from graphdb.search.mapping.readers import points_of, text_of
 from graphdb.search.mapping.vectors import vector_of
 from graphdb.search.mapping.wildcards import flat

@@ -9,8 +9,8 @@ from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.dates import DEFAULT_FORMAT, date_format
-from graphdb.search.mapping.definition import Definition, MappingLimits, normalised
 from graphdb.search.mapping.dynamic_templates import template_mapping
+from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, normalised
 from graphdb.search.mapping.readers import parse_number
 from graphdb.search.mapping.types import OBJECT_TYPES
 from graphdb.search.mapping.vectors import DIMS_MAX

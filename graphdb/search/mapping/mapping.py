@@ -7,10 +7,10 @@ from typing import Any
 from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
 from graphdb.search.fields import FieldSpec, ParsedDocument
 from graphdb.search.mapping.compiled import Analyzers, Compiled, compiled
-from graphdb.search.mapping.definition import Definition, MappingLimits, normalised, unparsable
 from graphdb.search.mapping.document import read_document
 from graphdb.search.mapping.dynamic import dynamic_update
 from graphdb.search.mapping.lookup import METADATA
+from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, normalised, unparsable
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, Parameter
 from graphdb.search.mapping.vectors import shown_vector
 from graphdb.search.mapping.wildcards import wildcard_match

@@ -11,7 +11,6 @@ from graphdb.search.query.function_score import PARSERS as FUNCTION_SCORE
 from graphdb.search.query.geo import PARSERS as GEO
 from graphdb.search.query.knn import PARSERS as KNN
 from graphdb.search.query.more_like_this import PARSERS as MORE_LIKE_THIS
-from graphdb.search.query.multi_match import PARSERS as MULTI_MATCH
 from graphdb.search.query.multi_terms import PARSERS as MULTI_TERMS
 from graphdb.search.query.nested import PARSERS as NESTED
 from graphdb.search.query.query_string import PARSERS as QUERY_STRING
@@ -29,7 +28,6 @@ PARSERS: dict[str, ClauseParser] = {
     **GEO,
     **KNN,
     **MORE_LIKE_THIS,
-    **MULTI_MATCH,
     **MULTI_TERMS,
     **NESTED,
     **QUERY_STRING,

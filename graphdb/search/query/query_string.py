@@ -16,8 +16,7 @@ from graphdb.search.query.clause import (
     minimum_should_match,
 )
 from graphdb.search.query.compound import BoolQuery, DisMaxQuery
-from graphdb.search.query.full_text import MatchOptions
-from graphdb.search.query.multi_match import Boosts, expand_fields, multi_match
+from graphdb.search.query.full_text import Boosts, MatchOptions, expand_fields, multi_match
 from graphdb.search.query.multi_terms import normalized_pattern, prefix_on, regexp_on, wildcard_on
 from graphdb.search.query.query_syntax import Group, Leafs, Span, Text, parse_query_string, unescaped
 from graphdb.search.query.ranges import Bounds, range_on

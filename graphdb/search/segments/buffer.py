@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from graphdb.search.fields import ParsedDocument
 from graphdb.search.segments.builder import SegmentBuilder
-from graphdb.search.segments.versioning import MISSING, Current
+from graphdb.search.segments.operations import MISSING, Current
 
 __all__ = ["Buffer", "TombstoneRow", "Tombstones"]
 

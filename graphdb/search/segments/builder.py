@@ -19,6 +19,7 @@ from graphdb.search.segments.field_builders import (
     TextBuilder,
     VectorBuilder,
 )
+from graphdb.search.segments.operations import Current
 from graphdb.search.segments.sections import (
     IGNORED,
     ROUTING,
@@ -30,7 +31,6 @@ from graphdb.search.segments.sections import (
     id_sections,
     packed,
 )
-from graphdb.search.segments.versioning import Current
 
 __all__ = ["SegmentBuilder"]
 

@@ -23,6 +23,7 @@ import numpy as np
 from graphdb.search.leaf_reader import Leaf
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.buffer import Tombstones
+from graphdb.search.segments.document_updates import Applier, DocumentMapping
 from graphdb.search.segments.index_files import (
     CommitPoint,
     IndexFiles,
@@ -35,7 +36,6 @@ from graphdb.search.segments.merge_policy import Candidate, TieredMergePolicy
 from graphdb.search.segments.merging import merge
 from graphdb.search.segments.operations import Operation, OperationResult
 from graphdb.search.segments.shard_view import ShardView, array_segment, locate, numbered, replaced, stored
-from graphdb.search.segments.updates import Applier, DocumentMapping
 
 __all__ = ["Document", "DocumentMapping", "IndexShard", "MergePlan", "OpenAt", "ShardStats", "stats_of"]
 

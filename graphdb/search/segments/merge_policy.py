@@ -33,7 +33,7 @@ class TieredMergePolicy:
     segments_per_merge: int = 10
     merged_bytes_max: int = 5 << 30
     floor_bytes: int = 2 << 20  # smaller segments count as large as this
-    deleted_max: float = 0.33  # a segment with a larger share of deleted documents is written anew
+    deleted_max: float = 0.33  # a segment with a larger share of deleted documents is written again
 
     def choose(self, candidates: Sequence[Candidate]) -> slice | None:
         """Which of the segments, in their order, to merge into one; None where all is well."""
@@ -52,7 +52,7 @@ class TieredMergePolicy:
     def choose_for(self, candidates: Sequence[Candidate], segments_max: int) -> slice | None:
         """Which to merge into one so that not more than segments_max are left; None where all is well.
 
-        A single one is written anew if it has deleted documents.
+        A single one is written again if it has deleted documents.
         """
         count = len(candidates) - max(segments_max, 1) + 1
         if count > 1:

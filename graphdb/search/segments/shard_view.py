@@ -9,8 +9,8 @@ import numpy as np
 from graphdb.search.leaf_reader import Bools, Leaf
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.buffer import Buffer
+from graphdb.search.segments.operations import Current
 from graphdb.search.segments.sections import Hashes, encode, hash_ids
-from graphdb.search.segments.versioning import Current
 
 __all__ = ["Sealed", "ShardView", "array_segment", "locate", "numbered", "replaced", "stored", "without"]
 

@@ -18,7 +18,7 @@ __all__ = ["VisibleLeaves", "VisibleSegment"]
 
 
 class _VisibleDictionary:
-    """Some terms of a dictionary, numbered anew; numbers are theirs there, ascending: a `TermDictionary`."""
+    """Some terms of a dictionary, renumbered; numbers are theirs there, ascending: a `TermDictionary`."""
 
     def __init__(self, whole: TermDictionary, numbers: Longs) -> None:
         self._whole, self._numbers = whole, numbers

@@ -116,7 +116,7 @@ class RowReader:
 
 
 async def read_whole(stream: AnswerStream) -> bytes:
-    """The whole answer of a reader, which is then closed. Raises LimitExceeded, and as `AnswerStream.read`."""
+    """The whole answer of a reader, which is closed. Raises LimitExceeded, and as `AnswerStream.read`."""
     whole = _Whole()
     try:
         while (piece := await stream.read()) is not None:
@@ -177,8 +177,8 @@ class Mutator:
         Raises Refused if nothing was attempted; InvalidParameter and KeyReused for the `Idempotency-Key`;
         Forbidden by the visibility of the principal.
         """
-        told_by = (asked.text, orjson.dumps(asked.variables).decode(), asked.operation_name or "")
-        request_id = read_request_id(request, told_by)
+        distinguished_by = (asked.text, orjson.dumps(asked.variables).decode(), asked.operation_name or "")
+        request_id = read_request_id(request, distinguished_by)
         mutation = await asyncio.to_thread(self._read, operation, request_id or os.urandom(16))
         try:
             confirmation = await self._store(mutation, asked, request_id, visibility_of(request.scope))
@@ -227,11 +227,11 @@ class Mutator:
     ) -> Response:
         index = confirmation.snapshot_index
         told = {"snapshot_index": index, "affected_triples": confirmation.affected_triples}
-        seen = replace(bounds, min_index=max(bounds.min_index, index))
+        after_write = replace(bounds, min_index=max(bounds.min_index, index))
         answers: list[bytes] = []
         try:
             for query in mutation.queries:
-                rows, index = await self._rows.rows(request, seen, query)
+                rows, index = await self._rows.rows(request, after_write, query)
                 answers.append(rows)
         except GraphDBError as error:
             return not_shown(media, error, ExecutionResult(extensions=told), confirmation.snapshot_index)

@@ -57,7 +57,7 @@ from serve.graph.query_parameters import QueryParameters
 from serve.parameters import Parameters
 from serve.routing import refuse_websocket
 
-__all__ = ["OperationSocket", "SocketContext", "SubscriptionsEndpoint"]
+__all__ = ["SocketContext", "SubscriptionsEndpoint"]
 
 logger = logging.getLogger(__name__)
 _INITIALISATION_S = 10.0
@@ -337,7 +337,7 @@ class OperationSocket:
         self._take_back(one)
 
     def fail(self, one: _Running, error: GraphDBError) -> None:
-        """The node cannot continue it. If it can continue none, the connection ends, and clients reconnect."""
+        """The node cannot continue it. If it can continue none, it closes the connection."""
         one.subscription = None
         if isinstance(error, UnavailableError):
             self._outbox.put_close(Close.TRY_AGAIN_LATER, public_text(error))

@@ -23,7 +23,7 @@ from serve.access.request_scope import visibility_of
 from serve.backend import GraphReads, Progress, Queries
 from serve.errors import error_response
 
-__all__ = ["Ask", "SchemaEndpoint", "SchemaKeeper", "SchemaKeepers"]
+__all__ = ["Ask", "SchemaEndpoint", "SchemaKeepers"]
 
 log = logging.getLogger(__name__)
 # a SPARQL query over the visible graph; its answer as tab-separated values

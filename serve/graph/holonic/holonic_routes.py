@@ -17,7 +17,7 @@ from serve.graph.holonic.holons import DepthEndpoint, HolonsEndpoint, LayerEndpo
 from serve.graph.holonic.portals import PortalsEndpoint
 from serve.routing import ByRawPath, resource
 
-__all__ = ["HolonicHealthEndpoint", "holonic_routes"]
+__all__ = ["holonic_routes"]
 
 
 class HolonicHealthEndpoint:

@@ -28,17 +28,7 @@ from serve.graph.notebook_answers import answer
 from serve.graph.writes import read_request_id
 from serve.parameters import Parameters, read_graph_iri, read_path_text
 
-__all__ = [
-    "HolonBody",
-    "HolonicService",
-    "LayerBody",
-    "PortalBody",
-    "RunBody",
-    "iri_of",
-    "now",
-    "nquads",
-    "tenant_of",
-]
+__all__ = ["HolonBody", "HolonicService", "LayerBody", "PortalBody", "RunBody", "iri_of", "now", "nquads"]
 
 _IRI_CHARACTERS_MAX = 4_096
 _LABEL_CHARACTERS_MAX = 65_536

@@ -26,15 +26,7 @@ from serve.graph.shacl import ShaclEndpoint, ValidationReader
 from serve.graph.writes import confirm
 from serve.routing import without_body
 
-__all__ = [
-    "DepthEndpoint",
-    "HolonsEndpoint",
-    "LayerEndpoint",
-    "MembraneEndpoint",
-    "OpenHolon",
-    "open_holon",
-    "write_holon",
-]
+__all__ = ["DepthEndpoint", "HolonsEndpoint", "LayerEndpoint", "MembraneEndpoint", "open_holon"]
 
 _ATTEMPTS = 50
 

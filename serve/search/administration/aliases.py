@@ -8,7 +8,7 @@ from typing import Any
 
 from graphdb.config import Settings
 from graphdb.search.catalog.aliases import aliases_missing
-from graphdb.search.catalog.commands import AliasAction, UpdateAliases
+from graphdb.search.catalog.catalog_commands import AliasAction, UpdateAliases
 from graphdb.search.catalog.index_names import ResolveOptions
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument

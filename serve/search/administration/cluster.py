@@ -10,8 +10,8 @@ from starlette.requests import ClientDisconnect
 
 from graphdb.config import Settings
 from graphdb.node import NodeStatus
+from graphdb.search.catalog.catalog_commands import PutClusterSettings
 from graphdb.search.catalog.cluster_settings import AUTO_CREATE
-from graphdb.search.catalog.commands import PutClusterSettings
 from graphdb.search.catalog.index_settings import nested
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, parsing

@@ -3,7 +3,7 @@
 from typing import Any
 
 from graphdb.config import Settings
-from graphdb.search.catalog.commands import PutSettings
+from graphdb.search.catalog.catalog_commands import PutSettings
 from graphdb.search.errors import illegal_argument
 from serve.search.administration.index_stats import nodes_reached, shards_json
 from serve.search.administration.indices import CHOICE, chosen_indexes

@@ -6,7 +6,7 @@ from secrets import token_bytes
 from typing import Any
 
 from graphdb.config import Settings
-from graphdb.search.catalog.commands import CreateIndex, DeleteIndices, PutMapping, PutSettings
+from graphdb.search.catalog.catalog_commands import CreateIndex, DeleteIndices, PutMapping, PutSettings
 from graphdb.search.catalog.index_names import ResolveOptions, with_dates
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, index_not_found, parsing

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphdb.config import Settings
-from graphdb.search.catalog.commands import (
+from graphdb.search.catalog.catalog_commands import (
     DeleteComponentTemplates,
     DeleteIndexTemplates,
     PutComponentTemplate,

@@ -13,7 +13,7 @@ import orjson
 
 from graphdb.config import Settings
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.commands import WriteResult
+from graphdb.search.catalog.catalog_commands import WriteResult
 from graphdb.search.errors import SearchError
 from graphdb.search.results.fetching import SourceFilter
 from graphdb.search.segments.operations import Action, Outcome
@@ -175,14 +175,14 @@ async def _gathered(exchange: Exchange, reader: BulkReader) -> AsyncIterator[tup
     """Give the body to the reader; each time that there is a piece of it, its size, and whether it was the
     last. Raises parse_exception where there is no body.
     """
-    size = seen = 0
+    size = earlier = 0
     async for chunk in exchange.body_chunks():
         reader.chunks.append(chunk)
         size += len(chunk)
         if size >= PIECE_BYTES:
             yield size, False
-            seen, size = seen + size, 0
-    if not seen + size:
+            earlier, size = earlier + size, 0
+    if not earlier + size:
         raise SearchError("parse_exception", "request body is required")
     yield size, True
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from graphdb.errors import BodyTooLarge
-from graphdb.search.catalog.commands import DocumentWrite
+from graphdb.search.catalog.catalog_commands import DocumentWrite
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.results.fetching import SourceFilter, parse_source_filter
 from graphdb.search.segments.operations import Action, Operation

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from graphdb.config import Settings
-from graphdb.search.catalog.commands import DocumentWrite
+from graphdb.search.catalog.catalog_commands import DocumentWrite
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from graphdb.search.protection import ALLOW_SIDS
 from graphdb.search.results.fetching import EVERYTHING, SourceFilter, parse_source_filter
@@ -99,7 +99,7 @@ async def _rewritten(exchange: Exchange, body: Mapping[str, Any], action: Action
 
 
 def _again(action: Action, document: Stored) -> DocumentWrite:
-    """As it was seen, or not at all: one that has changed since is a conflict."""
+    """Rewrite the document that was found; one that has changed since is a conflict."""
     source = b"" if action is Action.DELETE else document.source
     operation = Operation(action, document.doc_id, source, document.routing, document.seq_no, PRIMARY_TERM)
     return DocumentWrite(document.index, operation)

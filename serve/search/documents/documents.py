@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from graphdb.config import Settings
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.commands import DocumentWrite, WriteResult
+from graphdb.search.catalog.catalog_commands import DocumentWrite, WriteResult
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.results.fetching import SourceFilter, parse_source_filter
 from graphdb.search.segments.operations import PRIMARY_TERM, Action, Operation, OperationResult, Outcome

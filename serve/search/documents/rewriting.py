@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from graphdb.search.catalog.commands import DocumentWrite, WriteResult
+from graphdb.search.catalog.catalog_commands import DocumentWrite, WriteResult
 from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.leaf_reader import Longs

@@ -137,7 +137,7 @@ def find_document(index: Index, doc_id: str, wanted: Wanted) -> Document | None:
 
 
 def keeps_source(index: Index) -> bool:
-    """Whether the mapping lets the documents be seen."""
+    """Whether the mapping keeps the source of documents."""
     return index.mapping.source_options.get("enabled") not in (False, "false")
 
 

@@ -187,7 +187,7 @@ def parse_json(text: bytes) -> Any:
 
 
 def _may_be_deep(text: bytes) -> bool:
-    """Most have one object and no array, which is quickly seen."""
+    """Most have one object and no array, which is a quick check."""
     if text.find(b"{", 1) < 0 and b"[" not in text:
         return False
     return text.count(b"{") + text.count(b"[") > DEPTH_MAX

@@ -9,7 +9,7 @@ from graphdb.access.principal import Principal
 from graphdb.access.visibility import IndexVisibility
 from graphdb.node import NodeStatus
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.commands import Command, DocumentWrite, WriteResult
+from graphdb.search.catalog.catalog_commands import Command, DocumentWrite, WriteResult
 from graphdb.search.catalog.state import Index, KnownNode
 from graphdb.search.catalog.visible_catalog import VisibleCatalog
 from graphdb.search.contexts import SearchContext, SearchContexts

@@ -19,8 +19,15 @@ from graphdb.errors import GraphDBError, LimitExceeded, UnavailableError
 from graphdb.search.errors import illegal_argument
 from graphdb.search.extension.boosting import LINKS_MAX, LinkCollector, PageRanks, boosted
 from graphdb.search.extension.extension_request import ExtensionRequest, parse_extension
-from graphdb.search.extension.narrowing import candidates_body, filtered, ids_of, is_ranked
-from graphdb.search.extension.synonym_expansion import SynonymColumns, expanded, terms_sought
+from graphdb.search.extension.request_rewriting import (
+    SynonymColumns,
+    candidates_body,
+    expanded,
+    filtered,
+    ids_of,
+    is_ranked,
+    terms_sought,
+)
 from graphdb.search.extension.template import Template
 from graphdb.search.multi import Prepared, Searchers, Target, prepare
 from graphdb.search.results.matching import Found

@@ -13,7 +13,7 @@ from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.extension.documents import document, triples_queries
 from graphdb.search.extension.extension_request import QueryOption
 from graphdb.search.extension.questions import Question, Questions
-from graphdb.search.extension.synonym_expansion import SYNONYMS_MAX, SynonymColumns, Synonyms, synonyms_of
+from graphdb.search.extension.request_rewriting import SYNONYMS_MAX, SynonymColumns, Synonyms, synonyms_of
 from graphdb.search.extension.template import Template, read_template
 from serve.search.backend import GraphAccess
 

@@ -48,7 +48,7 @@ class LocalGraph:
         return made
 
     async def select(self, query: str, min_index: int | None = None) -> dict[str, Any]:
-        """SPARQL 1.1 results JSON of a SELECT or ASK, of a state that has seen min_index.
+        """SPARQL 1.1 results JSON of a SELECT or ASK, of a state at min_index or later.
 
         Raises SearchError with the graph port's words, UnavailableError.
         """

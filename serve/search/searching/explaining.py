@@ -1,4 +1,4 @@
-"""`_explain`: how a query scores a document; `_validate/query`: whether it is valid, and its rewritten form."""
+"""`_explain`: the score of a document; `_validate/query`: whether a query is valid; its rewritten form."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -133,7 +133,7 @@ def _refused(error: SearchError, explains: bool) -> dict[str, Any]:
 
 
 def _explanations(targets: list[Target], query: Any) -> list[dict[str, Any]]:
-    """For each index what the query is there, or why it is none. Raises for what is no query anywhere."""
+    """For each index the rewritten query, or its error. Raises if the query is invalid for every index."""
     found: list[dict[str, Any]] = []
     for target in targets:
         try:

@@ -17,7 +17,7 @@ from serve.search.searching.search_contexts import search_point_in_time
 from serve.search.searching.search_names import NAME_PARAMETERS, check_boosts, names_found
 from serve.search.searching.search_runner import Asked, SearchRunner
 
-__all__ = ["asked_of", "endpoints"]
+__all__ = ["endpoints"]
 
 SEARCHES_MAX = 10_000
 _MULTI_PARAMETERS = (

@@ -14,7 +14,7 @@ from graphdb.columns.estimate import (
 )
 from graphdb.sparql.parser import parse_query
 from graphdb.sparql.translation import abstract_query
-from tests.unit.columns.test_statistics_answers import tables
+from tests.unit.columns.test_aggregates import tables
 
 PATH = "SELECT (COUNT(*) AS ?n) { ?a <http://e/p>+ ?b }"
 

@@ -20,9 +20,8 @@ from pyoxigraph import (
 )
 
 from graphdb.columns import schema, store_rows
-from graphdb.columns.checking import check
 from graphdb.columns.loading import load_names, load_rows, load_store, settle
-from graphdb.columns.schema import FREQUENT_QUADS
+from graphdb.columns.schema import FREQUENT_QUADS, check
 from graphdb.columns.store_rows import StoreRows
 from graphdb.columns.term_ids import DEFAULT_GRAPH, INLINE_TAGS, Tag, inline_literal, tag_of
 from tests.support.column_tables import column_tables

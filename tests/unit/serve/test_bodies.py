@@ -6,7 +6,7 @@ import tracemalloc
 from collections.abc import Callable
 
 import pytest
-import zstandard
+from backports import zstd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect, Request
@@ -20,7 +20,7 @@ COMPRESS: dict[str, Compress] = {
     "identity": bytes,
     "gzip": gzip.compress,
     "x-gzip": gzip.compress,
-    "zstd": zstandard.compress,
+    "zstd": zstd.compress,
 }
 
 

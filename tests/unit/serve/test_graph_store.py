@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-import zstandard
+from backports import zstd
 from pyoxigraph import Quad, RdfFormat, parse
 
 from tests.unit.serve.conftest import dump, error_of, update
@@ -218,7 +218,7 @@ WRITABLE = {
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "identity": bytes,
     "gzip": gzip.compress,
-    "zstd": zstandard.compress,
+    "zstd": zstd.compress,
 }
 
 

@@ -12,8 +12,8 @@ from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, serialize
 from actors.columns.client import ColumnAnswer, ColumnClient
 from actors.columns.protocol import ColumnTask
 from graphdb.access.visibility import FULL_VISIBILITY
-from graphdb.columns.checking import check
-from graphdb.columns.garbage import REMOVED_MIN
+from graphdb.columns.applying import REMOVED_MIN
+from graphdb.columns.schema import check
 from graphdb.errors import QueryCancelled, QueryTimeout
 from graphdb.rdf.formats import RdfSyntax
 from tests.support.columns import ColumnNode, open_columns

@@ -10,8 +10,8 @@ from actors.search.command_writer import CommitConfig
 from actors.search.open_search import SearchConfig
 from graphdb.errors import LogUnavailable, OutcomeUnknown, StorageFull
 from graphdb.model import LogEntry
+from graphdb.search.catalog.catalog_commands import CreateIndex, WriteDocuments
 from graphdb.search.catalog.command_codec import decode_command
-from graphdb.search.catalog.commands import CreateIndex, WriteDocuments
 from graphdb.search.errors import SearchError
 from tests.support.memory_log import MemoryLog, answer_is_lost
 from tests.support.search_nodes import indexed, source_of, started
@@ -151,7 +151,7 @@ async def test_a_full_log_refuses_at_once_and_later_parts_fail_one_by_one(tmp_pa
 
 async def test_more_than_may_wait_is_refused(tmp_path: Path) -> None:
     log = MemoryLog()
-    config = SearchConfig(commit=CommitConfig(waiting_bytes_max=1000), introduce_s=None)
+    config = SearchConfig(commit=CommitConfig(waiting_bytes_max=1000), publish_identity_s=None)
     async with started(tmp_path, log, config) as node:
         log.holding.clear()
         writing = [asyncio.create_task(node.write([indexed(number)])) for number in range(20)]

@@ -14,7 +14,7 @@ from actors.search.search_node import SearchNode
 from actors.search.upkeep import UpkeepConfig
 from graphdb.config import Settings
 from graphdb.errors import LogUnavailable, StorageFull
-from graphdb.search.catalog.commands import (
+from graphdb.search.catalog.catalog_commands import (
     CreateIndex,
     DeleteIndices,
     DocumentWrite,

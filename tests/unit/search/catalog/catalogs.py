@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.commands import (
+from graphdb.search.catalog.catalog_commands import (
     AliasAction,
     Command,
     CreateIndex,

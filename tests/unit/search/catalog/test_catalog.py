@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from graphdb.search.catalog.commands import (
+from graphdb.search.catalog.catalog_commands import (
     AliasAction,
     Command,
     CreateIndex,

@@ -10,7 +10,7 @@ import pytest
 from graphdb.errors import CorruptionError
 from graphdb.log.file_system import RealFileSystem
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.commands import (
+from graphdb.search.catalog.catalog_commands import (
     CursorMove,
     DeleteIndices,
     IntroduceNode,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from graphdb.search.catalog.commands import PutSettings
+from graphdb.search.catalog.catalog_commands import PutSettings
 from graphdb.search.catalog.index_settings import (
     check_new_settings,
     duration_ms,

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from graphdb.search.catalog.commands import DocumentWrite, WriteDocuments, WriteResult
+from graphdb.search.catalog.catalog_commands import DocumentWrite, WriteDocuments, WriteResult
 from graphdb.search.segments.operations import Action, Operation
 from tests.unit.search.catalog.catalogs import Commands, put
 

@@ -10,7 +10,7 @@ import httpx
 import orjson
 import pytest
 
-from graphdb.search.catalog.commands import DocumentWrite, WriteResult
+from graphdb.search.catalog.catalog_commands import DocumentWrite, WriteResult
 from graphdb.search.segments.operations import Action, OperationResult, Outcome
 from serve.search.documents import bulk
 from serve.search.documents.bulk import ItemTexts, succeeded

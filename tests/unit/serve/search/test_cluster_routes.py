@@ -9,7 +9,7 @@ import pytest
 
 from graphdb.config import Settings
 from graphdb.node import ClusterMember, NodeStatus
-from graphdb.search.catalog.commands import CreateIndex, IntroduceNode
+from graphdb.search.catalog.catalog_commands import CreateIndex, IntroduceNode
 from graphdb.search.catalog.state import KnownNode
 from serve.search.administration import cluster
 from serve.search.administration.cat_nodes import listings

@@ -13,7 +13,7 @@ from elasticsearch.helpers import scan
 from graphdb.config import Settings
 from graphdb.errors import LogUnavailable
 from graphdb.node import ClusterMember, NodeStatus
-from graphdb.search.catalog.commands import CreateIndex, IntroduceNode, WriteDocuments
+from graphdb.search.catalog.catalog_commands import CreateIndex, IntroduceNode, WriteDocuments
 from graphdb.search.contexts import RANDOM_BYTES, SearchContexts, make_context_id
 from serve.search.frame import peer_requests
 from serve.search.frame.peer_requests import PeerRequests

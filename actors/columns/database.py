@@ -1,0 +1,197 @@
+"""The view's database: `ViewFiles`, its directory; `OpenView`, what queries share while it is open."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import duckdb
+from duckdb import DuckDBPyConnection
+
+from graphdb.columns import schema
+from graphdb.columns.catalog import Catalog
+from graphdb.columns.loading import load_names, load_rows, settle
+from graphdb.columns.results import TermTexts
+from graphdb.config.service import Columns
+from graphdb.errors import CorruptionError, UnavailableError
+
+__all__ = ["OpenView", "ViewFiles"]
+
+_ROOT = Path(__file__).resolve().parents[2]  # where `actors` is found, also when it is not installed
+
+
+class ViewFiles:
+    """One thread at a time. What is in the directory belongs to the view: it may all be deleted."""
+
+    def __init__(self, directory: Path, settings: Columns) -> None:
+        self._directory, self._settings = directory, settings
+        self._database = directory / "view.duckdb"
+        self.scratch = directory / "scratch"
+        self.query_memory_mb = settings.query_memory_mb
+        self._spill = settings.spill_dir or directory / "spill"
+
+    def open(self) -> tuple[DuckDBPyConnection, int, int]:
+        """The view as it was left, whole, with its log index and where to read on.
+
+        Raises CorruptionError where there is none, or none that is whole.
+        """
+        if not self._database.exists():
+            raise CorruptionError("there is none yet", "column view")
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        self.scratch.mkdir(parents=True)
+        try:
+            connection = self._connect()
+        except duckdb.Error as error:
+            raise CorruptionError(f"it cannot be opened: {error}", "column view") from error
+        try:
+            return connection, *schema.check(connection)
+        except BaseException:
+            connection.close()
+            raise
+
+    def load(self, store: Path, log_index: int) -> DuckDBPyConnection:
+        """Make the view anew of a copy of the store. Raises UnavailableError, OSError, duckdb.Error."""
+        self.remove()
+        self.scratch.mkdir(parents=True)
+        connection = self._connect()
+        try:
+            schema.create(connection)
+            self._take_in(connection, store)
+            settle(connection, log_index)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def remove(self) -> None:
+        """Delete everything; no connection is open any more."""
+        shutil.rmtree(self._directory, ignore_errors=True)
+        self._directory.mkdir(parents=True, exist_ok=True)
+
+    def _connect(self) -> DuckDBPyConnection:
+        self._spill.mkdir(parents=True, exist_ok=True)
+        connection = duckdb.connect(
+            str(self._database),
+            config={
+                "memory_limit": f"{self._settings.memory_limit_mb}MB",
+                "temp_directory": str(self._spill),
+                "allocator_background_threads": "true",  # else what queries had is kept, within the limit
+                "threads": str(os.cpu_count() or 1),
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+            },
+        )
+        # among the options above DuckDB 2.0.0 takes it, and does not keep to it
+        self.let_spill(connection, True)
+        schema.configure(connection)
+        return connection
+
+    def let_spill(self, connection: DuckDBPyConnection, is_allowed: bool) -> None:
+        """Whether queries may write what does not fit into memory. Raises duckdb.Error where one has."""
+        limit_mb = self._settings.spill_limit_mb if is_allowed else 0
+        connection.execute(f"SET max_temp_directory_size = '{limit_mb}MB'")
+
+    def _take_in(self, connection: DuckDBPyConnection, store: Path) -> None:
+        command = [sys.executable, "-m", "actors.columns.dumping", str(store), str(self.scratch)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=_ROOT) as dumping:
+            assert dumping.stdin is not None
+            assert dumping.stdout is not None
+            try:
+                graphs, predicates = (list(_until_empty_line(dumping.stdout)) for _ in range(2))
+                load_names(connection, graphs, predicates, self.scratch)
+                for name in _until_empty_line(dumping.stdout):
+                    load_rows(connection, self.scratch / name)
+                    (self.scratch / name).unlink()
+                    with suppress(BrokenPipeError):
+                        os.write(dumping.stdin.fileno(), b"\n")
+            except BaseException:
+                dumping.kill()
+                raise
+        if dumping.returncode:
+            raise UnavailableError(f"the store could not be read (exit code {dumping.returncode})")
+
+
+def _until_empty_line(lines: IO[bytes]) -> Iterator[str]:
+    """Or to the end, without a last line that is cut off."""
+    while (line := lines.readline()) != b"\n" and line.endswith(b"\n"):
+        yield line.decode()[:-1]
+
+
+# DuckDB gives a transaction its state when it first looks at a table.
+_LOOK = "FROM meta LIMIT 0"
+_LOG_INDEX = "SELECT value::BIGINT FROM meta WHERE key = 'log_index'"
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What there is to know of one state of the view."""
+
+    version: object
+    log_index: int
+    catalog: Catalog
+
+
+class OpenView:
+    """For queries on any threads, and the one writer, which says when it changes something."""
+
+    def __init__(self, connection: DuckDBPyConnection, query_memory_mb: int) -> None:
+        """query_memory_mb: what a query's joins, groups and sorts may have in memory before they spill."""
+        self.connection = connection
+        self.texts = TermTexts(connection)
+        self._version: object | None = object()  # another one after each change, None in the midst of one
+        self._state: _State | None = None
+        self._query_memory_mb = query_memory_mb
+        # parsed once
+        (self._begin,) = connection.extract_statements("BEGIN")
+        (self._look,) = connection.extract_statements(_LOOK)
+        self._idle = deque[DuckDBPyConnection]()
+
+    def take_cursor(self) -> DuckDBPyConnection:
+        """One for a query, which gives it back outside a transaction, or closes it."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            cursor = self.connection.cursor()
+            cursor.execute(f"SET operator_memory_limit = '{self._query_memory_mb}MB'")
+            return cursor
+
+    def give_back(self, cursor: DuckDBPyConnection) -> None:
+        self._idle.append(cursor)
+
+    def close(self) -> None:
+        """No query runs any more."""
+        while self._idle:
+            self._idle.pop().close()
+        self.connection.close()
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Around what the writer does."""
+        self._version = None
+        try:
+            yield
+        finally:
+            self._version = object()
+
+    def begin(self, cursor: DuckDBPyConnection) -> tuple[int, Catalog]:
+        """Begin a transaction on a cursor: the log index whose state it sees, and the catalog of that.
+
+        What a query before has read of the same state is not read again.
+        """
+        version, state = self._version, self._state
+        cursor.execute(self._begin)
+        cursor.execute(self._look)
+        is_known = version is not None and version is self._version
+        if is_known and state is not None and state.version is version:
+            return state.log_index, state.catalog.on(cursor)
+        ((log_index,),) = cursor.execute(_LOG_INDEX).fetchall()
+        catalog = Catalog(cursor)
+        if is_known:
+            self._state = _State(version, log_index, catalog)
+        return log_index, catalog

@@ -1,0 +1,259 @@
+"""Operations that are applied to a shard: versions, sequence numbers, `_update`."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import orjson
+
+from graphdb.errors import CorruptionError, UnavailableError
+from graphdb.search.errors import SearchError, illegal_argument, unexpected
+from graphdb.search.fields import ParsedDocument
+from graphdb.search.protection import allowed_sids, has_protection
+from graphdb.search.segments.buffer import Tombstones
+from graphdb.search.segments.operations import (
+    Action,
+    Current,
+    Operation,
+    OperationResult,
+    Outcome,
+    next_version,
+    sees_current,
+    validate,
+)
+from graphdb.search.segments.sections import encode, hash_ids
+from graphdb.search.segments.shard_view import ShardView, locate, stored
+
+__all__ = ["Applier", "DocumentMapping", "read_object", "updated_source"]
+
+# `_update`: the document that a partial one makes of the one that is there.
+
+_MEMBERS = {"doc", "upsert", "doc_as_upsert", "detect_noop", "_source"}
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """The JSON object in a body."""
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise SearchError("document_parsing_exception", f"failed to parse: {error}") from error
+    if not isinstance(value, dict):
+        raise SearchError(
+            "document_parsing_exception", "failed to parse: malformed content, must start with an object"
+        )
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    doc: dict[str, Any] | None
+    upsert: dict[str, Any] | None
+    doc_as_upsert: bool
+    detect_noop: bool
+
+    @classmethod
+    def of(cls, body: bytes) -> "_Request":
+        request = read_object(body)
+        if "script" in request or "scripted_upsert" in request:
+            raise illegal_argument("cannot execute scripts: scripting is not supported")
+        for name in request.keys() - _MEMBERS:
+            raise SearchError("x_content_parse_exception", f"[UpdateRequest] unknown field [{name}]")
+        doc, upsert = _object(request, "doc"), _object(request, "upsert")
+        as_upsert, noop = _flag(request, "doc_as_upsert", False), _flag(request, "detect_noop", True)
+        if doc is None:
+            missing = (
+                "doc must be specified if doc_as_upsert is enabled"
+                if as_upsert
+                else "script or doc is missing"
+            )
+            raise SearchError("action_request_validation_exception", f"Validation Failed: 1: {missing};")
+        return cls(doc, upsert, as_upsert, noop)
+
+
+def updated_source(index: str, operation: Operation, current: Current) -> bytes | None:
+    """The new document, None where nothing would change. Raises where there is none to update."""
+    request = _Request.of(operation.body)
+    if not current.found:
+        return _inserted(operation, request)
+    source = orjson.loads(current.source)
+    changed = _merge(source, request.doc or {})
+    if request.detect_noop and not changed:
+        return None
+    return _dump(source)
+
+
+def _inserted(operation: Operation, request: _Request) -> bytes:
+    inserted = request.doc if request.doc_as_upsert else request.upsert
+    if inserted is None:
+        raise SearchError("document_missing_exception", f"[{operation.doc_id}]: document missing", 404)
+    return _dump(inserted)
+
+
+def _object(request: Mapping[str, Any], name: str) -> dict[str, Any] | None:
+    value = request.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise SearchError(
+            "x_content_parse_exception",
+            f"[UpdateRequest] {name} doesn't support values of type: "
+            f"{'START_ARRAY' if isinstance(value, list) else 'VALUE'}",
+        )
+    return value
+
+
+def _flag(request: Mapping[str, Any], name: str, default: bool) -> bool:
+    value = request.get(name, default)
+    if value in ("true", "false"):
+        return bool(value == "true")
+    if not isinstance(value, bool):
+        raise SearchError("x_content_parse_exception", f"[UpdateRequest] failed to parse field [{name}]")
+    return value
+
+
+def _merge(target: dict[str, Any], changes: Mapping[str, Any]) -> bool:
+    """Put changes into target, objects into objects; whether anything is different now.
+
+    Not recursive, for the depth is the client's.
+    """
+    changed = False
+    pending = [(target, changes)]
+    while pending:
+        into, new = pending.pop()
+        for name, value in new.items():
+            old = into.get(name)
+            if isinstance(old, dict) and isinstance(value, dict):
+                pending.append((old, value))
+            else:
+                changed = changed or name not in into or not _same(old, value)
+                into[name] = value
+    return changed
+
+
+def _same(old: Any, new: Any) -> bool:
+    """Equal, also in type: 1 is not 1.0 and not true."""
+    return _dump(old, orjson.OPT_SORT_KEYS) == _dump(new, orjson.OPT_SORT_KEYS)
+
+
+def _dump(value: Any, option: int = 0) -> bytes:
+    try:
+        return orjson.dumps(value, option=option)
+    except orjson.JSONEncodeError as error:  # deeper than orjson writes
+        raise SearchError("document_parsing_exception", f"failed to parse: {error}") from error
+
+
+# `Applier`: what becomes of operations: versions, sequence numbers, and documents read by the mapping.
+
+logger = logging.getLogger(__name__)
+
+
+class DocumentMapping(Protocol):
+    """What the shard needs of `graphdb.search.mapping.Mapping`."""
+
+    def parse(self, source: dict[str, Any], doc_id: str, /) -> "tuple[ParsedDocument, Any]":
+        """Raises SearchError for a document that does not fit."""
+
+    def as_json(self) -> dict[str, Any]: ...
+
+
+M = TypeVar("M", bound=DocumentMapping)
+
+
+class Applier(Generic[M]):
+    """For the one thread that writes; mapping may be read on any. name is that of the index, for errors."""
+
+    def __init__(self, name: str, mapping: M) -> None:
+        self.name, self.mapping = name, mapping
+        self.tombstones = Tombstones()
+        self.next_seq_no = 0
+
+    def apply(self, view: ShardView, operations: Sequence[Operation]) -> list[OperationResult]:
+        """Put them into the buffer of the view, see `IndexShard.apply`."""
+        doc_ids = [operation.doc_id for operation in operations]
+        hashes = hash_ids(list(map(encode, doc_ids)))
+        batch = _Batch(self, view, locate(view.leaves, doc_ids, hashes))
+        return [
+            batch.apply(operation, id_hash)
+            for operation, id_hash in zip(operations, hashes.tolist(), strict=True)
+        ]
+
+
+class _Batch:
+    """Operations that are applied together. places: of those documents that the leaves have."""
+
+    def __init__(self, to: Applier[Any], view: ShardView, places: Mapping[str, tuple[int, int]]) -> None:
+        self._to, self._view, self._places = to, view, places
+
+    def apply(self, operation: Operation, id_hash: int) -> OperationResult:
+        """id_hash: `hash_id` of its id."""
+        try:
+            validate(operation)
+            found = self._current(operation)
+            current, is_hidden = found, not sees_current(operation, found)
+            if is_hidden:
+                current = self._to.tombstones.find(operation.doc_id, sees_all=False)
+            if operation.action is Action.DELETE:
+                return self._delete(operation, current, is_hidden)
+            if operation.action is Action.UPDATE:
+                return self._update(operation, current, id_hash)
+            value = read_object(operation.body) if operation.value is None else operation.value
+            return self._index(operation, current, operation.body, value, id_hash)
+        except SearchError as error:
+            return _failed(operation, error)
+        except (CorruptionError, UnavailableError, MemoryError):
+            raise
+        except Exception as error:
+            logger.exception("[%s] document [%s] could not be applied", self._to.name, operation.doc_id)
+            return _failed(operation, unexpected(error))
+
+    def _current(self, operation: Operation) -> Current:
+        doc_id = operation.doc_id
+        current = self._view.find(doc_id)
+        if current is None and doc_id in self._places:
+            return stored(self._view.leaves, self._places[doc_id])
+        # of what is deleted only the tombstones tell: the buffer forgets with a refresh, not with the log
+        if current is not None and current.found:
+            return current
+        return self._to.tombstones.find(doc_id, sees_all=operation.sids is None)
+
+    def _index(
+        self, operation: Operation, current: Current, source: bytes, value: dict[str, Any], id_hash: int
+    ) -> OperationResult:
+        to, doc_id = self._to, operation.doc_id
+        version = next_version(to.name, operation, current)
+        parsed, mapping = to.mapping.parse(value, doc_id)
+        routing = operation.routing
+        if operation.action is Action.UPDATE and routing is None:
+            routing = current.routing
+        new = Current(True, version, to.next_seq_no, source, routing)
+        self._view.buffer.put(doc_id, new, parsed, current.found, id_hash)
+        to.tombstones.remove(doc_id, is_protected=has_protection(value))
+        to.next_seq_no += 1
+        to.mapping = mapping
+        outcome = Outcome.UPDATED if current.found else Outcome.CREATED
+        shown = source if operation.action is Action.UPDATE else None
+        return OperationResult(operation.action, doc_id, outcome, version, new.seq_no, shown)
+
+    def _update(self, operation: Operation, current: Current, id_hash: int) -> OperationResult:
+        if current.found:
+            next_version(self._to.name, operation, current)  # a conflict comes before anything else
+        source = updated_source(self._to.name, operation, current)
+        if source is not None:
+            return self._index(operation, current, source, read_object(source), id_hash)
+        return OperationResult(
+            operation.action, operation.doc_id, Outcome.NOOP, current.version, current.seq_no, current.source
+        )
+
+    def _delete(self, operation: Operation, current: Current, is_hidden: bool) -> OperationResult:
+        to, doc_id = self._to, operation.doc_id
+        version, seq_no = next_version(to.name, operation, current), to.next_seq_no
+        if not is_hidden:
+            self._view.buffer.delete(doc_id, Current(False, version, seq_no), current.found)
+        is_protected = current.found and allowed_sids(current.source) is not None
+        to.tombstones.add(doc_id, version, seq_no, operation.sids is None, is_protected)
+        to.next_seq_no += 1
+        outcome = Outcome.DELETED if current.found else Outcome.NOT_FOUND
+        return OperationResult(operation.action, doc_id, outcome, version, seq_no)
+
+
+def _failed(operation: Operation, error: SearchError) -> OperationResult:
+    return OperationResult(operation.action, operation.doc_id).failed(error)

@@ -1,0 +1,123 @@
+"""What a query is told of the state that its transaction sees, while a writer changes the view."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import duckdb
+import pytest
+from duckdb import DuckDBPyConnection
+from pyoxigraph import NamedNode
+
+from actors.columns.database import OpenView
+from graphdb.columns.applying import transaction
+from graphdb.columns.schema import create
+
+
+@pytest.fixture
+def view() -> Iterator[OpenView]:
+    """Of log index 0, with one predicate of no quads."""
+    with duckdb.connect(":memory:") as connection:
+        create(connection)
+        connection.execute("INSERT INTO predicates VALUES (1, 'rest', 0, 0, 0, true)")
+        yield OpenView(connection, query_memory_mb=64)
+
+
+def advance(view: OpenView, index: int) -> None:
+    """There are as many quads, graphs and terms as log entries."""
+    run = view.connection.execute
+    with view.changing(), transaction(view.connection):
+        run("UPDATE meta SET value = ? WHERE key = 'log_index'", [str(index)])
+        run("UPDATE predicates SET quads = ?", [index])
+        run("INSERT INTO graphs VALUES (?, 1)", [index])
+        run("INSERT INTO terms (id, text) VALUES (?, ?)", [index, f"<http://e/{index}>"])
+
+
+def seen(view: OpenView, cursor: DuckDBPyConnection) -> tuple[int, int, int, bool, bool]:
+    index, catalog = view.begin(cursor)
+    try:
+        own, following = (catalog.id_of(NamedNode(f"http://e/{number}")) for number in (index, index + 1))
+        return index, catalog.predicates[1].quads, catalog.named_graphs, own == index, following is None
+    finally:
+        cursor.execute("ROLLBACK")
+
+
+def test_each_transaction_sees_one_state(view: OpenView) -> None:
+    cursor = view.connection.cursor()
+    for index in (1, 2, 3):
+        advance(view, index)
+        assert seen(view, cursor) == (index, index, index, True, True)
+        assert seen(view, cursor) == (index, index, index, True, True)
+
+
+def test_a_transaction_that_is_open_keeps_its_state(view: OpenView) -> None:
+    advance(view, 1)
+    older, newer = view.connection.cursor(), view.connection.cursor()
+    index, catalog = view.begin(older)
+    advance(view, 2)
+    assert view.begin(newer)[0] == 2
+    assert (index, catalog.id_of(NamedNode("http://e/2"))) == (1, None)
+
+
+def test_what_one_query_looks_up_the_next_one_need_not(view: OpenView) -> None:
+    advance(view, 1)
+    first, second = view.connection.cursor(), view.connection.cursor()
+    assert view.begin(first)[1].id_of(NamedNode("http://e/1")) == 1
+    catalog = view.begin(second)[1]
+    second.close()  # so that it can look nothing up
+    assert catalog.id_of(NamedNode("http://e/1")) == 1
+
+
+class Between:
+    """A cursor beside which something is done after a certain statement."""
+
+    def __init__(self, cursor: DuckDBPyConnection, statement: str, then: Callable[[], None]) -> None:
+        self._cursor, self._statement, self._then = cursor, statement, then
+
+    def execute(self, sql: str | duckdb.Statement, *parameters: Any) -> DuckDBPyConnection:
+        result = self._cursor.execute(sql, *parameters)
+        text = sql if isinstance(sql, str) else sql.query
+        if text.startswith(self._statement):
+            self._then()
+        return result
+
+
+@pytest.mark.parametrize(("statement", "index"), [("BEGIN", 2), ("FROM", 1)])
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_change_that_comes_between_is_seen_as_the_transaction_sees_it(
+    view: OpenView, statement: str, index: int, *, is_known: bool
+) -> None:
+    advance(view, 1)
+    cursor, other = view.connection.cursor(), view.connection.cursor()
+    if is_known:
+        seen(view, other)
+    between: Any = Between(cursor, statement, lambda: advance(view, 2))
+    assert seen(view, between) == (index, index, index, True, True)
+    assert seen(view, other) == (2, 2, 2, True, True)
+
+
+def test_states_are_exact_beside_a_writer(view: OpenView) -> None:
+    advance(view, 1)
+
+    def read(_number: int) -> set[tuple[int, ...]]:
+        with view.connection.cursor() as cursor:
+            return {seen(view, cursor) for _ in range(300)}
+
+    with ThreadPoolExecutor(3) as threads:
+        reading = threads.map(read, range(3))
+        for index in range(2, 200):
+            advance(view, index)
+        states = set[tuple[int, ...]]().union(*reading)
+    assert {state for state in states if state != (state[0], state[0], state[0], True, True)} == set()
+    assert len(states) > 1
+
+
+def test_cursors_are_used_again(view: OpenView) -> None:
+    first, second = view.take_cursor(), view.take_cursor()
+    view.give_back(first)
+    assert view.take_cursor() is first
+    assert first.execute("SELECT current_setting('operator_memory_limit')").fetchone() == ("61.0 MiB",)
+    view.give_back(second)
+    view.close()
+    with pytest.raises(duckdb.ConnectionException):
+        second.execute("SELECT 1")

@@ -1,0 +1,93 @@
+"""Which index is due when, with a clock that only the test moves."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from actors.search.upkeep import RefreshSchedule
+from graphdb.search.catalog.catalog import Catalog
+from graphdb.search.catalog.catalog_commands import CreateIndex
+from graphdb.search.catalog.state import Index
+
+pytestmark = pytest.mark.anyio
+
+
+def finder(**intervals: str | None) -> Callable[[str], Index | None]:
+    """Indexes by name, with their refresh_interval."""
+    catalog = Catalog()
+    for number, (name, interval) in enumerate(intervals.items(), 1):
+        settings = {} if interval is None else {"refresh_interval": interval}
+        outcome = catalog.apply(CreateIndex(name, f"u{number}", {"settings": {"index": settings}}), number, 0)
+        assert outcome.error is None
+    return catalog.find
+
+
+@pytest.mark.parametrize(
+    ("interval", "written_at", "now", "due"),
+    [
+        (None, 0, 0.9, False),
+        (None, 0, 1.0, True),
+        ("200ms", 5, 5.1, False),
+        ("200ms", 5, 5.25, True),
+        ("2m", 0, 119, False),
+        ("2m", 0, 121, True),
+        ("-1", 0, 1e9, False),
+    ],
+)
+def test_an_index_is_due_when_its_interval_is_over(
+    interval: str | None, written_at: float, now: float, due: bool
+) -> None:
+    schedule = RefreshSchedule(finder(books=interval))
+    schedule.note_written(["books"], written_at)
+    schedule.note_written(["books"], now)  # the first write counts
+    assert schedule.take_due(now) == (["books"] if due else [])
+    assert schedule.take_due(now) == []
+
+
+def test_an_index_that_was_not_written_to_is_never_due() -> None:
+    assert RefreshSchedule(finder(books=None)).take_due(1e9) == []
+
+
+def test_an_index_that_is_gone_is_forgotten() -> None:
+    schedule = RefreshSchedule(finder())
+    schedule.note_written(["gone"], 0)
+    assert (schedule.take_due(0), schedule.take_due(1e9)) == (["gone"], [])
+
+
+async def test_who_waits_is_told_of_the_refresh_of_each_index() -> None:
+    schedule = RefreshSchedule(finder(a=None, b=None))
+    schedule.note_written(["a", "b"], 0)
+    waiting = asyncio.create_task(schedule.wait_for(["a", "b"]))
+    await asyncio.sleep(0)
+    for name in ("a", "b"):
+        assert not waiting.done()
+        for future in schedule.take_waiting([name]):
+            future.set_result(None)
+        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert waiting.done()
+
+
+async def test_enough_who_wait_force_a_refresh() -> None:
+    schedule = RefreshSchedule(finder(books="-1"))
+    schedule.note_written(["books"], 0)
+    waiting = [asyncio.create_task(schedule.wait_for(["books"])) for _ in range(999)]
+    await asyncio.sleep(0)
+    assert schedule.take_due(1) == []
+    waiting.append(asyncio.create_task(schedule.wait_for(["books"])))
+    await asyncio.sleep(0)
+    assert schedule.take_due(1) == ["books"]
+    for future in schedule.take_all_waiting():
+        future.set_result(None)
+    await asyncio.gather(*waiting)
+
+
+async def test_waiting_for_an_index_with_nothing_to_refresh_does_not_take_the_interval() -> None:
+    schedule = RefreshSchedule(finder(books="-1"))
+    waiting = asyncio.create_task(schedule.wait_for(["books"]))
+    await asyncio.sleep(0)
+    assert schedule.take_due(0) == ["books"]
+    for future in schedule.take_waiting(["books"]):
+        future.set_result(None)
+    await waiting
