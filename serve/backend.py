@@ -384,7 +384,9 @@ class Admin(Protocol):
         """What the node knows of its cluster, None where it stands alone; never blocks, never raises."""
 
     def view_statuses(self) -> list[ViewStatus]:
-        """How the views of the log fare that this process keeps; never blocks, never raises."""
+        """How well the views of this node follow its log, those of other processes as of their last report;
+        never blocks, never raises.
+        """
 
     async def add_member(self, node_id: int, address: str) -> None:
         """Expect a new node, or a known one at a new address; it gets its vote when it has caught up.

@@ -29,6 +29,7 @@ from actors.columns.view_files import ViewFiles
 from actors.columns.view_keeper import ViewKeeper
 from actors.disk_room import DiskRoom
 from actors.log.client import LogClient
+from actors.log.view_reports import report_views
 from actors.process_bounds import settle
 from actors.wire.client import WireClient
 from actors.wire.messages import Done
@@ -75,7 +76,8 @@ async def _run(connection: socket.socket) -> None:
     keeper = ViewKeeper(ViewFiles(directory, settings), log, room)
     server = ColumnServer(keeper, settings, GateLimits(**setup.limits), setup.socket_path)
     await server.start()
-    tasks = [asyncio.create_task(keeper.run()), asyncio.create_task(_say_alive(parent))]
+    working = keeper.run(), _say_alive(parent), report_views(log, keeper.view_status)
+    tasks = [asyncio.create_task(work) for work in working]
     await parent.until_gone()
     await server.close()
     for task in tasks:

@@ -22,6 +22,7 @@ from graphdb.columns.applying import apply_changes, take_statistics
 from graphdb.columns.entry_lines import EntryLines
 from graphdb.columns.garbage import collect_terms, is_worth_collecting
 from graphdb.errors import Overloaded, StorageFull, UnavailableError
+from graphdb.log.views import ViewStatus
 from graphdb.model import LogEntry
 
 __all__ = ["ViewKeeper"]
@@ -136,6 +137,10 @@ class ViewKeeper:
             return "collecting"
         state = self._runner.status().state
         return {"starting": "starting", "restarting": "loading"}.get(state, "following")
+
+    def view_status(self) -> ViewStatus:
+        """How well it follows the log."""
+        return self._runner.status()
 
     async def run(self) -> None:
         """For ever. Whatever is wrong with the view, it is made anew of the store."""

@@ -7,10 +7,13 @@ from actors.log.protocol import (
     LOG_MESSAGES,
     Append,
     AskStatus,
+    AskViews,
     Entries,
     Index,
     LogStatus,
     Read,
+    ReportedStatuses,
+    ReportView,
     TruncateBefore,
     WatchIndex,
     decode_entries,
@@ -19,6 +22,7 @@ from actors.log.protocol import (
 from actors.wire.client import WireClient
 from actors.wire.messages import Done, Messages
 from graphdb.errors import LogUnavailable, OutcomeUnknown
+from graphdb.log.views import ViewStatus
 from graphdb.model import LogEntry
 
 __all__ = ["LogAccess", "LogClient"]
@@ -43,6 +47,8 @@ class LogAccess(Protocol):
     async def truncate_before(self, index: int, view: str) -> None: ...
     async def append_unconditionally(self, entries: Sequence[LogEntry]) -> int: ...
     async def watch_index(self, known_index: int, timeout_s: float = ...) -> int: ...
+    async def report_view(self, status: ViewStatus) -> None: ...
+    async def reported_views(self) -> Sequence[ViewStatus]: ...
     async def close(self) -> None: ...
 
 
@@ -98,6 +104,14 @@ class LogClient:
     async def truncate_before(self, index: int, view: str) -> None:
         """See `UpdateLog.truncate_before`. Raises LogUnavailable, StorageFull."""
         await self._ask(TruncateBefore(index, view), Done)
+
+    async def report_view(self, status: ViewStatus) -> None:
+        """Tell the log how well a view of this process follows it. Raises LogUnavailable."""
+        await self._ask(ReportView(status), Done)
+
+    async def reported_views(self) -> Sequence[ViewStatus]:
+        """See `ViewReports.statuses`. Raises LogUnavailable."""
+        return (await self._ask(AskViews(), ReportedStatuses)).statuses
 
     async def close(self) -> None:
         """End the connection; requests under way fail."""

@@ -6,6 +6,8 @@
     AskStatus               LogStatus
     TruncateBefore          Done
     WatchIndex              Index: the last that can be read; once there is more
+    ReportView              Done
+    AskViews                ReportedStatuses
 
 Entries travel as bytes, encoded as in the log (`graphdb.log.codec`), those of Append with log_index 0.
 Answers may come in another order than their requests.
@@ -17,16 +19,20 @@ from dataclasses import dataclass, field
 from actors.wire.messages import Messages
 from graphdb.errors import CorruptionError
 from graphdb.log.codec import decode_entry, encode_entry
+from graphdb.log.views import ViewStatus
 from graphdb.model import LogEntry
 
 __all__ = [
     "LOG_MESSAGES",
     "Append",
     "AskStatus",
+    "AskViews",
     "Entries",
     "Index",
     "LogStatus",
     "Read",
+    "ReportView",
+    "ReportedStatuses",
     "TruncateBefore",
     "WatchIndex",
     "decode_entries",
@@ -94,7 +100,38 @@ class Index:
     index: int
 
 
-LOG_MESSAGES = Messages(Append, Read, Entries, AskStatus, LogStatus, TruncateBefore, WatchIndex, Index)
+@dataclass(frozen=True, slots=True)
+class ReportView:
+    """See `LogClient.report_view`."""
+
+    status: ViewStatus
+
+
+@dataclass(frozen=True, slots=True)
+class AskViews:
+    """See `LogClient.reported_views`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedStatuses:
+    """Of each view that was ever reported."""
+
+    statuses: list[ViewStatus]
+
+
+LOG_MESSAGES = Messages(
+    Append,
+    Read,
+    Entries,
+    AskStatus,
+    LogStatus,
+    TruncateBefore,
+    WatchIndex,
+    Index,
+    ReportView,
+    AskViews,
+    ReportedStatuses,
+)
 
 
 def encode_entries(entries: Iterable[LogEntry]) -> bytes:

@@ -1,6 +1,7 @@
 """The Unix domain socket that a log listens on."""
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeAlias
@@ -9,15 +10,19 @@ from actors.log.protocol import (
     LOG_MESSAGES,
     Append,
     AskStatus,
+    AskViews,
     Entries,
     Index,
     LogStatus,
     Read,
+    ReportedStatuses,
+    ReportView,
     TruncateBefore,
     WatchIndex,
     decode_entries,
     encode_entries,
 )
+from actors.log.view_reports import ViewReports
 from actors.wire.messages import Done, Messages
 from actors.wire.private_socket import private_directory
 from actors.wire.server import Call, WireServer
@@ -77,11 +82,19 @@ def log_server(
     over one connection of each client, so they do not wait for each other.
     """
 
+    reports = ViewReports(time.monotonic)
+
     def serve(call: Call) -> None:
-        if handler := handlers.get(type(call.request)):
-            call.answer_with(*handler(call.request))
+        request = call.request
+        if handler := handlers.get(type(request)):
+            call.answer_with(*handler(request))
+        elif isinstance(request, ReportView):
+            reports.note(request.status)
+            call.answer(Done())
+        elif isinstance(request, AskViews):
+            call.answer(ReportedStatuses(reports.statuses()))
         else:
-            call.fail(LogUnavailable(f"the log knows no request {type(call.request).__name__}"))
+            call.fail(LogUnavailable(f"the log knows no request {type(request).__name__}"))
 
     path = os.path.join(socket_directory or private_directory(log_directory), "log.sock")
     return WireServer(messages, "the log", path, serve, otherwise=LogUnavailable)

@@ -1,7 +1,8 @@
 """`ViewRunner`: keeps a view where the log is. All views of a node follow the log by it.
 
 It reads on, waits for more with a long poll, tries again with a growing pause what may pass, has a view begin
-anew where the log has forgotten its place, lets others wait for an index, and reports how the view fares.
+anew where the log has forgotten its place, lets clients wait for an index, and reports how well the view
+follows.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from actors.log.applied_index import AppliedIndex
 from graphdb.errors import (
     ChangesForgotten,
+    ConfigError,
     CorruptionError,
     GraphDBError,
     LogCompacted,
@@ -132,6 +134,7 @@ class Pace:
     """How long a runner waits. All in seconds."""
 
     watch_s: float = 10.0  # a long poll of the source is answered after this at the latest
+    watch_pause_s: float = 0.0  # between two long polls
     again_s: float = 0.1  # after a failure that may pass, doubled with each one that follows,
     again_s_max: float = 0.1  # up to this,
     anew_s_max: float = 60.0  # or up to this where the view is to begin anew
@@ -163,8 +166,11 @@ class _Told:
 
 
 class ViewRunner(Generic[E, R]):
-    """For one event loop. One of `run`, `catch_up` and `settle` at a time, and nothing else applies to the
-    view meanwhile, unless `perform` keeps the two apart. `come_to` may be called by many.
+    """For one event loop. One of `run`, `catch_up`, `keep_up`, `settle` at a time, and nothing else applies
+    to the view meanwhile, unless `perform` keeps the two apart. `come_to` may be called by many.
+
+    `run` is for a view that changes only by following the log. An owner that changes the view itself, too,
+    calls `keep_up` between its own work, and runs `watch` beside that.
 
     A cancelled call lets an application that has begun come to its end, with all that follows from it: a
     view is never left between two entries, and whoever waits is told.
@@ -179,6 +185,7 @@ class ViewRunner(Generic[E, R]):
         perform: Perform = _at_once,
         on_applied: Callable[[Sequence[E], R], None] = _ignore,
         applied: AppliedIndex | None = None,
+        on_heard: Callable[[], Awaitable[None]] = _do_nothing,
         ready: Callable[[], Awaitable[None]] = _do_nothing,
         on_idle: Callable[[], Awaitable[None]] = _do_nothing,
         restart: Restart | None = None,
@@ -192,6 +199,7 @@ class ViewRunner(Generic[E, R]):
         applied is for a view that others change too, or whose readers see another index than its own: then
         perform says when the view is changing. By default an index counts as applied once on_applied has been
         told.
+        on_heard is awaited when `watch` has heard of more entries.
         ready is awaited before each round of `run`, and raises UnavailableError to put it off; on_idle is
         awaited when nothing was new for pace.idle_s. restart: None where whoever calls `run` handles a lost
         place.
@@ -199,7 +207,7 @@ class ViewRunner(Generic[E, R]):
         self.name = name
         self._view, self._source, self._pace = view, source, pace or Pace()
         self._perform, self._on_applied = perform, on_applied
-        self._ready, self._on_idle, self._restart = ready, on_idle, restart
+        self._on_heard, self._ready, self._on_idle, self._restart = on_heard, ready, on_idle, restart
         self._told = _Told(view.index)
         self.applied = applied or AppliedIndex(self._told.index)
         self._changing = nullcontext if applied else self.applied.changing
@@ -207,7 +215,10 @@ class ViewRunner(Generic[E, R]):
         self._wake, self._hurry = asyncio.Event(), asyncio.Event()
         self._coming: asyncio.Task[bool] | None = None
         self._is_lost = False  # the view begins anew next
-        self._in_a_row = 0  # failures
+        # why the owner of the view is to call `keep_up` again; it never keeps a traceback, whose frames would
+        # hold the view's files open
+        self.fault: GraphDBError | None = None
+        self._waits = self._losses = 0  # failures in a row that may pass; that end in a new beginning
         self._state, self._failures = "starting", 0
         self._error: str | None = None
         self._entries, self._apply_s = 0, 0.0
@@ -300,6 +311,44 @@ class ViewRunner(Generic[E, R]):
                 self._coming.add_done_callback(_note_asked)
             await asyncio.shield(self._coming)
 
+    # now and then, between other work of the view's owner
+
+    async def keep_up(self, *, wait_s: float, poll_s: float) -> bool:
+        """Follow the log where there is more, or where the view had fallen behind; whether it follows now.
+
+        If not, `fault` is the reason, `retry_s` says when to call this again, and a call before that tries
+        again at once. wait_s: a log that goes away is tried for so long, each poll_s, before it is a fault.
+        """
+        try:
+            if self.fault is None and self.is_behind:
+                await self.settle(_is_settled, wait_s=wait_s, poll_s=poll_s, pause=False)
+            elif self.fault is not None and _may_pass(self.fault):
+                await self.catch_up()
+                self.fault = None
+        except GraphDBError as error:
+            self.fall_behind(error)
+        return self.fault is None
+
+    def fall_behind(self, error: GraphDBError) -> None:
+        """The owner could not apply what the log holds, for this reason: `keep_up` tries to."""
+        if self.fault is None or not _may_pass(error):
+            # as text: whoever keeps the record would keep the error's frames, and with them the view's files
+            behind = self.name, self._view.index, str(error)
+            logger.error("the view of %s is behind the log at %d: %s", *behind)
+        self._note_failure(error)
+        self._waits += 1
+        self._state = "failed" if isinstance(error, CorruptionError) else "waiting"
+        if isinstance(error, _LOST):
+            self._state = "restarting"  # the owner sees to it
+        self.fault = _without_traceback(error)
+
+    @property
+    def retry_s(self) -> float | None:
+        """How long after a failed `keep_up` the next attempt is due; None where none could succeed."""
+        if self.fault is None or not _may_pass(self.fault):
+            return None
+        return self._backed_off(self._waits, self._pace.again_s_max)
+
     # for ever
 
     async def run(self) -> None:
@@ -307,7 +356,7 @@ class ViewRunner(Generic[E, R]):
         anew where there is a `Restart`; else that raises LogCompacted, ChangesForgotten, CorruptionError, or
         what else the view or the source has raised.
         """
-        watching = asyncio.get_running_loop().create_task(self._watch())
+        watching = asyncio.get_running_loop().create_task(self.watch())
         try:
             while True:
                 try:
@@ -329,20 +378,26 @@ class ViewRunner(Generic[E, R]):
             self._coming.cancel()
             await asyncio.gather(self._coming, return_exceptions=True)
 
-    async def _watch(self) -> None:
+    async def watch(self) -> None:
+        """Hear how far the source can be read, until cancelled. `run` does it by itself."""
         while True:
             try:
-                self.hear(await self._source.watch_index(self._heard_index, self._pace.watch_s))
+                known_index = max(self._heard_index, self._view.index)
+                index = await self._source.watch_index(known_index, self._pace.watch_s)
+                self.hear(index)
+                if index > known_index:
+                    await self._on_heard()
             except Exception as error:
                 if not isinstance(error, GraphDBError):
                     logger.error("watching the log for the view of %s failed", self.name, exc_info=error)
                 await asyncio.sleep(self._pace.again_s)
+            await asyncio.sleep(self._pace.watch_pause_s)
 
     async def _round(self) -> None:
         if self._is_lost:
             await self._begin_anew()
         await self._ready()
-        if not self._in_a_row:
+        if self._error is None:
             self._state = "following"
         if not await self._wait():
             return
@@ -400,29 +455,35 @@ class ViewRunner(Generic[E, R]):
             await self._perform(view.adopt_snapshot, snapshot.log_index, snapshot.tree)
             self._told.last_index = view.index
 
-    # how it fares
+    # how well it follows
 
     def _note_success(self) -> None:
-        self._state, self._error, self._in_a_row = "following", None, 0
+        self._state, self._error = "following", None
+        self._waits = self._losses = 0
+
+    def _note_failure(self, error: Exception) -> None:
+        self._failures += 1
+        self._error = fault_text(error)
 
     def _pause_after(self, error: Exception) -> float:
-        """How long to wait before the next attempt. Raises the error where there is to be none."""
-        self._failures += 1
-        self._in_a_row += 1
-        self._error = fault_text(error)
-        if self._is_lost:
-            self._tell(error)
-            return self._backed_off(self._pace.anew_s_max)
-        if isinstance(error, UnavailableError) and not isinstance(error, _LOST):
+        """How long to wait before the next attempt. Raises the error where there is to be none.
+
+        A lost view begins anew at once, however often it had to wait before; if it is lost again, it waits.
+        """
+        self._note_failure(error)
+        if not self._is_lost and isinstance(error, UnavailableError) and _may_pass(error):
             logger.debug("the view of %s waits: %s", self.name, error)
             self._state = "waiting"
-            return self._backed_off(self._pace.again_s_max)
+            self._waits += 1
+            return self._backed_off(self._waits, self._pace.again_s_max)
         if self._restart is None:
             self._state = "failed"
             raise error
         self._tell(error)
+        self._losses += 1
+        is_first = not self._is_lost and self._losses == 1
         self._state, self._is_lost = "restarting", True
-        return 0.0 if self._in_a_row == 1 else self._backed_off(self._pace.anew_s_max)
+        return 0.0 if is_first else self._backed_off(self._losses, self._pace.anew_s_max)
 
     def _tell(self, error: Exception) -> None:
         """A mistake of ours with its traceback."""
@@ -431,9 +492,25 @@ class ViewRunner(Generic[E, R]):
             "the view of %s is to begin anew: %s", self.name, error, exc_info=None if known else error
         )
 
-    def _backed_off(self, s_max: float) -> float:
-        doublings = min(self._in_a_row - 1, _DOUBLINGS_MAX)
+    def _backed_off(self, in_a_row: int, s_max: float) -> float:
+        doublings = min(in_a_row - 1, _DOUBLINGS_MAX)
         return min(s_max, self._pace.again_s * float(2**doublings))
+
+
+def _is_settled() -> bool:
+    return True
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether a later attempt from the same place can succeed."""
+    return not isinstance(error, (CorruptionError, *_LOST))
+
+
+def _without_traceback(error: GraphDBError) -> GraphDBError:
+    """The same error anew. A log that cannot start (ConfigError) is one that is away to those who write."""
+    if isinstance(error, ConfigError):
+        return LogUnavailable(str(error), 5)
+    return type(error)(*error.args)
 
 
 async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from actors.log.view_reports import ReportedViews
 from actors.node.open_store import CurrentStore
 from actors.node.store_lifecycle import StoreLifecycle
 from actors.shard.write_batch import EntryPlan
@@ -65,10 +66,11 @@ class Admin:
         lifecycle: StoreLifecycle,
         members: Members,
         recent_changes: Callable[[], ViewStatus | None],
+        reported: ReportedViews,
     ) -> None:
         """recent_changes: how the view that keeps them follows the log; None while nobody follows."""
         self._settings, self._current, self._lifecycle, self._members = settings, current, lifecycle, members
-        self._recent_changes = recent_changes
+        self._recent_changes, self._reported = recent_changes, reported
         self._started_at = time.monotonic()
 
     def status(self) -> NodeStatus:
@@ -99,7 +101,8 @@ class Admin:
     def view_statuses(self) -> list[ViewStatus]:
         """See `serve.backend.Admin.view_statuses`."""
         opened, changes = self._current.open, self._recent_changes()
-        return (opened.view_statuses() if opened else []) + ([changes] if changes else [])
+        own = (opened.view_statuses() if opened else []) + ([changes] if changes else [])
+        return [*own, *self._reported.statuses]
 
     async def add_member(self, node_id: int, address: str) -> None:
         """See `serve.backend.Admin.add_member`."""

@@ -11,6 +11,7 @@ from actors.columns.column_runner import ColumnRunner
 from actors.live.change_log import ChangeLog
 from actors.live.hub_making import hub_maker
 from actors.log.client import LogAccess
+from actors.log.view_reports import ReportedViews
 from actors.node.admin import Admin, AlertLog, Alone, Members
 from actors.node.changes import Changes
 from actors.node.column_feeder import ColumnFeeder
@@ -131,6 +132,7 @@ class NodeParts:
         self.current = CurrentStore()
         self.own_progress = Progress(self.current)
         self.change_log = ChangeLog(log, self.own_progress.snapshot_index, self.own_progress.wait_for_index)
+        self._reported_views = ReportedViews(log)
         self.running = RunningQueries()
         self.queries = self._queries(columns)
         self._feeder = (
@@ -166,12 +168,13 @@ class NodeParts:
 
     def lifecycle(self, following: Following, on_alerts: Callable[[], None]) -> StoreLifecycle:
         """What opens the store; on_alerts: see `StoreMeans`."""
+        feeding = () if self._feeder is None else (self._feeder.run,)
         means = StoreMeans(
             self.change_log,
             self._write_checks,
             self.readers.release_checkpoint,
             on_alerts,
-            () if self._feeder is None else (self._feeder.run,),
+            (self._reported_views.run, *feeding),
         )
         return StoreLifecycle(self.settings, self.log, self.current, following, means, self.config)
 
@@ -186,7 +189,8 @@ class NodeParts:
     ) -> GraphNode[W]:
         """A node of these parts, and of what makes its kind."""
         settings = self.settings
-        admin = Admin(settings, self.current, lifecycle, members, self.change_log.view_status)
+        views = self.change_log.view_status, self._reported_views
+        admin = Admin(settings, self.current, lifecycle, members, *views)
         changes = Changes(
             self.current,
             progress,

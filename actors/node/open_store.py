@@ -1,4 +1,4 @@
-"""`OpenStore`: what a node has while its store is open; opening it, and following what others log."""
+"""`OpenStore`: what a node has while its store is open; opening it."""
 
 import asyncio
 import gc
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from actors.log.client import LogAccess
 from actors.readers.checkpoints import Checkpoints
 from actors.shard.checkpointer import Checkpointer
 from actors.shard.shard_writer import ShardWriter
@@ -15,13 +14,13 @@ from actors.shard.spatial_keeper import SpatialKeeper
 from actors.shard.store_directory import KeptBeside, StoreDirectory, StoreLost
 from actors.views.views import SeenStore, Views
 from graphdb.access.annotations import AnnotationWatch
-from graphdb.errors import CorruptionError, GraphDBError, LogUnavailable
+from graphdb.errors import CorruptionError, LogUnavailable
 from graphdb.graphql.vocabulary import SchemaWatch
 from graphdb.log.replay import Replayer
 from graphdb.log.views import ViewStatus
 from graphdb.store.quad_store import ChangeListener, QuadStore
 
-__all__ = ["CurrentStore", "OpenStore", "follow_others_for_ever", "let_go", "open_quads"]
+__all__ = ["CurrentStore", "OpenStore", "let_go", "open_quads"]
 
 logger = logging.getLogger(__name__)
 
@@ -130,26 +129,3 @@ async def open_quads(
 def let_go() -> None:
     """The engine lets its directory go with the last reference to it; errors may hold one in a circle."""
     gc.collect()
-
-
-async def follow_others_for_ever(log: LogAccess, current: CurrentStore, follow_s: float) -> None:
-    """Follow what others write into the log, now and then: of the quads it changes nothing, but the store
-    must not stay behind it, for the log keeps what the store may need.
-    """
-    known_index = 0
-    while True:
-        try:
-            known_index = await _follow_others(log, current.open, known_index)
-        except GraphDBError as error:
-            logger.debug("what others write is not followed now: %s", error)
-        except Exception:
-            logger.exception("following what others write failed")
-        await asyncio.sleep(follow_s)
-
-
-async def _follow_others(log: LogAccess, opened: OpenStore | None, known_index: int) -> int:
-    index = await log.watch_index(known_index)
-    if index > known_index and opened is not None:
-        opened.writer.hear(index)
-        await opened.checkpointer.look()
-    return index

@@ -15,7 +15,6 @@ from actors.log.client import LogAccess
 from actors.node.open_store import (
     CurrentStore,
     OpenStore,
-    follow_others_for_ever,
     let_go,
     open_quads,
 )
@@ -33,8 +32,8 @@ from graphdb.errors import CorruptionError, GraphDBError, StorageFull, Unavailab
 from graphdb.graphql.vocabulary import SchemaWatch
 from graphdb.log import request_ids
 from graphdb.log.replay import Replayer
+from graphdb.log.views import health
 from graphdb.model import EntryKind, LogEntry
-from graphdb.public_text import public_text
 
 __all__ = ["Following", "OwnLog", "StoreConfig", "StoreLifecycle", "StoreMeans"]
 
@@ -55,7 +54,6 @@ class StoreConfig:
     # free on the store's disk beside the reserve and what the engine has to write; with less, what adds is
     # refused, and deletions and reads go on
     room_bytes: int = MARGIN_BYTES
-    follow_s: float = 2.0  # how often others' entries are followed, at most
     look_s: float = 1.0  # how often the disk's room, and a store that it was too full for, are looked after
     recycled_bytes: int = 64 << 20  # of files that the engine keeps for reuse; with more, it is opened anew
     recycled_s: float = 60.0  # between two times that it is opened anew for that
@@ -151,8 +149,7 @@ class StoreLifecycle:
             self._failed = True
             raise
         begin = asyncio.get_running_loop().create_task
-        follow_others = follow_others_for_ever(self._log, self._current, self._config.follow_s)
-        self._tasks = [begin(self._open_again()), begin(follow_others)]
+        self._tasks = [begin(self._open_again())]
         self._tasks += [begin(run()) for run in self._means.beside]
 
     async def close(self) -> None:
@@ -187,12 +184,13 @@ class StoreLifecycle:
             return "error", "the store cannot be opened: the node's log files say why"
         if opened is None:
             return "starting", None if self.has_room() else _DISK_FULL
-        fault = opened.writer.fault
-        if fault is None:
+        status = opened.writer.view_status()
+        word = health([status])
+        if word == "healthy":
             return ("healthy", None) if self.has_room() else ("degraded", _DISK_FULL)
-        if isinstance(fault, CorruptionError):
-            return "error", "the store is damaged: the node's log files say how"
-        return "degraded", public_text(fault)
+        if word == "error":
+            return word, "the store is damaged: the node's log files say how"
+        return word, status.error
 
     # opening it again
 
@@ -287,6 +285,7 @@ class StoreLifecycle:
             on_logged=checkpointer.count,
             guard=shape_guard(self._settings.shacl, self._means.checks(directory)),
             on_changes=self._means.changes.note,
+            on_heard=checkpointer.look,
         )
         try:
             await self._following.catch_up(writer, lambda index: progress(index, last_index))

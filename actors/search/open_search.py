@@ -21,6 +21,7 @@ from actors.search.upkeep import Upkeep, UpkeepConfig
 from graphdb.errors import GraphDBError
 from graphdb.log import request_ids
 from graphdb.log.codec import entries_bytes
+from graphdb.log.views import SEARCH
 from graphdb.model import LogEntry
 
 __all__ = ["OpenSearch", "SearchConfig", "now_ms"]
@@ -50,9 +51,7 @@ class OpenSearch:
         self._thread = SearchThread()
         self.recent = RecentEntries(view.applied_index)
         self._own = OwnEntries(log)
-        self.runner = ViewRunner(
-            "search", view, self._own, perform=self._perform, on_applied=self._on_applied
-        )
+        self.runner = ViewRunner(SEARCH, view, self._own, perform=self._perform, on_applied=self._on_applied)
         self.upkeep = Upkeep(view, self._thread, log, config.upkeep, room)
         self.commits = CommandWriter(
             log,

@@ -12,6 +12,7 @@ from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import node_status
 from actors.disk_room import MARGIN_BYTES, DiskRoom
 from actors.log.client import LogAccess
+from actors.log.view_reports import report_views
 from actors.raft.log_requests import ClusterView, ForwardedRequest, RequestQueue
 from actors.raft.queue_worker import QueueWorker
 from actors.raft.raft_log_client import RaftLogClient
@@ -28,6 +29,7 @@ from actors.search.search_job import ENTRY_WRITES_MAX
 from graphdb.access.principal import INDEXER
 from graphdb.config import Settings
 from graphdb.errors import CorruptionError, LogCompacted, LogUnavailable, UnavailableError
+from graphdb.log.views import SEARCH, ViewStatus, health
 from graphdb.node import ClusterMember, NodeStatus
 from graphdb.public_text import fault_text, public_text
 from graphdb.search.catalog.catalog import Catalog
@@ -93,6 +95,7 @@ class SearchNode:
         self._graph_follower: GraphFollower | None = None
         self._failure: CorruptionError | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._reporting: asyncio.Task[None] | None = None
         self._cluster = (
             ClusterFollower(settings.cluster.node_id, log, self._hear)
             if isinstance(log, RaftLogClient)
@@ -122,6 +125,10 @@ class SearchNode:
         if self._cluster is not None and self._worker is not None:
             self._cluster.start()
             self._worker.start()
+        if self._reporting is None:
+            self._reporting = asyncio.get_running_loop().create_task(
+                report_views(self._log, self.view_status)
+            )
         try:
             self._open = await self._recovery.open()
         except CorruptionError as error:
@@ -135,9 +142,10 @@ class SearchNode:
         """Answer who waits, put everything on disk, let go of the log."""
         if self._worker is not None:
             await self._worker.close()
-        for task in self._tasks:
+        ending = [*self._tasks, *([] if self._reporting is None else [self._reporting])]
+        for task in ending:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*ending, return_exceptions=True)
         if self._cluster is not None:
             await self._cluster.close()
         opened, self._open = self._open, None
@@ -347,12 +355,15 @@ class SearchNode:
         """Whether the indexes are on their way to being open, and wait for no other node."""
         return self._open is None and self._failure is None and self._recovery.waits_for is None
 
-    def _status_word(self) -> str:
+    def view_status(self) -> ViewStatus:
+        """How well the indexes follow the log."""
         if self._failure is not None:
-            return "error"
-        if self._open is None:
-            return "starting"
-        return "healthy" if self._open.view.fault is None and self._has_room() else "degraded"
+            return ViewStatus(SEARCH, "failed", error=fault_text(self._failure), failures=1)
+        return ViewStatus(SEARCH, "starting") if self._open is None else self._open.runner.status()
+
+    def _status_word(self) -> str:
+        word = health([self.view_status()])
+        return "degraded" if word == "healthy" and not self._has_room() else word
 
     def _has_room(self) -> bool:
         return self._room.admits(self._config.room_bytes - MARGIN_BYTES)

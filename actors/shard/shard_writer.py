@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from actors.log.applied_index import AppliedIndex
 from actors.log.client import LogAccess
-from actors.log.view_runner import LogReading, ViewRunner
+from actors.log.view_runner import LogReading, Pace, ViewRunner
 from actors.shard.checkpointer import engine_bytes
 from actors.shard.log_appender import LogAppender
 from actors.shard.write_batch import Batch, EntryPlan, LargeWrite, Plan, Seeing, WriteJob, plan_batch
@@ -26,10 +26,8 @@ from actors.shard.write_guard import WriteGuard
 from actors.shard.write_queue import TurnJob, WriteQueue
 from graphdb.access.writer_state import WholeState
 from graphdb.errors import (
-    ConfigError,
     CorruptionError,
     GraphDBError,
-    LogCompacted,
     LogUnavailable,
     Overloaded,
     StorageFull,
@@ -38,7 +36,7 @@ from graphdb.errors import (
 from graphdb.log.codec import encode_close
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
-from graphdb.log.views import ViewStatus
+from graphdb.log.views import QUADS, ViewStatus
 from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
 from graphdb.public_text import fault_text
 from graphdb.store.quad_store import QuadStore
@@ -61,6 +59,7 @@ class WriterConfig:
     log_wait_s: float = 15.0  # how long a request waits for a log that has gone away, before it is refused
     log_poll_s: float = 0.05  # how often a log that has gone away is tried meanwhile
     retry_s: float = 1.0  # how often applying is tried again while the store cannot take what the log holds
+    follow_s: float = 2.0  # how often what others write is followed, at most
     inline_requests_max: int = 16  # so many quick ones are planned on the event loop: a thread costs 0.1 ms
     inline_quads_max: int = 64  # so few are applied there too
 
@@ -103,12 +102,14 @@ class ShardWriter:
         on_logged: Callable[[Sequence[LogEntry]], None] = lambda entries: None,
         guard: WriteGuard | None = None,
         on_changes: OnChanges = lambda before, first_index, timestamp_ms, changes: None,
+        on_heard: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """replayer feeds quads; on_logged is told what was written to the log, or followed, on_changes what
         this writer itself has changed: see `ChangeLog.note`.
 
         admit is asked before a write is logged (`Checkpointer.admit`): whether it adds, its `engine_bytes`.
         What it refuses with StorageFull the log might take still, and then the store not.
+        on_heard is awaited when others have written; None: then nobody looks, and whoever knows calls `hear`.
         """
         self._quads = quads
         self._replayer = replayer
@@ -127,13 +128,17 @@ class ShardWriter:
         self._task: asyncio.Task[None] | None = None
         self._closing = False
         self._runner = ViewRunner(
-            "quads",
+            QUADS,
             _QuadsView(replayer),
             LogReading(log),
             perform=self._change,
             on_applied=lambda entries, _: on_logged(entries),
             applied=AppliedIndex(lambda: replayer.applied_index),
+            on_heard=self._note_heard,
+            pace=Pace(again_s=config.retry_s, again_s_max=config.retry_s, watch_pause_s=config.follow_s),
         )
+        self._on_heard = on_heard
+        self._watching: asyncio.Task[None] | None = None
         self._appender = LogAppender(
             log,
             replayer,
@@ -142,10 +147,13 @@ class ShardWriter:
             wait_s=config.log_wait_s,
             poll_s=config.log_poll_s,
             on_logged=on_logged,
-            on_fault=self._fall_behind,
+            on_fault=self._runner.fall_behind,
         )
-        # why the store is behind the log, or cannot go on (CorruptionError, LogCompacted)
-        self.fault: GraphDBError | None = None
+
+    @property
+    def fault(self) -> GraphDBError | None:
+        """Why the store is behind the log, or cannot go on (CorruptionError, LogCompacted)."""
+        return self._runner.fault
 
     @property
     def applied(self) -> AppliedIndex:
@@ -159,11 +167,7 @@ class ShardWriter:
 
     def view_status(self) -> ViewStatus:
         """How the store follows the log."""
-        status = self._runner.status()
-        if self.fault is None:
-            return replace(status, state="following")
-        is_over = isinstance(self.fault, CorruptionError | LogCompacted)
-        return replace(status, state="failed" if is_over else "waiting", error=fault_text(self.fault))
+        return self._runner.status()
 
     @property
     def has_open_parts(self) -> bool:
@@ -177,7 +181,10 @@ class ShardWriter:
 
     def start(self) -> None:
         """Begin to take requests."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(self._run())
+        if self._on_heard is not None:
+            self._watching = loop.create_task(self._runner.watch())
 
     async def write(
         self,
@@ -234,6 +241,12 @@ class ShardWriter:
         if self.fault is None:
             self._wake.set()
 
+    async def _note_heard(self) -> None:
+        if self.fault is None:
+            self._wake.set()
+        if self._on_heard is not None:
+            await self._on_heard()
+
     async def catch_up(self, progress: Callable[[int], None] = lambda applied_index: None) -> None:
         """Apply what the log holds and the store does not, before start(). See `ViewRunner.catch_up`."""
         await self._runner.catch_up(progress)
@@ -242,6 +255,9 @@ class ShardWriter:
         """Finish what is waiting, and stop."""
         self._closing = True
         self._wake.set()
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
         try:
             if self._task is not None:
                 await self._task
@@ -258,30 +274,22 @@ class ShardWriter:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
 
     async def _run(self) -> None:
+        wait_s, poll_s = self._config.log_wait_s, self._config.log_poll_s
         while self._queue or not self._closing:
-            if self.fault is not None:
-                await self._overcome()
-            elif self._runner.is_behind:
-                await self._follow()
-            if self._queue and self.fault is None:
+            if not await self._runner.keep_up(wait_s=wait_s, poll_s=poll_s):
+                assert self.fault is not None
+                self._queue.fail_all(self.fault)
+            elif self._queue:
                 await self._guarded_turn()
             if not self._queue and not self._closing and (self.fault or not self._runner.is_behind):
                 await self._sleep()
 
     async def _sleep(self) -> None:
-        """Until there is work: a request, more in the log, or fault to try to overcome."""
+        """Until there is work: a request, more in the log, or a fault that may have passed."""
         self._wake.clear()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._config.retry_s if self.fault else None):
+            async with asyncio.timeout(self._runner.retry_s):
                 await self._wake.wait()
-
-    async def _follow(self) -> None:
-        try:
-            await self._runner.settle(
-                lambda: True, wait_s=self._config.log_wait_s, poll_s=self._config.log_poll_s, pause=False
-            )
-        except GraphDBError as error:
-            self._fall_behind(error)
 
     async def _guarded_turn(self) -> None:
         """A turn; a mistake of ours in it does not end the writer, for what the log holds is what counts."""
@@ -290,7 +298,7 @@ class ShardWriter:
         except Exception as error:
             logger.exception("a turn of the writer failed")
             fault = LogUnavailable(f"the writer failed: {fault_text(error)}", 5)
-            self._fall_behind(fault)
+            self._runner.fall_behind(fault)
             self._appender.fail(self._under_way, fault)
 
     async def _turn(self) -> None:
@@ -361,7 +369,7 @@ class ShardWriter:
                     ((attempt.job.request_id, attempt.affected_triples) for attempt in batch.logged),
                 )
         except (UnavailableError, CorruptionError) as error:
-            self._fall_behind(error)
+            self._runner.fall_behind(error)
             self._appender.fail(batch.jobs, error)
             return False
         self._on_changes(
@@ -452,34 +460,7 @@ class ShardWriter:
         try:
             await self._change(self._replayer.replay, [replace(entry, log_index=index)])
         except (UnavailableError, CorruptionError) as error:
-            self._fall_behind(error)
+            self._runner.fall_behind(error)
             self._appender.fail([job], error)
             return False
         return True
-
-    async def _overcome(self) -> None:
-        """Try to catch up with the log; while that fails nothing can be written."""
-        assert self.fault is not None
-        if not isinstance(self.fault, CorruptionError | LogCompacted):
-            try:
-                await self._runner.catch_up()
-            except GraphDBError as still:
-                self.fault = _bare(still)
-            else:
-                self.fault = None
-                return
-        self._queue.fail_all(self.fault)
-
-    def _fall_behind(self, error: GraphDBError) -> None:
-        logger.error("the store is behind the log at %d: %s", self.applied_index, str(error))
-        self.fault = _bare(error)
-
-
-def _bare(error: GraphDBError) -> GraphDBError:
-    """The error without its traceback, whose frames would hold the engine open for as long as it is kept.
-
-    A log that cannot start (ConfigError) is one that is away to those who want to write.
-    """
-    if isinstance(error, ConfigError):
-        return LogUnavailable(str(error), 5)
-    return type(error)(*error.args)

@@ -1,13 +1,24 @@
-"""`View`: a state that the log's entries make. `LogViews`: which entries the views of a log still need."""
+"""`View`: a state that the log's entries make; `ViewStatus` and `health`: how well views follow the log.
+`LogViews`: which entries the views of a log still need.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-__all__ = ["QUADS", "SEARCH", "LogViews", "SnapshotView", "View", "ViewStatus", "views_of"]
+__all__ = ["QUADS", "SEARCH", "LogViews", "SnapshotView", "View", "ViewStatus", "health", "views_of"]
 
 QUADS, SEARCH = "quads", "search"  # the views for which a log keeps its entries
+
+# The states of a view, the best one first, and what each makes of its node (`NodeStatus.status`).
+_HEALTH = {
+    "following": "healthy",
+    "waiting": "degraded",  # to try again
+    "restarting": "degraded",  # from a snapshot
+    "starting": "starting",
+    "failed": "error",
+}
 
 E_contra = TypeVar("E_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
@@ -57,21 +68,36 @@ class SnapshotView(View[E_contra, R_co], Protocol[E_contra, R_co]):
 
 @dataclass(frozen=True, slots=True)
 class ViewStatus:
-    """How a view fares."""
+    """How well a view follows the log."""
 
     name: str
-    state: str  # starting, following, waiting (to try again), restarting (from a snapshot), failed
-    index: int
-    heard_index: int  # how far the source can be read, as far as is known
-    error: str | None  # the last failure, None once the view goes on
-    failures: int  # in all
-    entries: int  # that it has followed; what a writer has applied itself does not count
-    apply_s: float  # seconds that this took in all
+    state: str  # following, waiting (to try again), restarting (from a snapshot), starting, failed
+    index: int = 0
+    heard_index: int = 0  # how far the source can be read, as far as is known
+    error: str | None = None  # the last failure, None once the view goes on
+    failures: int = 0  # in all
+    entries: int = 0  # that it has followed; what a writer has applied itself does not count
+    apply_s: float = 0.0  # seconds that this took in all
 
     @property
     def entries_behind(self) -> int:
         """How many entries the view has still to apply, as far as is known."""
         return max(0, self.heard_index - self.index)
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether the view cannot follow the log now."""
+        return self.state not in ("starting", "following")
+
+
+def health(statuses: Iterable[ViewStatus]) -> str:
+    """The status of a node as its views determine it (`NodeStatus.status`): the worst of them counts.
+
+    Only the views count for which a log keeps its entries. Requests do without the others: a reader answers
+    in place of the columns, and a principal's view is made anew.
+    """
+    states = [status.state for status in statuses if status.name in (QUADS, SEARCH)]
+    return _HEALTH[max(states, key=list(_HEALTH).index, default="following")]
 
 
 def views_of(*, search_enabled: bool) -> tuple[str, ...]:

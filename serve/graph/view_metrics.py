@@ -1,6 +1,6 @@
 """What `/metrics` says of the views that follow the log, such as the quads: each kind of view by its name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -38,15 +38,11 @@ class ViewMetrics(Collector):
             label = [name]
             index.add_metric(label, min(one.index for one in statuses))
             behind.add_metric(label, max(one.entries_behind for one in statuses))
-            waiting.add_metric(label, _waiting(statuses))
+            waiting.add_metric(label, sum(one.is_stalled for one in statuses))
             entries.add_metric(label, sum(one.entries for one in statuses))
             seconds.add_metric(label, sum(one.apply_s for one in statuses))
             failures.add_metric(label, sum(one.failures for one in statuses))
         yield from (index, behind, waiting, entries, seconds, failures)
-
-
-def _waiting(statuses: Sequence[ViewStatus]) -> int:
-    return sum(one.state not in ("starting", "following") for one in statuses)
 
 
 def _gauge(name: str, help_text: str) -> GaugeMetricFamily:

@@ -25,6 +25,7 @@ from graphdb.errors import (
 from graphdb.log.file_log import FileLog, FileLogConfig
 from graphdb.log.log_end import LogEnd
 from graphdb.log.replay import Replayer
+from graphdb.log.views import ViewStatus
 from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
 from graphdb.sparql.dataset import Dataset
 from graphdb.store.overlay import Overlay
@@ -109,6 +110,11 @@ class DyingLog:
 
     async def truncate_before(self, index: int, view: str) -> None:
         self.log.truncate_before(index)
+
+    async def report_view(self, status: ViewStatus) -> None: ...
+
+    async def reported_views(self) -> list[ViewStatus]:
+        return []
 
     async def close(self) -> None: ...
 

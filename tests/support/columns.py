@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from actors.readers.client import ReaderClient
 from actors.readers.store_reader import StoreReader
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config import Settings
+from graphdb.errors import UnavailableError
 from graphdb.node import QueryRequest
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
@@ -60,10 +61,12 @@ class ColumnNode:
 
     async def following(self) -> ColumnStatus:
         """Wait until the view follows the log."""
-        async with asyncio.timeout(30):
-            while (status := await self.columns.status()).state != "following":  # noqa: ASYNC110
+        async with asyncio.timeout(120):  # its process gives way to all else, also while it starts
+            while True:
+                with suppress(UnavailableError):  # it does not listen yet
+                    if (status := await self.columns.status()).state == "following":
+                        return status
                 await asyncio.sleep(0.02)
-        return status
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from actors.log.protocol import LogStatus
 from graphdb.errors import LogCompacted, OutcomeUnknown
+from graphdb.log.views import ViewStatus
 from graphdb.model import LogEntry
 
 __all__ = ["MemoryLog", "answer_is_lost"]
@@ -23,6 +24,7 @@ class MemoryLog:
         self.appends: list[int] = []  # how many entries each had
         self.faults: list[Fault] = []
         self.released: dict[str, int] = {}
+        self.reported: dict[str, ViewStatus] = {}
         self.holding = asyncio.Event()  # appends wait for it
         self.holding.set()
         self._grown = asyncio.Event()
@@ -76,6 +78,12 @@ class MemoryLog:
 
     async def truncate_before(self, index: int, view: str) -> None:
         self.released[view] = index
+
+    async def report_view(self, status: ViewStatus) -> None:
+        self.reported[status.name] = status
+
+    async def reported_views(self) -> list[ViewStatus]:
+        return list(self.reported.values())
 
     async def close(self) -> None:
         """Nothing is held."""

@@ -23,6 +23,7 @@ from graphdb.log.codec import encode_changes
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
 from graphdb.log.request_ids import keyed
+from graphdb.log.views import ViewStatus
 from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
@@ -79,6 +80,11 @@ class ToldLog:
         return len(self.entries)
 
     async def truncate_before(self, index: int, view: str) -> None: ...
+
+    async def report_view(self, status: ViewStatus) -> None: ...
+
+    async def reported_views(self) -> list[ViewStatus]:
+        return []
 
     async def close(self) -> None: ...
 

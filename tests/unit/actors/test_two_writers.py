@@ -28,11 +28,9 @@ from tests.support.shards import Shard, no_readers
 pytestmark = pytest.mark.anyio
 SMALL = FileLogConfig(segment_bytes=16_384, reserve_bytes=16_384)
 DOCUMENT = LogEntry(0, 0, EntryKind.SEARCH, bytes(16), 0, b"document" * 100)
-PARTS = WriterConfig(part_bytes_max=20_000)
-PATIENT = StoreConfig(
-    checkpoint_log_bytes=100_000, follow_s=1000, writer=PARTS
-)  # follows once, when it starts
-PROMPT = StoreConfig(checkpoint_log_bytes=100_000, follow_s=0.01)
+PARTS = WriterConfig(part_bytes_max=20_000, follow_s=1000)  # follows once, when it starts
+PATIENT = StoreConfig(checkpoint_log_bytes=100_000, writer=PARTS)
+PROMPT = StoreConfig(checkpoint_log_bytes=100_000, writer=WriterConfig(follow_s=0.01))
 
 
 @asynccontextmanager
@@ -149,7 +147,7 @@ async def test_a_store_that_nobody_writes_to_follows_what_others_write(tmp_path:
 
 async def test_documents_that_are_passed_over_let_the_log_go_too(tmp_path: Path) -> None:
     """Between writes nothing is followed: what the log holds has to be seen."""
-    config = StoreConfig(checkpoint_log_bytes=100_000, follow_s=0.3)
+    config = StoreConfig(checkpoint_log_bytes=100_000, writer=WriterConfig(follow_s=0.3))
     async with two_writers(tmp_path, config) as (shard, log):
         for number in range(100):
             for _ in range(5):

@@ -51,6 +51,22 @@ def test_it_answers_what_was_written_before(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_its_process_reports_how_well_it_follows(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with open_columns(tmp_path) as node:
+            await node.following()
+            index = await fill(node)
+            async with asyncio.timeout(60):
+                while True:
+                    columns = [view for view in node.shard.view_statuses() if view.name == "columns"]
+                    if columns and columns[0].index == index:
+                        break
+                    await asyncio.sleep(0.1)
+            assert (columns[0].state, columns[0].entries_behind) == ("following", 0)
+
+    asyncio.run(run())
+
+
 def test_what_it_does_not_answer_goes_to_a_reader(tmp_path: Path) -> None:
     async def run() -> None:
         async with open_columns(tmp_path) as node:

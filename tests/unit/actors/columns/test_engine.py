@@ -64,7 +64,7 @@ async def fill(node: ColumnNode) -> None:
 
 async def back(node: ColumnNode, before: int) -> None:
     """Wait until another process than before answers as the first one did."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):  # it gives way to all else, also while it starts
         while True:
             try:
                 status = await node.columns.status()

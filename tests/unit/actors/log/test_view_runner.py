@@ -247,6 +247,18 @@ async def test_a_view_whose_place_is_forgotten_begins_anew_with_a_snapshot(tmp_p
     assert (runner.status().state, runner.status().failures) == ("following", 3)
 
 
+async def test_a_view_that_is_lost_after_it_had_to_wait_begins_anew_at_once(tmp_path: Path) -> None:
+    log, view = FaultyLog(), FaultyCounts()
+    pace = Pace(again_s=0.5, again_s_max=1.0, anew_s_max=60.0)
+    runner = counting(view, log, pace=pace, restart=restarting(view, log, tmp_path))
+    waits = [runner._pause_after(StorageFull("full")) for _ in range(6)]
+    assert waits == [0.5, 1.0, 1.0, 1.0, 1.0, 1.0]
+    assert runner._pause_after(LogCompacted("gone")) == 0
+    assert runner.status().state == "restarting"
+    again = [runner._pause_after(LogUnavailable("no copy yet")) for _ in range(7)]
+    assert again == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0]
+
+
 async def test_a_missing_entry_is_never_passed_over() -> None:
     log, view = FaultyLog(), FaultyCounts()
     log.write(3)
@@ -382,6 +394,69 @@ async def test_settling_waits_for_what_the_log_is_to_hold() -> None:
     log.away = 1_000
     with pytest.raises(LogUnavailable):
         await runner.settle(lambda: True, wait_s=0.01, poll_s=0.001, pause=False)
+
+
+async def keep_up(runner: ViewRunner[LogEntry, None]) -> bool:
+    return await runner.keep_up(wait_s=0.01, poll_s=0.001)
+
+
+async def test_an_owner_with_other_work_keeps_a_view_up_between_it() -> None:
+    log, view = FaultyLog(), FaultyCounts()
+    runner = counting(view, log)
+    assert await keep_up(runner)
+    assert log.reads == 0, "nothing was heard of"
+    runner.hear(log.write(5))
+    log.away = 2  # not for as long as the owner waits
+    assert await keep_up(runner)
+    assert (view.index, runner.fault, runner.retry_s) == (5, None, None)
+
+    runner.hear(log.write(5))
+    view.faults[8] = raising(StorageFull("full"))
+    assert not await keep_up(runner)
+    fault = runner.fault
+    assert isinstance(fault, StorageFull)
+    assert (view.index, runner.status().state, runner.retry_s) == (7, "waiting", PACE.again_s)
+    assert fault.__traceback__ is None
+    assert await keep_up(runner)
+    assert (view.index, runner.fault, runner.status().state) == (10, None, "following")
+
+    runner.fall_behind(LogUnavailable("the owner could not apply its own write"))
+    assert runner.status().state == "waiting"
+    assert await keep_up(runner)
+
+
+@pytest.mark.parametrize(
+    ("error", "state"), [(LogCompacted("gone"), "restarting"), (CorruptionError("torn", "view"), "failed")]
+)
+async def test_an_owner_does_not_try_again_what_cannot_succeed(error: Exception, state: str) -> None:
+    log, view = FaultyLog(), FaultyCounts()
+    runner = counting(view, log)
+    runner.hear(log.write(5))
+    view.faults[3] = raising(error)
+    for _ in range(3):
+        assert not await keep_up(runner)
+    assert (log.reads, runner.retry_s, runner.status().state) == (1, None, state)
+    assert type(runner.fault) is type(error)
+
+
+async def test_an_owner_hears_of_more_entries_while_it_watches() -> None:
+    log, view = FaultyLog(), FaultyCounts()
+    heard = asyncio.Event()
+
+    async def on_heard() -> None:
+        heard.set()
+
+    runner = counting(view, log, on_heard=on_heard)
+    watching = asyncio.create_task(runner.watch())
+    await asyncio.sleep(0.01)
+    assert not heard.is_set()
+    log.blind = 1
+    log.write(3)
+    async with asyncio.timeout(5):
+        await heard.wait()
+    assert runner.is_behind
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -46,6 +46,16 @@ async def test_what_was_written_is_there_at_once_and_found_after_a_refresh(tmp_p
         assert found(node) == 1
 
 
+async def test_it_reports_how_well_it_follows_the_log(tmp_path: Path) -> None:
+    log = MemoryLog()
+    async with started(tmp_path, log) as node:
+        await node.write([indexed(1)], "true")
+        status = node.view_status()
+        assert (status.name, status.state, status.index) == ("search", "following", log.last_index)
+        assert [view.name for view in await log.reported_views()] == ["search"]
+    assert node.view_status().state == "starting"
+
+
 async def test_an_index_that_is_not_there_is_made(tmp_path: Path) -> None:
     async with open_node(tmp_path) as node:
         (result,) = await node.write([indexed(1, "new")], "true")
