@@ -357,7 +357,7 @@ def _reserved_port() -> socket.socket:
 
 
 def _quiet_thread_end(_: threading.ExceptHookArgs) -> None:
-    """Ray's background threads lose their connections while we stop; that is no news."""
+    """Ray's background threads lose their connections while we stop, which is expected."""
 
 
 def bounded(function: Any, timeout_s: float) -> None:

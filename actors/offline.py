@@ -175,7 +175,7 @@ def _recovered(data_dir: Path) -> tuple[QuadStore, int, KeptBeside]:
 def _recover_search(data_dir: Path, log: FileLog) -> None:
     """Put on disk what the log holds for the search indexes, as its owner would: the log may begin anew."""
     # at the top, whoever runs or reaches a service would load NumPy and what builds on it, for this alone
-    from actors.search.search_directory import SearchDirectory
+    from actors.search.recovery import SearchDirectory
 
     directory = SearchDirectory(data_dir)
     if not directory.path.exists() and not _has_documents(log):

@@ -12,8 +12,8 @@ import httpx
 from pyoxigraph import RdfFormat, Store
 
 from actors.columns.client import ColumnClient
-from actors.columns.view_files import ViewFiles
-from actors.wire.private_socket import private_directory
+from actors.columns.database import ViewFiles
+from actors.wire.server import private_directory
 from benchmarks.durable_update import update_load
 from benchmarks.report import Row, interleave
 from benchmarks.service import RunningService, flight_triples, running_service, work_dir

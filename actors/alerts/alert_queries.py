@@ -1,22 +1,72 @@
-"""`AlertQueries`: what alerts ask, on the way that all queries take: the gate, a reader, the time limit."""
+"""`AlertQueries`: what alerts ask, on the way that all queries take: the gate, a reader, the time limit. The
+protocols say what alerts need of their node.
+"""
 
 import asyncio
+from typing import Protocol
 
 import orjson
 
-from actors.alerts.alert_means import AlertAsking, AnswerStream
 from graphdb.access.visibility import FULL_VISIBILITY, Visibility
+from graphdb.alerts.book import AlertBook
+from graphdb.alerts.commands import Command
 from graphdb.alerts.definition import Definition
 from graphdb.alerts.evaluation import Evaluation, RowReader
 from graphdb.config.limits import GateLimits
 from graphdb.errors import InvalidParameter, LimitExceeded, QuerySyntaxError, QueryTimeout
-from graphdb.node import QueryRequest
+from graphdb.model import Confirmation
+from graphdb.node import Consistency, QueryRequest
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.gate import read_query, read_update
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
 
-__all__ = ["AlertQueries"]
+__all__ = ["AlertLog", "AlertProgress", "AlertQueries", "AlertReads", "AnswerStream", "NodeQueries"]
+
+
+class AnswerStream(Protocol):
+    """An answer of a reader, as it is made; see `serve.backend.AnswerStream`."""
+
+    snapshot_index: int
+
+    async def read(self) -> bytes | None: ...
+    def close(self) -> None: ...
+
+
+class AlertReads(Protocol):
+    """The graph as somebody sees it; see `serve.backend.GraphReads`."""
+
+    async def start_query(self, request: QueryRequest) -> AnswerStream: ...
+
+
+class NodeQueries(Protocol):
+    """The queries of a node; see `serve.backend.Queries`."""
+
+    def check_query(self, query: Query) -> None: ...
+    async def reads(self, visibility: Visibility) -> AlertReads: ...
+
+
+class AlertProgress(Protocol):
+    """See `serve.backend.Progress`."""
+
+    async def reach(self, consistency: Consistency, timeout_s: float) -> None: ...
+
+
+class AlertLog(Protocol):
+    """The alerts, as the log has them."""
+
+    def leads(self) -> bool:
+        """Whether it is this node, as far as it knows, that evaluates alerts now."""
+
+    def alert_book(self) -> AlertBook:
+        """The alerts as far as this node has followed the log. Raises LogUnavailable."""
+
+    async def change_alerts(self, command: Command, request_id: bytes | None = None) -> Confirmation:
+        """Have a command logged by the node that leads, and applied here, if that does not take long.
+
+        Raises NotFound, AlreadyExists, LimitExceeded where it does not fit, KeyReused, UnavailableError.
+        """
+
 
 _BACKSTOP_S = 0.5  # past the time limit, when the reader should have ended the query
 _FORMATS = {"SELECT": ResultFormat.NDJSON, "ASK": ResultFormat.JSON}
@@ -25,7 +75,7 @@ _FORMATS = {"SELECT": ResultFormat.NDJSON, "ASK": ResultFormat.JSON}
 class AlertQueries:
     """For any number of alerts at a time, on one event loop."""
 
-    def __init__(self, node: AlertAsking, limits: GateLimits, timeout_s: float) -> None:
+    def __init__(self, node: NodeQueries, limits: GateLimits, timeout_s: float) -> None:
         self._node, self._limits, self._timeout_s = node, limits, timeout_s
 
     async def check(self, text: str) -> None:

@@ -1,41 +1,120 @@
-"""`AlertService`: what clients ask of a node's alerts."""
+"""`AlertService`: what clients ask of a node's alerts. `MakerAlerts`: those of one maker, who does not see
+everything.
+"""
 
 import time
-from typing import Any
+from dataclasses import replace
+from typing import Any, Protocol
 from uuid import uuid4
 
-from actors.alerts.alert_means import AlertAsking, AlertLog, AlertProgress
-from actors.alerts.alert_queries import AlertQueries
+from actors.alerts.alert_queries import AlertLog, AlertProgress, AlertQueries, NodeQueries
 from actors.alerts.alert_timer import AlertTimer
-from actors.alerts.courier import Courier
-from actors.alerts.own_alerts import OwnAlerts
-from actors.alerts.webhook import Webhooks, webhook_fetch
+from actors.alerts.webhooks import WebhookDelivery, Webhooks, webhook_fetch
 from graphdb.access.principal import Principal
 from graphdb.alerts.book import AlertBook
 from graphdb.alerts.commands import Create, Delete, Pause, Resume
 from graphdb.alerts.definition import Alert, Definition, iso_time
 from graphdb.alerts.evaluation import Judgement, body_of
 from graphdb.config import Settings
+from graphdb.errors import AlreadyExists, NotFound
 
-__all__ = ["AlertService"]
+__all__ = ["AlertService", "MakerAlerts"]
+
+
+class Alerts(Protocol):
+    """Those of all; see `serve.backend.AlertRequests`."""
+
+    async def create(self, definition: Definition, request_id: bytes | None) -> dict[str, Any]: ...
+    async def delete(self, name_or_id: str, request_id: bytes | None) -> None: ...
+    async def pause(self, name_or_id: str, request_id: bytes | None) -> dict[str, Any]: ...
+    async def resume(self, name_or_id: str, request_id: bytes | None) -> dict[str, Any]: ...
+    def show(self, name_or_id: str) -> dict[str, Any]: ...
+    def history(self, name_or_id: str) -> list[dict[str, Any]]: ...
+    async def test(self, name_or_id: str) -> dict[str, Any]: ...
+    def book(self) -> AlertBook: ...
+
+
+class MakerAlerts:
+    """See `serve.backend.AlertRequests`. An alert is its maker's by provider and name, and goes on seeing
+    what its maker saw when making it.
+    """
+
+    def __init__(self, alerts: Alerts, principal: Principal) -> None:
+        self._alerts = alerts
+        self._maker = f"{principal.provider}:{principal.name}"
+        self._visibility = principal.visibility.to_json()
+
+    def of(self, principal: Principal) -> "MakerAlerts":
+        """See `AlertRequests.of`."""
+        return MakerAlerts(self._alerts, principal)
+
+    async def create(self, definition: Definition, request_id: bytes | None) -> dict[str, Any]:
+        """See `AlertRequests.create`. Raises AlreadyExists also for a name that another maker has taken."""
+        made = replace(definition, maker=self._maker, sight=self._visibility)
+        created = await self._alerts.create(made, request_id)
+        # another maker may have used the same key, with the same words
+        if any(alert.id == created["id"] and not self._is_own(alert) for alert in self._all()):
+            raise AlreadyExists("alert", definition.name)
+        return created
+
+    async def delete(self, name_or_id: str, request_id: bytes | None) -> None:
+        """See `AlertRequests.delete`."""
+        await self._alerts.delete(self._own_id(name_or_id), request_id)
+
+    async def pause(self, name_or_id: str, request_id: bytes | None) -> dict[str, Any]:
+        """See `AlertRequests.pause`."""
+        return await self._alerts.pause(self._own_id(name_or_id), request_id)
+
+    async def resume(self, name_or_id: str, request_id: bytes | None) -> dict[str, Any]:
+        """See `AlertRequests.resume`."""
+        return await self._alerts.resume(self._own_id(name_or_id), request_id)
+
+    def show(self, name_or_id: str) -> dict[str, Any]:
+        """See `AlertRequests.show`."""
+        return self._alerts.show(self._own_id(name_or_id))
+
+    def show_all(self) -> list[dict[str, Any]]:
+        """See `AlertRequests.show_all`."""
+        return [self._alerts.show(alert.id) for alert in self._all() if self._is_own(alert)]
+
+    def history(self, name_or_id: str) -> list[dict[str, Any]]:
+        """See `AlertRequests.history`."""
+        return self._alerts.history(self._own_id(name_or_id))
+
+    async def test(self, name_or_id: str) -> dict[str, Any]:
+        """See `AlertRequests.test`."""
+        return await self._alerts.test(self._own_id(name_or_id))
+
+    def _all(self) -> list[Alert]:
+        return list(self._alerts.book().alerts.values())
+
+    def _is_own(self, alert: Alert) -> bool:
+        return alert.definition.maker == self._maker
+
+    def _own_id(self, name_or_id: str) -> str:
+        """Raises NotFound, as for one that is not there."""
+        alert = self._alerts.book().find(name_or_id)
+        if not self._is_own(alert):
+            raise NotFound("alert", name_or_id)
+        return alert.id
 
 
 class AlertService:
     """See `serve.backend.AlertRequests`. Owned by a node, on its event loop, with the timer behind it."""
 
     def __init__(
-        self, log: AlertLog, progress: AlertProgress, queries: AlertAsking, settings: Settings
+        self, log: AlertLog, progress: AlertProgress, queries: NodeQueries, settings: Settings
     ) -> None:
         """Nothing is evaluated before the timer is started."""
         self._log = log
         self._webhooks = Webhooks(webhook_fetch(settings))
         self._queries = AlertQueries(queries, settings.security, settings.server.query_timeout_seconds)
-        courier = Courier(log, self._webhooks, settings.alerts, _now_ms)
-        self.timer = AlertTimer(log, progress, self._queries, courier, _now_ms)
+        webhook_delivery = WebhookDelivery(log, self._webhooks, settings.alerts, _now_ms)
+        self.timer = AlertTimer(log, progress, self._queries, webhook_delivery, _now_ms)
 
-    def of(self, principal: Principal) -> "AlertService | OwnAlerts":
+    def of(self, principal: Principal) -> "AlertService | MakerAlerts":
         """See `serve.backend.AlertRequests.of`."""
-        return self if principal.visibility.is_whole else OwnAlerts(self, principal)
+        return self if principal.visibility.is_whole else MakerAlerts(self, principal)
 
     def book(self) -> AlertBook:
         """The alerts as far as the node knows. Raises LogUnavailable."""

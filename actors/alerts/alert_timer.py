@@ -6,9 +6,8 @@ import logging
 from collections.abc import Callable
 from uuid import uuid4
 
-from actors.alerts.alert_means import AlertLog, AlertProgress
-from actors.alerts.alert_queries import AlertQueries
-from actors.alerts.courier import Courier
+from actors.alerts.alert_queries import AlertLog, AlertProgress, AlertQueries
+from actors.alerts.webhooks import WebhookDelivery
 from graphdb.alerts.definition import Alert
 from graphdb.alerts.evaluation import Judgement, outcome_of
 from graphdb.alerts.schedule import Schedule
@@ -38,12 +37,12 @@ class AlertTimer:
         log: AlertLog,
         progress: AlertProgress,
         queries: AlertQueries,
-        courier: Courier,
+        webhook_delivery: WebhookDelivery,
         clock_ms: Callable[[], int],
     ) -> None:
-        """courier belongs to this from here on."""
+        """webhook_delivery belongs to this from here on."""
         self._log, self._progress, self._queries = log, progress, queries
-        self._courier, self._clock_ms = courier, clock_ms
+        self._webhook_delivery, self._clock_ms = webhook_delivery, clock_ms
         self.latest: dict[str, Judgement] = {}  # by alert
         self._schedule: Schedule | None = None  # None while another node leads
         self._running: set[asyncio.Task[None]] = set()
@@ -76,7 +75,7 @@ class AlertTimer:
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
-        await self._courier.stop()
+        await self._webhook_delivery.stop()
 
     async def _run(self) -> None:
         while True:
@@ -115,7 +114,7 @@ class AlertTimer:
             task = asyncio.get_running_loop().create_task(self._evaluate(alert, tick_ms, self._schedule))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
-        self._courier.see_to(alerts.values())
+        self._webhook_delivery.see_to(alerts.values())
         due_ms = self._schedule.next_due_ms()
         if due_ms is None or len(self._running) >= _EVALUATIONS_AT_ONCE:
             return None

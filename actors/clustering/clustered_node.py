@@ -8,14 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from actors.alerts.alert_service import AlertService
-from actors.clustering.chores import Chores
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import cluster_report, node_status
 from actors.clustering.forwarded_work import APPLIED_INDEX, ForwardedWork
 from actors.clustering.forwarded_writes import AlertChange
-from actors.clustering.routed_writes import RoutedWrites, RoutedWriting
+from actors.clustering.maintenance import Maintenance
+from actors.clustering.routed_writes import RoutedWrites, RoutedWriting, WriteRouter
 from actors.clustering.search_copies import SearchCopies
-from actors.clustering.write_router import WriteRouter
 from actors.columns.client import ColumnClient
 from actors.node.admin import AlertLog
 from actors.node.graph_node import GraphNode, NodeParts
@@ -97,12 +96,12 @@ class _Peers:
             settings.security,
             SearchCopies(settings, log),
         )
-        self._chores: Chores | None = None
+        self._maintenance: Maintenance | None = None
         self._on_view: Callable[[], None] = lambda: None
 
     def watch(self, lifecycle: StoreLifecycle, on_view: Callable[[], None]) -> None:
         """Do what the cluster asks of this store from now on; on_view hears of each view while it is open."""
-        self._chores = Chores(
+        self._maintenance = Maintenance(
             self._log,
             lifecycle.has_fault,
             self.hand_over_lead,
@@ -125,15 +124,15 @@ class _Peers:
         """See `actors.node.graph_node.Company`."""
         await self._work.close()
         await self.follower.close()
-        if self._chores is not None:
-            await self._chores.close()
+        if self._maintenance is not None:
+            await self._maintenance.close()
 
     def _hear(self, view: ClusterView) -> None:
         store = self._parts.current.open
         if store is not None:
             store.writer.hear(view.committed_index)
-            if self._chores is not None:
-                self._chores.see_to(view, store)
+            if self._maintenance is not None:
+                self._maintenance.see_to(view, store)
             self._on_view()
 
     async def reach(self, consistency: Consistency, timeout_s: float) -> None:
@@ -236,21 +235,21 @@ class _LogMembers:
 
 
 class _RoutedAlerts:
-    """See `actors.alerts.alert_means.AlertLog`: commands are logged by the node that leads."""
+    """See `actors.alerts.alert_queries.AlertLog`: commands are logged by the node that leads."""
 
     def __init__(self, own: AlertLog, peers: _Peers) -> None:
         self._own, self._peers = own, peers
 
     def leads(self) -> bool:
-        """See `actors.alerts.alert_means.AlertLog`."""
+        """See `actors.alerts.alert_queries.AlertLog`."""
         return self._own.leads() and self._peers.follower.leads
 
     def alert_book(self) -> AlertBook:
-        """See `actors.alerts.alert_means.AlertLog`."""
+        """See `actors.alerts.alert_queries.AlertLog`."""
         return self._own.alert_book()
 
     async def change_alerts(self, command: Command, request_id: bytes | None = None) -> Confirmation:
-        """See `actors.alerts.alert_means.AlertLog`."""
+        """See `actors.alerts.alert_queries.AlertLog`."""
         return await self._peers.router.route(
             request_id,
             lambda own_id, since: self._own.change_alerts(command, own_id, since),

@@ -6,21 +6,21 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 from actors.clustering.cluster_follower import ClusterFollower
-from actors.clustering.forward_batches import BATCH, encode_outcomes
 from actors.clustering.forwarded_writes import (
+    BATCH,
     AlertChange,
     GraphDeletion,
     ResourceEdits,
     SparqlUpdate,
     decode_write,
     encode_confirmation,
+    encode_outcomes,
 )
 from actors.clustering.search_copies import SearchCopies
 from actors.node.admin import AlertLog
 from actors.node.store_writes import StoreWriting
 from actors.raft.log_requests import ForwardedRequest, RequestQueue, decode_requests
-from actors.raft.queue_worker import QueueWorker
-from actors.raft.raft_log_client import RaftLogClient
+from actors.raft.raft_log_client import QueueWorker, RaftLogClient
 from graphdb.config.limits import GateLimits
 from graphdb.errors import NotLeader
 from graphdb.model import Confirmation

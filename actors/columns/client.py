@@ -1,7 +1,10 @@
-"""`ColumnClient`: the column view as seen from the port's process, over `ColumnView`'s Unix domain socket."""
+"""The column view from the port's side: `ColumnClient`, over its Unix domain socket; `ColumnRunner`, the way
+of a query through it.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from typing import Any
 
 from actors.columns.protocol import (
@@ -17,12 +20,17 @@ from actors.columns.protocol import (
     Taken,
     Wanted,
 )
+from actors.readers.running_queries import QueryRun
 from actors.wire.client import WireClient
 from actors.wire.connection import Stream
 from actors.wire.messages import Done, Piece, expect
-from graphdb.errors import UnavailableError
+from graphdb.errors import QueryCancelled, QueryTimeout, UnavailableError
+from graphdb.node import QueryRequest
+from graphdb.public_text import public_text
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.gate import SHORT_TEXT_CHARACTERS
 
-__all__ = ["ColumnAnswer", "ColumnClient"]
+__all__ = ["ColumnAnswer", "ColumnClient", "ColumnRunner", "ColumnStream", "column_task", "may_use_columns"]
 
 _CALL_S = 5.0
 _SOON_S = 0.2  # after which a reader is asked instead
@@ -96,3 +104,100 @@ class ColumnClient:
     async def status(self) -> ColumnStatus:
         """Raises UnavailableError."""
         return await self._wire.call(AskStatus(), ColumnStatus, _CALL_S)
+
+
+_UNSUITED_S = 10.0  # the view may take its statistics meanwhile, and decide otherwise
+_UNSUITED_MAX = 1024  # short queries that are remembered
+
+
+def may_use_columns(request: QueryRequest, *, union_default_graph: bool) -> bool:
+    """Whether a query may be answered from the columns at all, whatever it says: the one place for this.
+
+    The columns hold everything: who may see only a part of the data reads it through their own view.
+    """
+    return not (request.explain or union_default_graph or request.query.service_hosts)
+
+
+def column_task(request: QueryRequest, min_index: int) -> ColumnTask:
+    """What to send the view."""
+    query, dataset = request.query, request.dataset
+    return ColumnTask(
+        query.text,
+        query.base_iri,
+        [graph.value for graph in dataset.default_graphs],
+        [graph.value for graph in dataset.named_graphs],
+        request.format.value,
+        min_index,
+        request.timeout_s,
+    )
+
+
+class ColumnRunner:
+    """Owned by a `QueryRunner`, on its event loop. What the view leaves to a reader it is not asked again in
+    the same state of the store.
+    """
+
+    def __init__(self, columns: ColumnClient) -> None:
+        self._columns = columns
+        self._unsuited: dict[tuple[str, str | None, Dataset], tuple[int, float]] = {}
+
+    async def start(self, run: QueryRun, request: QueryRequest, min_index: int) -> "ColumnStream | None":
+        """The answer, of min_index or later, once it begins; None where a reader has to give it.
+
+        Raises QueryTimeout, QueryCancelled.
+        """
+        key = request.query.text, request.query.base_iri, request.dataset
+        known_index, until = self._unsuited.get(key, (0, 0.0))
+        if known_index == min_index and run.loop.time() < until:
+            return None
+        with ExitStack() as held:
+            try:
+                answer = await run.unless_cancelled(
+                    self._columns.ask(column_task(request, min_index)), ColumnAnswer.close
+                )
+                held.callback(answer.close)
+                run.on_cancel = answer.close
+                if await run.unless_cancelled(answer.begin()) is not None:
+                    if answer.is_unsuited:
+                        self._remember(key, (min_index, run.loop.time() + _UNSUITED_S))
+                    return None
+            except (QueryTimeout, QueryCancelled):
+                raise
+            except UnavailableError:
+                return None
+            run.where = answer.taken.where
+            return ColumnStream(run, answer, held.pop_all())
+
+    def _remember(self, key: tuple[str, str | None, Dataset], found: tuple[int, float]) -> None:
+        if len(self._unsuited) >= _UNSUITED_MAX:
+            self._unsuited.clear()
+        if len(key[0]) <= SHORT_TEXT_CHARACTERS:
+            self._unsuited[key] = found
+
+    async def explain(self, request: QueryRequest, min_index: int) -> dict[str, Any]:
+        """Which way the query would take, and why."""
+        try:
+            return await self._columns.explain(column_task(request, min_index))
+        except UnavailableError as error:
+            return {"path": "reader", "reason": public_text(error), "plan": None}
+
+
+class ColumnStream:
+    """See `serve.backend.AnswerStream`."""
+
+    is_exact = True
+
+    def __init__(self, run: QueryRun, answer: ColumnAnswer, held: ExitStack) -> None:
+        """held ends the query, if it is not over."""
+        self.query_id = run.id
+        self.snapshot_index, self.where = answer.taken.log_index, answer.taken.where
+        self._run, self._answer, self._held = run, answer, held
+        held.callback(run.end)
+
+    async def read(self) -> bytes | None:
+        """See `serve.backend.AnswerStream`."""
+        return await self._run.unless_cancelled(self._answer.read())
+
+    def close(self) -> None:
+        """See `serve.backend.AnswerStream`."""
+        self._held.close()

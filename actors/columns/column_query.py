@@ -11,7 +11,7 @@ import duckdb
 from duckdb import DuckDBPyConnection
 from pyoxigraph import NamedNode
 
-from actors.columns.open_view import OpenView
+from actors.columns.database import OpenView
 from actors.columns.protocol import ColumnTask
 from graphdb.columns.compiler import CompiledQuery, NotCompiled, compile_query
 from graphdb.columns.estimate import Estimate, estimate

@@ -1,4 +1,5 @@
-"""`ColumnView`: owns the node's column view, which answers analytical queries.
+"""`ColumnView`: owns the node's column view, which answers analytical queries. `EngineProcess`: the process
+that DuckDB runs in, from its parent's side.
 
 DuckDB runs in a process of its own (`engine.py`), on a Unix domain socket (`ColumnClient`). It is killed and
 started again where it takes too much memory, or a query in it does not end. Whatever happens to it, the view
@@ -9,17 +10,116 @@ import asyncio
 import contextlib
 import logging
 import os
+import socket
+import subprocess
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
-from actors.columns.engine_process import EngineProcess, EngineWishes
-from actors.columns.engine_protocol import EngineSetup
+from actors.bounded_process import BoundedProcess, spawn
+from actors.columns.protocol import ENGINE_MESSAGES, Alive, AskSetup, EngineSetup, LogAt
 from actors.loop_thread import LoopThread
-from actors.wire.private_socket import private_directory
+from actors.wire.messages import Done
+from actors.wire.server import Call, ServerConnection, WireServer, private_directory
 from graphdb.config import Settings
 
-__all__ = ["ColumnView"]
+__all__ = ["ColumnView", "EngineOptions", "EngineProcess"]
 
 logger = logging.getLogger(__name__)
+_SILENCE_S = 10.0  # after which one that says nothing is killed: something keeps Python from its turn
+_CLOSING_S = 5.0
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """What an engine is given: what it opens, where the log is, and who hears that it is alive."""
+
+    setup: EngineSetup
+    find_log: Callable[[], Awaitable[str]]
+    listening: Callable[[], None]
+
+
+class EngineProcess(BoundedProcess):
+    """Start it, and have `serve` run; it returns when the process is gone."""
+
+    def __init__(
+        self,
+        process: "subprocess.Popen[bytes]",
+        memory_limit_mb: int,
+        connection: ServerConnection,
+        options: EngineOptions,
+    ) -> None:
+        super().__init__(process, memory_limit_mb)
+        self._connection, self._options = connection, options
+        self._silence: asyncio.TimerHandle | None = None  # from when it has said first that it is alive
+
+    @classmethod
+    async def start(cls, options: EngineOptions, memory_limit_mb: int) -> "EngineProcess":
+        """Raises OSError."""
+        server = WireServer(ENGINE_MESSAGES, "the column view", "", lambda call: engine._answer(call))
+        ours, theirs = socket.socketpair()
+        with theirs:
+            connection = await server.adopt(ours)
+            try:
+                # what it logs goes where the messages of this process go
+                process = spawn("actors.columns.engine", theirs, [str(memory_limit_mb)], stderr=None)
+                engine = cls(process, memory_limit_mb, connection, options)
+            except BaseException:
+                connection.close()
+                raise
+        engine.watch_memory()
+        return engine
+
+    @property
+    def where(self) -> str:
+        return f"the column view (process {self.pid})"
+
+    async def serve(self) -> None:
+        """Answer its questions until it is gone."""
+        await self._connection.ended()
+        self.kill()
+        await self.ended.wait()
+        if self._silence is not None:
+            self._silence.cancel()
+        if self.has_filled_memory():
+            logger.warning("%s took more than its memory and was killed", self.where)
+
+    async def close(self) -> None:
+        """Have it end in order, or else."""
+        self._is_to_end = True
+        self._connection.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSING_S):
+                await self.ended.wait()
+        self.kill()
+        await self.ended.wait()
+
+    def let_go(self) -> None:
+        self._connection.close()
+
+    def _answer(self, call: Call) -> None:
+        match call.request:
+            case AskSetup():
+                call.answer(self._options.setup)
+            case Alive():
+                self._note_alive()
+                call.answer(Done())
+            case _:
+                call.run(self._find_log(call))
+
+    async def _find_log(self, call: Call) -> None:
+        call.answer(LogAt(await self._options.find_log()))
+
+    def _note_alive(self) -> None:
+        if self._silence is not None:
+            self._silence.cancel()
+        self._silence = self._loop.call_later(_SILENCE_S, self._give_up)
+        self._options.listening()
+
+    def _give_up(self) -> None:
+        logger.warning("%s has said nothing for %g s and is killed", self.where, _SILENCE_S)
+        self._connection.close()
+
+
 _BESIDE_MB = (
     512  # what the process may have beside DuckDB's memory: Python, answers on their way, large strings
 )
@@ -77,11 +177,11 @@ class ColumnView:
     async def _keep(self) -> None:
         """Keep an engine running."""
         loop, failures = asyncio.get_running_loop(), 0
-        wishes = EngineWishes(self._setup, self._find_log, self._is_listening.set)
+        options = EngineOptions(self._setup, self._find_log, self._is_listening.set)
         while True:
             began = loop.time()
             try:
-                self._engine = await EngineProcess.start(wishes, self._memory_limit_mb)
+                self._engine = await EngineProcess.start(options, self._memory_limit_mb)
                 await self._engine.serve()
             except OSError as error:
                 logger.error("the column view does not start: %s", error)

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import uvloop
 
-from actors.columns.engine_protocol import (
+from actors.columns.database import ViewFiles
+from actors.columns.protocol import (
     ALIVE_S,
     ENGINE_MESSAGES,
     Alive,
@@ -25,7 +26,6 @@ from actors.columns.engine_protocol import (
     LogAt,
 )
 from actors.columns.server import ColumnServer
-from actors.columns.view_files import ViewFiles
 from actors.columns.view_keeper import ViewKeeper
 from actors.disk_room import DiskRoom
 from actors.log.client import LogClient

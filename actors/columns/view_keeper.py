@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 
 import duckdb
 
-from actors.columns.open_view import OpenView
+from actors.columns.database import OpenView, ViewFiles
 from actors.columns.protocol import Load
-from actors.columns.view_files import ViewFiles
 from actors.disk_room import DiskRoom
 from actors.log.applied_index import AppliedIndex
 from actors.log.client import LogAccess

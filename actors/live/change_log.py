@@ -1,24 +1,140 @@
-"""`ChangeLog`: the changes of one node's log, as they are applied, for all who follow them."""
+"""`ChangeLog`: the changes of one node's log, as they are applied, for all who follow them; the newest in
+memory (`RecentChanges`), those before from the log (`ChangeReading`).
+"""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Protocol
 
-from actors.live.change_reading import ChangeReading
-from actors.live.recent_changes import RecentChanges
 from actors.log.client import LogAccess
 from actors.log.view_runner import Pace, Restart, Snapshot, ViewRunner
-from graphdb.errors import IndexNotReached, LogUnavailable
+from graphdb.errors import ChangesForgotten, CorruptionError, IndexNotReached, LogCompacted, LogUnavailable
 from graphdb.live.changes import LoggedChange
+from graphdb.log.codec import decode_changes, decode_close
 from graphdb.log.views import ViewStatus
 from graphdb.model import ChangeSet, EntryKind, LogEntry
 
-__all__ = ["ChangeLog", "ChangeStream"]
+__all__ = ["ChangeLog", "ChangeReading", "ChangeStream", "RecentChanges"]
 
+_QUADS_MAX = 100_000
+
+
+class RecentChanges:
+    """For one event loop. Holds every change behind `after_index` and up to `last_index`."""
+
+    def __init__(self, last_index: int, quads_max: int = _QUADS_MAX) -> None:
+        self.after_index = self.last_index = last_index
+        self._quads_max, self._quads = quads_max, 0
+        self._changes: deque[LoggedChange] = deque()
+        self._grown = asyncio.Event()
+
+    def take(self, changes: Sequence[LoggedChange], through: int) -> None:
+        """These were applied, and nothing else behind last_index and up to through."""
+        for one in changes:
+            self._changes.append(one)
+            self._quads += one.change.affected_triples
+        while self._quads > self._quads_max:
+            gone = self._changes.popleft()
+            self._quads -= gone.change.affected_triples
+            self.after_index = gone.index
+        self._advance(through)
+
+    def begin_at(self, index: int) -> None:
+        """What stands there or before is not kept: it is too large, or has not been followed."""
+        self._changes.clear()
+        self._quads = 0
+        self.after_index = index
+        self._advance(index)
+
+    def behind(self, index: int) -> list[LoggedChange] | None:
+        """The changes behind that place, in order; None where they are not all here."""
+        if index < self.after_index:
+            return None
+        found = list(takewhile(lambda one: one.index > index, reversed(self._changes)))
+        found.reverse()
+        return found
+
+    async def beyond(self, index: int) -> None:
+        """Return when the log has been followed further than that."""
+        while self.last_index <= index:
+            await self._grown.wait()
+
+    def _advance(self, index: int) -> None:
+        self.last_index = index
+        grown, self._grown = self._grown, asyncio.Event()
+        grown.set()
+
+
+_READ_BYTES = 1 << 20
 _AGAIN_S = 0.1
+_INLINE_BYTES = 32_768  # of a payload; a larger one is decoded on a thread
+
+
+class ChangeReading:
+    """For one event loop. Holds at most one piece of a large change at a time."""
+
+    def __init__(self, log: LogAccess) -> None:
+        self._log = log
+
+    async def check(self, since: int) -> None:
+        """Raises ChangesForgotten where the log does not have all behind since any more, LogUnavailable."""
+        first_index = (await self._log.status()).first_index
+        if since + 1 < first_index:
+            raise ChangesForgotten(since, first_index)
+
+    async def entries(self, after: int, through: int) -> list[LogEntry]:
+        """Some entries behind after and up to through, at least one where there are any.
+
+        Raises ChangesForgotten, CorruptionError.
+        """
+        entries = await self._read(after + 1, _READ_BYTES)
+        return [entry for entry in entries if entry.log_index <= through]
+
+    async def _read(self, index: int, max_bytes: int) -> list[LogEntry]:
+        """A log that is being started again is waited for, so that nothing is told twice."""
+        while True:
+            try:
+                return await self._log.read(index, max_bytes)
+            except (CorruptionError, LogCompacted):
+                await self.check(index - 1)
+                raise
+            except LogUnavailable:
+                await asyncio.sleep(_AGAIN_S)
+
+    async def changes(self, entry: LogEntry) -> AsyncIterator[LoggedChange]:
+        """What an entry changes: nothing, one change, or that of all the parts which it closes."""
+        if entry.kind is EntryKind.CHANGES:
+            yield LoggedChange(entry.log_index, entry.timestamp_ms, await _decoded(entry.payload))
+        elif entry.kind is EntryKind.CLOSE:
+            indexes = await self._parts(entry)
+            for number, index in enumerate(indexes, 1):
+                part = (await self._read(index, 1))[0]
+                change = await _decoded(part.payload)
+                yield LoggedChange(entry.log_index, entry.timestamp_ms, change, number == len(indexes))
+
+    async def _parts(self, close: LogEntry) -> list[int]:
+        """Where the parts stand: in front of their end, with nothing that concerns quads between."""
+        indexes: list[int] = []
+        index, wanted = close.log_index, decode_close(close.payload)
+        while len(indexes) < wanted:
+            index -= 1
+            entry = (await self._read(index, 1))[0]
+            if entry.kind is EntryKind.PART and entry.request_id == close.request_id:
+                indexes.append(index)
+        return indexes[::-1]
+
+
+async def _decoded(payload: bytes) -> ChangeSet:
+    if len(payload) <= _INLINE_BYTES:
+        return decode_changes(payload)
+    return await asyncio.to_thread(decode_changes, payload)
+
+
 _PACE = Pace(again_s=_AGAIN_S, again_s_max=_AGAIN_S, anew_s_max=1.0, behind_s=_AGAIN_S)
 _QUADS_AT_ONCE = 20_000  # handed to one reader at a time, about
 _KEPT_BYTES_MAX = 1 << 20  # a larger change is not kept for all, but read by each

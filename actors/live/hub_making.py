@@ -4,8 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from actors.live.change_log import ChangeStream
-from actors.live.live_copy import CopiedState
-from actors.live.state_copier import InTurn, StateCopier
+from actors.live.live_copy import CopiedState, InTurn, StateCopier
 from actors.live.subscription_hub import SubscriptionHub
 from actors.live.whole_evaluation import ReaderEvaluation
 from actors.readers.client import ReaderClient

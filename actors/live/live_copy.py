@@ -1,19 +1,27 @@
-"""`LiveCopy`: a copy of the graph that live queries are matched against, going from change to change."""
+"""`LiveCopy`: a copy of the graph that live queries are matched against, going from change to change.
+`StateCopier`: makes such copies, of hard links where possible.
+"""
 
 import asyncio
+import itertools
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from pathlib import Path
+from typing import TypeAlias, TypeVar
 
-from graphdb.errors import ChangesForgotten
+from pyoxigraph import Store
+
+from actors.live.change_log import ChangeStream
+from graphdb.errors import ChangesForgotten, LogUnavailable, StorageFull
 from graphdb.live.changes import LoggedChange
 from graphdb.live.matcher import FollowedQuery, Matcher, Told
 from graphdb.model import ChangeSet
+from graphdb.public_text import fault_text
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["CopiedState", "LiveCopy", "Step"]
+__all__ = ["CopiedState", "InTurn", "LiveCopy", "StateCopier", "Step", "go_back_to"]
 
 T = TypeVar("T")
 QUADS_MAX = 250_000  # of one change: it is held in memory while it is matched
@@ -119,3 +127,67 @@ class LiveCopy:
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, let_go))
         if self._owns_thread:
             self._thread.shutdown(wait=False)
+
+
+_WAIT_S = 10.0
+REPLAYED_QUADS_MAX = 1_000_000  # that have changed since the index that somebody resumes from
+
+
+async def go_back_to(copy: LiveCopy, stream: ChangeStream) -> list[Step]:
+    """Take the copy back to where the stream is; the steps that lead from there to where the copy was, or a
+    little further, which is where the stream is then.
+
+    Raises ChangesForgotten, LogUnavailable.
+    """
+    since, quads = stream.through, 0
+    steps: list[Step] = []
+    while stream.through < copy.index:
+        changes = await stream.read(_WAIT_S)
+        if changes is None:
+            raise LogUnavailable("the node is stopping")
+        quads += sum(one.change.affected_triples for one in changes)
+        if quads > REPLAYED_QUADS_MAX:
+            raise ChangesForgotten(since, stream.through)
+        steps += copy.whole_steps(changes)
+    await copy.go([step for step in steps if step.index > copy.index], stream.through)
+    await copy.go_back(steps, since)
+    return steps
+
+
+InTurn: TypeAlias = Callable[[Callable[[int], int]], Awaitable[int]]
+
+
+class StateCopier:
+    """Owns the directory: what is in it at the start is of a process before this one."""
+
+    def __init__(self, directory: Path) -> None:
+        """It is on the store's file system."""
+        self._directory = directory
+        self._names = (f"copy-{number}" for number in itertools.count())
+        self._is_clean = False
+
+    async def copy(self, quads: QuadStore, in_turn: InTurn) -> CopiedState:
+        """The state of a store while it stands still. in_turn calls what it is given then, with the index.
+
+        Raises StorageFull, CorruptionError, LogUnavailable.
+        """
+        path = self._directory / next(self._names)
+        await asyncio.to_thread(self._clean)
+
+        def make(index: int) -> int:
+            quads.checkpoint(path)
+            return index
+
+        try:
+            index = await in_turn(make)
+            store = await asyncio.to_thread(Store, path)
+        except OSError as error:
+            shutil.rmtree(path, ignore_errors=True)
+            raise StorageFull(f"copying the store for live queries: {fault_text(error)}", 5) from error
+        return CopiedState(QuadStore(store), index, str(path))
+
+    def _clean(self) -> None:
+        if not self._is_clean:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory.mkdir(parents=True, exist_ok=True)
+            self._is_clean = True

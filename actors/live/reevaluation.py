@@ -5,11 +5,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from actors.live.change_log import ChangeStream
-from actors.live.lane import Lane
+from actors.live.lane import Lane, ReevaluatedQuery
 from actors.live.listeners import LiveSink, Subscription
-from actors.live.live_copy import CopiedState, LiveCopy, Step
-from actors.live.reevaluated_query import ReevaluatedQuery
-from actors.live.replaying import go_back_to
+from actors.live.live_copy import CopiedState, LiveCopy, Step, go_back_to
 from actors.live.whole_evaluation import WholeEvaluation
 from graphdb.errors import GraphDBError, LogUnavailable, Overloaded
 from graphdb.live.whole import WholeQuery

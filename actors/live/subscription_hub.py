@@ -9,9 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from actors.live.change_log import ChangeStream
 from actors.live.listeners import Group, LiveSink, Subscription
-from actors.live.live_copy import CopiedState, LiveCopy
+from actors.live.live_copy import CopiedState, LiveCopy, go_back_to
 from actors.live.reevaluation import Reevaluation
-from actors.live.replaying import go_back_to
 from actors.live.whole_evaluation import WholeEvaluation
 from graphdb.config import Live
 from graphdb.errors import GraphDBError, LogUnavailable, Overloaded, RequestError

@@ -24,8 +24,7 @@ from actors.log.protocol import (
 )
 from actors.log.view_reports import ViewReports
 from actors.wire.messages import Done, Messages
-from actors.wire.private_socket import private_directory
-from actors.wire.server import Call, WireServer
+from actors.wire.server import Call, WireServer, private_directory
 from graphdb.errors import LogUnavailable
 from graphdb.model import LogEntry
 

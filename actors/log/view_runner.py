@@ -155,8 +155,8 @@ async def _do_nothing() -> None:
     return None
 
 
-class _Told:
-    """Up to where the owner of a view was told. Readers may keep it without the runner."""
+class _ReachedIndex:
+    """Up to where `on_applied` was called. Readers may keep it without the runner."""
 
     def __init__(self, last_index: int) -> None:
         self.last_index = last_index
@@ -208,8 +208,8 @@ class ViewRunner(Generic[E, R]):
         self._view, self._source, self._pace = view, source, pace or Pace()
         self._perform, self._on_applied = perform, on_applied
         self._on_heard, self._ready, self._on_idle, self._restart = on_heard, ready, on_idle, restart
-        self._told = _Told(view.index)
-        self.applied = applied or AppliedIndex(self._told.index)
+        self._reached = _ReachedIndex(view.index)
+        self.applied = applied or AppliedIndex(self._reached.index)
         self._changing = nullcontext if applied else self.applied.changing
         self._heard_index = 0
         self._wake, self._hurry = asyncio.Event(), asyncio.Event()
@@ -440,7 +440,7 @@ class ViewRunner(Generic[E, R]):
         with self._changing():
             result: R = await self._perform(self._view.apply, entries)
             self._on_applied(entries, result)
-            self._told.last_index = self._view.index
+            self._reached.last_index = self._view.index
         self._entries += len(entries)
         self._apply_s += asyncio.get_running_loop().time() - began
 
@@ -453,7 +453,7 @@ class ViewRunner(Generic[E, R]):
     async def _adopt(self, view: SnapshotView[Any, Any], snapshot: Snapshot) -> None:
         with self._changing():
             await self._perform(view.adopt_snapshot, snapshot.log_index, snapshot.tree)
-            self._told.last_index = view.index
+            self._reached.last_index = view.index
 
     # how well it follows
 
@@ -479,13 +479,13 @@ class ViewRunner(Generic[E, R]):
         if self._restart is None:
             self._state = "failed"
             raise error
-        self._tell(error)
+        self._log_new_beginning(error)
         self._losses += 1
         is_first = not self._is_lost and self._losses == 1
         self._state, self._is_lost = "restarting", True
         return 0.0 if is_first else self._backed_off(self._losses, self._pace.anew_s_max)
 
-    def _tell(self, error: Exception) -> None:
+    def _log_new_beginning(self, error: Exception) -> None:
         """A mistake of ours with its traceback."""
         known = isinstance(error, GraphDBError | OSError)
         logger.warning(

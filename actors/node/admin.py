@@ -138,17 +138,17 @@ class AlertLog:
         self._current, self._alerts_max = current, alerts_max
 
     def leads(self) -> bool:
-        """See `actors.alerts.alert_means.AlertLog`."""
+        """See `actors.alerts.alert_queries.AlertLog`."""
         return self._current.open is not None
 
     def alert_book(self) -> AlertBook:
-        """See `actors.alerts.alert_means.AlertLog`."""
+        """See `actors.alerts.alert_queries.AlertLog`."""
         return self._current.opened().kept.alerts
 
     async def change_alerts(
         self, command: Command, request_id: bytes | None = None, since: int | None = None
     ) -> Confirmation:
-        """See `actors.alerts.alert_means.AlertLog`, and `ShardWriter.write` for since."""
+        """See `actors.alerts.alert_queries.AlertLog`, and `ShardWriter.write` for since."""
         store, most = self._current.opened(), self._alerts_max
         plan = EntryPlan(EntryKind.ALERTS, lambda: store.kept.alerts.plan(command, most))
         return await store.writer.write(plan, request_id=request_id, since=since)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from actors.live.change_log import ChangeLog, ChangeStream
 from actors.live.hub_making import MakeHub
 from actors.live.listeners import LiveSink
-from actors.live.seen_live import Followable, SeenGraph, SeenLive
 from actors.live.subscription_hub import SubscriptionHub
+from actors.live.visible_live import Followable, VisibleGraph, VisibleLive
 from actors.node.open_store import CurrentStore
 from actors.node.queries import Progress
 from graphdb.access.visibility import Visibility
@@ -23,7 +23,7 @@ class WholeGraph:
 
     changes: ChangeLog
     hub: SubscriptionHub
-    seen: SeenLive
+    seen: VisibleLive
 
     async def follow_changes(self, since: int | None, timeout_s: float) -> ChangeStream:
         """See `serve.backend.GraphLive.follow_changes`."""
@@ -55,7 +55,7 @@ class Changes:
             lambda: current.opened().quads,
             lambda make: current.opened().writer.in_turn(make),
         )
-        self._seen_live = SeenLive(
+        self._visible_live = VisibleLive(
             self._followable,
             progress.wait_for_index,
             changes.open,
@@ -63,32 +63,32 @@ class Changes:
             lambda follow, view: make_hub(follow, lambda: view.quads, view.in_turn),
             subscriptions_max,
         )
-        self.whole = WholeGraph(changes, self._hub, self._seen_live)
+        self.whole = WholeGraph(changes, self._hub, self._visible_live)
 
     def _followable(self) -> Followable:
         store = self._current.opened()
         return Followable(store.views, store.annotations, store.writer.applied_index)
 
-    def live(self, visibility: Visibility) -> WholeGraph | SeenGraph:
+    def live(self, visibility: Visibility) -> WholeGraph | VisibleGraph:
         """See `serve.backend.Changes.live`."""
-        return self.whole if visibility.is_whole else self._seen_live.of(visibility)
+        return self.whole if visibility.is_whole else self._visible_live.of(visibility)
 
     async def unsubscribe(self, subscription: str) -> bool:
         """See `serve.backend.Changes.unsubscribe`."""
-        return await self._hub.unsubscribe(subscription) or await self._seen_live.unsubscribe(subscription)
+        return await self._hub.unsubscribe(subscription) or await self._visible_live.unsubscribe(subscription)
 
     async def end_streams(self) -> None:
         """End what goes on for as long as the node does, live queries and streams of changes."""
         await self._hub.close()
-        await self._seen_live.close()
+        await self._visible_live.close()
         await self._changes.close()
 
     def embedded_store(self) -> EmbeddedStore:
         """See `serve.backend.Changes.embedded_store`."""
         status = self._hub.status(self._role(), self._current.applied_index)
-        listeners = status.active_listener_count + self._seen_live.subscription_count
+        listeners = status.active_listener_count + self._visible_live.subscription_count
         return replace(status, active_listener_count=listeners)
 
     def live_report(self) -> LiveReport:
         """See `serve.backend.Changes.live_report`."""
-        return self._seen_live.report(self._hub.report(self._current.applied_index))
+        return self._visible_live.report(self._hub.report(self._current.applied_index))

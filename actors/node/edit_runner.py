@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from time import monotonic
 
 from actors.live.change_log import ChangeLog, ChangeStream
-from actors.node.seen_writer import SeenWriter
-from actors.readers.write_checks import WriteChecks
+from actors.node.visible_writer import VisibleWriter
+from actors.readers.write_evaluation import WriteChecks
 from graphdb.access.visibility import Visibility
 from graphdb.access.writer_state import seen_changes
 from graphdb.config import Settings
@@ -52,7 +52,7 @@ class EditRunner:
     async def run(
         self,
         edits: Edits,
-        writer: SeenWriter,
+        writer: VisibleWriter,
         checks: WriteChecks,
         schema: SchemaWatch,
         visibility: Visibility,

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from actors.alerts.alert_service import AlertService
-from actors.columns.client import ColumnClient
-from actors.columns.column_runner import ColumnRunner
+from actors.columns.client import ColumnClient, ColumnRunner
 from actors.live.change_log import ChangeLog
 from actors.live.hub_making import hub_maker
 from actors.log.client import LogAccess
@@ -17,15 +16,14 @@ from actors.node.changes import Changes
 from actors.node.column_feeder import ColumnFeeder
 from actors.node.edit_runner import EditRunner
 from actors.node.open_store import CurrentStore
-from actors.node.queries import Progress, Queries
-from actors.node.query_paths import QueryPaths
+from actors.node.queries import Progress, Queries, QueryPaths
 from actors.node.store_lifecycle import Following, OwnLog, StoreConfig, StoreLifecycle, StoreMeans
 from actors.node.store_writes import StoreWrites, StoreWriting, WriteMeans
 from actors.node.update_runner import UpdateRunner
 from actors.readers.client import ReaderClient
 from actors.readers.query_runner import QueryRunner
 from actors.readers.running_queries import RunningQueries
-from actors.readers.write_checks import WriteChecks
+from actors.readers.write_evaluation import WriteChecks
 from actors.shard.body_source import BodyThreads
 from actors.shard.store_directory import StoreDirectory
 from graphdb.access.visibility import Visibility

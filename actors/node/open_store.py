@@ -12,7 +12,7 @@ from actors.shard.checkpointer import Checkpointer
 from actors.shard.shard_writer import ShardWriter
 from actors.shard.spatial_keeper import SpatialKeeper
 from actors.shard.store_directory import KeptBeside, StoreDirectory, StoreLost
-from actors.views.views import SeenStore, Views
+from actors.views.views import Views, VisibleStore
 from graphdb.access.annotations import AnnotationWatch
 from graphdb.errors import CorruptionError, LogUnavailable
 from graphdb.graphql.vocabulary import SchemaWatch
@@ -40,7 +40,7 @@ class OpenStore:
     checkpoints: Checkpoints
     spatial: SpatialKeeper
     views: Views
-    whole: SeenStore  # as it is read by those who see everything
+    whole: VisibleStore  # as it is read by those who see everything
 
     async def make_snapshot(self, tree: Path) -> int:
         """Write what another node needs to be where this one is to tree; the log index that it is of.

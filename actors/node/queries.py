@@ -1,20 +1,229 @@
-"""`Queries` and `Progress`: what a node can be asked of its graph, and how far that has got."""
+"""`Queries` and `Progress`: what a node can be asked of its graph, and how far that has got. `GraphReads`:
+the graph as one visibility shows it. `QueryPaths`: whether the column view or a reader answers.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from functools import partial
+from typing import Any, TypeVar
 
-from actors.node.graph_reads import GraphReads
+from pyoxigraph import NamedNode, Quad
+
+from actors.columns.client import ColumnRunner, ColumnStream, may_use_columns
+from actors.egress.rules import HostRules
 from actors.node.open_store import CurrentStore
-from actors.node.query_paths import QueryPaths
-from actors.readers.query_runner import QueryRunner
+from actors.readers.checkpoints import Checkpoints
+from actors.readers.query_runner import QueryRunner, ReaderAnswer
 from actors.readers.running_queries import RunningQueries
+from actors.views.views import VisibleStore
 from graphdb.access.visibility import Visibility
-from graphdb.errors import IndexNotReached
-from graphdb.node import Consistency, FunctionCall, RunningQuery
+from graphdb.config import Settings
+from graphdb.errors import IndexNotReached, LogUnavailable, Overloaded
+from graphdb.model import GraphName, NamedGraph
+from graphdb.node import Consistency, Evaluated, FunctionCall, QueryRequest, RunningQuery, ValidationRequest
+from graphdb.sparql import gate
+from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import Query
+from graphdb.store.quad_store import QuadStore
+from graphdb.store.small_joins import ENTRIES_AT_ONCE, LittleJoin
+from graphdb.store.view import Subject, Term
 
-__all__ = ["Progress", "Queries"]
+__all__ = ["GraphReads", "Progress", "Queries", "QueryPaths"]
+
+
+class QueryPaths:
+    """Owned by a node's `Queries`, on its event loop, but for check(), which any thread may call."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        readers: QueryRunner,
+        running: RunningQueries,
+        columns: ColumnRunner | None,
+    ) -> None:
+        """running is the list of the readers' queries too. columns: None where there is no column view."""
+        self._readers, self._running, self._columns = readers, running, columns
+        self._limits = settings.security
+        self._union_default_graph = settings.server.union_default_graph
+        self._service_allowed: Callable[..., bool] = HostRules(
+            "SERVICE", settings.security.service_allow
+        ).allows
+
+    def check(self, query: Query) -> None:
+        """See `serve.backend.Queries.check_query`."""
+        gate.check(query, self._limits)
+        gate.check_services(query, self._service_allowed)
+
+    async def start(
+        self, request: QueryRequest, checkpoints: Checkpoints, quads: QuadStore, applied_index: int | None
+    ) -> ReaderAnswer | ColumnStream:
+        """See `serve.backend.GraphReads.start_query`. quads is what the checkpoints are of; the answer is of
+        applied_index or later. None: of what the columns hold, something is not to be seen.
+        """
+        run = self._running.begin(request.query.text, request.query.form, request.principal)
+        if self._columns is not None and applied_index is not None and self._may_use_columns(request):
+            began = run.loop.time()
+            try:
+                answer = await self._columns.start(run, request, applied_index)
+            except BaseException:
+                run.end()
+                raise
+            if answer is not None:
+                return answer
+            left_s = request.timeout_s - (run.loop.time() - began)
+            request = replace(request, timeout_s=max(0.0, left_s))
+        return await self._readers.start(run, request, checkpoints, quads)
+
+    def _may_use_columns(self, request: QueryRequest) -> bool:
+        return may_use_columns(request, union_default_graph=self._union_default_graph)
+
+    async def explain_columns(self, request: QueryRequest, applied_index: int) -> dict[str, Any]:
+        """See `serve.backend.GraphReads.explain_columns`."""
+        if self._columns is None:
+            return {"path": "reader", "reason": "there is no column view (columns.enabled)", "plan": None}
+        whole = replace(request, explain=False)
+        if not self._may_use_columns(whole):
+            return {"path": "reader", "reason": "such queries do not use the columns", "plan": None}
+        return await self._columns.explain(whole, applied_index)
+
+    async def validate(self, request: ValidationRequest, checkpoints: Checkpoints) -> ReaderAnswer:
+        """See `serve.backend.GraphReads.start_validation`."""
+        return await self._readers.validate(request, checkpoints)
+
+
+T = TypeVar("T")
+A = TypeVar("A", ReaderAnswer, ReaderAnswer | ColumnStream)
+
+
+class GraphReads:
+    """See `serve.backend.GraphReads`. On the event loop of the node, but for what may come on any thread."""
+
+    def __init__(
+        self,
+        store: Callable[[], VisibleStore],
+        paths: QueryPaths,
+        again: Callable[[], Awaitable["GraphReads"]],
+        *,
+        view_key: str | None,
+        is_whole: bool,
+    ) -> None:
+        """store raises LogUnavailable where there is none. again gives what the same visibility shows now; it
+        is for a store that no longer holds. is_whole: the visibility shows everything, whatever is annotated.
+        """
+        self.view_key = view_key
+        self._store, self._paths, self._again, self._is_whole = store, paths, again, is_whole
+
+    def query(self, query: Query, dataset: Dataset) -> Evaluated:
+        """See `serve.backend.GraphReads.query`."""
+        self._paths.check(query)
+        store = self._store()
+        index = store.applied.current  # before the query begins, so that the answer is at least so new
+        return Evaluated(_held(store, store.quads.query(query, dataset)), index)
+
+    def joins_little(self, join: LittleJoin) -> bool:
+        """See `serve.backend.GraphReads.joins_little`."""
+        return join.fits(self._store().quads, ENTRIES_AT_ONCE)
+
+    async def start_query(self, request: QueryRequest) -> ReaderAnswer | ColumnStream:
+        """See `serve.backend.GraphReads.start_query`."""
+        self._paths.check(request.query)
+        store = self._store()
+        answer = await _held_answer(store, self._started(request, store))
+        return answer or _of_another(await (await self._again()).start_query(request))
+
+    async def _started(self, request: QueryRequest, store: VisibleStore) -> ReaderAnswer | ColumnStream:
+        """The columns hold everything, and may be ahead of the store: with what has just been annotated."""
+        start = self._paths.start
+        if store.view is None:
+            answer = await start(request, store.checkpoints, store.quads, store.applied.current)
+            is_ahead = (
+                isinstance(answer, ColumnStream)
+                and not self._is_whole
+                and answer.snapshot_index > store.applied.current
+            )
+            if not is_ahead:
+                return answer
+            answer.close()
+        return await start(request, store.checkpoints, store.quads, None)
+
+    async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
+        """See `serve.backend.GraphReads.explain_columns`."""
+        store = self._store()
+        if store.view is not None:
+            return {"path": "reader", "reason": "the columns hold what is hidden here", "plan": None}
+        return await self._paths.explain_columns(request, store.applied.current)
+
+    async def start_validation(self, request: ValidationRequest) -> ReaderAnswer:
+        """See `serve.backend.GraphReads.start_validation`."""
+        store = self._store()
+        answer = await _held_answer(store, self._paths.validate(request, store.checkpoints))
+        return answer or _of_another(await (await self._again()).start_validation(request))
+
+    def exact_index(self) -> int | None:
+        """See `serve.backend.GraphReads.exact_index`."""
+        store = self._store()
+        index = store.applied.exact
+        return index if store.holds() else None
+
+    def snapshot_index(self) -> int:
+        """See `serve.backend.GraphReads.snapshot_index`."""
+        return self._store().applied.current
+
+    def schema_state(self) -> object:
+        """See `serve.backend.GraphReads.schema_state`."""
+        return self._store().schema.state
+
+    def graph_exists(self, graph: NamedGraph) -> bool:
+        """See `serve.backend.GraphReads.graph_exists`."""
+        store = self._store()
+        return _held(store, store.quads.graph_exists(graph))
+
+    def graph_quads(self, graph: NamedGraph | None) -> Iterator[Quad]:
+        """See `serve.backend.GraphReads.graph_quads`."""
+        store = self._store()
+        return _held(store, store.quads.graph_quads(graph))
+
+    def quads_matching(
+        self,
+        subject: Subject | None,
+        predicate: NamedNode | None,
+        object_: Term | None,
+        graph: GraphName | None,
+    ) -> Iterator[Quad]:
+        """See `serve.backend.GraphReads.quads_matching`."""
+        store = self._store()
+        return _held(store, store.quads.quads_matching(subject, predicate, object_, graph))
+
+    def dataset_quads(self) -> Iterator[Quad]:
+        """See `serve.backend.GraphReads.dataset_quads`."""
+        store = self._store()
+        return _held(store, store.quads.dataset_quads())
+
+
+async def _held_answer(store: VisibleStore, starting: Awaitable[A]) -> A | None:
+    try:
+        answer = await starting
+    except LogUnavailable:
+        if store.is_gone:
+            return None
+        raise
+    if store.holds():
+        return answer
+    answer.close()
+    return None
+
+
+def _held(store: VisibleStore, found: T) -> T:
+    if not store.holds():
+        raise Overloaded("what may be seen of the graph has just changed: ask again")
+    return found
+
+
+def _of_another(answer: A) -> A:
+    """An answer of another store than the one whose key it would be kept by."""
+    answer.is_exact = False
+    return answer
 
 
 class Queries:
@@ -35,12 +244,12 @@ class Queries:
 
     async def reads(self, visibility: Visibility) -> GraphReads:
         """See `serve.backend.Queries.reads`."""
-        return self.whole if visibility.is_whole else await self._seen(visibility)
+        return self.whole if visibility.is_whole else await self._visible(visibility)
 
-    async def _seen(self, visibility: Visibility) -> GraphReads:
-        seen = await self._current.opened().views.seen(visibility)
-        again = partial(self._seen, visibility)
-        return GraphReads(lambda: seen, self._paths, again, view_key=seen.key, is_whole=False)
+    async def _visible(self, visibility: Visibility) -> GraphReads:
+        visible = await self._current.opened().views.visible_store(visibility)
+        again = partial(self._visible, visibility)
+        return GraphReads(lambda: visible, self._paths, again, view_key=visible.key, is_whole=False)
 
     def check_query(self, query: Query) -> None:
         """See `serve.backend.Queries.check_query`."""

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from pyoxigraph import NamedNode, Quad
 
-from actors.readers.write_checks import WriteChecks
+from actors.readers.write_evaluation import WriteChecks
 from graphdb.config.limits import GateLimits
 from graphdb.config.service import Shacl
 from graphdb.errors import MalformedShapes, ShapesViolated
@@ -45,7 +45,7 @@ def shape_guard(enforced: Shacl, checks: WriteChecks) -> "ShapeGuard | None":
 
 
 class ShapeGuard:
-    """See `actors.shard.write_guard.WriteGuard`.
+    """See `actors.shard.write_batch.WriteGuard`.
 
     The shapes are those of the state that a write is planned on; for a write that changes the shapes they are
     those that it leaves behind, and then everything has to satisfy them.

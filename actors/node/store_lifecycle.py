@@ -20,12 +20,12 @@ from actors.node.open_store import (
 )
 from actors.node.shape_guard import shape_guard
 from actors.readers.checkpoints import Checkpoints
-from actors.readers.write_checks import WriteChecks
+from actors.readers.write_evaluation import WriteChecks
 from actors.shard.checkpointer import Checkpointer
 from actors.shard.shard_writer import ShardWriter, WriterConfig
 from actors.shard.spatial_keeper import SpatialKeeper
 from actors.shard.store_directory import StoreDirectory
-from actors.views.views import SeenStore, Views
+from actors.views.views import Views, VisibleStore
 from graphdb.access.annotations import AnnotationWatch
 from graphdb.config import Settings
 from graphdb.errors import CorruptionError, GraphDBError, StorageFull, UnavailableError
@@ -316,5 +316,5 @@ class StoreLifecycle:
                 views_max=self._settings.server.views,
                 union_default_graph=union,
             ),
-            SeenStore(None, quads, schema, writer.applied, checkpoints, lambda: True, None),
+            VisibleStore(None, quads, schema, writer.applied, checkpoints, lambda: True, None),
         )

@@ -1,5 +1,6 @@
 """`StoreWrites`: writing to a node's own store, as one visibility shows it; `StoreWriting`: for any
-visibility."""
+visibility.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -9,9 +10,9 @@ from pyoxigraph import NamedNode
 
 from actors.node.edit_runner import EditRunner
 from actors.node.open_store import CurrentStore, OpenStore
-from actors.node.seen_writer import SeenWriter, SeenWrites
 from actors.node.update_runner import UpdateRunner
-from actors.readers.write_checks import WriteChecks
+from actors.node.visible_writer import VisibleWriter, VisibleWrites
+from actors.readers.write_evaluation import WriteChecks
 from actors.shard.body_source import BodySource, BodyThreads, read_small
 from actors.shard.store_directory import StoreDirectory
 from actors.worker_thread import on_thread
@@ -57,11 +58,11 @@ class StoreWrites:
         check_targets(self._visibility, update)
         shard = self._means.current.opened()
 
-        async def write(writer: SeenWriter) -> Confirmation:
+        async def write(writer: VisibleWriter) -> Confirmation:
             return await self._means.updates.run(update, using, writer, shard.directory.scratch)
 
         looks = any(isinstance(operation, Modify | DeleteWhere) for operation in update.operations)
-        return await self._seen_writes(shard, request_id, since).perform(write, needs_view=looks)
+        return await self._visible_writes(shard, request_id, since).perform(write, needs_view=looks)
 
     async def write_graph(
         self,
@@ -101,7 +102,7 @@ class StoreWrites:
         try:
             for target in staged.targets:
                 check_graph(self._visibility, target)
-            return await self._seen_writes(shard, request_id, since).plan(plan)
+            return await self._visible_writes(shard, request_id, since).plan(plan)
         finally:
             await asyncio.to_thread(staged.close)
 
@@ -110,7 +111,7 @@ class StoreWrites:
     ) -> Confirmation:
         """See `serve.backend.GraphWrites.delete_graph`."""
         check_graph(self._visibility, graph)
-        writing = self._seen_writes(self._means.current.opened(), request_id, since)
+        writing = self._visible_writes(self._means.current.opened(), request_id, since)
         return await writing.plan(lambda state: graph_deletion(state, graph))
 
     async def edit(
@@ -121,14 +122,14 @@ class StoreWrites:
             check_graph(self._visibility, one.graph)
         shard = self._means.current.opened()
 
-        async def write(writer: SeenWriter) -> Confirmation:
+        async def write(writer: VisibleWriter) -> Confirmation:
             checks = self._means.checks(shard.directory)
             return await self._means.edits.run(edits, writer, checks, shard.schema, self._visibility)
 
-        return await self._seen_writes(shard, request_id, since).perform(write)
+        return await self._visible_writes(shard, request_id, since).perform(write)
 
-    def _seen_writes(self, shard: OpenStore, request_id: bytes | None, since: int | None) -> SeenWrites:
-        return SeenWrites(shard.writer, shard.views, self._visibility, request_id, since)
+    def _visible_writes(self, shard: OpenStore, request_id: bytes | None, since: int | None) -> VisibleWrites:
+        return VisibleWrites(shard.writer, shard.views, self._visibility, request_id, since)
 
 
 class StoreWriting:

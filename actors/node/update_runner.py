@@ -13,10 +13,10 @@ from pyoxigraph import BlankNode
 
 from actors.egress.document_loader import DocumentLoader, load_fetch
 from actors.egress.rules import HostRules
-from actors.node.seen_writer import SeenWriter
+from actors.node.visible_writer import VisibleWriter
 from actors.readers.client import ReaderClient
 from actors.readers.running_queries import RunningQueries
-from actors.readers.where_clauses import UpdateTurn, WhereClauses
+from actors.readers.write_evaluation import UpdateTurn, WhereClauses
 from graphdb.config import Settings
 from graphdb.geo.called_functions import calls_functions
 from graphdb.model import ChangeSet, Confirmation
@@ -46,7 +46,7 @@ class UpdateRunner:
             service_allowed=HostRules("SERVICE", settings.security.service_allow).allows,
         )
 
-    async def run(self, update: Update, using: Dataset, writer: SeenWriter, scratch: Path) -> Confirmation:
+    async def run(self, update: Update, using: Dataset, writer: VisibleWriter, scratch: Path) -> Confirmation:
         """See `GraphWrites.update`. scratch is a directory on the store's file system."""
         if _calls_geometry(update):  # whose constants are read, which may take a while
             await asyncio.to_thread(gate.check, update, self._limits)

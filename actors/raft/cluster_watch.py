@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from actors.futures import answer
 from actors.raft.log_requests import ClusterView, ReceivedSnapshot, ViewedMember
-from actors.raft.rare_log import RareLog
+from actors.raft.rate_limited_log import RateLimitedLog
 from graphdb.errors import UnavailableError
 from graphdb.raft.node import RaftStatus
 
@@ -27,7 +27,7 @@ class ClusterFacts:
     open_links: Callable[[], frozenset[int]]  # node ids of the peers that can be sent to
     dropped: Callable[[], int]
     snapshot_wanted: Callable[[], bool]
-    search_wanted: Callable[[], int]
+    search_flush_index: Callable[[], int]
     received: Callable[[], ReceivedSnapshot | None]
     failure: Callable[[], str | None]
 
@@ -38,7 +38,7 @@ class ClusterWatch:
     def __init__(self, node_id: int, facts: ClusterFacts) -> None:
         self._node_id = node_id
         self._facts = facts
-        self._log = RareLog(logger)
+        self._log = RateLimitedLog(logger)
         self._committed_index = 0
         self._view = self._look(1)  # who knows nothing has seen version 0
         self._waiting: list[tuple[int, int, float, Future[ClusterView]]] = []
@@ -108,7 +108,7 @@ class ClusterWatch:
             elections=status.elections,
             messages_dropped=facts.dropped(),
             snapshot_wanted=facts.snapshot_wanted(),
-            search_wanted=facts.search_wanted(),
+            search_flush_index=facts.search_flush_index(),
             received=facts.received(),
             failure=failure,
             members=self._look_at_members(status, failure is None),

@@ -26,7 +26,7 @@ from actors.raft.peer_protocol import (
 )
 from actors.raft.raft_pb2 import Answer, Challenge, Frame, Request
 from actors.raft.raft_service import FrameContext
-from actors.raft.rare_log import RareLog
+from actors.raft.rate_limited_log import RateLimitedLog
 from graphdb.errors import GraphDBError, OutcomeUnknown, Overloaded
 from graphdb.raft.membership import PeerId
 from graphdb.raft.messages import MESSAGE_BYTES_MAX, Envelope, Hello, decode_envelope
@@ -122,7 +122,7 @@ class IncomingLinks:
         receive: Callable[[Envelope], None],
         meet: Callable[[PeerId, str], None],
         serve: Serve,
-        log: RareLog,
+        log: RateLimitedLog,
     ) -> None:
         """receive must not block. meet is told before it who speaks and where that one says that it listens.
         serve raises errors of ours for the caller; it is cancelled when the caller

@@ -1,6 +1,6 @@
 """What a node's port asks of its `RaftLog` beside `actors.log.protocol`, over the same socket.
 
-    request                     answer
+request                     answer
     Watch                       ClusterView; once it is another
     ReadIndex                   Index
     Forward                     Piece: what the other node answered
@@ -99,7 +99,7 @@ class ClusterView:
     elections: int = 0
     messages_dropped: int = 0
     snapshot_wanted: bool = False  # some peer needs one that is newer than any there is
-    search_wanted: int = 0  # the log index as of which some peer needs the search indexes on disk
+    search_flush_index: int = 0  # the log index as of which some peer needs the search indexes on disk
     received: ReceivedSnapshot | None = None
     failure: str | None = None  # why this node takes no part any more
     members: tuple[ViewedMember, ...] = ()
@@ -193,7 +193,7 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """See `RaftLogClient.finish`. outcome: the answer, or the error (`actors.wire.error_codec`)."""
+    """See `RaftLogClient.finish`. outcome: the answer, or the error (`actors.wire.messages`)."""
 
     queue: RequestQueue
     number: int

@@ -24,7 +24,7 @@ from actors.raft.peer_protocol import (
 )
 from actors.raft.raft_pb2 import Answer, Frame, Greeting, Opening, Proof, Request
 from actors.raft.raft_service import FrameCall, make_channel, open_call
-from actors.raft.rare_log import RareLog
+from actors.raft.rate_limited_log import RateLimitedLog
 from graphdb.errors import LogUnavailable, OutcomeUnknown, UnavailableError
 from graphdb.raft.messages import MESSAGE_BYTES_MAX
 
@@ -124,7 +124,7 @@ class OutgoingLink:
         address: str,
         own_address: str,
         credentials: ClusterCredentials,
-        log: RareLog,
+        log: RateLimitedLog,
     ) -> None:
         """address is where to call the peer, own_address where it may call back."""
         self.address = address

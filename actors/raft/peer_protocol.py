@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from actors.raft.raft_pb2 import Failure, Frame, Piece
-from actors.wire.error_codec import decode_error, encode_error
+from actors.wire.messages import decode_error, encode_error
 from graphdb.errors import CorruptionError, GraphDBError, OutcomeUnknown
 
 __all__ = [
@@ -42,7 +42,7 @@ def decode_failure(failure: Failure) -> GraphDBError:
 
 
 def error_of_peer(data: bytes) -> GraphDBError:
-    """What an error (`actors.wire.error_codec`) of another node means here: damage there is an outcome
+    """What an error (`actors.wire.messages`) of another node means here: damage there is an outcome
     unknown here, and so is what another version sent and this one does not know.
     """
     try:

@@ -1,9 +1,16 @@
-"""`PeerTransport`: a node's end of port 7002, for whoever owns its `RaftNode`."""
+"""`PeerTransport`: a node's end of port 7002, for whoever owns its `RaftNode`. `RelocatedPeers`: peers that
+say they listen elsewhere than where this node knows them, and are answered there.
+
+Such are a node that came back at another address, wiped or not; one that was added at one and runs at
+another; and to a newcomer a leader that it was never told of. What a peer says of itself counts as long as it
+speaks.
+"""
 
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from ipaddress import ip_address
 
 import grpc.aio
 
@@ -14,13 +21,62 @@ from actors.raft.outgoing_link import OutgoingLink
 from actors.raft.peer_protocol import decode_failure
 from actors.raft.raft_pb2 import Request
 from actors.raft.raft_service import make_server
-from actors.raft.rare_log import RareLog
-from actors.raft.relocated_peers import RELOCATED_S, RelocatedPeers
+from actors.raft.rate_limited_log import RateLimitedLog
+from graphdb.config.service import split_address
 from graphdb.errors import BodyTooLarge, ConfigError, LogUnavailable
 from graphdb.raft.membership import ANY_INCARNATION, PeerId
 from graphdb.raft.messages import MESSAGE_BYTES_MAX, Envelope, encode_envelope
 
-__all__ = ["PeerTransport"]
+__all__ = ["RELOCATED_S", "PeerTransport", "RelocatedPeers"]
+
+RELOCATED_S = 10.0
+_RELOCATED_MAX = 16
+
+
+class RelocatedPeers:
+    """Used on one thread."""
+
+    def __init__(self, credentials: ClusterCredentials, clock: Callable[[], float]) -> None:
+        """clock gives seconds that never go back."""
+        self._credentials = credentials
+        self._clock = clock
+        self._met: dict[PeerId, tuple[str, float]] = {}  # where, and when it was last heard
+
+    @property
+    def addresses(self) -> Mapping[PeerId, str]:
+        """Where each of them is to be answered."""
+        return {peer: address for peer, (address, _) in self._met.items()}
+
+    def meet(self, peer: PeerId, address: str, known_address: str | None) -> bool:
+        """A peer has spoken that says it listens at address; whether that has changed `addresses`."""
+        if address == known_address or not self._may_be_called(address):
+            return self._met.pop(peer, None) is not None
+        if peer not in self._met and len(self._met) >= _RELOCATED_MAX:
+            return False
+        before, _ = self._met.get(peer, ("", 0.0))
+        self._met[peer] = (address, self._clock())
+        return before != address
+
+    def expire(self) -> bool:
+        """Forget those that are silent; whether there were any."""
+        silent = [peer for peer, (_, heard_at) in self._met.items() if self._clock() > heard_at + RELOCATED_S]
+        for peer in silent:
+            del self._met[peer]
+        return bool(silent)
+
+    def _may_be_called(self, address: str) -> bool:
+        try:
+            host, _ = split_address(address)
+            self._credentials.check_address(address)
+        except (ValueError, ConfigError):
+            return False
+        try:
+            return not ip_address(
+                host.strip("[]")
+            ).is_unspecified  # 0.0.0.0 is where it listens, not where it is
+        except ValueError:
+            return True  # a name
+
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +111,7 @@ class PeerTransport:
         self._node_id = node_id
         self._address = address
         self._credentials = credentials
-        self._log = RareLog(logger)
+        self._log = RateLimitedLog(logger)
         self._incoming = IncomingLinks(node_id, credentials, receive, self._meet, serve, self._log)
         self._peers: Mapping[int, str] = {}
         self._relocated = RelocatedPeers(credentials, self._thread.loop.time)

@@ -20,11 +20,10 @@ from actors.log.index_watch import IndexWatch
 from actors.log.protocol import Index, LogStatus, decode_entries
 from actors.log.server import Answered, Handler, done, log_handlers, log_server, unchanged
 from actors.loop_thread import LoopThread
-from actors.raft import forwarded_appends, member_changes
+from actors.raft import forwarding, member_changes
 from actors.raft.cluster_watch import ClusterFacts, ClusterWatch
 from actors.raft.credentials import ClusterCredentials
-from actors.raft.forward_queue import ForwardQueue
-from actors.raft.forwarded_appends import ForwardedAppends
+from actors.raft.forwarding import ForwardedAppends, ForwardQueue
 from actors.raft.incoming_links import Forwarded
 from actors.raft.log_requests import (
     RAFT_LOG_MESSAGES,
@@ -49,8 +48,7 @@ from actors.raft.member_changes import MemberChanges
 from actors.raft.peer_transport import PeerTransport
 from actors.raft.raft_directory import fresh_incarnation, raft_directory
 from actors.raft.raft_driver import RaftDriver
-from actors.raft.search_requests import SEARCH_REQUEST, SEARCH_STATE, decode_needed
-from actors.raft.search_wanted import SearchWanted
+from actors.raft.search_requests import SEARCH_REQUEST, SEARCH_STATE, SearchFlushRequests, decode_needed
 from actors.raft.snapshots import Snapshots
 from actors.wire.messages import Piece
 from graphdb.config import Settings
@@ -111,7 +109,7 @@ class RaftLog:
             snapshots=self._snapshots,
         )
         self._queues = {queue: ForwardQueue() for queue in RequestQueue}
-        self._search_wanted = SearchWanted(time.monotonic)
+        self._search_flush_requests = SearchFlushRequests(time.monotonic)
         self._transport = PeerTransport(
             self._thread,
             cluster.node_id,
@@ -159,7 +157,7 @@ class RaftLog:
             open_links=self._transport.reachable,
             dropped=self._transport.dropped,
             snapshot_wanted=lambda: self._snapshots.wanted,
-            search_wanted=self._search_wanted.index,
+            search_flush_index=self._search_flush_requests.index,
             received=self._received,
             failure=lambda: None if self._driver.failure is None else str(self._driver.failure),
         )
@@ -265,12 +263,12 @@ class RaftLog:
     async def _serve(self, request: Forwarded) -> bytes:
         if request.operation == member_changes.OPERATION:
             return await self._changes.serve(request)
-        if request.operation == forwarded_appends.OPERATION:
+        if request.operation == forwarding.OPERATION:
             return await self._forwarded_appends.serve(request)
         if request.operation == SEARCH_REQUEST:
             return await self._queues[RequestQueue.SEARCH].serve(request)
         if request.operation == SEARCH_STATE:
-            self._search_wanted.note(decode_needed(request.body))
+            self._search_flush_requests.note(decode_needed(request.body))
         return await self._queues[RequestQueue.GRAPH].serve(request)
 
     def _offer(self, index: int, tree: str) -> None:

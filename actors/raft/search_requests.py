@@ -1,4 +1,5 @@
-"""What nodes ask of each other about their search indexes: the bytes. It knows no sockets.
+"""What nodes ask of each other about their search indexes: the bytes, and as of which log index others need
+the indexes on disk. It knows no sockets.
 
     operation      body                               answer
     search_request whatever the search port makes of it (`serve.search.frame.peer_requests`)
@@ -10,6 +11,7 @@ files are in `search`. Integers are little-endian.
 """
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import orjson
@@ -23,6 +25,7 @@ __all__ = [
     "SEARCH_REQUEST",
     "SEARCH_STATE",
     "CopyPart",
+    "SearchFlushRequests",
     "decode_copy_request",
     "decode_needed",
     "decode_part",
@@ -98,3 +101,23 @@ def decode_part(body: bytes) -> CopyPart:
     except struct.error as error:
         raise LogUnavailable("no part of a copy of search indexes") from error
     return CopyPart(copy_id, log_index, is_last, body[_PART.size :])
+
+
+_WANTED_S = 5.0  # who needs them asks again and again
+
+
+class SearchFlushRequests:
+    """For one thread."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """clock gives seconds that never go back."""
+        self._clock = clock
+        self._index, self._asked_at = 0, float("-inf")
+
+    def note(self, log_index: int) -> None:
+        """Some node needs them as of there."""
+        self._index, self._asked_at = max(self.index(), log_index), self._clock()
+
+    def index(self) -> int:
+        """0 where nobody has asked lately."""
+        return self._index if self._clock() < self._asked_at + _WANTED_S else 0

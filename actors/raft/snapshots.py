@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from actors.raft.rare_log import RareLog
+from actors.raft.rate_limited_log import RateLimitedLog
 from actors.raft.snapshot_transfer import (
     TREE,
     IncomingSnapshot,
@@ -131,7 +131,7 @@ class Snapshots:
         self._incoming: IncomingSnapshot | None = None
         self._written_at = 0.0
         self._completing = False
-        self._log = RareLog(logger)
+        self._log = RateLimitedLog(logger)
         try:
             self._files.make_directory(str(directory))
             self._trash = Trash(self._files, directory / _TRASH)

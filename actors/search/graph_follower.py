@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from actors.search.index_follower import IndexFollower, Surroundings
+from actors.search.index_follower import FollowerContext, IndexFollower
 from graphdb.config.limits import GateLimits
 from graphdb.errors import RequestError
 from graphdb.search.catalog.catalog import Catalog
@@ -23,10 +23,10 @@ class GraphFollower:
     """For one event loop: run `run` while the catalogue is open."""
 
     def __init__(
-        self, catalog: Catalog, leads: Callable[[], bool], around: Surroundings, limits: GateLimits
+        self, catalog: Catalog, leads: Callable[[], bool], context: FollowerContext, limits: GateLimits
     ) -> None:
         """leads: whether it is for this node to write; two that believe so do no harm."""
-        self._catalog, self._leads, self._around, self._limits = catalog, leads, around, limits
+        self._catalog, self._leads, self._context, self._limits = catalog, leads, context, limits
         self._followers: dict[str, IndexFollower] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._refused: dict[str, tuple[object, str]] = {}  # by uuid: the settings, and why they are refused
@@ -59,7 +59,7 @@ class GraphFollower:
             shown |= {
                 "state": follower.state,
                 "position": position,
-                "entries_behind": max(0, self._around.recent.last_index - position),
+                "entries_behind": max(0, self._context.recent.last_index - position),
                 "failed_documents": follower.failures.count,
             }
             shown |= {"error": follower.error} if follower.error else {}
@@ -83,7 +83,7 @@ class GraphFollower:
             logger.warning("the index [%s] cannot follow the graph: %s", index.name, error)
             self._refused[uuid] = (index.settings["graph"], str(error))
             return
-        follower = IndexFollower(lambda: self._catalog.state.by_uuid.get(uuid), shape, self._around)
+        follower = IndexFollower(lambda: self._catalog.state.by_uuid.get(uuid), shape, self._context)
         self._followers[uuid] = follower
         self._tasks[uuid] = asyncio.get_running_loop().create_task(follower.run())
         self._tasks[uuid].add_done_callback(note_end)

@@ -1,27 +1,53 @@
-"""`IndexFollower`: keeps the documents of one index as the graph says."""
+"""`IndexFollower`: keeps the documents of one index as the graph says. `run_plan`: carries out a plan with
+queries.
+"""
 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from actors.log.client import LogAccess
-from actors.search.asking import AskedGraph, answered
-from actors.search.change_reader import ChangeReader, Changes, ChangesUnknown
-from actors.search.cursor_writer import CursorWriter, Displaced, Failures, IndexedCatalog
-from actors.search.recent_entries import RecentEntries
+from actors.search.document_writer import CursorWriter, Displaced, Failures, IndexedCatalog
+from actors.search.log_reading import ChangeReader, Changes, ChangesUnknown, RecentEntries
 from graphdb.access.annotations import ALLOWED_SID, REIFIES
 from graphdb.errors import GraphDBError
 from graphdb.public_text import public_text
 from graphdb.search.catalog.index import Index
-from graphdb.search.following.shape import Documents, Plan, Shape, batches, differences
+from graphdb.search.following.shape import Documents, Plan, Row, Shape, batches, differences
 from graphdb.search.segments.operations import Operation
 
-__all__ = ["IndexFollower", "Surroundings"]
+__all__ = ["FollowerContext", "IndexFollower", "QueriedGraph", "run_plan"]
+
+T = TypeVar("T")
+
+
+class QueriedGraph(Protocol):
+    """What is needed of `serve.search.backend.GraphAccess`."""
+
+    async def select(self, query: str, min_index: int | None = None) -> dict[str, Any]: ...
+
+
+async def run_plan(plan: Plan[T], graph: QueriedGraph, min_index: int | None = None) -> T:
+    """What a plan returns, of states of the graph that have seen the log up to min_index."""
+    query, result = await asyncio.to_thread(_advance, plan, None)
+    while query is not None:
+        answer = await graph.select(query, min_index)
+        query, result = await asyncio.to_thread(_advance, plan, answer["results"]["bindings"])
+    assert result is not None
+    return result[0]
+
+
+def _advance(plan: Plan[T], rows: Sequence[Row] | None) -> tuple[str | None, tuple[T] | None]:
+    """The next query, or in a tuple what the plan returns."""
+    try:
+        return (next(plan) if rows is None else plan.send(rows)), None
+    except StopIteration as end:
+        return None, (end.value,)
+
 
 logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
 _ANY_ANNOTATION = (
     f"SELECT ?r {{ {{ ?r {ALLOWED_SID} ?sid }} UNION {{ GRAPH ?g {{ ?r {ALLOWED_SID} ?sid }} }} }} LIMIT 1"
@@ -39,12 +65,12 @@ _SAVE_ENTRIES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class FollowerContext:
     """What all followers of a node share. graph: as indexes see it, without what is annotated."""
 
     node: IndexedCatalog
-    graph: AskedGraph
-    whole_graph: AskedGraph
+    graph: QueriedGraph
+    whole_graph: QueriedGraph
     log: LogAccess
     recent: RecentEntries
 
@@ -55,13 +81,13 @@ class IndexFollower:
     Documents may be newer than what `position` says, never older.
     """
 
-    def __init__(self, index: Callable[[], Index | None], shape: Shape, around: Surroundings) -> None:
+    def __init__(self, index: Callable[[], Index | None], shape: Shape, context: FollowerContext) -> None:
         """index: as it is now, None where it is gone."""
         self.state = "starting"  # building, following, failing
         self.position = 0  # the log index that has been followed to
         self.error: str | None = None  # why the last round failed
         self.failures = Failures()
-        self._index, self._shape, self._around = index, shape, around
+        self._index, self._shape, self._context = index, shape, context
         self._clock = asyncio.get_running_loop().time
         self._saved_at = self._next_rebuild_at = self._clock()
         self._has_followed = False  # changes that the cursor does not tell of
@@ -121,10 +147,10 @@ class IndexFollower:
         return self._clock() - began
 
     def _begin(self, index: Index) -> None:
-        self._writer = CursorWriter(self._around.node, self._index, index.cursor, self.failures)
+        self._writer = CursorWriter(self._context.node, self._index, index.cursor, self.failures)
         if index.cursor > 0:
             self.state, self.position = "following", index.cursor
-            self._reader = ChangeReader(self._around.log, self._around.recent, index.cursor)
+            self._reader = ChangeReader(self._context.log, self._context.recent, index.cursor)
 
     async def _wait(self, reader: ChangeReader) -> None:
         """For changes, or until the cursor is to be saved."""
@@ -165,7 +191,7 @@ class IndexFollower:
         if ALLOWED_SID in predicates:
             raise ChangesUnknown("annotations have changed")
         if REIFIES in predicates:
-            answer = await self._around.whole_graph.select(_ANY_ANNOTATION, changes.through)
+            answer = await self._context.whole_graph.select(_ANY_ANNOTATION, changes.through)
             if answer["results"]["bindings"]:
                 raise ChangesUnknown("what is annotated has changed")
 
@@ -187,7 +213,7 @@ class IndexFollower:
         await asyncio.sleep(self._next_rebuild_at - self._clock())
         began, self.state = self._clock(), "building"
         await self._writer.claim()
-        through = self._around.recent.last_index
+        through = self._context.recent.last_index
         selection = await self._ask(self._shape.everything(), through)
         for ids in batches(selection.ids, _READ_AT_ONCE):
             documents = selection.documents
@@ -198,7 +224,7 @@ class IndexFollower:
         await self._writer.write([*await asyncio.to_thread(self._differences, gone, {})], through)
         self._note_saved()
         self.state, self.position = "following", through
-        self._reader = ChangeReader(self._around.log, self._around.recent, through)
+        self._reader = ChangeReader(self._context.log, self._context.recent, through)
         took_s = self._clock() - began
         self._next_rebuild_at = self._clock() + min(_REST_S_MAX_OF_ALL, _REST_SHARE_OF_ALL * took_s)
 
@@ -217,7 +243,7 @@ class IndexFollower:
 
     async def _ask(self, plan: Plan[T], min_index: int) -> T:
         """Carry out a plan in a graph that has seen the log up to there."""
-        return await answered(plan, self._around.graph, min_index)
+        return await run_plan(plan, self._context.graph, min_index)
 
 
 def _stored_in(index: Index) -> Callable[[str], bytes | None]:

@@ -11,12 +11,10 @@ from typing import Any
 from actors.disk_room import DiskRoom
 from actors.log.client import LogAccess
 from actors.log.view_runner import ViewRunner
-from actors.search.catalog_view import Applied, CatalogView
+from actors.search.catalog_view import Applied, CatalogView, SearchThread
 from actors.search.command_writer import CommandWriter, CommitConfig
 from actors.search.document_writer import DocumentWriter
-from actors.search.own_entries import OwnEntries
-from actors.search.recent_entries import RecentEntries
-from actors.search.search_thread import SearchThread
+from actors.search.log_reading import OwnEntries, RecentEntries
 from actors.search.upkeep import Upkeep, UpkeepConfig
 from graphdb.errors import GraphDBError
 from graphdb.log import request_ids
@@ -33,7 +31,7 @@ class SearchConfig:
 
     # free on the disk beside the reserve; with less, what adds is refused; searches and deletions go on
     room_bytes: int = 64 << 20
-    introduce_s: float | None = 5.0  # how often to look whether all know who this node is; None: never
+    publish_identity_s: float | None = 5.0  # how often to look whether all know who this node is; None: never
     commit: CommitConfig = field(default_factory=CommitConfig)
     upkeep: UpkeepConfig = field(default_factory=UpkeepConfig)
 

@@ -14,18 +14,14 @@ from actors.disk_room import MARGIN_BYTES, DiskRoom
 from actors.log.client import LogAccess
 from actors.log.view_reports import report_views
 from actors.raft.log_requests import ClusterView, ForwardedRequest, RequestQueue
-from actors.raft.queue_worker import QueueWorker
-from actors.raft.raft_log_client import RaftLogClient
+from actors.raft.raft_log_client import QueueWorker, RaftLogClient
 from actors.raft.search_requests import SEARCH_REQUEST
-from actors.search.asking import answered
+from actors.search.command_writer import ENTRY_WRITES_MAX
 from actors.search.graph_follower import GraphFollower, note_end
-from actors.search.index_follower import Surroundings
-from actors.search.introduction import introduce_for_ever, known_node
-from actors.search.late_joiner import LateJoiner
+from actors.search.index_follower import FollowerContext, run_plan
+from actors.search.node_identity import known_node, publish_identity
 from actors.search.open_search import OpenSearch, SearchConfig, now_ms
-from actors.search.recovery import SearchRecovery
-from actors.search.search_directory import SearchDirectory
-from actors.search.search_job import ENTRY_WRITES_MAX
+from actors.search.recovery import PeerRecovery, SearchDirectory, SearchRecovery
 from graphdb.access.principal import INDEXER
 from graphdb.config import Settings
 from graphdb.errors import CorruptionError, LogCompacted, LogUnavailable, UnavailableError
@@ -101,8 +97,8 @@ class SearchNode:
             if isinstance(log, RaftLogClient)
             else None
         )
-        joiner = (
-            LateJoiner(settings.cluster.node_id, log, self._directory.fetched)
+        peer_recovery = (
+            PeerRecovery(settings.cluster.node_id, log, self._directory.fetched)
             if isinstance(log, RaftLogClient)
             else None
         )
@@ -112,7 +108,9 @@ class SearchNode:
             if isinstance(log, RaftLogClient)
             else None
         )
-        self._recovery = SearchRecovery(self._directory, log, self._config, self._room, self._cluster, joiner)
+        self._recovery = SearchRecovery(
+            self._directory, log, self._config, self._room, self._cluster, peer_recovery
+        )
 
     # from start to close
 
@@ -135,8 +133,8 @@ class SearchNode:
             return self._give_up(error)
         begin = asyncio.get_running_loop().create_task
         self._tasks = [begin(self._run(self._open)), begin(self._sweep())]
-        if self._config.introduce_s is not None:
-            self._tasks.append(begin(self._introduce(self._config.introduce_s)))
+        if self._config.publish_identity_s is not None:
+            self._tasks.append(begin(self._publish_identity(self._config.publish_identity_s)))
 
     async def close(self) -> None:
         """Answer who waits, put everything on disk, let go of the log."""
@@ -184,8 +182,8 @@ class SearchNode:
         if self.graph is None:
             return await opened.run()
         graph = self.graph.acting_for(INDEXER)
-        around = Surroundings(self, graph, self.graph, self._log, opened.recent)
-        follower = GraphFollower(opened.view.catalog, self._leads, around, self._settings.security)
+        context = FollowerContext(self, graph, self.graph, self._log, opened.recent)
+        follower = GraphFollower(opened.view.catalog, self._leads, context, self._settings.security)
         self._graph_follower = follower
         task = asyncio.get_running_loop().create_task(follower.run())
         task.add_done_callback(note_end)
@@ -218,17 +216,17 @@ class SearchNode:
             await asyncio.sleep(_SWEEP_S)
             self.contexts.sweep()
 
-    async def _introduce(self, look_s: float) -> None:
+    async def _publish_identity(self, look_s: float) -> None:
         def state() -> CatalogState | None:
             return None if self._open is None else self._open.view.catalog.state
 
         node_id = self._settings.cluster.node_id
-        await introduce_for_ever(node_id, self.own, state, self.perform, look_s)
+        await publish_identity(node_id, self.own, state, self.perform, look_s)
 
     def _hear(self, view: ClusterView) -> None:
         if self._open is not None:
             self._open.runner.hear(view.committed_index)
-            if view.snapshot_wanted or view.search_wanted > self._open.view.saved_index:
+            if view.snapshot_wanted or view.search_flush_index > self._open.view.saved_index:
                 self._open.upkeep.request_flush()
 
     # what the edges ask for; see `SearchBackend`
@@ -246,7 +244,7 @@ class SearchNode:
         opened = self._opened()
         if isinstance(command, CreateIndex) and self.graph is not None:
             graph = self.graph.acting_for(INDEXER)
-            body = await answered(completed_body(command.body, self._settings.security), graph)
+            body = await run_plan(completed_body(command.body, self._settings.security), graph)
             command = replace(command, body=body)
         opened.view.catalog.check(command)
         if isinstance(command, _TAKEN_WHEN_FULL):

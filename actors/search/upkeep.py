@@ -1,25 +1,169 @@
-"""`Upkeep`: what a node's indexes need now and then: refreshes, merges, and to be put on disk."""
+"""`Upkeep`: what indexes need now and then: refreshes (`RefreshSchedule`), merges (`Merger`), and to be put
+on disk.
+"""
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from actors.disk_room import DiskRoom
 from actors.freed_memory import give_back
 from actors.log.client import LogAccess
-from actors.search.catalog_view import Applied, CatalogView
-from actors.search.merger import Merger
-from actors.search.refresh_schedule import RefreshSchedule
-from actors.search.search_thread import SearchThread
-from graphdb.errors import UnavailableError
+from actors.search.catalog_view import Applied, CatalogView, SearchThread
+from graphdb.errors import LogUnavailable, UnavailableError
 from graphdb.log.views import SEARCH
 from graphdb.search.catalog.files import CatalogSave
 from graphdb.search.catalog.index import Index
+from graphdb.search.catalog.settings import refresh_interval_ms
+from graphdb.search.segment import Leaf
+from graphdb.search.segments.array_segment import ArraySegment
+from graphdb.search.segments.index_shard import MergePlan
+from graphdb.search.segments.merging import merge
+from graphdb.search.vectors import GraphFiles, keep_graphs, missing_graphs, remove_stale
 
-__all__ = ["Upkeep", "UpkeepConfig"]
+__all__ = ["Merger", "RefreshSchedule", "Upkeep", "UpkeepConfig"]
+
+_WAITING_MAX = (
+    1000  # writes that wait for a refresh of one index, before it is forced; Elasticsearch's number
+)
+
+
+def refresh_interval_s(index: Index) -> float | None:
+    """How long what was written may stay unfindable; None where only a request refreshes."""
+    interval_ms = refresh_interval_ms(index.settings)
+    return interval_ms / 1000 if interval_ms >= 0 else None
+
+
+class RefreshSchedule:
+    """For one event loop. Times are of any clock that only goes forward, in seconds."""
+
+    def __init__(self, find: Callable[[str], Index | None]) -> None:
+        """find tells an index by its name."""
+        self._find = find
+        self._written_at: dict[str, float] = {}  # the first write since the last refresh
+        self._waiting: dict[str, list[asyncio.Future[None]]] = {}
+
+    def note_written(self, names: Iterable[str], now: float) -> None:
+        """These indexes have something to refresh."""
+        for name in names:
+            self._written_at.setdefault(name, now)
+
+    async def wait_for(self, names: Iterable[str]) -> None:
+        """Return once all of these indexes have been refreshed, or are gone."""
+        for future in [self._join(name) for name in names]:
+            await future
+
+    def _join(self, name: str) -> "asyncio.Future[None]":
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(name, []).append(future)
+        return future
+
+    def take_due(self, now: float) -> list[str]:
+        """The indexes to refresh now; they count as refreshed from here on."""
+        due = [name for name in self._written_at.keys() | self._waiting.keys() if self._is_due(name, now)]
+        for name in due:
+            self._written_at.pop(name, None)
+        return due
+
+    def take_waiting(self, names: Iterable[str]) -> "list[asyncio.Future[None]]":
+        """Who waits for these indexes; tell them when the refresh is done."""
+        return [future for name in names for future in self._waiting.pop(name, ())]
+
+    def take_all_waiting(self) -> "list[asyncio.Future[None]]":
+        """Everybody."""
+        return self.take_waiting(list(self._waiting))
+
+    def _is_due(self, name: str, now: float) -> bool:
+        index = self._find(name)
+        if index is None or name not in self._written_at or len(self._waiting.get(name, ())) >= _WAITING_MAX:
+            return True
+        interval_s = refresh_interval_s(index)
+        return interval_s is not None and now - self._written_at[name] >= interval_s
+
 
 logger = logging.getLogger(__name__)
+
+
+class Merger:
+    """For one event loop. A merge is planned and adopted where the catalogue changes, and made beside it.
+
+    A merged segment is adopted with its graphs; those of other segments are made when there is nothing to
+    merge, for a merge may end them.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[str], Index | None],
+        thread: SearchThread,
+        graph_files: Callable[[Index], GraphFiles],
+    ) -> None:
+        """find tells an index by its name; graph_files are those of its directory."""
+        self._find, self._thread, self._graph_files = find, thread, graph_files
+        self._closing = threading.Event()
+        self._one_at_a_time = asyncio.Lock()
+        self._names: dict[str, None] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def look_at(self, names: Iterable[str]) -> None:
+        """These indexes have new segments."""
+        self._names.update(dict.fromkeys(names))
+        if self._names and (self._task is None or self._task.done()):
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def merge_down(self, index: Index, segments_max: int) -> None:
+        """Merge until the index has not more segments than that."""
+        while await self._merge(index, lambda: index.shard.plan_merge(segments_max)):
+            pass
+
+    async def close(self) -> None:
+        """Leave what is not done; a merge that is being made is made in vain."""
+        self._closing.set()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while self._names:
+            name = next(iter(self._names))
+            del self._names[name]
+            index = self._find(name)
+            try:
+                if index is None:
+                    continue
+                if await self._merge(index, index.shard.plan_merge):
+                    self._names[name] = None  # behind the others: there may be more to do
+                else:
+                    await self._thread.beside(self._keep_graphs, index)
+            except Exception:
+                logger.exception("merging segments of %s failed", name)
+
+    async def _merge(self, index: Index, plan: Callable[[], MergePlan | None]) -> bool:
+        """Do one merge; False where there is none to do."""
+        async with self._one_at_a_time:
+            if self._closing.is_set():
+                raise LogUnavailable("the node is stopping")
+            planned = await self._thread.write(plan)
+            if planned is None:
+                return False
+            merged = await self._thread.beside(self._merged, index, planned)
+            return await self._thread.write(index.shard.adopt_merge, planned, merged)
+
+    def _merged(self, index: Index, plan: MergePlan) -> ArraySegment:
+        merged = merge(plan.leaves, plan.name)
+        leaf = Leaf(merged, np.ones(merged.size, np.bool_), 0)
+        keep_graphs([leaf], index.mapping, self._graph_files(index), self._closing.is_set)
+        return merged
+
+    def _keep_graphs(self, index: Index) -> None:
+        leaves = index.shard.leaves()
+        if missing_graphs(leaves, index.mapping):
+            files = self._graph_files(index)
+            keep_graphs(leaves, index.mapping, files, self._closing.is_set)
+            remove_stale(leaves, files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ from functools import partial
 from actors.log.client import LogAccess
 from actors.log.group_commit import GroupCommit
 from actors.log.view_runner import ViewRunner
-from actors.shard.write_batch import WriteJob
-from actors.shard.write_queue import WriteQueue
+from actors.shard.write_batch import WriteJob, WriteQueue
 from graphdb.errors import (
     GraphDBError,
     KeyReused,

@@ -1,6 +1,6 @@
 """The search indexes of a node, as snapshots and backups of its quads carry them: copies of those on disk.
 
-Another process owns the indexes themselves (`actors.search.search_directory`).
+Another process owns the indexes themselves (`actors.search.recovery`).
 """
 
 import contextlib

@@ -21,9 +21,18 @@ from actors.log.client import LogAccess
 from actors.log.view_runner import LogReading, Pace, ViewRunner
 from actors.shard.checkpointer import engine_bytes
 from actors.shard.log_appender import LogAppender
-from actors.shard.write_batch import Batch, EntryPlan, LargeWrite, Plan, Seeing, WriteJob, plan_batch
-from actors.shard.write_guard import WriteGuard
-from actors.shard.write_queue import TurnJob, WriteQueue
+from actors.shard.write_batch import (
+    Batch,
+    EntryPlan,
+    LargeWrite,
+    Plan,
+    Seeing,
+    TurnJob,
+    WriteGuard,
+    WriteJob,
+    WriteQueue,
+    plan_batch,
+)
 from graphdb.access.writer_state import WholeState
 from graphdb.errors import (
     CorruptionError,

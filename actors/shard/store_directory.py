@@ -1,13 +1,13 @@
 """The data directory of one node: what lies where, and how a store that is found there is opened.
 
-    FORMAT     one line; a directory with another line is not touched
+FORMAT     one line; a directory with another line is not touched
     log/       the update log (`UpdateLog` owns it)
     store/     the quad store (pyoxigraph, RocksDB)
     applied    the log index up to which the store is known to be on disk; replay begins behind it
-    search/    the search indexes, and what may take their place (`actors.search.search_directory` owns them)
+    search/    the search indexes, and what may take their place (`actors.search.recovery` owns them)
     requests   the requests that the log has seen lately, at least up to there (`RecentRequests`)
     alerts     the alerts, with their secrets, at least as of there (`AlertBook`)
-    live/      copies for live queries (`actors.live.state_copier` owns them), emptied before the first
+    live/      copies for live queries (`actors.live.live_copy` owns them), emptied before the first
     scratch/   temporary copies and files, emptied at each start
 
 `applied` is never ahead of what is on disk: it is written after the store was flushed (which syncs: RocksDB's

@@ -1,20 +1,55 @@
-"""Requests that are planned together: one sync of the log and one change of the store for all of them."""
+"""`WriteQueue`: what waits for the writer's next turn. `Batch`: requests that are planned together: one sync
+of the log and one change of the store for all of them.
+"""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from actors.shard.write_guard import WriteGuard
 from graphdb.access.writer_state import Planned, WholeState
 from graphdb.errors import Forbidden
 from graphdb.log.codec import encode_change_parts
+from graphdb.log.request_ids import key_part
 from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
 from graphdb.store.overlay import BaseNotApplied, Overlay
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["Attempt", "Batch", "EntryPlan", "LargeWrite", "Plan", "Seeing", "WriteJob", "plan_batch"]
+__all__ = [
+    "Attempt",
+    "Batch",
+    "EntryPlan",
+    "LargeWrite",
+    "Plan",
+    "Seeing",
+    "TurnJob",
+    "WriteGuard",
+    "WriteJob",
+    "WriteQueue",
+    "plan_batch",
+]
+
+
+class WriteGuard(Protocol):
+    """Owned by a `ShardWriter`; used on its thread, by one batch after the other."""
+
+    def begin(self, state: Overlay, index: int) -> None:
+        """A batch is planned: nothing of it is laid over the state yet, which is that of this log index."""
+
+    def check(self, state: Overlay, change: ChangeSet) -> None:
+        """Return where the change, of one write on this state, may be stored.
+
+        Raises why not, or BaseNotApplied.
+        """
+
+    def check_parts(self, state: Overlay, plan: Callable[[], Iterator[ChangeSet]]) -> None:
+        """The same for a large change; each call of plan gives its parts anew."""
+
+    def note(self, change: ChangeSet, index: int) -> None:
+        """The batch is applied, and the store at this log index; nobody else has written meanwhile."""
+
 
 Plan: TypeAlias = Callable[[Overlay], Iterable[ChangeSet]]
 Seeing: TypeAlias = Callable[[Overlay], Planned]
@@ -225,3 +260,78 @@ def _guarded_large(
 
     guard.check_parts(planned.state, plan)
     return LargeWrite(attempt, planned, plan(), part_bytes)
+
+
+@dataclass(slots=True)
+class TurnJob:
+    """Something to do between two batches, with the index that the store is at: on a thread, or, where
+    perform is of the event loop, there until it is done.
+    """
+
+    perform: Callable[[int], Any]
+    answer: "asyncio.Future[Any]"
+    on_loop: bool = False
+
+    def fail(self, error: Exception) -> None:
+        """Answer it so, unless nobody waits any more."""
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+class WriteQueue:
+    """Owned by a `ShardWriter`, on its event loop."""
+
+    def __init__(self) -> None:
+        self._jobs: deque[WriteJob | TurnJob] = deque()
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def add(self, job: WriteJob | TurnJob) -> None:
+        """Behind all others."""
+        self._jobs.append(job)
+
+    def put_back(self, jobs: Iterable[WriteJob]) -> None:
+        """In front of all others, in this order."""
+        self._jobs.extendleft(reversed([*jobs]))
+
+    def take_turn(self) -> TurnJob | None:
+        """The first job, if it wants a turn of its own."""
+        if self._jobs and isinstance(job := self._jobs[0], TurnJob):
+            self._jobs.popleft()
+            return job
+        return None
+
+    def take_entry(self) -> WriteJob | None:
+        """The first job, if it is an entry of another kind than changes; None if nobody waits for it."""
+        if not (self._jobs and _is_entry(self._jobs[0])):
+            return None
+        job = self._jobs.popleft()
+        assert isinstance(job, WriteJob)
+        return None if job.answer.done() else job
+
+    def take_writes(self, count_max: int) -> list[WriteJob]:
+        """The changes in front whose callers still wait, no two of them with the same id or key.
+
+        The second waits until it is known what has become of the first.
+        """
+        jobs: dict[bytes, WriteJob] = {}
+        later: list[WriteJob] = []
+        while self._jobs and len(jobs) < count_max and isinstance(job := self._jobs[0], WriteJob):
+            if _is_entry(job):
+                break
+            self._jobs.popleft()
+            if not job.answer.done() and jobs.setdefault(key_part(job.request_id), job) is not job:
+                later.append(job)
+        if later:
+            self.put_back(later)
+        return [*jobs.values()]
+
+    def fail_all(self, error: Exception) -> None:
+        """Nothing that waits will be done."""
+        while self._jobs:
+            self._jobs.popleft().fail(error)
+
+
+def _is_entry(job: WriteJob | TurnJob) -> bool:
+    return isinstance(job, WriteJob) and isinstance(job.plan, EntryPlan)

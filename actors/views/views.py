@@ -24,13 +24,13 @@ from graphdb.graphql.vocabulary import SchemaWatch
 from graphdb.log.views import ViewStatus
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["SeenStore", "Views"]
+__all__ = ["Views", "VisibleStore"]
 
 _ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class SeenStore:
+class VisibleStore:
     """What is read, and whether it shows still what it showed the visibility it was given out for.
 
     A store is read first and asked then: while it still holds, nothing else was to be seen at the reading.
@@ -99,9 +99,9 @@ class Views:
 
         Raises as `seen`.
         """
-        return (await self.seen(visibility)).view
+        return (await self.visible_store(visibility)).view
 
-    async def seen(self, visibility: Visibility) -> SeenStore:
+    async def visible_store(self, visibility: Visibility) -> VisibleStore:
         """What a visibility shows, as of what was applied at the call or later.
 
         Raises UnavailableError: Overloaded where too many views are followed.
@@ -117,7 +117,7 @@ class Views:
                 continue
             if view.serves(visibility, since):
                 holds = partial(view.serves, visibility, since)
-                return SeenStore(
+                return VisibleStore(
                     view.key, view.quads, view.schema, view.applied, view.checkpoints, holds, view
                 )
         raise Overloaded("what may be seen of the graph is changing: ask again")
@@ -135,13 +135,15 @@ class Views:
                 return view
         raise Overloaded("what may be seen of the graph is changing: ask again")
 
-    def _whole(self, annotated: int) -> SeenStore:
+    def _whole(self, annotated: int) -> VisibleStore:
         main, annotations = self._main, self._annotations
 
         def holds() -> bool:
             return annotations.count == annotated
 
-        return SeenStore(None, main.quads, self._schema, main.writer.applied, main.checkpoints, holds, None)
+        return VisibleStore(
+            None, main.quads, self._schema, main.writer.applied, main.checkpoints, holds, None
+        )
 
     def _reduced(self, visibility: Visibility) -> Visibility:
         """The same for all who see the same."""

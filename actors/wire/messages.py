@@ -9,21 +9,71 @@ each message is a frame; integers are little-endian:
          5      4  number of the call that it belongs to, chosen by the client
          9      n  body
 
-The body of a `Piece` is its data, that of a failure (code 0) is of `error_codec`, and every other body is the
-dataclass as msgspec writes it in MessagePack. The codes follow from the order of the kinds, because both ends
-are always of one version: the processes of one service on one machine. Nothing is pickled.
+The body of a `Piece` is its data. That of a failure (code 0) is what `encode_error` makes. Every other body
+is the dataclass as msgspec writes it in MessagePack. The codes follow from the order of the kinds, because
+both ends are always of one version: the processes of one service on one machine. Nothing is pickled.
 """
 
+import inspect
+import json
+import logging
 import struct
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from actors.wire.error_codec import decode_error, encode_error
-from graphdb.errors import LimitExceeded, UnavailableError
+from graphdb import errors
+from graphdb.errors import GraphDBError, LimitExceeded, OutcomeUnknown, UnavailableError
+from graphdb.public_text import without_paths
 
-__all__ = ["HEAD_BYTES", "MESSAGE_BYTES_MAX", "Done", "Frame", "FrameReader", "Messages", "Piece", "expect"]
+__all__ = [
+    "HEAD_BYTES",
+    "MESSAGE_BYTES_MAX",
+    "Done",
+    "Frame",
+    "FrameReader",
+    "Messages",
+    "Piece",
+    "decode_error",
+    "encode_error",
+    "expect",
+]
+
+logger = logging.getLogger(__name__)
+
+_KINDS: dict[str, type[GraphDBError]] = {
+    name: kind for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, GraphDBError)
+}
+
+
+def encode_error(error: BaseException, otherwise: type[UnavailableError] = UnavailableError) -> bytes:
+    """The bytes of an error; one that this project does not name becomes an `otherwise`."""
+    if _KINDS.get(type(error).__name__) is not type(error):
+        logger.error("a part of the service failed", exc_info=error)
+        error = otherwise(f"a part of the service failed: {without_paths(repr(error))}")
+    return json.dumps({"kind": type(error).__name__, "arguments": error.args}).encode()
+
+
+def decode_error(body: bytes) -> GraphDBError:
+    """The error that encode_error was given; OutcomeUnknown where it is of a class that is not known here.
+    Raises ValueError where these bytes are not of its making.
+    """
+    try:
+        fields = json.loads(body)
+        name, arguments = fields["kind"], map(_as_argument, fields["arguments"])
+        if isinstance(name, str) and name not in _KINDS:
+            # which may say what was changed, so the caller must not take it that nothing was
+            return OutcomeUnknown(f"a part of the service failed with an unknown error, {name[:100]}")
+        return _KINDS[name](*arguments)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"no error: {body[:100]!r}") from error
+
+
+def _as_argument(value: Any) -> Any:
+    """JSON has no tuples, which is what errors hold."""
+    return tuple(value) if isinstance(value, list) else value
+
 
 T = TypeVar("T")
 

@@ -1,9 +1,14 @@
-"""`WireServer`: a process of the service that others ask, on its Unix domain socket."""
+"""`WireServer`: a process of the service that others ask, on its Unix domain socket, in a directory that this
+user alone can enter.
+"""
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import socket
+import stat
+import tempfile
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from functools import partial
@@ -13,7 +18,26 @@ from actors.wire.connection import Connection
 from actors.wire.messages import Frame, Messages
 from graphdb.errors import OutcomeUnknown, UnavailableError
 
-__all__ = ["Call", "ServerConnection", "WireServer"]
+__all__ = ["Call", "ServerConnection", "WireServer", "private_directory"]
+
+
+def private_directory(owned_directory: str) -> str:
+    """A directory for the sockets of whoever serves this one. Its path is short: a socket's has 107 bytes at
+    most.
+
+    It is the same for every process that does so in turn, so that killed ones leave nothing behind.
+    """
+    digest = hashlib.sha256(os.path.realpath(owned_directory).encode()).hexdigest()[:16]
+    path = os.path.join(tempfile.gettempdir(), f"graphdb-{os.getuid()}-{digest}")
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        found = os.lstat(path)
+        private = stat.S_ISDIR(found.st_mode) and stat.S_IMODE(found.st_mode) == 0o700
+        if not private or found.st_uid != os.getuid():  # somebody else was there first
+            return tempfile.mkdtemp(prefix="graphdb-")
+    return path
+
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from actors.access.audit_file import AuditFile
 from actors.access.directory import Directory
 from actors.access.failure_board import FailureBoard
 from actors.access.redis_failures import RedisFailures
-from actors.wire.private_socket import private_directory
+from actors.wire.server import private_directory
 from graphdb.access.permissions import Roles
 from graphdb.config import Settings
 from graphdb.errors import StorageFull, UnavailableError

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import pytest
 
-from actors.search import cursor_writer, index_follower
+from actors.search import document_writer, index_follower
 from actors.search.catalog_view import CatalogView
 from actors.search.command_writer import CommitConfig
 from actors.search.open_search import SearchConfig
@@ -186,7 +186,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_follower, "_REST_S_MAX_OF_ALL", 0.05)
     monkeypatch.setattr(index_follower, "_SAVE_S", 0.2)
     monkeypatch.setattr(index_follower, "_READ_AT_ONCE", 4)
-    monkeypatch.setattr(cursor_writer, "split_writes", split_small)
+    monkeypatch.setattr(document_writer, "split_writes", split_small)
 
 
 @pytest.mark.parametrize("seed", range(8))

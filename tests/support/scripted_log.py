@@ -11,7 +11,7 @@ from typing import Any
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.futures import answer, fail
 from actors.log.server import done, log_server, unchanged
-from actors.raft.forward_queue import ForwardQueue
+from actors.raft.forwarding import ForwardQueue
 from actors.raft.log_requests import (
     RAFT_LOG_MESSAGES,
     ClusterView,

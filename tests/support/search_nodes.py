@@ -28,7 +28,7 @@ async def started(
 ) -> AsyncIterator[SearchNode]:
     """A node over any log; graph is a `GraphAccess`."""
     settings = Settings.model_validate({"server": {"data_dir": directory}})
-    node = SearchNode(settings, log, graph, config or SearchConfig(introduce_s=None))
+    node = SearchNode(settings, log, graph, config or SearchConfig(publish_identity_s=None))
     try:
         await node.start()
         yield node

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from actors.wire.error_codec import decode_error, encode_error
+from actors.wire.messages import decode_error, encode_error
 from graphdb.errors import (
     CorruptionError,
     GraphDBError,

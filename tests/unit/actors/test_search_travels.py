@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from pyoxigraph import NamedNode, Quad
 
-from actors.clustering import chores
+from actors.clustering import maintenance
 from actors.log.client import LogClient
 from actors.log.update_log import UpdateLog
 from actors.offline import back_up_offline, enter_cluster, load_in_bulk, restore
 from actors.search.catalog_view import CatalogView
-from actors.search.search_directory import SearchDirectory
+from actors.search.recovery import SearchDirectory
 from actors.shard.search_state import copy_search, saved_search_index
 from actors.shard.store_directory import StoreDirectory
 from graphdb.access.visibility import FULL_VISIBILITY
@@ -193,11 +193,11 @@ async def test_a_snapshot_has_the_documents_that_are_on_disk_as_of_its_index_or_
         index = await insert(node, 1)
         tree = node.opened().directory.scratch / "snapshot"
         assert await node.opened().make_snapshot(tree) == index
-        monkeypatch.setattr(chores, "_SEARCH_S", 0.1)
+        monkeypatch.setattr(maintenance, "_SEARCH_S", 0.1)
         with pytest.raises(LogUnavailable, match="not on disk"):
-            await chores._add_search(data_dir, tree, index)
-        monkeypatch.setattr(chores, "_SEARCH_S", 10)
-        adding = asyncio.create_task(chores._add_search(data_dir, tree, index))
+            await maintenance._add_search(data_dir, tree, index)
+        monkeypatch.setattr(maintenance, "_SEARCH_S", 10)
+        adding = asyncio.create_task(maintenance._add_search(data_dir, tree, index))
         await log.append_unconditionally([entry(document("b"))])
         reached = (await follow(data_dir, log, flush=True)).applied_index
         await adding

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyoxigraph import NamedNode
 
-from actors.readers.write_checks import WriteChecks
+from actors.readers.write_evaluation import WriteChecks
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config.service import Shacl
 from graphdb.errors import ShapesViolated

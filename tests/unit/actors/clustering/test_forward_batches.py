@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from actors.clustering.forward_batches import BATCH, ForwardBatches, encode_outcomes
+from actors.clustering.forwarded_writes import BATCH, ForwardBatches, encode_outcomes
 from actors.raft.log_requests import ForwardedRequest, decode_requests
-from actors.wire.error_codec import encode_error
+from actors.wire.messages import encode_error
 from graphdb.errors import CorruptionError, LogUnavailable, NotLeader, OutcomeUnknown, UnknownGraph
 from tests.support.scripted_log import Forwarding, ScriptedLog, scripted_log
 

@@ -8,19 +8,20 @@ import pytest
 from pyoxigraph import NamedNode
 
 from actors.clustering.cluster_follower import ClusterFollower
-from actors.clustering.forward_batches import BATCH, encode_outcomes
 from actors.clustering.forwarded_work import APPLIED_INDEX, ForwardedWork
 from actors.clustering.forwarded_writes import (
+    BATCH,
     ForwardedWrite,
     GraphDeletion,
     GraphWrite,
     SparqlUpdate,
     decode_confirmation,
     encode_confirmation,
+    encode_outcomes,
 )
 from actors.raft.incoming_links import Forwarded
 from actors.raft.log_requests import ForwardedRequest, encode_requests
-from actors.wire.error_codec import encode_error
+from actors.wire.messages import encode_error
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import NotLeader, OutcomeUnknown, QuerySyntaxError, UnknownGraph
 from graphdb.model import Confirmation

@@ -10,7 +10,7 @@ from actors.clustering import cluster_follower
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import cluster_report, node_status
 from actors.clustering.forwarded_work import APPLIED_INDEX
-from actors.raft import queue_worker
+from actors.raft import raft_log_client
 from actors.raft.incoming_links import Forwarded
 from actors.raft.log_requests import ClusterView
 from actors.raft.raft_log_client import RaftLogClient
@@ -85,7 +85,7 @@ async def test_a_log_that_cannot_start_is_an_error_and_asked_for_again(tmp_path:
 async def test_work_is_taken_once_the_log_has_come_after_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue_worker, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(raft_log_client, "_AGAIN_S", 0.01)
     async with (
         stand_alone(tmp_path / "data") as shard,
         scripted_log(tmp_path) as log,

@@ -7,11 +7,16 @@ from pathlib import Path
 import pytest
 from pyoxigraph import NamedNode
 
-from actors.clustering import cluster_follower, write_router
+from actors.clustering import cluster_follower, routed_writes
 from actors.clustering.cluster_follower import ClusterFollower
-from actors.clustering.forward_batches import BATCH, encode_outcomes
-from actors.clustering.forwarded_writes import GraphDeletion, decode_write, encode_confirmation
-from actors.clustering.write_router import WriteRouter
+from actors.clustering.forwarded_writes import (
+    BATCH,
+    GraphDeletion,
+    decode_write,
+    encode_confirmation,
+    encode_outcomes,
+)
+from actors.clustering.routed_writes import WriteRouter
 from actors.raft.log_requests import decode_requests
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import (
@@ -92,7 +97,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write_router, "_RETRY_S", 0.2)
+    monkeypatch.setattr(routed_writes, "_RETRY_S", 0.2)
 
 
 async def test_the_leader_performs_it_itself(node: Node) -> None:

@@ -7,7 +7,7 @@ import duckdb
 import pytest
 from pyoxigraph import Store
 
-from actors.columns.view_files import ViewFiles
+from actors.columns.database import ViewFiles
 from graphdb.config.service import Columns
 from graphdb.errors import QueryMemoryExceeded
 from tests.support.columns import ColumnNode, open_columns

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
-from actors.columns.row_files import RowFiles, RowOutput
-from actors.columns.view_files import ViewFiles
+from actors.columns.database import ViewFiles
+from actors.columns.dumping import RowFiles, RowOutput
 from graphdb.config.service import Columns
 from graphdb.errors import UnavailableError
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, serialize
 
-from actors.columns import column_view, engine_process
+from actors.columns import column_view
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import QueryTimeout, UnavailableError
 from graphdb.rdf.formats import RdfSyntax
@@ -120,14 +120,19 @@ async def fill_with_text(node: ColumnNode) -> None:
 
 
 async def test_a_process_that_takes_too_much_memory_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """A query that takes it fast may be ended first, by the kernel's limit: then its process goes on."""
     monkeypatch.setattr(column_view, "_BESIDE_MB", 100)
     async with open_columns(tmp_path, columns=PATIENT | {"memory_limit_mb": 64}) as node:
         await fill_with_text(node)
-        before = await pid(node)
         assert await node.query(SWOLLEN, timeout_s=60) == ("reader", SWOLLEN_ANSWER)
+        before = (await node.following()).pid
+        engine = node.view._engine
+        assert engine is not None
+        engine._memory_limit_mb = 1  # so what the process has is too much, until another one is there
         await back(node, before)
+    assert f"(process {before}) took more than its memory and was killed" in caplog.text
 
 
 async def test_memory_that_is_not_given_ends_the_query_alone(tmp_path: Path) -> None:
@@ -142,9 +147,11 @@ async def test_memory_that_is_not_given_ends_the_query_alone(tmp_path: Path) -> 
 async def test_a_process_that_says_nothing_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_process, "_SILENCE_S", 2.0)
     async with open_columns(tmp_path, columns=PATIENT) as node:
         await fill(node)
+        with monkeypatch.context() as patch:
+            patch.setattr(column_view, "_SILENCE_S", 2.0)
+            await asyncio.sleep(1)  # it counts from when the process has said next that it is alive
         before = await pid(node)
         os.kill(before, signal.SIGSTOP)
         assert await node.query(COUNTED) == ("reader", COUNTS)

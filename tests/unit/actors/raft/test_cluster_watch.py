@@ -40,7 +40,7 @@ class Facts:
         self.links: frozenset[int] = frozenset()
         self.dropped = 0
         self.snapshot_wanted = False
-        self.search_wanted = 0
+        self.search_flush_index = 0
         self.received: ReceivedSnapshot | None = None
         self.failure: str | None = None
         self.watch = ClusterWatch(
@@ -50,7 +50,7 @@ class Facts:
                 open_links=lambda: self.links,
                 dropped=lambda: self.dropped,
                 snapshot_wanted=lambda: self.snapshot_wanted,
-                search_wanted=lambda: self.search_wanted,
+                search_flush_index=lambda: self.search_flush_index,
                 received=lambda: self.received,
                 failure=lambda: self.failure,
             ),

@@ -5,11 +5,11 @@ from concurrent.futures import Future
 
 import pytest
 
-from actors.raft import forward_queue
-from actors.raft.forward_queue import ForwardQueue
+from actors.raft import forwarding
+from actors.raft.forwarding import ForwardQueue
 from actors.raft.incoming_links import Forwarded
 from actors.raft.log_requests import ForwardedRequest
-from actors.wire.error_codec import encode_error
+from actors.wire.messages import encode_error
 from graphdb.errors import LogUnavailable, NotLeader, OutcomeUnknown, UnknownGraph
 
 pytestmark = pytest.mark.anyio
@@ -175,7 +175,7 @@ async def test_what_waits_is_refused_when_the_port_leaves() -> None:
 
 
 async def test_a_port_that_takes_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forward_queue, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(forwarding, "_PATIENCE_S", 0.05)
     queue = ForwardQueue()
     in_work = await ask(queue, "in work")
     queue.take(PORT)

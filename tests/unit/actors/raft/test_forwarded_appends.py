@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from actors.raft import forwarded_appends
+from actors.raft import forwarding
 from actors.raft.raft_log_client import RaftLogClient
 from graphdb.errors import NotLeader
 from graphdb.log.views import QUADS, SEARCH
@@ -74,7 +74,7 @@ async def test_another_leader_takes_what_the_former_has_not(three: RaftLogs) -> 
 
 
 async def test_without_a_majority_nothing_is_stored(three: RaftLogs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forwarded_appends, "_RETRY_S", 0.3)
+    monkeypatch.setattr(forwarding, "_RETRY_S", 0.3)
     leader_id = await three.leader()
     alone = leader_id % 3 + 1
     for node_id in {1, 2, 3} - {alone}:

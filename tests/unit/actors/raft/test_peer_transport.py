@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from actors.raft import peer_transport, relocated_peers
+from actors.raft import peer_transport
 from actors.raft.credentials import ClusterCredentials
-from actors.raft.peer_transport import PeerTransport
-from actors.raft.relocated_peers import RelocatedPeers
+from actors.raft.peer_transport import PeerTransport, RelocatedPeers
 from graphdb.errors import ConfigError
 from graphdb.model import EntryKind, LogEntry
 from graphdb.raft.membership import PeerId
@@ -96,7 +95,7 @@ def test_a_peer_at_another_address_is_answered_there(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peer_transport, "RELOCATED_S", 0.3)
-    monkeypatch.setattr(relocated_peers, "RELOCATED_S", 0.3)
+    monkeypatch.setattr(peer_transport, "RELOCATED_S", 0.3)
     one, before, after = network.end(1), network.end(2), network.end(2)
     one.connect(before)
     after.connect(one)

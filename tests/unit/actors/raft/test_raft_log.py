@@ -231,12 +231,12 @@ async def test_each_port_of_a_node_takes_what_is_for_it(three: RaftLogs) -> None
 
 async def test_whose_indexes_others_need_is_told(three: RaftLogs) -> None:
     asking, asked = three.client(1), three.client(2)
-    assert (await asked.watch(0, 0)).search_wanted == 0
+    assert (await asked.watch(0, 0)).search_flush_index == 0
     serving = asyncio.create_task(serve(asked))
     await asking.forward(2, ForwardedRequest(0, SEARCH_STATE, "", encode_needed(7)), 5)
     await serving
     async with asyncio.timeout(5):
-        while (await asked.watch(0, 0)).search_wanted != 7:  # noqa: ASYNC110 no event
+        while (await asked.watch(0, 0)).search_flush_index != 7:  # noqa: ASYNC110 no event
             await asyncio.sleep(0.02)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from actors import bounded_process
 from actors.readers import client as reader_client
-from actors.readers.evaluator_process import EvaluatorProcess
+from actors.readers.evaluator_pool import EvaluatorProcess
 from graphdb.errors import (
     EvaluationFailed,
     NotAcceptable,

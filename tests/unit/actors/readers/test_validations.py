@@ -13,7 +13,7 @@ from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, Store
 
 from actors.readers.protocol import READER_MESSAGES, ValidationTask
 from actors.readers.running_queries import RunningQueries
-from actors.readers.write_checks import WriteChecks
+from actors.readers.write_evaluation import WriteChecks
 from graphdb.config.limits import GateLimits
 from graphdb.errors import (
     EvaluationFailed,

@@ -151,7 +151,7 @@ async def test_a_full_log_refuses_at_once_and_later_parts_fail_one_by_one(tmp_pa
 
 async def test_more_than_may_wait_is_refused(tmp_path: Path) -> None:
     log = MemoryLog()
-    config = SearchConfig(commit=CommitConfig(waiting_bytes_max=1000), introduce_s=None)
+    config = SearchConfig(commit=CommitConfig(waiting_bytes_max=1000), publish_identity_s=None)
     async with started(tmp_path, log, config) as node:
         log.holding.clear()
         writing = [asyncio.create_task(node.write([indexed(number)])) for number in range(20)]

@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
-from actors.search import change_reader
-from actors.search.index_follower import IndexFollower, Surroundings
-from actors.search.recent_entries import RecentEntries
+from actors.search import log_reading
+from actors.search.index_follower import FollowerContext, IndexFollower
+from actors.search.log_reading import RecentEntries
 from actors.search.search_node import SearchNode
 from graphdb.errors import QueryTimeout
 from graphdb.search.catalog.commands import CreateIndex, DeleteIndices, PutSettings
@@ -151,7 +151,7 @@ async def test_a_change_in_many_entries(tmp_path: Path, graph: LoggedGraph) -> N
 async def test_more_changes_than_can_be_followed(
     tmp_path: Path, graph: LoggedGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(change_reader, "QUADS_MAX", 10)
+    monkeypatch.setattr(log_reading, "QUADS_MAX", 10)
     async with open_node(tmp_path, graph) as node:
         await made(node)
         await until(lambda: status(node)["state"] == "following")
@@ -328,7 +328,7 @@ async def test_a_follower_that_is_ended_as_something_comes_ends(
     recent = RecentEntries(5)
     index = Index("works", "u1", 0, {}, None, None)  # type: ignore[arg-type]
     index.cursor = 5
-    around = Surroundings(None, graph, graph, graph.log, recent)  # type: ignore[arg-type]
+    around = FollowerContext(None, graph, graph, graph.log, recent)  # type: ignore[arg-type]
     follower = IndexFollower(lambda: index, None, around)  # type: ignore[arg-type]
     monkeypatch.setattr(follower, "_has_followed", True)
     task = asyncio.create_task(follower.run())

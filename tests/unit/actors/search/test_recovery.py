@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.search import search_directory
-from actors.search.search_directory import SearchDirectory
+from actors.search import recovery
+from actors.search.recovery import SearchDirectory
 from actors.shard.search_state import receive_search, saved_search_index
 from graphdb.errors import UnavailableError
 from graphdb.log.file_system import RealFileSystem
@@ -133,7 +133,7 @@ async def test_what_arrives_while_something_older_is_looked_at_is_not_lost(
         receive_search(other, node, files, shutil.copyfile)
         return index
 
-    monkeypatch.setattr(search_directory, "read_log_index", looked_at)
+    monkeypatch.setattr(recovery, "read_log_index", looked_at)
     applied = saved_search_index(node) or 0
     assert SearchDirectory(node).adopt_incoming(applied)
     assert saved_search_index(node) == saved_search_index(other) != applied

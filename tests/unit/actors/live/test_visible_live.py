@@ -11,7 +11,7 @@ import orjson
 import pytest
 from pyoxigraph import DefaultGraph, Quad
 
-from actors.live import seen_live
+from actors.live import visible_live
 from graphdb.access.annotations import VisibleQuads
 from graphdb.access.visibility import FULL_VISIBILITY, NO_VISIBILITY, Visibility
 from graphdb.errors import ChangesForgotten, GraphDBError, LogUnavailable, Overloaded
@@ -183,7 +183,7 @@ async def subscribe(shard: Shard, since: int) -> str:
 async def test_who_comes_back_hears_what_the_view_remembers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seen_live, "_LOOK_S", 0.05)
+    monkeypatch.setattr(visible_live, "_LOOK_S", 0.05)
     async with stand_alone(tmp_path) as shard:
         first, again = Heard(), Heard()
         await write(shard, f"INSERT DATA {{ {annotation(0, ':z :n 1', 'S-2')} }}")
@@ -202,15 +202,15 @@ async def test_who_comes_back_hears_what_the_view_remembers(
 
 
 async def test_views_that_nobody_follows_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen_live, "_LOOK_S", 0.05)
-    monkeypatch.setattr(seen_live, "_KEEP_S", 0.1)
+    monkeypatch.setattr(visible_live, "_LOOK_S", 0.05)
+    monkeypatch.setattr(visible_live, "_KEEP_S", 0.1)
     async with stand_alone(tmp_path) as shard:
         stream = await shard.live(DEFAULT).follow_changes(None, 5)
         await asyncio.sleep(0.4)
-        assert len(shard._seen_live._places) == 1
+        assert len(shard._visible_live._places) == 1
         stream.close()
         async with asyncio.timeout(20):
-            while shard._seen_live._places:  # noqa: ASYNC110 nothing tells
+            while shard._visible_live._places:  # noqa: ASYNC110 nothing tells
                 await asyncio.sleep(0.05)
         stream = await shard.live(DEFAULT).follow_changes(None, 5)
         index = await write(shard, "INSERT DATA { :b a :Person }")

@@ -1,14 +1,14 @@
-"""`RareLog`: warnings that whoever reaches the port can cause, a few a minute at most."""
+"""`RateLimitedLog`: warnings that whoever reaches the port can cause, a few a minute at most."""
 
 import logging
 import time
 
-__all__ = ["RareLog"]
+__all__ = ["RateLimitedLog"]
 
 _PAUSE_S = 60.0
 
 
-class RareLog:
+class RateLimitedLog:
     """One warning a topic a minute; the next one says how many were left out. For one thread."""
 
     def __init__(self, logger: logging.Logger) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from actors.raft.incoming_links import TokenBucket
 from actors.raft.outgoing_link import MailQueue
-from actors.raft.rare_log import RareLog
+from actors.raft.rate_limited_log import RateLimitedLog
 
 
 class Clock:
@@ -38,7 +38,7 @@ def test_a_bucket_says_how_long_to_wait(clock: Clock) -> None:
 
 
 def test_a_topic_is_logged_once_a_minute(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
-    log = RareLog(logging.getLogger("test"))
+    log = RateLimitedLog(logging.getLogger("test"))
     for _ in range(5):
         log.warn("a", "refused %s", "x")
     log.warn("b", "other")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.wire.error_codec import decode_error, encode_error
+from actors.wire.messages import decode_error, encode_error
 from graphdb.errors import (
     ConfigError,
     LogUnavailable,

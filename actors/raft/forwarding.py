@@ -1,16 +1,23 @@
-"""`ForwardQueue`: requests that other nodes have forwarded, waiting for this node's port to perform them."""
+"""What nodes of a cluster have each other do: `ForwardQueue`, requests that wait for this node's port;
+`ForwardedAppends`, entries that any node may append and the leader takes.
+"""
 
 import asyncio
+import struct
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 
 from actors.futures import answer
+from actors.log.protocol import decode_entries, encode_entries
 from actors.raft.incoming_links import Forwarded
-from actors.raft.log_requests import ForwardedRequest
-from actors.wire.error_codec import decode_error
+from actors.raft.log_requests import ClusterView, ForwardedRequest
+from actors.raft.peer_transport import PeerTransport
+from actors.wire.messages import decode_error
 from graphdb.errors import GraphDBError, LogUnavailable, NotLeader, OutcomeUnknown
+from graphdb.model import LogEntry
 
-__all__ = ["ForwardQueue"]
+__all__ = ["OPERATION", "ForwardQueue", "ForwardedAppends"]
 
 _TAKEN_REQUESTS_MAX, _TAKEN_BYTES_MAX = 64, 16 << 20  # in one answer
 _PATIENCE_S = 5.0  # of a request that no port takes: it is dead, or hangs
@@ -120,3 +127,57 @@ class ForwardQueue:
             future = self._outcomes[number]
             if port != self._port and not future.done():
                 future.set_exception(OutcomeUnknown("the node that leads was restarted meanwhile"))
+
+
+OPERATION = "append"  # of forwarded requests that are meant for these
+_RETRY_S = 5.0  # an election may take so long; after that, what has failed is not tried again
+_AGAIN_S = 0.05
+_INDEX = struct.Struct("<Q")  # the answer of the node that leads
+_FORWARD_S = 12.0  # a little longer than the leader's own log tries
+
+
+class ForwardedAppends:
+    """Used on the loop of a `RaftDriver`. The node that leads needs no port of its own for them."""
+
+    def __init__(
+        self,
+        append: Callable[[list[LogEntry]], "Future[int]"],
+        transport: PeerTransport,
+        view: Callable[[], ClusterView],
+    ) -> None:
+        """append: to this node's log, where it leads; see `RaftDriver.propose`."""
+        self._append = append
+        self._transport = transport
+        self._view = view
+
+    async def append(self, entries: list[LogEntry]) -> int:
+        """Have entries appended; the index of the first, once they are committed.
+
+        Tried again only where nothing can have been stored. Raises NotLeader (none leads), Overloaded,
+        BodyTooLarge, LogUnavailable (nothing was stored), OutcomeUnknown.
+        """
+        give_up_at = asyncio.get_running_loop().time() + _RETRY_S
+        while True:
+            try:
+                return await self._try(entries)
+            except (NotLeader, LogUnavailable):
+                if asyncio.get_running_loop().time() >= give_up_at:
+                    raise
+            await asyncio.sleep(_AGAIN_S)
+
+    async def serve(self, request: Forwarded) -> bytes:
+        """Another node appends, for which this one leads."""
+        return _INDEX.pack(await asyncio.wrap_future(self._append(decode_entries(request.body))))
+
+    async def _try(self, entries: list[LogEntry]) -> int:
+        view = self._view()
+        if view.role == "leader":
+            return await asyncio.wrap_future(self._append(entries))
+        if view.leader_id is None:
+            raise NotLeader("the cluster has no leader: no majority of its nodes is in reach")
+        forwarding = self._transport.forward(
+            view.leader_id, OPERATION, encode_entries(entries), timeout_s=_FORWARD_S
+        )
+        body = await asyncio.wrap_future(forwarding)
+        index: int = _INDEX.unpack(body)[0]
+        return index

@@ -1,5 +1,5 @@
-"""`Chores`: what a node does for its cluster beside following the log: snapshots for peers, giving the lead
-away.
+"""`Maintenance`: what a node does for its cluster beside following the log: snapshots for peers, giving the
+lead away.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from actors.raft.raft_log_client import RaftLogClient
 from actors.shard.search_state import copy_search, saved_search_index
 from graphdb.errors import CorruptionError, GraphDBError, LogUnavailable, UnavailableError
 
-__all__ = ["Chores"]
+__all__ = ["Maintenance"]
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ _FAULT_S = 5.0  # a leader that cannot write for so long lets another node try
 _HAND_OVER_EVERY_S = 30.0  # all may be in the same fault
 
 
-class Chores:
+class Maintenance:
     """Owned by a clustered node, on its event loop. One of each kind at a time, each on its own task."""
 
     def __init__(
@@ -112,7 +112,7 @@ class Chores:
 
 
 async def _try_to_add_search(data_dir: Path, tree: Path, index: int) -> None:
-    """Without them the peer has its quads, and looks for the indexes itself (`actors.search.late_joiner`)."""
+    """Without them the peer has its quads, and looks for the indexes itself (`actors.search.recovery`)."""
     try:
         await _add_search(data_dir, tree, index)
     except (UnavailableError, CorruptionError) as error:

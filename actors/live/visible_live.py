@@ -1,25 +1,145 @@
-"""`SeenLive`: live queries and changes for those who do not see the whole graph."""
+"""`VisibleLive`: live queries and changes for principals who do not see the whole graph. `VisibleChanges`:
+what changes in a view, as far back as somebody has followed it.
+"""
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from actors.live.change_log import ChangeStream
-from actors.live.guarded import GuardedSink, GuardedStream
+from actors.live.change_log import ChangeStream, RecentChanges
 from actors.live.listeners import LiveSink
-from actors.live.seen_changes import SeenChanges
 from actors.live.subscription_hub import SubscriptionHub
 from actors.log.view_runner import ViewLost
-from actors.views.view import View
+from actors.views.view import Listener, View
 from actors.views.views import Views
 from graphdb.access.annotations import AnnotationWatch
 from graphdb.access.visibility import Visibility
-from graphdb.errors import ChangesForgotten, LogUnavailable, Overloaded
+from graphdb.errors import ChangesForgotten, GraphDBError, LogUnavailable, Overloaded
+from graphdb.live.changes import LoggedChange
 from graphdb.live.matcher import LiveQuery
+from graphdb.live.notifications import Notification
+from graphdb.model import LogEntry
 from graphdb.node import LiveReport
 
-__all__ = ["Followable", "SeenGraph", "SeenLive"]
+__all__ = ["Followable", "GuardedSink", "GuardedStream", "VisibleChanges", "VisibleGraph", "VisibleLive"]
+
+# What is told is applied, and what brings an annotation is noted before it is applied. So what was read or is
+# to be told while the condition holds is of a time without any.
+
+
+class GuardedStream:
+    """A `ChangeStream` that ends with ChangesForgotten when the condition holds no more."""
+
+    def __init__(self, stream: ChangeStream, holds: Callable[[], bool]) -> None:
+        self._stream, self._holds = stream, holds
+        self.through = stream.through
+
+    async def read(self, wait_s: float) -> list[LoggedChange] | None:
+        """See `ChangeStream.read`."""
+        changes = await self._stream.read(wait_s)
+        if changes is not None and not self._holds():
+            raise ChangesForgotten(self.through, self._stream.through + 1)
+        self.through = self._stream.through
+        return changes
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class GuardedSink:
+    """A `LiveSink` whose subscriptions end with ChangesForgotten when the condition holds no more."""
+
+    def __init__(
+        self, sink: LiveSink, holds: Callable[[], bool], end: Callable[[Sequence[str]], None]
+    ) -> None:
+        """end: the subscriptions are to be told nothing more."""
+        self._sink, self._holds, self._end = sink, holds, end
+        self.is_over = False
+
+    def opened(self, subscription: str, index: int) -> None:
+        self._sink.opened(subscription, index)
+
+    def notify(self, subscriptions: Sequence[str], notification: Notification) -> None:
+        if self._holds():
+            self._sink.notify(subscriptions, notification)
+        elif not self.is_over:
+            self.is_over = True
+            self._sink.ended(subscriptions, ChangesForgotten(notification.index - 1, notification.index + 1))
+            self._end(subscriptions)
+
+    def ended(self, subscriptions: Sequence[str], error: GraphDBError) -> None:
+        if not self.is_over:
+            self._sink.ended(subscriptions, error)
+
+
+class VisibleChanges:
+    """On the event loop of the shard. The log does not tell what a view has changed, so what is not in memory
+    any more is forgotten.
+    """
+
+    def __init__(self, view: View, wait_for_index: Callable[[int, float], Awaitable[None]]) -> None:
+        """Made by `begin`."""
+        self.view, self._wait_for_index = view, wait_for_index
+        self._recent = RecentChanges(view.index)
+        self._streams: set[ChangeStream] = set()
+        self._stop: Callable[[], None] = lambda: None
+        self.is_lost = False
+
+    @classmethod
+    async def begin(
+        cls, view: View, wait_for_index: Callable[[int, float], Awaitable[None]]
+    ) -> "VisibleChanges":
+        """Follow a view from now on. Raises ViewLost."""
+        changes = cls(view, wait_for_index)
+        stop = await view.listen(Listener(changes._take, changes._lose))
+        changes._stop = stop
+        changes._recent.begin_at(view.index)
+        return changes
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether anybody reads."""
+        return bool(self._streams)
+
+    async def open(self, since: int | None, timeout_s: float) -> ChangeStream:
+        """See `ChangeLog.open`. Raises ViewLost as well."""
+        if since is not None:
+            await self._wait_for_index(since, timeout_s)
+        await self.view.catch_up()
+        if since is not None and since < self._recent.after_index:
+            raise ChangesForgotten(since, self._recent.after_index + 1)
+        place = self.view.index if since is None else since
+        stream = ChangeStream(_Forgotten(self._recent), self._recent, place, self._streams.discard)
+        self._streams.add(stream)
+        return stream
+
+    def close(self) -> None:
+        """End all streams; the view need not stay."""
+        self._stop()
+        for stream in tuple(self._streams):
+            stream.close()
+
+    def _take(self, changes: Sequence[LoggedChange], through: int) -> None:
+        self._recent.take(changes, through)
+
+    def _lose(self) -> None:
+        self.is_lost = True
+        self.close()
+
+
+class _Forgotten:
+    """What a stream reads that is not in memory."""
+
+    def __init__(self, recent: RecentChanges) -> None:
+        self._recent = recent
+
+    async def entries(self, after: int, through: int) -> list[LogEntry]:
+        raise ChangesForgotten(after, self._recent.after_index + 1)
+
+    def changes(self, entry: LogEntry) -> AsyncIterator[LoggedChange]:
+        raise AssertionError("there are no entries")
+
 
 _KEEP_S = 60.0  # that the changes of a view are remembered for nobody: a client that comes back resumes
 _LOOK_S = 5.0
@@ -41,7 +161,7 @@ class Followable:
 class _Followed:
     """One visibility that somebody follows, or has followed a while ago."""
 
-    changes: SeenChanges
+    changes: VisibleChanges
     hub: SubscriptionHub
     unused_since: float | None = None  # on the loop's clock
 
@@ -52,7 +172,7 @@ class _Place:
     followed: _Followed | None = None
 
 
-class SeenLive:
+class VisibleLive:
     """Owned by a shard, on its event loop. Equal visibilities share one view, what it remembers, and one hub.
 
     A visibility that sees the graph as it is, since nothing is annotated, follows the graph itself; with the
@@ -79,9 +199,9 @@ class SeenLive:
         self._told_before = 0  # by hubs that have gone
         self._closed = False
 
-    def of(self, visibility: Visibility) -> "SeenGraph":
+    def of(self, visibility: Visibility) -> "VisibleGraph":
         """For one who asks."""
-        return SeenGraph(visibility, self)
+        return VisibleGraph(visibility, self)
 
     @property
     def subscription_count(self) -> int:
@@ -200,7 +320,7 @@ class SeenLive:
                 found = place.followed = None
             if found is None:
                 view = await self._opened().views.view_of_exactly(visibility)
-                changes = await SeenChanges.begin(view, self._wait_for_index)
+                changes = await VisibleChanges.begin(view, self._wait_for_index)
                 found = place.followed = _Followed(changes, self._make_hub(changes.open, view))
             found.unused_since = None
             if self._sweeping is None or self._sweeping.done():
@@ -237,11 +357,11 @@ class SeenLive:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenGraph:
+class VisibleGraph:
     """See `serve.backend.GraphLive`."""
 
     visibility: Visibility
-    live: SeenLive
+    live: VisibleLive
 
     async def follow_changes(self, since: int | None, timeout_s: float) -> ChangeStream | GuardedStream:
         """See `GraphLive.follow_changes`."""

@@ -14,7 +14,7 @@ from graphdb.errors import GraphDBError
 from graphdb.search.catalog.commands import IntroduceNode
 from graphdb.search.catalog.state import CatalogState, KnownNode
 
-__all__ = ["introduce_for_ever", "known_node"]
+__all__ = ["known_node", "publish_identity"]
 
 _ANYWHERE = ("0.0.0.0", "::", "[::]")
 _UUID_BYTES = 16
@@ -43,7 +43,7 @@ def _reachable_host(settings: Settings) -> str:
         return "127.0.0.1"
 
 
-async def introduce_for_ever(
+async def publish_identity(
     node_id: int,
     own: KnownNode,
     state: Callable[[], CatalogState | None],

@@ -1,8 +1,12 @@
-"""`Courier`: tells webhooks what has fired, until they have taken it or it is given up."""
+"""`Webhooks`: calls the targets of alerts, within the rules for outgoing calls. `WebhookDelivery`: repeats
+what has fired until it is taken or given up.
+"""
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from tenacity import (
     AsyncRetrying,
@@ -12,14 +16,69 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from actors.alerts.alert_means import AlertLog
-from actors.alerts.webhook import Attempt, Webhooks
+from actors.alerts.alert_queries import AlertLog
+from actors.egress.guarded_fetch import Bounds, Call, GuardedFetch
+from actors.egress.rules import HostRules
 from graphdb.alerts.commands import Settle
-from graphdb.alerts.definition import Alert, Delivery
+from graphdb.alerts.definition import Alert, Definition, Delivery
+from graphdb.alerts.signature import delivery_headers
+from graphdb.config import Settings
 from graphdb.config.service import Alerts
-from graphdb.errors import GraphDBError, RequestError
+from graphdb.errors import EvaluationFailed, GraphDBError, HostNotAllowed, InvalidParameter, RequestError
 
-__all__ = ["Courier"]
+__all__ = ["Attempt", "WebhookDelivery", "Webhooks", "webhook_fetch"]
+
+_GONE = 410
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What has become of one call: it was taken where error is None."""
+
+    status_code: int | None
+    error: str | None
+    may_succeed_later: bool = False
+
+
+def webhook_fetch(settings: Settings) -> GuardedFetch:
+    """What calls webhooks, by these settings."""
+    bounds = Bounds(
+        settings.alerts.webhook_timeout_seconds, "alerts.webhook_timeout_seconds", 0, "no answer is read"
+    )
+    return GuardedFetch(HostRules("WEBHOOK", settings.security.webhook_allow, public_allowed=True), bounds)
+
+
+class Webhooks:
+    """For any number of calls at a time, on one event loop. Nothing of them is logged: targets may tell
+    secrets, as the paths of chat services do.
+    """
+
+    def __init__(self, fetch: GuardedFetch) -> None:
+        self._fetch = fetch
+
+    async def check(self, url: str) -> None:
+        """Raises InvalidParameter for what is no URL, or leads where it must not."""
+        try:
+            await self._fetch.check(url)
+        except HostNotAllowed as refused:
+            raise InvalidParameter("webhook", str(refused)) from None
+
+    async def call(self, definition: Definition, delivery_id: str, body: bytes) -> Attempt:
+        """One attempt at telling; any status of 200 to 299 says that it was taken."""
+        headers = delivery_headers(delivery_id, int(time.time()), body, definition.secret)
+        try:
+            answer = await self._fetch.fetch(
+                Call(definition.webhook, "POST", headers, body, wants_body=False)
+            )
+        except HostNotAllowed as refused:
+            return Attempt(None, str(refused))
+        except EvaluationFailed as failed:
+            return Attempt(None, str(failed), may_succeed_later=True)
+        if 200 <= answer.status < 300:
+            return Attempt(answer.status, None)
+        error = f"the webhook answers {answer.status}"
+        return Attempt(answer.status, error, may_succeed_later=answer.status != _GONE)
+
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +89,7 @@ _AGAIN_S = 1.0
 _LOOK_S = 0.1
 
 
-class Courier:
+class WebhookDelivery:
     """Owned by an `AlertTimer`, on its event loop.
 
     The deliveries of one alert are made one after the other, in the order in which it fired, those of

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from actors.search.refresh_schedule import RefreshSchedule
+from actors.search.upkeep import RefreshSchedule
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.commands import CreateIndex
 from graphdb.search.catalog.index import Index

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from actors.search.introduction import known_node
+from actors.search.node_identity import known_node
 from actors.search.open_search import SearchConfig
 from actors.search.search_node import SearchNode
 from graphdb.config import Settings
@@ -18,7 +18,7 @@ from tests.support.search_cluster import search_cluster
 from tests.support.search_nodes import started
 
 pytestmark = pytest.mark.anyio
-OFTEN = SearchConfig(introduce_s=0.01)
+OFTEN = SearchConfig(publish_identity_s=0.01)
 
 
 @pytest.mark.parametrize(

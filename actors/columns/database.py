@@ -1,11 +1,13 @@
-"""`ViewFiles`: the directory of a column view: its database, and what it spills."""
+"""The view's database: `ViewFiles`, its directory; `OpenView`, what queries share while it is open."""
 
 import os
 import shutil
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -13,12 +15,14 @@ import duckdb
 from duckdb import DuckDBPyConnection
 
 from graphdb.columns import schema
+from graphdb.columns.catalog import Catalog
 from graphdb.columns.checking import check
 from graphdb.columns.loading import load_names, load_rows, settle
+from graphdb.columns.term_texts import TermTexts
 from graphdb.config.service import Columns
 from graphdb.errors import CorruptionError, UnavailableError
 
-__all__ = ["ViewFiles"]
+__all__ = ["OpenView", "ViewFiles"]
 
 _ROOT = Path(__file__).resolve().parents[2]  # where `actors` is found, also when it is not installed
 
@@ -118,3 +122,77 @@ def _until_empty_line(lines: IO[bytes]) -> Iterator[str]:
     """Or to the end, without a last line that is cut off."""
     while (line := lines.readline()) != b"\n" and line.endswith(b"\n"):
         yield line.decode()[:-1]
+
+
+# DuckDB gives a transaction its state when it first looks at a table.
+_LOOK = "FROM meta LIMIT 0"
+_LOG_INDEX = "SELECT value::BIGINT FROM meta WHERE key = 'log_index'"
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What there is to know of one state of the view."""
+
+    version: object
+    log_index: int
+    catalog: Catalog
+
+
+class OpenView:
+    """For queries on any threads, and the one writer, which says when it changes something."""
+
+    def __init__(self, connection: DuckDBPyConnection, query_memory_mb: int) -> None:
+        """query_memory_mb: what a query's joins, groups and sorts may have in memory before they spill."""
+        self.connection = connection
+        self.texts = TermTexts(connection)
+        self._version: object | None = object()  # another one after each change, None in the midst of one
+        self._state: _State | None = None
+        self._query_memory_mb = query_memory_mb
+        # parsed once
+        (self._begin,) = connection.extract_statements("BEGIN")
+        (self._look,) = connection.extract_statements(_LOOK)
+        self._idle = deque[DuckDBPyConnection]()
+
+    def take_cursor(self) -> DuckDBPyConnection:
+        """One for a query, which gives it back outside a transaction, or closes it."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            cursor = self.connection.cursor()
+            cursor.execute(f"SET operator_memory_limit = '{self._query_memory_mb}MB'")
+            return cursor
+
+    def give_back(self, cursor: DuckDBPyConnection) -> None:
+        self._idle.append(cursor)
+
+    def close(self) -> None:
+        """No query runs any more."""
+        while self._idle:
+            self._idle.pop().close()
+        self.connection.close()
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Around what the writer does."""
+        self._version = None
+        try:
+            yield
+        finally:
+            self._version = object()
+
+    def begin(self, cursor: DuckDBPyConnection) -> tuple[int, Catalog]:
+        """Begin a transaction on a cursor: the log index whose state it sees, and the catalog of that.
+
+        What a query before has read of the same state is not read again.
+        """
+        version, state = self._version, self._state
+        cursor.execute(self._begin)
+        cursor.execute(self._look)
+        is_known = version is not None and version is self._version
+        if is_known and state is not None and state.version is version:
+            return state.log_index, state.catalog.on(cursor)
+        ((log_index,),) = cursor.execute(_LOG_INDEX).fetchall()
+        catalog = Catalog(cursor)
+        if is_known:
+            self._state = _State(version, log_index, catalog)
+        return log_index, catalog

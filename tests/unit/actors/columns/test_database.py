@@ -9,7 +9,7 @@ import pytest
 from duckdb import DuckDBPyConnection
 from pyoxigraph import NamedNode
 
-from actors.columns.open_view import OpenView
+from actors.columns.database import OpenView
 from graphdb.columns.schema import create
 from graphdb.columns.transactions import transaction
 

@@ -1,4 +1,4 @@
-"""`SeenWriter`: a `ShardWriter` as one request uses it that does not see everything, or does."""
+"""`VisibleWriter`: a `ShardWriter` as one request uses it, on what its principal may see."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from pyoxigraph import BlankNode
 from actors.log.view_runner import ViewLost
 from actors.shard.shard_writer import ShardWriter
 from actors.shard.write_batch import Plan, Seeing
-from actors.views.views import SeenStore, Views
+from actors.views.views import Views, VisibleStore
 from graphdb.access.visibility import Visibility
 from graphdb.access.writer_state import Planned, planned_by
 from graphdb.errors import Overloaded
@@ -18,13 +18,13 @@ from graphdb.model import Confirmation
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["SeenWriter", "SeenWrites"]
+__all__ = ["VisibleWriter", "VisibleWrites"]
 
 _ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class SeenWriter:
+class VisibleWriter:
     """Its plans get the state as seeing shows it. For the others see `ShardWriter.write`."""
 
     writer: ShardWriter
@@ -48,7 +48,7 @@ class _ViewNeeded(Exception):
     """A plan has to query what its writer sees, and no view of that is at hand."""
 
 
-class SeenWrites:
+class VisibleWrites:
     """One request for a write, by somebody with a visibility. On the event loop.
 
     A view is asked for outside of the writer's turn, for making one waits for a turn, and follows the graph
@@ -66,44 +66,44 @@ class SeenWrites:
         self._writer, self._views, self._visibility = writer, views, visibility
         self._request_id, self._since = request_id, since
         self._loop = asyncio.get_running_loop()
-        self._seen: SeenStore | None = None
+        self._store: VisibleStore | None = None
 
     async def plan(self, plan: Plan) -> Confirmation:
         """Have what one plan makes out written."""
         return await self.perform(lambda writer: writer.write(plan))
 
     async def perform(
-        self, write: Callable[[SeenWriter], Awaitable[Confirmation]], *, needs_view: bool = False
+        self, write: Callable[[VisibleWriter], Awaitable[Confirmation]], *, needs_view: bool = False
     ) -> Confirmation:
         """Call write, again where it turned out to need a view, or to have lost it: it has stored nothing.
 
         needs_view: it will surely need one, if its writer does not see everything.
         """
-        writer = SeenWriter(self._writer, self._see, self._request_id, self._since)
+        writer = VisibleWriter(self._writer, self._see, self._request_id, self._since)
         if self._visibility.is_whole:
             return await write(writer)
         if needs_view:
-            self._seen = await self._views.seen(self._visibility)
+            self._store = await self._views.visible_store(self._visibility)
         for _ in range(_ATTEMPTS):
             try:
                 return await write(writer)
             except (_ViewNeeded, ViewLost):
-                self._seen = await self._views.seen(self._visibility)
+                self._store = await self._views.visible_store(self._visibility)
         raise Overloaded("what may be seen of the graph is changing: write again")
 
     def _see(self, state: Overlay) -> Planned:
-        return planned_by(self._visibility, state, _fresh_blank_node, self._visible)
+        return planned_by(self._visibility, state, _fresh_blank_node, self._visible_quads)
 
-    def _visible(self, _store: QuadStore) -> QuadStore:
+    def _visible_quads(self, _store: QuadStore) -> QuadStore:
         """In the writer's turn, on its thread."""
-        seen = self._seen
-        if seen is None or seen.view is None or not seen.holds():
+        store = self._store
+        if store is None or store.view is None or not store.holds():
             raise _ViewNeeded
-        following = seen.view.follow(self._writer.applied_index)
+        following = store.view.follow(self._writer.applied_index)
         asyncio.run_coroutine_threadsafe(following, self._loop).result()
-        if not seen.holds():  # what came meanwhile
+        if not store.holds():  # what came meanwhile
             raise _ViewNeeded
-        return seen.quads
+        return store.quads
 
 
 def _fresh_blank_node() -> BlankNode:
