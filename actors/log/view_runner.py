@@ -332,7 +332,9 @@ class ViewRunner(Generic[E, R]):
     def fall_behind(self, error: GraphDBError) -> None:
         """The owner could not apply what the log holds, for this reason: `keep_up` tries to."""
         if self.fault is None or not _may_pass(error):
-            logger.error("the view of %s is behind the log at %d: %s", self.name, self._view.index, error)
+            # as text: whoever keeps the record would keep the error's frames, and with them the view's files
+            behind = self.name, self._view.index, str(error)
+            logger.error("the view of %s is behind the log at %d: %s", *behind)
         self._note_failure(error)
         self._waits += 1
         self._state = "failed" if isinstance(error, CorruptionError) else "waiting"

@@ -142,7 +142,7 @@ class Block:
         return source + (f" WHERE {' AND '.join(self.conditions)}" if self.conditions else "")
 
     def wrapped(self, distinct: bool = False, suffix: str = "", with_lookups: bool = False) -> "Block":
-        """The same solutions as a single table; suffix is put behind the SELECT."""
+        """The same solutions as a single table; suffix follows the SELECT."""
         alias = self.names.alias("q")
         items, columns = [], {}
         for number, (name, value) in enumerate(self.columns.items()):

@@ -1,6 +1,6 @@
 """What the compiler asks of the view: where quads are, which terms there are, and of which kinds."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -9,7 +9,7 @@ from duckdb import DuckDBPyConnection
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
 from graphdb.columns.schema import STALE
-from graphdb.columns.term_ids import PAYLOAD_BITS, XSD, Tag, inline_id, text_of
+from graphdb.columns.term_ids import PAYLOAD_BITS, XSD, Tag, inline_id, tag_of_term, text_of
 from graphdb.columns.values import Tags
 
 __all__ = ["Catalog", "PredicateTable"]
@@ -66,7 +66,9 @@ class Catalog:
             return inline
         found = self._found.ids
         if term not in found:
-            rows = self._rows("SELECT id FROM terms WHERE text = ?", [text_of(term)])
+            # terms stand together by their kinds, so DuckDB skips most of the others without reading them
+            kind = int(tag_of_term(term))
+            rows = self._rows("SELECT id FROM terms WHERE kind = ? AND text = ?", [kind, text_of(term)])
             found[term] = rows[0][0] if rows else None
         return found[term]
 
@@ -118,5 +120,5 @@ class Catalog:
         """Whether a SELECT has a row."""
         return bool(self._rows(f"{sql} LIMIT 1"))
 
-    def _rows(self, sql: str, parameters: list[str] | None = None) -> list[tuple[Any, ...]]:
-        return self.connection.execute(sql, parameters or []).fetchall()
+    def _rows(self, sql: str, parameters: Sequence[str | int] = ()) -> list[tuple[Any, ...]]:
+        return self.connection.execute(sql, parameters).fetchall()

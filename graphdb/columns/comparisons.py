@@ -99,7 +99,7 @@ def _is_by_id(left: Value, right: Value) -> bool:
 
 
 def _typed(block: Block, left: Value, right: Value) -> str:
-    """= with a literal of a datatype of its own: an error, but for what is no literal, or has a language.
+    """= with a literal of another datatype: an error, unless the other is no literal or has a language.
 
     Of the other datatypes of XML Schema the engine knows some (durations, times), whose values equal no other
     ones, and some literals of them are none (`"x"^^xsd:time`).
@@ -158,7 +158,7 @@ def sort_keys(block: Block, value: Value, descending: bool) -> list[str]:
 
 
 def tie_keys(value: Value, descending: bool) -> list[str]:
-    """What tells terms of equal value apart, once all conditions of an ORDER BY tie."""
+    """What sorts terms of equal value, after all conditions of an ORDER BY."""
     if value.rep is not Rep.ID:
         return []
     later = value.tags & _DECIMALS if value.tags & (_EXACT - _DECIMALS) else frozenset[Tag]()

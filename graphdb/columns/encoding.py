@@ -130,7 +130,7 @@ def _longest_line(path: Path) -> int:
     return 0
 
 
-# A line is `s p o .` or `s p o g .`; only literals have spaces in them, and behind their last quote none has.
+# A line is `s p o .` or `s p o g .`; only literals contain spaces, and never after their last quote.
 _SPLIT = """
 WITH lines AS ({lines}),
 heads AS (SELECT line, added, split_part(line, ' ', 1) AS s, split_part(line, ' ', 2) AS p FROM lines),

@@ -31,7 +31,7 @@ class NetLines:
         removed, added, dropped, created = change_sections(payload)
         _note(removed.splitlines(), self._quads, is_added=False)
         _note(added.splitlines(), self._quads, is_added=True)
-        # unlike quads, a graph may be named as new by who only added quads to it: the last word counts
+        # a change that only adds quads to a graph may name it as new; so the last change of a graph counts
         self._graphs.update(dict.fromkeys(dropped.decode().split("\n")[:-1], False))
         self._graphs.update(dict.fromkeys(created.decode().split("\n")[:-1], True))
 
@@ -68,7 +68,7 @@ class EntryLines:
     """
 
     def __init__(self, index: int, resume_index: int | None = None) -> None:
-        """index is what the view has; the first entry fed is that behind resume_index, by default index."""
+        """index is that of the view. The first entry fed is the one after resume_index, by default index."""
         self.net = NetLines()  # since the last call of taken()
         self.applied_index = index  # net brings a view here
         self.resume_index = index if resume_index is None else resume_index

@@ -35,8 +35,8 @@ from graphdb.sparql.tree_walk import nodes_below
 
 __all__ = ["Estimate", "PatternEstimate", "estimate"]
 
-# A listing of one pattern is no work but writing, which the engine does as fast in a reader, and without
-# turning numbers back into terms.
+# Listing the matches of one pattern is only writing. A reader does that as fast, and does not have to turn
+# numbers into terms.
 LISTING_ROWS_MAX = 50_000
 # The columns collect the triples of CONSTRUCT, each once, before the first is sent; a reader sends them as it
 # finds them.
@@ -128,7 +128,7 @@ def _limited(select: Select) -> int:
 def _solutions(select: Select, catalog: Catalog) -> float:
     """How many solutions a query or sub-select has, on average."""
     if select.is_grouped:
-        return 1.0  # a group at least: how many more is not told from here
+        return 1.0  # at least one group; how many more is not known here
     found = _rows(select.where, set(), catalog)
     return found if select.length is None else min(found, _limited(select))
 

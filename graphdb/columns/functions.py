@@ -68,7 +68,7 @@ def text_of(block: Block, value: Value) -> Value:
 
 
 def _string(block: Block, value: Value) -> Value:
-    """A string argument, with its language where it can have one; NULL for what is no string."""
+    """A string argument, with its language where it can have one; NULL for anything else."""
     if value.rep is Rep.STRING:
         return value
     tags = value.tags & STRINGS

@@ -135,7 +135,7 @@ def arithmetic(operator: str, left: Value, right: Value) -> Value:
 
 
 def compared_numbers(block: Block, operator: str, left: Value, right: Value) -> str:
-    """Two numbers compared by value; NULL where one is no number, and for an order of NaN and another."""
+    """Two numbers compared by value; NULL where one is not a number, and for an order of NaN and another."""
     kinds = [value.tags & NUMBERS for value in (left, right)]
     if (
         left.rep is right.rep is Rep.ID

@@ -24,7 +24,7 @@ __all__ = [
     "written_format",
 ]
 
-FORMAT: Final = "3"  # of what is on disk: another one is made anew
+FORMAT: Final = "3"  # of a view on disk; a view of another format is rebuilt
 REST: Final = "rest"
 FREQUENT_QUADS: Final = 1_000  # of a predicate that gets a table of its own
 TABLES_MAX: Final = 2_000  # such tables
@@ -78,9 +78,9 @@ def predicate_table(predicate: int) -> str:
 
 
 def check(connection: DuckDBPyConnection) -> tuple[int, int]:
-    """The log index of a view that is whole, and that behind which to go on reading the log.
+    """The log index of a consistent view, and the index after which reading the log continues.
 
-    Raises CorruptionError: the view is to be made anew.
+    Raises CorruptionError: the view has to be rebuilt.
     """
     try:
         return _checked(connection)

@@ -89,7 +89,7 @@ DATE_FORM: Final = r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}Z?"
 DATE_TIME_FORM: Final = (
     r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(\.[0-9]{0,5}[1-9])?Z?"
 )
-DECIMAL_MAX: Final = 1.7014118346046923e20  # the engine has 128 bits, 18 digits of them behind the point
+DECIMAL_MAX: Final = 1.7014118346046923e20  # the engine has 128 bits, 18 digits of them after the point
 _EPOCH_DAY = date(1970, 1, 1)
 _EPOCH = datetime(1970, 1, 1)
 
@@ -100,7 +100,7 @@ def tagged(tag: Tag, payload: int) -> int:
 
 
 def tag_of(term_id: int) -> Tag:
-    """Raises ValueError for DEFAULT_GRAPH, which is no term."""
+    """Raises ValueError for DEFAULT_GRAPH, which is not a term."""
     return Tag(term_id >> PAYLOAD_BITS)
 
 
@@ -255,7 +255,7 @@ def _lexical(tag: Tag, payload: int) -> str:
 
 
 def _plain(value: Decimal) -> str:
-    """Digits without an exponent and without trailing zeros behind the point."""
+    """Digits without an exponent and without trailing zeros after the point."""
     text = format(value, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
