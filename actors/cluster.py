@@ -346,9 +346,8 @@ def _close(actor: Any) -> None:
 def _reserved_port() -> socket.socket:
     """A port that nobody else is given while this is open, but that Ray's agent can listen on.
 
-    An agent that chooses its port by itself has 15 s to write it into a file, a constant in Ray's code, and
-    it is Python that imports a great deal: on a busy machine the Ray node ends for it. For a port that is
-    known before nobody waits.
+    The raylet waits for its agents to choose their ports, and ends if they do not. It waits for no port that
+    is known before; and there are no agents (`ray_private.start_head_node`).
     """
     reserved = socket.socket()
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # so can the agent, as nobody listens here

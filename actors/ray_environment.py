@@ -6,8 +6,6 @@ Ray offers no other way to say these things.
 import os
 from pathlib import Path
 
-from actors.ray_private import REPLICA_MODULE
-
 __all__ = ["client_environment", "service_environment"]
 
 _PATIENCE_S = 300  # what Ray's processes have to find each other; Ray's own limits are about 30
@@ -34,8 +32,6 @@ def service_environment(token_file: Path) -> dict[str, str]:
         "SPT_NOENV": "1",
         # Ray makes its workers give way to every other process; these are the service itself
         "RAY_worker_niceness": "0",
-        # workers begin with what Serve's actors import first, while Ray itself is still starting
-        "RAY_preload_python_modules": REPLICA_MODULE,
         # on a busy machine all takes long; what does not come at all is noticed by `graphdb serve`
         "RAY_gcs_server_port_wait_time_s": str(_PATIENCE_S),
         "RAY_raylet_start_wait_time_s": str(_SILENCE_S),  # not longer: a dead one is waited for too

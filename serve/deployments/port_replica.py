@@ -8,19 +8,13 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-from actors.access.audit_file import AuditFile
-from actors.access.directory import Directory
-from actors.access.failure_board import FailureBoard
-from actors.access.redis_failures import RedisFailures
 from actors.wire.server import private_directory
-from graphdb.access.permissions import Roles
 from graphdb.config import Settings
 from graphdb.errors import StorageFull, UnavailableError
-from serve.access.access_backend import AccessBackend
 from serve.deployments.listening import take_socket
 from serve.port_server import Hosted, Listen, PortServer
 
-__all__ = ["STOP_S", "PortReplica", "access_backend", "graph_socket", "start_patiently"]
+__all__ = ["STOP_S", "PortReplica", "graph_socket", "start_patiently"]
 
 T = TypeVar("T")
 STOP_S = 15.0
@@ -77,25 +71,6 @@ class PortReplica:
 def graph_socket(settings: Settings) -> str:
     """The socket of the graph port for the node's other processes, in a directory of this user only."""
     return os.path.join(private_directory(str(settings.server.data_dir / "graph")), "graph.sock")
-
-
-def access_backend(settings: Settings) -> AccessBackend:
-    """What the door of one of this node's ports needs; its application closes it."""
-    configured, audit = settings.authentication, None
-    if settings.audit.enabled:
-        audit = AuditFile(
-            settings.audit.file or settings.server.data_dir / "audit" / "audit.log", settings.audit
-        )
-    if not configured.enabled:
-        return AccessBackend(audit=audit)
-    limits, ldap = configured.rate_limiting, configured.ldap
-    directory = private_directory(str(settings.server.data_dir / "graph"))
-    return AccessBackend(
-        FailureBoard(os.path.join(directory, "failures"), limits),
-        RedisFailures(limits) if limits.enabled and limits.backend == "redis" else None,
-        None if ldap is None else Directory(ldap, Roles(settings.authorization)),
-        audit,
-    )
 
 
 async def start_patiently(start: Callable[[], Awaitable[None]]) -> None:

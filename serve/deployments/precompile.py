@@ -21,8 +21,8 @@ _MODULES = (
     "actors.readers.store_reader",
     "serve.cli.main",
     "serve.cli.serve",
-    "serve.deployments.graph_port",
-    "serve.deployments.search_port",
+    "serve.deployments.hosted_graph",
+    "serve.deployments.hosted_search",
     "serve.deployments.service",
     *PROCESS_MODULES,
 )

@@ -14,7 +14,14 @@ EXCEPTIONS = {
     ("graphdb/__init__.py", "actors"): "the front door: graphdb.connect() reaches a running service's actors",
     **{
         (f"serve/deployments/{module}.py", "actors"): "the one room that wires edges and actors"
-        for module in ("graph_port", "port_replica", "precompile", "search_port", "service")
+        for module in (
+            "hosted_graph",
+            "hosted_search",
+            "port_access",
+            "port_replica",
+            "precompile",
+            "service",
+        )
     },
     ("serve/deployments/service.py", "ray"): "Ray Serve",
     (

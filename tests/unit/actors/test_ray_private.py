@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ray._private import worker
+from ray._private import services, worker
 from ray._private.node import Node
 from ray._private.parameter import RayParams
 from ray._raylet import (  # type: ignore[attr-defined]
@@ -17,7 +17,7 @@ from ray._raylet import (  # type: ignore[attr-defined]
     persist_port,
 )
 
-from actors.ray_private import PROCESS_MODULES, REPLICA_MODULE
+from actors.ray_private import AGENT_OPTIONS, PROCESS_MODULES, REPLICA_MODULE
 
 ROOT = Path(__file__).parents[3]
 NODE_ARGUMENTS = ["ray_params", "head", "shutdown_at_exit", "spawn_reaper"]
@@ -53,6 +53,13 @@ def test_a_node_is_made_and_ended_as_before() -> None:
     assert arguments(Node.kill_all_processes)[:2] == ["check_alive", "allow_graceful"]
     assert arguments(Node.dead_processes) == []
     assert isinstance(Node.gcs_address, property)
+
+
+def test_the_raylet_is_told_of_its_agents_as_before() -> None:
+    source = inspect.getsource(services.start_raylet)
+    assert "start_ray_process(\n        command," in source
+    for option in AGENT_OPTIONS:
+        assert f'"{option}{{}}".format(' in source
 
 
 def test_a_node_calls_what_is_overridden() -> None:

@@ -1,0 +1,83 @@
+"""`HostedGraph`: what the process of the graph port hosts. No other imports this, for it takes long."""
+
+import functools
+from pathlib import Path
+
+from starlette.types import ASGIApp
+
+from actors import cluster
+from actors.clustering.clustered_node import clustered_node
+from actors.columns.client import ColumnClient
+from actors.log.client import LogClient
+from actors.node.graph_node import standalone_node
+from actors.raft.raft_log_client import RaftLogClient
+from actors.readers.client import ReaderClient
+from graphdb.access.visibility import FULL_VISIBILITY
+from graphdb.config import Settings
+from graphdb.model import Confirmation
+from graphdb.node import NodeStatus
+from graphdb.planning.gate import read_update
+from graphdb.sparql.dataset import Dataset
+from serve.deployments.port_access import access_backend
+from serve.deployments.port_replica import start_patiently
+from serve.deployments.search_note import search_word
+from serve.graph.administration import node_health
+from serve.graph.notebook_answers import answer, report
+from serve.graph_app import build_app
+
+__all__ = ["HostedGraph"]
+
+
+class HostedGraph:
+    """One node's graph as a port hosts it: the store over the log, and the application over the store."""
+
+    speaks_websocket = True
+
+    def __init__(self, settings: Settings, namespace: str, directory: str) -> None:
+        log_endpoint = functools.partial(cluster.update_log_endpoint, namespace)
+        readers = ReaderClient(functools.partial(cluster.store_reader_endpoint, namespace))
+        columns = None
+        if settings.columns.enabled:
+            columns = ColumnClient(functools.partial(cluster.column_view_endpoint, namespace))
+        self.graph = (
+            clustered_node(settings, RaftLogClient(log_endpoint), readers, columns=columns)
+            if settings.cluster.enabled
+            else standalone_node(settings, LogClient(log_endpoint), readers, columns=columns)
+        )
+        self._limits = settings.security
+        self._query_timeout_s = settings.server.query_timeout_seconds
+        self._search_word = functools.partial(search_word, directory) if settings.search.enabled else None
+        self.app: ASGIApp = build_app(self.graph, settings, access_backend(settings), self._search_word)
+
+    async def start(self) -> None:
+        await start_patiently(self.graph.start)
+
+    def status(self) -> NodeStatus:
+        """Of all of this node's ports."""
+        return node_health(self.graph.admin.status(), self._search_word)
+
+    async def prepare_close(self) -> None:
+        """See `actors.node.graph_node.GraphNode.prepare_close`."""
+        await self.graph.prepare_close()
+
+    async def close(self) -> None:
+        await self.graph.close()
+
+    async def answer(self, text: str, form: str) -> bytes:
+        """See `serve.graph.notebook_answers.answer`."""
+        reads = await self.graph.queries.reads(FULL_VISIBILITY)
+        return await answer(reads, text, form, self._limits, self._query_timeout_s)
+
+    async def report(self, shapes: str | None, shapes_graph: str | None, data_graph: str) -> bytes:
+        """See `serve.graph.notebook_answers.report`."""
+        reads = await self.graph.queries.reads(FULL_VISIBILITY)
+        return await report(reads, shapes, shapes_graph, data_graph, self._query_timeout_s)
+
+    async def update(self, text: str) -> Confirmation:
+        """Evaluate an update, as POST /update does."""
+        writes = self.graph.writing.writes(FULL_VISIBILITY)
+        return await writes.update(read_update(text, None, self._limits), Dataset())
+
+    async def backup(self, directory: Path) -> int:
+        """See `actors.node.admin`."""
+        return await self.graph.admin.backup(directory)

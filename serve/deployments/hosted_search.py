@@ -1,0 +1,62 @@
+"""`HostedSearch`: what the process of the search port hosts. No other imports this, for it takes long."""
+
+import functools
+import gc
+import threading
+
+from starlette.types import ASGIApp
+
+from actors import cluster
+from actors.log.client import LogClient
+from actors.raft.raft_log_client import RaftLogClient
+from actors.search.search_node import SearchNode
+from actors.search.warm_up import warm_up
+from graphdb.config import Settings
+from serve.deployments.port_access import access_backend
+from serve.deployments.port_replica import graph_socket, start_patiently
+from serve.deployments.search_note import SearchNote
+from serve.search.frame.peer_requests import PeerRequests
+from serve.search.graph.local_graph import LocalGraph
+from serve.search_app import build_search_app
+
+__all__ = ["HostedSearch"]
+
+_COLLECT_AFTER = 50_000  # new objects: a bulk request makes tens of thousands, and no circles
+
+
+class HostedSearch:
+    """One node's search as a port hosts it: the indexes over the log, and the application over them."""
+
+    speaks_websocket = False
+
+    def __init__(self, settings: Settings, namespace: str, directory: str) -> None:
+        log_endpoint = functools.partial(cluster.update_log_endpoint, namespace)
+        log: LogClient = LogClient(log_endpoint)
+        if settings.cluster.enabled:
+            log = RaftLogClient(log_endpoint)
+        self.graph = LocalGraph(graph_socket(settings), settings.server.query_timeout_seconds)
+        self.search = SearchNode(settings, log, self.graph)
+        self.app: ASGIApp = build_search_app(self.search, settings, access_backend(settings))
+        self.search.serve_others(PeerRequests(self.app).perform)
+        self._note = SearchNote(directory, lambda: self.search.is_opening, self._is_well)
+
+    def _is_well(self) -> bool:
+        return self.search.status().status == "healthy"
+
+    async def start(self) -> None:
+        await self._note.begin()
+        await start_patiently(self.search.start)
+        self._note.tell()
+        threading.Thread(target=self._settle, daemon=True).start()
+
+    def _settle(self) -> None:
+        """Freeze the present objects, mostly modules, so that the garbage collector skips them."""
+        warm_up()
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(_COLLECT_AFTER)
+
+    async def close(self) -> None:
+        await self._note.close()
+        await self.search.close()
+        await self.graph.close()

@@ -1,0 +1,33 @@
+"""`access_backend`: what the authentication of a port needs of the actors."""
+
+import os
+
+from actors.access.audit_file import AuditFile
+from actors.access.directory import Directory
+from actors.access.failure_board import FailureBoard
+from actors.access.redis_failures import RedisFailures
+from actors.wire.server import private_directory
+from graphdb.access.permissions import Roles
+from graphdb.config import Settings
+from serve.access.access_backend import AccessBackend
+
+__all__ = ["access_backend"]
+
+
+def access_backend(settings: Settings) -> AccessBackend:
+    """What the door of one of this node's ports needs; its application closes it."""
+    configured, audit = settings.authentication, None
+    if settings.audit.enabled:
+        audit = AuditFile(
+            settings.audit.file or settings.server.data_dir / "audit" / "audit.log", settings.audit
+        )
+    if not configured.enabled:
+        return AccessBackend(audit=audit)
+    limits, ldap = configured.rate_limiting, configured.ldap
+    directory = private_directory(str(settings.server.data_dir / "graph"))
+    return AccessBackend(
+        FailureBoard(os.path.join(directory, "failures"), limits),
+        RedisFailures(limits) if limits.enabled and limits.backend == "redis" else None,
+        None if ldap is None else Directory(ldap, Roles(settings.authorization)),
+        audit,
+    )
