@@ -32,6 +32,8 @@ def service_environment(token_file: Path) -> dict[str, str]:
         "SPT_NOENV": "1",
         # Ray makes its workers give way to every other process; these are the service itself
         "RAY_worker_niceness": "0",
+        # one node has nobody to tell how busy it is; ten times a second is 0.6 % of a core
+        "RAY_raylet_report_resources_period_milliseconds": "2000",
         # on a busy machine all takes long; what does not come at all is noticed by `graphdb serve`
         "RAY_gcs_server_port_wait_time_s": str(_PATIENCE_S),
         "RAY_raylet_start_wait_time_s": str(_SILENCE_S),  # not longer: a dead one is waited for too
