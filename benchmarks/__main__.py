@@ -25,6 +25,7 @@ from benchmarks import (
     raft_commit,
     search_bm25,
     shacl,
+    weight,
 )
 from benchmarks.report import Line, print_lines
 from benchmarks.service import BenchmarkError
@@ -76,6 +77,15 @@ BENCHMARKS = {
         (
             SCALE,
             Option("only", str, "", "only the queries whose name has this in it"),
+        ),
+    ),
+    "weight": Benchmark(
+        weight.run,
+        (
+            Option("rounds", int, 3, "starts that are measured"),
+            SCALE,
+            Option("peer", str, "yes", "whether to measure Fuseki beside, where Java is", ("no", "yes")),
+            Option("fresh", str, "no", "whether to install in a fresh clone as well", ("no", "yes")),
         ),
     ),
     "fuzz": Benchmark(

@@ -58,6 +58,19 @@ def test_benchmark_runs(name: str) -> None:
 
 @pytest.mark.ray
 @pytest.mark.slow
+def test_weight_runs() -> None:
+    options = ["--rounds", "1", "--scale", "0.01", "--peer", "no", "--json"]
+    command = [sys.executable, "-m", "benchmarks", "weight", *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=250)
+    assert done.returncode in (0, 1), done.stderr
+    figures = json.loads(done.stdout)
+    assert {figure["unit"] for figure in figures} == {"s", "MB", "% of a core"}
+    assert all(figure["ours"] > 0 for figure in figures if figure["unit"] != "% of a core")
+    assert all(figure["passes"] == (figure["ours"] <= figure["asked"]) for figure in figures)
+
+
+@pytest.mark.ray
+@pytest.mark.slow
 def test_hostile_runs() -> None:
     command = [sys.executable, "-m", "benchmarks", "hostile", "--scale", "0.01", "--only", "nested", "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=200)

@@ -1,0 +1,91 @@
+"""Fuseki, the peer of the figures of weight, where there is Java, and Maven to fetch it.
+
+It runs in a process of its own with its data (TDB2) in a directory of ours, listening on loopback alone.
+"""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from benchmarks.service import BenchmarkError, free_port, stop
+
+__all__ = ["RunningFuseki", "is_installed", "running_fuseki"]
+
+ARTIFACT, VERSION = "jena-fuseki-server", "5.6.0"
+READY_TIMEOUT_S, STOP_TIMEOUT_S, FETCH_TIMEOUT_S = 60, 20, 300
+_FETCHED = Path.home() / ".m2" / "repository" / "org" / "apache" / "jena" / ARTIFACT / VERSION
+
+
+def is_installed() -> bool:
+    """Whether it can be run here: Java is there, and either its jar ($FUSEKI_JAR) or Maven."""
+    return shutil.which("java") is not None and (
+        "FUSEKI_JAR" in os.environ or shutil.which("mvn") is not None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunningFuseki:
+    """A dataset that answers at url, and how long it took until it did."""
+
+    url: str
+    pid: int
+    start_s: float
+
+
+@contextmanager
+def running_fuseki(directory: Path) -> Iterator[RunningFuseki]:
+    """An empty dataset below directory. Raises BenchmarkError."""
+    jar, port = _jar(), free_port()
+    database = directory / "fuseki"
+    database.mkdir()
+    command = ["java", "-Xmx2G", "-jar", str(jar), "--localhost", f"--port={port}", "--tdb2"]
+    with (directory / "fuseki.log").open("wb") as log:
+        began = time.monotonic()
+        process = subprocess.Popen(
+            [*command, f"--loc={database}", "--update", "/ds"], cwd=directory, stdout=log, stderr=log
+        )
+        try:
+            url = f"http://127.0.0.1:{port}/ds"
+            _await(url, process, directory / "fuseki.log")
+            yield RunningFuseki(url, process.pid, time.monotonic() - began)
+        finally:
+            stop(process, STOP_TIMEOUT_S)
+
+
+def _jar() -> Path:
+    if "FUSEKI_JAR" in os.environ:
+        return Path(os.environ["FUSEKI_JAR"])
+    jar = _FETCHED / f"{ARTIFACT}-{VERSION}.jar"
+    if not jar.exists():
+        command = ["mvn", "-q", "dependency:get", f"-Dartifact=org.apache.jena:{ARTIFACT}:{VERSION}"]
+        done = subprocess.run(
+            [*command, "-Dtransitive=false"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=FETCH_TIMEOUT_S,
+        )
+        if done.returncode or not jar.exists():
+            raise BenchmarkError(f"Maven could not fetch Fuseki: {done.stdout.strip()[-300:]}")
+    return jar
+
+
+def _await(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise BenchmarkError(f"Fuseki ended: {log.read_text(errors='replace').strip()[-500:]}")
+        try:
+            if httpx.get(url, params={"query": "ASK {}"}, trust_env=False).status_code == 200:
+                return
+        except httpx.HTTPError:
+            pass
+        time.sleep(0.02)
+    raise BenchmarkError("Fuseki did not answer in time")
