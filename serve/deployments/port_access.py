@@ -3,9 +3,7 @@
 import os
 
 from actors.access.audit_file import AuditFile
-from actors.access.directory import Directory
 from actors.access.failure_board import FailureBoard
-from actors.access.redis_failures import RedisFailures
 from actors.wire.server import private_directory
 from graphdb.access.permissions import Roles
 from graphdb.config import Settings
@@ -23,11 +21,16 @@ def access_backend(settings: Settings) -> AccessBackend:
         )
     if not configured.enabled:
         return AccessBackend(audit=audit)
-    limits, ldap = configured.rate_limiting, configured.ldap
-    directory = private_directory(str(settings.server.data_dir / "graph"))
-    return AccessBackend(
-        FailureBoard(os.path.join(directory, "failures"), limits),
-        RedisFailures(limits) if limits.enabled and limits.backend == "redis" else None,
-        None if ldap is None else Directory(ldap, Roles(settings.authorization)),
-        audit,
-    )
+    limits, ldap, redis = configured.rate_limiting, configured.ldap, None
+    if limits.enabled and limits.backend == "redis":
+        # not at the top: its client, or that of LDAP, is a tenth of a second of the start of each port
+        from actors.access.redis_failures import RedisFailures
+
+        redis = RedisFailures(limits)
+    directory = None
+    if ldap is not None:
+        from actors.access.directory import Directory
+
+        directory = Directory(ldap, Roles(settings.authorization))
+    files = private_directory(str(settings.server.data_dir / "graph"))
+    return AccessBackend(FailureBoard(os.path.join(files, "failures"), limits), redis, directory, audit)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import faiss
 import numpy as np
 
 from graphdb.search.leaf_reader import Floats, Ints
@@ -18,8 +17,6 @@ from graphdb.search.vectors.walk import scan, walk
 __all__ = ["MAGNITUDE_MAX", "SHARES", "Graph", "GraphShape", "Links", "build_graph"]
 
 # `Links`: who neighbours whom in a graph, level by level; faiss decides it.
-
-_faiss: Any = faiss  # its type hints lack half of what it has
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +53,25 @@ class Links:
         """None where it was stopped. Takes long, without the interpreter's lock. With one thread the same
         rows always give the same links. threads holds for the calling thread from then on.
         """
-        measure = _faiss.METRIC_L2 if similarity == "l2_norm" else _faiss.METRIC_INNER_PRODUCT
-        index = _faiss.IndexHNSWFlat(rows.shape[1], m, measure)
+        import faiss as typed  # not at the top: 0.13 s and 25 MB of each search port, with or without vectors
+
+        faiss: Any = typed  # its type hints lack half of what it has
+        measure = faiss.METRIC_L2 if similarity == "l2_norm" else faiss.METRIC_INNER_PRODUCT
+        index = faiss.IndexHNSWFlat(rows.shape[1], m, measure)
         index.hnsw.efConstruction = ef_construction
-        _faiss.omp_set_num_threads(threads)
+        faiss.omp_set_num_threads(threads)
         for part in prepared_parts(rows, similarity):
             if stopped():
                 return None
             index.add(part)
-        return cls._of(index.hnsw)
+        return cls._of(index.hnsw, faiss.vector_to_array)
 
     @classmethod
-    def _of(cls, hnsw: Any) -> "Links":
+    def _of(cls, hnsw: Any, array_of: Callable[[Any], Any]) -> "Links":
         """There the neighbours of a row stand together, those on the lowest level first."""
-        neighbours = _faiss.vector_to_array(hnsw.neighbors)
-        starts = _faiss.vector_to_array(hnsw.offsets).astype(np.int64)
-        levels = _faiss.vector_to_array(hnsw.levels)  # how many each row is on
+        neighbours = array_of(hnsw.neighbors)
+        starts = array_of(hnsw.offsets).astype(np.int64)
+        levels = array_of(hnsw.levels)  # how many each row is on
         width, above = (hnsw.nb_neighbors(level) for level in (0, 1))
         lowest = aligned((len(levels), width), np.int32)
         for place in range(width):
