@@ -27,8 +27,9 @@ __all__ = ["TARGETS", "HttpTarget", "app_target", "service_target"]
 
 QUERY_TIMEOUT_S = 1.5
 ANSWER_S = QUERY_TIMEOUT_S + 5  # much later than any answer should be, for the machine may be busy
-# Comes and goes by design: evaluators are replaced, Ray keeps idle workers for a while.
-FLEETING = ("actors.readers.evaluator", "ray::IDLE")
+# Comes and goes by design: evaluators are replaced, the store is read once for the column view, Ray keeps
+# idle workers for a while, which have no name of their own at first.
+FLEETING = ("actors.readers.evaluator", "actors.columns.dumping", "ray::IDLE", "default_worker.py")
 DATA = """
 PREFIX : <http://e/>
 INSERT DATA {
