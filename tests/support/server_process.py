@@ -1,5 +1,6 @@
 """`ServerProcess`: a server that tests start on a loopback port of its own, stop, hang and start again."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -40,8 +41,10 @@ class ServerProcess:
         self._end(signal.SIGKILL)
 
     def hang(self) -> None:
-        """It takes connections and answers nothing, until `wake`."""
+        """It takes connections and answers nothing, until `wake`. Returns when each of its threads has stopped."""
         self._send(signal.SIGSTOP)
+        assert self._process is not None
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
 
     def wake(self) -> None:
         self._send(signal.SIGCONT)

@@ -12,6 +12,7 @@ from pyoxigraph import NamedNode
 from actors.columns.database import OpenView
 from graphdb.columns.applying import transaction
 from graphdb.columns.schema import create
+from graphdb.columns.term_ids import Tag
 
 
 @pytest.fixture
@@ -30,7 +31,8 @@ def advance(view: OpenView, index: int) -> None:
         run("UPDATE meta SET value = ? WHERE key = 'log_index'", [str(index)])
         run("UPDATE predicates SET quads = ?", [index])
         run("INSERT INTO graphs VALUES (?, 1)", [index])
-        run("INSERT INTO terms (id, text) VALUES (?, ?)", [index, f"<http://e/{index}>"])
+        iri = [index, f"<http://e/{index}>", int(Tag.IRI)]
+        run("INSERT INTO terms (id, text, kind) VALUES (?, ?, ?)", iri)
 
 
 def seen(view: OpenView, cursor: DuckDBPyConnection) -> tuple[int, int, int, bool, bool]:
