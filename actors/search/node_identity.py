@@ -16,7 +16,7 @@ from graphdb.search.catalog.state import CatalogState, KnownNode
 
 __all__ = ["known_node", "publish_identity"]
 
-_ANYWHERE = ("0.0.0.0", "::", "[::]")
+_ALL_INTERFACES = ("0.0.0.0", "::", "[::]")
 _UUID_BYTES = 16
 
 
@@ -32,10 +32,10 @@ def known_node(settings: Settings) -> KnownNode:
 
 def _reachable_host(settings: Settings) -> str:
     """Where the port listens at all addresses, the one at which other nodes reach this one, or a guess."""
-    if settings.server.host not in _ANYWHERE:
+    if settings.server.host not in _ALL_INTERFACES:
         return settings.server.host
     peer_host, _ = split_address(settings.cluster.address)
-    if settings.cluster.enabled and peer_host not in _ANYWHERE:
+    if settings.cluster.enabled and peer_host not in _ALL_INTERFACES:
         return peer_host
     try:
         return socket.gethostbyname(socket.gethostname())

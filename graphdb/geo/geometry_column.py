@@ -202,7 +202,7 @@ class GeometryColumn:
         self.reach: Bounds | None = None  # the bounds around all values
         self.size_max = 0.0  # the longest side of the bounds of a plain value
         self.foreign_reach: Bounds | None = None  # the bounds around values that are not plain
-        self.anywhere: list[Term] = []  # geometries that may be anywhere
+        self.unlocated: list[Term] = []  # geometries that may be anywhere
         self.odd: list[Term] = []  # terms that no distance can be measured from: empty, malformed, others
         self.nameless = 0  # how many terms no text can name
         self.count = self.placed = 0  # of all values added, and of those with bounds
@@ -250,7 +250,7 @@ class GeometryColumn:
             self.nameless += 1
             return None
         if isinstance(term, Literal) and characters_to_read(term.value) > READING_MAX:
-            _note(self.anywhere, term)
+            _note(self.unlocated, term)
             return None
         try:
             geometry = read_geometry(term) if isinstance(term, Literal) else None
@@ -261,7 +261,7 @@ class GeometryColumn:
             return None
         extent = extent_of(geometry)
         if extent.bounds is None:
-            _note(self.anywhere, term)
+            _note(self.unlocated, term)
             return None
         if extent.is_plain and not _is_on_globe(geometry):
             _note(self.odd, term)

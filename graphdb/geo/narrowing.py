@@ -110,7 +110,7 @@ def _in_column(
     from graphdb.geo.geometry_column import NOTED_MAX
     from graphdb.geo.searches import NoSearch, places_for, places_meeting
 
-    if len(column.anywhere) > NOTED_MAX:
+    if len(column.unlocated) > NOTED_MAX:
         raise NotUsed("too many geometries are in reference systems without bounds in degrees")
     places: frozenset[Place] | None = None
     why = ""
@@ -130,7 +130,7 @@ def _in_column(
         raise NotUsed(why)
     if len(places) > lookup.binding.values_max:
         raise NotUsed(f"it finds {len(places):,} values, which is too many")
-    yield from column.anywhere
+    yield from column.unlocated
     yield from _read(places, column)
 
 
@@ -170,7 +170,7 @@ def _measured(ordered: Ordered, index: SpatialIndex, at: int | None) -> tuple["G
     waiting = [term for values in known for term in values.waiting]
     if column.nameless or not all(map(_has_name, waiting)):
         raise NotUsed("some values are blank nodes or triples")
-    others = [*column.odd, *column.anywhere, *waiting]
+    others = [*column.odd, *column.unlocated, *waiting]
     if len(others) > _FEW:
         raise NotUsed("no distance can be told of many values")
     _check_characters(others)

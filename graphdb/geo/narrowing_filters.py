@@ -61,7 +61,7 @@ __all__ = ["Narrowing"]
 _DISTANCE, _METRIC_DISTANCE, _RELATE = GEOF + "distance", GEOF + "metricDistance", GEOF + "relate"
 _BOOLEAN = "http://www.w3.org/2001/XMLSchema#boolean"
 # The engine guesses 10 triples for a subject, 1,000 for an object, a million for a property.
-_VALUES_ANYWHERE, _VALUES_BESIDE_OBJECTS, _VALUES_FIRST = 200, 1_000, 10_000
+_VALUES_UNLOCATED, _VALUES_BESIDE_OBJECTS, _VALUES_FIRST = 200, 1_000, 10_000
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -338,15 +338,15 @@ def _values_max(group: Algebra) -> int:
             case Join() | LeftJoin() | Minus() | Filter() | Extend():
                 most = min(most, _values_max(element)) if is_operand else most
             case _:
-                most = _VALUES_ANYWHERE
+                most = _VALUES_UNLOCATED
     return most
 
 
 def _less_than(triple: TriplePattern | Path) -> int:
     if not isinstance(triple.subject, Variable | BlankNodeLabel):
-        return _VALUES_ANYWHERE
+        return _VALUES_UNLOCATED
     if not isinstance(triple.predicate, Iri | SequencePath | AlternativePath):
-        return _VALUES_ANYWHERE
+        return _VALUES_UNLOCATED
     return _VALUES_FIRST if isinstance(triple.object, Variable | BlankNodeLabel) else _VALUES_BESIDE_OBJECTS
 
 

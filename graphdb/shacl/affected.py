@@ -50,7 +50,7 @@ _SUPERCLASSES = RepeatedPath(PredicatePath(RDFS_SUBCLASS_OF), "*")
 
 def is_bounded(shapes: Iterable[Shape]) -> bool:
     """Whether what these shapes look at, themselves, can be told: SPARQL may look anywhere."""
-    return not any(_looks_anywhere(constraint) for shape in shapes for constraint in shape.constraints)
+    return not any(_reads_any_graph(constraint) for shape in shapes for constraint in shape.constraints)
 
 
 def is_local(shapes: Iterable[Shape]) -> bool:
@@ -62,7 +62,7 @@ def is_local(shapes: Iterable[Shape]) -> bool:
     return is_bounded(given) and not has_expressions
 
 
-def _looks_anywhere(constraint: Constraint) -> bool:
+def _reads_any_graph(constraint: Constraint) -> bool:
     if isinstance(constraint, ExpressionConstraint):
         return not constraint.is_bounded
     return query_of(constraint) is not None

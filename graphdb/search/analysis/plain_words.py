@@ -1,6 +1,6 @@
 """The words of many ASCII texts at once, in lower case: what the analyzer `standard` makes of them (Numba).
 
-The rules are those of `word_breaks` for letters, digits and low lines. A text is read twice: `_edges` finds
+The rules are those of `word_breaks` for letters, digits and underscores. A text is read twice: `_edges` finds
 where words begin and end, without a branch, for a processor cannot guess how long the next word is; then each
 word is looked up, one of eight characters or less as a number.
 """
@@ -61,7 +61,7 @@ _JOINS = _table(lambda char: _LETTERS * (char in "'.:") + _DIGITS * (char in "'.
 
 @numba.njit(cache=True, nogil=True)
 def _edges(text: Any, lowered: Any, edges: Any, lower: Any, in_words: Any) -> Any:
-    """How many edges there are: runs of letters, digits and low lines begin and end there in turn.
+    """How many edges there are: runs of letters, digits and underscores begin and end there in turn.
 
     lowered gets the text in lower case.
     """
@@ -145,7 +145,7 @@ def _grown(table: Any) -> Any:
 
 @numba.njit(cache=True, nogil=True)
 def _is_low_line(lowered: Any, first: int, last: int) -> Any:
-    """A run of low lines alone is no token."""
+    """A run of underscores alone is no token."""
     while first < last and lowered[first] == _LOW_LINE:
         first += 1
     return first == last

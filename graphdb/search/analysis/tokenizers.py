@@ -176,7 +176,7 @@ def _longest(classes: str, found: "re.Match[str]") -> tuple[int, str]:
 
 
 def _is_low_line(classes: str, span: _Span) -> bool:
-    """A run of low lines alone is no token."""
+    """A run of underscores alone is no token."""
     start, end, _ = span
     return classes[start] == "_" and _LOW_ONLY.fullmatch(classes, start, end) is not None
 

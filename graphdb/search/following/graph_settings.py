@@ -31,7 +31,7 @@ _LISTS = (
     f"SELECT ?s ?p ?o WHERE {{ GRAPH{{ ?any <{SHACL}path> ?l . ?l <{RDF_REST}>* ?s . "
     f"VALUES ?p {{ <{RDF_FIRST}> <{RDF_REST}> }} ?s ?p ?o }} }}"
 )
-_ANYWHERE = "{ ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } }"
+_ANY_GRAPH = "{ ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } }"
 
 
 class StoredShape:
@@ -64,7 +64,7 @@ class StoredShape:
 
     def _rows(self) -> Plan[list[Row]]:
         """What the graphs say of shapes, this one and others."""
-        rows = list((yield f"SELECT ?s ?p ?o WHERE {{ VALUES ?p {{ {_SHAPES} }} {_ANYWHERE} }}"))
+        rows = list((yield f"SELECT ?s ?p ?o WHERE {{ VALUES ?p {{ {_SHAPES} }} {_ANY_GRAPH} }}"))
         if any(row["p"]["value"] == f"{SHACL}path" and row["o"]["type"] == "bnode" for row in rows):
             for graph in ("", "GRAPH ?g "):
                 rows += yield _LISTS.replace("GRAPH", graph)

@@ -216,7 +216,7 @@ def test_a_very_long_geometry_may_be_anywhere(monkeypatch: pytest.MonkeyPatch) -
     column = GeometryColumn()
     long = Literal("LINESTRING(0 0, 1 1, 2 2, 3 3)", datatype=NamedNode(WKT))
     column.add([long, point(1)])
-    assert column.anywhere == [long]
+    assert column.unlocated == [long]
     assert len(column.meeting([EVERYWHERE], None)) == 1
 
 
@@ -230,7 +230,7 @@ def test_a_column_is_made_anew_without_a_long_value_that_is_gone() -> None:
     values = index.values(AS_WKT.value)
     assert values is not None
     assert values.column is not None
-    assert (values.column.anywhere, store.scans) == ([], 4)
+    assert (values.column.unlocated, store.scans) == ([], 4)
 
 
 def test_what_is_too_long_is_not_written_into_a_query() -> None:

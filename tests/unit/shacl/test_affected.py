@@ -70,7 +70,7 @@ def test_another_graph() -> None:
     assert found == frozenset({NamedNode(EX + "a")})
 
 
-def test_sparql_looks_anywhere() -> None:
+def test_sparql_reads_any_graph() -> None:
     shape = ':S sh:targetNode :a ; sh:sparql [ sh:select "SELECT $this { ?x ?y 7 }" ] .'
     assert touched(data(""), shape, added=":n :p 1 .") == ALL
 
