@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
@@ -27,6 +28,8 @@ from graphdb.errors import ConfigError, LogUnavailable, UnavailableError
 from graphdb.log.views import views_of
 
 __all__ = [
+    "GRAPH_PORT",
+    "SEARCH_PORT",
     "OwnRuntime",
     "SharedRuntime",
     "bounded",
@@ -35,27 +38,31 @@ __all__ = [
     "close_update_log",
     "column_view_endpoint",
     "connect",
+    "flush_search",
     "on_this_node",
-    "remove_application",
+    "port_state",
     "service_name",
     "start_column_view",
     "start_log",
-    "start_serve",
+    "start_port",
     "start_store_reader",
+    "stop_ports",
     "store_reader_endpoint",
     "update_log_endpoint",
 ]
 
 logger = logging.getLogger(__name__)
 
+GRAPH_PORT = "graph_port"  # the names of actors
+SEARCH_PORT = "search_port"
 _UPDATE_LOG = "update_log"
 _STORE_READER = "store_reader"
 _COLUMN_VIEW = "column_view"
-# what Ray takes for this many cores: UpdateLog, StoreReader, ColumnView, Serve's controller, and the ports
-# GraphPort and SearchPort
-_WORKERS = 6
+# how many workers Ray keeps ready: UpdateLog, StoreReader, ColumnView, and the ports GraphPort and SearchPort
+_WORKERS = 5
 _OBJECT_STORE_BYTES = 128 << 20  # results on their way to notebooks pass through it; mapped, filled as used
 _CALL_TIMEOUT_S = 30
+_CALLS, _PORT_CALLS = 16, 64  # at a time, of an actor; those of a port are of notebooks
 _STARTS = 5  # how often Ray is tried; each may take half a minute and more, by waits in its own code
 _START_PAUSE_S = 1.0
 # Ray's agents, each of which listens on a port
@@ -166,10 +173,9 @@ class SharedRuntime:
             self._raylet = os.pidfd_open(_raylet_pid(ray.get_runtime_context().get_node_id()))
         except Exception as error:
             raise UnavailableError(f"there is no Ray to be reached at {self.address}: {error}") from error
-        for name in (_UPDATE_LOG, _STORE_READER, _COLUMN_VIEW):
+        for name in (GRAPH_PORT, SEARCH_PORT, _UPDATE_LOG, _STORE_READER, _COLUMN_VIEW):
             with contextlib.suppress(ValueError):  # there is none
                 ray.kill(ray.get_actor(name, namespace=service_name()))
-        remove_application()
 
     def failure(self) -> str | None:
         """Whether this machine's Ray node is gone, which Ray itself does not tell."""
@@ -208,7 +214,7 @@ def connect(address: str, namespace: str, temp_dir: str | None = None) -> None:
 
 
 def service_name() -> str:
-    """What the connected service is called in its Ray cluster: its actors' namespace, its Serve application.
+    """What the connected service is called in its Ray cluster: its actors' namespace.
 
     It follows from the data directory's path (as the connection's namespace does) and the address of the Ray
     node, so that the same path on two machines makes two names, and a start anew makes the same one.
@@ -224,25 +230,6 @@ def on_this_node() -> dict[str, str]:
     id, so what waits for a node that is gone waits until its service is started again.
     """
     return {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
-
-
-def start_serve(logging_config: dict[str, Any]) -> None:
-    """Have Serve's controller run, one for the whole Ray cluster, whichever node comes first."""
-    from ray import serve as ray_serve  # takes long; at the top it would delay Ray's own processes
-
-    try:
-        ray_serve.start(proxy_location="Disabled", logging_config=logging_config)
-    except ray.exceptions.ActorAlreadyExistsError:  # another node has made it since we looked
-        ray_serve.start(proxy_location="Disabled", logging_config=logging_config)
-
-
-def remove_application() -> None:
-    """Delete the connected service's Serve application if there is one, and wait until its port is free."""
-    from ray import serve as ray_serve
-
-    logging.getLogger("ray.serve").setLevel(logging.ERROR)
-    with contextlib.suppress(ray_serve.exceptions.RayServeException):  # Serve does not run yet
-        ray_serve.delete(service_name())
 
 
 def start_log(settings: Settings) -> Any:
@@ -269,6 +256,41 @@ def start_column_view(settings: Settings) -> Any:
 
     find_log = functools.partial(update_log_endpoint, service_name())
     return _start(ColumnView, _COLUMN_VIEW, settings, find_log)
+
+
+def start_port(kind: type[Any], name: str, *arguments: Any) -> Any:
+    """One of the service's ports as an actor; see `_start`."""
+    return _start(kind, name, *arguments, max_concurrency=_PORT_CALLS)
+
+
+def port_state(port: Any, timeout_s: float) -> tuple[bool, str | None]:
+    """See `PortActor.state`; neither is so while Ray makes the actor again.
+
+    Raises TimeoutError, and UnavailableError where the actor cannot be made.
+    """
+    try:
+        state: tuple[bool, str | None] = ray.get(port.state.remote(), timeout=timeout_s)
+    except ray.exceptions.ActorUnavailableError:
+        return False, None
+    except ray.exceptions.ActorDiedError as error:
+        raise UnavailableError(f"a port cannot be made: {error}") from error
+    return state
+
+
+async def flush_search(namespace: str) -> None:
+    """See `SearchPort.flush`. Raises UnavailableError while the actor is being started again."""
+    try:
+        await ray.get_actor(SEARCH_PORT, namespace=namespace).flush.remote()
+    except (ray.exceptions.RayActorError, ValueError) as error:
+        raise UnavailableError("the search port is starting") from error
+
+
+def stop_ports(ports: Sequence[Any], timeout_s: float) -> None:
+    """Have them stop in order, all at once: one that hangs leaves the others their time."""
+    bounded(
+        lambda: ray.wait([port.stop.remote() for port in ports], num_returns=len(ports), timeout=timeout_s),
+        timeout_s,
+    )
 
 
 async def update_log_endpoint(namespace: str) -> str:
@@ -323,12 +345,14 @@ def close_store_reader(actor: Any) -> None:
     _close(actor)
 
 
-def _start(kind: type[Any], name: str, *arguments: Any, **keywords: Any) -> Any:
+def _start(
+    kind: type[Any], name: str, *arguments: Any, max_concurrency: int = _CALLS, **keywords: Any
+) -> Any:
     """An actor on this Ray node, in the service's namespace; it ends with this process.
 
     A killed one is started again by Ray. Its calls fail meanwhile, and whoever called asks again.
     """
-    options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": 0, "max_concurrency": 16}
+    options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": 0, "max_concurrency": max_concurrency}
     place = {"name": name, "namespace": service_name(), "label_selector": on_this_node()}
     return ray.remote(kind).options(**place, **options).remote(*arguments, **keywords)
 

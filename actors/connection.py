@@ -2,10 +2,8 @@
 
 import contextlib
 import json
-import logging
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -35,17 +33,15 @@ def open_connection(data_dir: str | os.PathLike[str]) -> "Connection":
             )
         os.environ.update(client_environment(run_file.token_file))
     import ray
-    from ray import serve as ray_serve
 
     from actors import cluster
 
     if ray.is_initialized() and ray.get_runtime_context().gcs_address != run_file.ray_address:
         raise UnavailableError("this process is connected to another Ray runtime; ray.shutdown() first")
-    logging.getLogger("ray.serve").setLevel(logging.ERROR)
     try:
         if not ray.is_initialized():
             cluster.connect(run_file.ray_address, run_file.namespace)
-        port = ray_serve.get_app_handle(run_file.app)
+        port = ray.get_actor(cluster.GRAPH_PORT, namespace=run_file.namespace)
     except Exception as error:
         raise UnavailableError(
             f"the service at {run_file.url} cannot be reached: {fault_text(error)}"
@@ -60,10 +56,9 @@ class Connection:
     """
 
     def __init__(self, run_file: RunFile, port: Any) -> None:
-        """port is the handle of the GraphPort deployment."""
+        """port is the handle of the GraphPort actor."""
         self._run_file = run_file
         self._port = port
-        self._caller = ThreadPoolExecutor(1, thread_name_prefix="graphdb")
 
     def query(self, text: str) -> Rows:
         """The rows of a SELECT query: a list of dicts of Python values; `.to_pandas()` makes a data frame."""
@@ -107,7 +102,6 @@ class Connection:
         """Disconnect this process from the service's runtime. Other connections of this process end too."""
         import ray
 
-        self._caller.shutdown()
         ray.shutdown()
 
     def __enter__(self) -> "Connection":
@@ -124,25 +118,21 @@ class Connection:
         return answer
 
     def _call(self, method: str, *arguments: object) -> Any:
+        import ray
+
         with _own_errors(self._run_file.url):
-            # on a thread, since a notebook has an event loop running, on which Serve refuses to wait
-            return self._caller.submit(
-                lambda: getattr(self._port, method).remote(*arguments).result()
-            ).result()
+            return ray.get(getattr(self._port, method).remote(*arguments))
 
 
 @contextlib.contextmanager
 def _own_errors(url: str) -> Iterator[None]:
     """Give the service's errors as themselves, without Ray's wrapping and the traces of another process."""
     from ray.exceptions import RayError, RayTaskError
-    from ray.serve.exceptions import RayServeException
 
     try:
         yield
     except RayTaskError as error:
         cause = error.cause if isinstance(error.cause, GraphDBError) else None
         raise (cause or UnavailableError(f"the service at {url} failed: {fault_text(error.cause)}")) from None
-    except GraphDBError as error:
-        raise error from None
-    except (RayError, RayServeException) as error:
+    except RayError as error:
         raise UnavailableError(f"the service at {url} is gone or starting again") from error

@@ -9,26 +9,18 @@ Ray is imported where it is used and not with this module, because `ray_environm
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
 
 __all__ = [
     "AGENT_OPTIONS",
-    "PROCESS_MODULES",
-    "REPLICA_MODULE",
+    "WORKER_MODULE",
     "default_temp_dir",
-    "keep_replica_on_loopback",
     "print_no_deaths",
     "start_head_node",
 ]
 
-REPLICA_MODULE = "ray.serve._private.replica"  # what Serve's actors import first, which takes long
 AGENT_OPTIONS = ("--dashboard_agent_command=", "--runtime_env_agent_command=")  # of the raylet
-PROCESS_MODULES = (  # that the processes which Ray starts for a service begin with
-    "ray._private.workers.default_worker",
-    "ray.serve._private.controller",
-    REPLICA_MODULE,
-)
+WORKER_MODULE = "ray._private.workers.default_worker"  # that each process of an actor begins with
 
 
 def start_head_node(**parameters: Any) -> Any:
@@ -98,18 +90,6 @@ def print_no_deaths() -> None:
     from ray._private import worker
 
     worker.print_to_stdstream = _say_nothing
-
-
-def keep_replica_on_loopback() -> None:
-    """Have Serve bind this replica's internal port to the loopback; it has no option for that.
-
-    Call it in the replica's process, before the replica listens, as its constructor is.
-    """
-    replica: Any = import_module(REPLICA_MODULE)
-    add_port = replica.add_port_to_grpc_server
-    replica.add_port_to_grpc_server = lambda server, address: add_port(
-        server, address.replace("[::]", "127.0.0.1")
-    )
 
 
 def _say_nothing(*_: Any, **__: Any) -> None:

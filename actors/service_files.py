@@ -33,7 +33,6 @@ class RunFile:
     ray_address: str  # host:port of Ray's control store
     own_runtime: bool  # False where RAY_ADDRESS named the runtime
     namespace: str  # of the service's actors
-    app: str  # of its Serve application
     token_file: str  # Ray's authentication token; readable by the service's user alone
     url: str  # of the graph port
 

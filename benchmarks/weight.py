@@ -157,7 +157,8 @@ def _back_s(service: RunningService) -> float:
 
 def _installed_mb() -> float:
     """What the packages of the service's lock file have on the disk, their bytecode too."""
-    names = re.findall(r"^([\w.-]+)==", (PROJECT / "requirements.lock").read_text(), re.MULTILINE)
+    # a set, because a package may stand there in several versions, for several versions of Python
+    names = set(re.findall(r"^([\w.-]+)==", (PROJECT / "requirements.lock").read_text(), re.MULTILINE))
     return sum(map(_files_bytes, names)) / 1e6
 
 

@@ -1,6 +1,6 @@
 """`PortServer`: one HTTP port served by uvicorn on a thread and an event loop of its own.
 
-Requests and the other work of the process, such as Ray Serve's control calls, do not wait for each other.
+Requests and the other work of the process, such as Ray's calls of its actor, do not wait for each other.
 This module does not know Ray or the application.
 """
 
@@ -238,17 +238,19 @@ class PortServer:
         host: Callable[[], Awaitable[Hosted]],
         socket_path: str | None = None,
         get_socket: Callable[[Listen], socket.socket] = _listening,
+        note_end: Callable[[], None] = lambda: None,
     ) -> None:
         """Start. host is called on the port's event loop.
 
         socket_path: a Unix domain socket on which the same application is served without TLS to other
         processes of this node. The mode of its directory decides who may connect. get_socket: returns the
-        listening socket.
+        listening socket. note_end: called on the port's thread when it has ended.
         """
         self._listen = listen
         self._host = host
         self._socket_path = socket_path
         self._get_socket = get_socket
+        self._note_end = note_end
         self._loop = uvloop.new_event_loop()
         self._server: uvicorn.Server | None = None
         self._stopping = threading.Event()
@@ -305,6 +307,7 @@ class PortServer:
             self._loop.run_until_complete(self._serve())
         except Exception as error:  # noqa: BLE001 kept as the reason why the port is not ready
             self.failure = str(error) or repr(error)
+        self._note_end()
 
     async def _serve(self) -> None:
         listening = self._get_socket(self._listen)

@@ -89,6 +89,7 @@ class SearchNode:
         self._open: OpenSearch | None = None
         self._graph_follower: GraphFollower | None = None
         self._failure: CorruptionError | None = None
+        self.failed = asyncio.Event()  # nothing is followed any more, see must_restart
         self._tasks: list[asyncio.Task[None]] = []
         self._reporting: asyncio.Task[None] | None = None
         self._cluster = (
@@ -200,6 +201,7 @@ class SearchNode:
     def _give_up(self, error: CorruptionError) -> None:
         logger.error("NO SEARCH: %s", error)
         self._failure = error
+        self.failed.set()
 
     async def _open_again(self) -> OpenSearch:
         while True:

@@ -1,4 +1,4 @@
-"""Where edges and actors meet: the Ray Serve deployments behind the ports, and the service that runs them.
+"""Where edges and actors meet: the actors behind the ports, and the service that runs them.
 
 Nothing here imports Ray at the top: Ray reads its environment while it is imported, and `run_service` sets
 that first. Nowhere else do `serve` and `actors` know each other.

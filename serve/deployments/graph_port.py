@@ -1,4 +1,4 @@
-"""`GraphPort`: the Serve deployment behind port 7001."""
+"""`GraphPort`: the actor behind port 7001."""
 
 import asyncio
 import functools
@@ -12,7 +12,7 @@ from graphdb.config import Settings
 from graphdb.errors import UnavailableError
 from graphdb.model import Confirmation
 from serve.deployments.listening import graph_listen
-from serve.deployments.port_replica import PortReplica, graph_socket
+from serve.deployments.port_actor import PortActor, graph_socket
 
 if TYPE_CHECKING:  # `graphdb serve` imports this module too, and it needs nothing of what a port hosts
     from serve.deployments.hosted_graph import HostedGraph
@@ -20,15 +20,12 @@ if TYPE_CHECKING:  # `graphdb serve` imports this module too, and it needs nothi
 __all__ = ["GraphPort"]
 
 
-class GraphPort(PortReplica):
+class GraphPort(PortActor):
     """Owns the node's store, and answers notebooks through its methods."""
 
-    def __init__(self, settings: Settings, namespace: str, directory: str, search: Any = None) -> None:
-        """directory: what is the running service's own; search: Serve's handle of the node's `SearchPort`,
-        where it has one.
-        """
+    def __init__(self, settings: Settings, namespace: str, directory: str) -> None:
+        """directory: of the running service."""
         self._graph: HostedGraph | None = None
-        self._search = search
         super().__init__(
             graph_listen(settings),
             functools.partial(self._host, settings, namespace, directory),
@@ -63,8 +60,6 @@ class GraphPort(PortReplica):
 
     async def backup(self, directory: str) -> int:
         """Write the present state to a directory that does not exist yet; the log index that it is of."""
-        if self._search is not None:
-            await self._search.flush.remote()
         return await self._on_port(self._hosted().backup(Path(directory)))
 
     def _hosted(self) -> "HostedGraph":

@@ -19,7 +19,7 @@ from graphdb.node import NodeStatus
 from graphdb.planning.gate import read_update
 from graphdb.sparql.dataset import Dataset
 from serve.deployments.port_access import access_backend
-from serve.deployments.port_replica import start_patiently
+from serve.deployments.port_actor import start_patiently
 from serve.deployments.search_note import search_word
 from serve.graph.administration import node_health
 from serve.graph.notebook_answers import answer, report
@@ -44,6 +44,7 @@ class HostedGraph:
             if settings.cluster.enabled
             else standalone_node(settings, LogClient(log_endpoint), readers, columns=columns)
         )
+        self._namespace = namespace
         self._limits = settings.security
         self._query_timeout_s = settings.server.query_timeout_seconds
         self._search_word = functools.partial(search_word, directory) if settings.search.enabled else None
@@ -79,5 +80,7 @@ class HostedGraph:
         return await writes.update(read_update(text, None, self._limits), Dataset())
 
     async def backup(self, directory: Path) -> int:
-        """See `actors.node.admin`."""
+        """See `actors.node.admin`; the search's state is put on disk before."""
+        if self._search_word is not None:
+            await cluster.flush_search(self._namespace)
         return await self.graph.admin.backup(directory)

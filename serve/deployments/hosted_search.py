@@ -1,7 +1,9 @@
 """`HostedSearch`: what the process of the search port hosts. No other imports this, for it takes long."""
 
+import asyncio
 import functools
 import gc
+import logging
 import threading
 
 from starlette.types import ASGIApp
@@ -13,7 +15,7 @@ from actors.search.search_node import SearchNode
 from actors.search.warm_up import warm_up
 from graphdb.config import Settings
 from serve.deployments.port_access import access_backend
-from serve.deployments.port_replica import graph_socket, start_patiently
+from serve.deployments.port_actor import end_process, graph_socket, start_patiently
 from serve.deployments.search_note import SearchNote
 from serve.search.frame.peer_requests import PeerRequests
 from serve.search.graph.local_graph import LocalGraph
@@ -21,6 +23,8 @@ from serve.search_app import build_search_app
 
 __all__ = ["HostedSearch"]
 
+logger = logging.getLogger(__name__)
+_ANSWERED_S = 0.5  # until those are answered whose change was not applied
 _COLLECT_AFTER = 50_000  # new objects: a bulk request makes tens of thousands, and no circles
 
 
@@ -38,6 +42,7 @@ class HostedSearch:
         self.search = SearchNode(settings, log, self.graph)
         self.app: ASGIApp = build_search_app(self.search, settings, access_backend(settings))
         self.search.serve_others(PeerRequests(self.app).perform)
+        self._restarting = asyncio.create_task(self._restart_where_memory_ran_out())
         self._note = SearchNote(directory, lambda: self.search.is_opening, self._is_well)
 
     def _is_well(self) -> bool:
@@ -49,6 +54,13 @@ class HostedSearch:
         self._note.tell()
         threading.Thread(target=self._settle, daemon=True).start()
 
+    async def _restart_where_memory_ran_out(self) -> None:
+        await self.search.failed.wait()
+        if self.search.must_restart:
+            logger.error("memory ran out while a change was applied: the process is made again")
+            await asyncio.sleep(_ANSWERED_S)
+            end_process()
+
     def _settle(self) -> None:
         """Freeze the present objects, mostly modules, so that the garbage collector skips them."""
         warm_up()
@@ -57,6 +69,7 @@ class HostedSearch:
         gc.set_threshold(_COLLECT_AFTER)
 
     async def close(self) -> None:
+        self._restarting.cancel()
         await self._note.close()
         await self.search.close()
         await self.graph.close()

@@ -1,6 +1,6 @@
 """Where a service listens, whether it can, and its listening sockets, which outlive the processes that serve.
 
-`graphdb serve` binds the ports and keeps the sockets; the replica that serves a port is handed its socket
+`graphdb serve` binds the ports and keeps the sockets; the actor that serves a port is handed its socket
 when it begins. While one that was killed is made again, whoever connects waits for it in the socket's queue.
 """
 
@@ -18,7 +18,7 @@ from serve.port_server import BACKLOG, Listen, bind
 __all__ = ["HeldSockets", "check_cluster_port", "graph_listen", "search_listen", "take_socket"]
 
 _DOOR = "ports.sock"  # in a directory of this user only
-_PATIENCE_S = 60.0  # of a replica that asks for its socket, on a machine that may be busy
+_PATIENCE_S = 60.0  # of an actor that asks for its socket, on a machine that may be busy
 _ASKING_S = 5.0  # that one who asks may keep the others
 _PORT_BYTES = 2
 

@@ -7,7 +7,7 @@ more.
 
 from importlib import import_module
 
-from actors.ray_private import PROCESS_MODULES
+from actors.ray_private import WORKER_MODULE
 from actors.search.warm_up import warm_up
 
 __all__ = ["precompile"]
@@ -24,7 +24,7 @@ _MODULES = (
     "serve.deployments.hosted_graph",
     "serve.deployments.hosted_search",
     "serve.deployments.service",
-    *PROCESS_MODULES,
+    WORKER_MODULE,
 )
 
 

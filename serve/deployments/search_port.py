@@ -1,4 +1,4 @@
-"""`SearchPort`: the Serve deployment behind port 9200."""
+"""`SearchPort`: the actor behind port 9200."""
 
 import asyncio
 import functools
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from graphdb.config import Settings
 from graphdb.errors import UnavailableError
 from serve.deployments.listening import search_listen
-from serve.deployments.port_replica import PortReplica
+from serve.deployments.port_actor import PortActor
 
 if TYPE_CHECKING:  # `graphdb serve` imports this module too, and it needs nothing of what a port hosts
     from serve.deployments.hosted_search import HostedSearch
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # `graphdb serve` imports this module too, and it needs nothi
 __all__ = ["SearchPort"]
 
 
-class SearchPort(PortReplica):
+class SearchPort(PortActor):
     """Owns the node's search indexes."""
 
     def __init__(self, settings: Settings, namespace: str, directory: str) -> None:
@@ -30,12 +30,6 @@ class SearchPort(PortReplica):
         hosted: HostedSearch = hosting.HostedSearch(settings, namespace, directory)
         self._hosted = hosted
         return hosted
-
-    def check_health(self) -> None:
-        """See `PortReplica.check_health`."""
-        super().check_health()
-        if self._hosted is not None and self._hosted.search.must_restart:
-            raise RuntimeError("memory ran out while a change was applied")
 
     async def flush(self) -> None:
         """Put on disk all that was applied, for a backup. Raises UnavailableError."""

@@ -1,8 +1,6 @@
 """`run_service`: starts the runtime, the actors and the ports of one service, watches them, stops them."""
 
 import contextlib
-import importlib
-import logging
 import os
 import signal
 import sys
@@ -21,7 +19,7 @@ from graphdb.config import Settings
 from graphdb.errors import UnavailableError
 from serve.deployments.graph_port import GraphPort
 from serve.deployments.listening import HeldSockets, check_cluster_port, graph_listen, search_listen
-from serve.deployments.port_replica import STOP_S
+from serve.deployments.port_actor import STOP_S
 from serve.deployments.search_port import SearchPort
 from serve.port_server import Listen, answers
 
@@ -30,8 +28,8 @@ __all__ = ["run_service"]
 _START_SILENCE_S = 600.0  # without an answer from a port that starts, until the service gives up
 _SILENCE_S = 60.0  # without one from a port that has started
 _LOOK_S = 1.0
+_GONE_S, _AGAIN_S = 10.0, 0.1  # until what is killed is gone
 _TELL_S = 20.0  # how long a start may wait until it says what for; twice as long until it says so again
-_QUIET = {"log_level": "WARNING", "enable_access_log": False}
 
 
 def run_service(settings: Settings) -> int:
@@ -64,7 +62,7 @@ def _run(settings: Settings) -> None:
 
 
 class _Service:
-    """The running service as its own process sees it: the runtime, the log, the deployments."""
+    """The running service as its own process sees it: the runtime, the log, the ports."""
 
     def __init__(self, settings: Settings, files: ServiceFiles) -> None:
         self._settings = settings
@@ -79,7 +77,7 @@ class _Service:
         self._log: Any = None
         self._readers: Any = None
         self._columns: Any = None
-        self._ports: list[Any] = []  # Serve's handles; the graph's is the last
+        self._ports: list[Any] = []  # their actors; the graph's is the last
         self._waits_for = "Ray"  # while it starts
 
     def run(self) -> None:
@@ -90,7 +88,7 @@ class _Service:
             for looking in (self._guard_start, self._tell_waiting):
                 threading.Thread(target=looking, args=(started,), daemon=True).start()
             self._start_runtime()
-            self._deploy()
+            self._start_ports()
             self._await_ready()
             started.set()
             self._announce(time.monotonic() - began)
@@ -130,8 +128,6 @@ class _Service:
             os.environ.update(service_environment(self._files.token_file))
         from actors import cluster
 
-        importing = threading.Thread(target=importlib.import_module, args=("ray.serve",))
-        importing.start()  # a third of the time to start; Ray's own processes start meanwhile
         if self._address is None:
             self._runtime = cluster.OwnRuntime(self._files)
         else:
@@ -139,55 +135,55 @@ class _Service:
         self._runtime.start()
         self._name = cluster.service_name()
         if self._address is not None:
-            self._bind()  # after the processes of a killed service have ended
+            self._bind_patiently()
         for number in (signal.SIGTERM, signal.SIGINT):  # Ray has put its own handler there
             signal.signal(number, _raise_stop)
         self._log = cluster.start_log(self._settings)
         self._readers = cluster.start_store_reader(self._settings)
         if self._settings.columns.enabled:
             self._columns = cluster.start_column_view(self._settings)
-        importing.join()
         self._write_run_file()
 
     def _bind(self) -> None:
         check_cluster_port(self._settings)
         self._sockets = HeldSockets(self._listens)
 
-    def _deploy(self) -> None:
-        """Have Serve make the ports' replicas; the search's is bound to the graph's and comes with it."""
-        from ray import serve as ray_serve
+    def _bind_patiently(self) -> None:
+        """The ports may be those of a killed service's actors, whose processes Ray is ending."""
+        deadline = time.monotonic() + _GONE_S
+        while True:
+            try:
+                return self._bind()
+            except UnavailableError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(_AGAIN_S)
 
+    def _start_ports(self) -> None:
         from actors import cluster
 
-        logging.getLogger("ray.serve").setLevel(logging.ERROR)
-        self._waits_for = "Ray Serve"
-        cluster.start_serve(_QUIET)
         directory = str(self._files.runtime_dir)
         assert self._sockets is not None
         self._sockets.hand_out(directory)
-        arguments: tuple[Any, ...] = (self._settings, self._name, directory)
-        searches = self._settings.search.enabled
-        if searches:
-            arguments = (*arguments, _deployment(SearchPort).bind(*arguments))
-        application = _deployment(GraphPort).bind(*arguments)
+        arguments = (self._settings, self._name, directory)
         self._waits_for = "the processes of its ports"
-        graph = ray_serve.run(application, name=self._name, route_prefix=None)
-        if searches:
-            self._ports.append(ray_serve.get_deployment_handle(SearchPort.__name__, self._name))
-        self._ports.append(graph)
-        logging.getLogger("ray.serve").setLevel(logging.ERROR)
+        if self._settings.search.enabled:
+            self._ports.append(cluster.start_port(SearchPort, cluster.SEARCH_PORT, *arguments))
+        self._ports.append(cluster.start_port(GraphPort, cluster.GRAPH_PORT, *arguments))
 
     def _await_ready(self) -> None:
         """Wait until every port has recovered, however long it takes: /health says "starting" meanwhile.
 
         Raises UnavailableError where one never will.
         """
+        from actors import cluster
+
         waited_for = list(zip(reversed(self._listens), self._ports, strict=True))
         while waited_for:
             listen, port = waited_for[-1]
             self._waits_for = f"{listen.url} to be ready"
             try:
-                ready, failure = port.state.remote().result(timeout_s=_START_SILENCE_S)
+                ready, failure = cluster.port_state(port, _START_SILENCE_S)
             except TimeoutError as error:
                 silence = f"{listen.url} has not answered for {_START_SILENCE_S:.0f} s"
                 raise UnavailableError(silence) from error
@@ -204,7 +200,6 @@ class _Service:
             ray_address=self._runtime.address,
             own_runtime=self._address is None,
             namespace=self._name,
-            app=self._name,
             token_file=str(self._files.token_file),
             url=self._listens[0].url,
         )
@@ -220,7 +215,7 @@ class _Service:
     def _watch(self) -> NoReturn:
         """Look after the service until a signal ends it. Raises UnavailableError where it cannot go on.
 
-        Ray and Serve start killed actors again; here is noticed what they cannot mend.
+        Ray starts killed actors again; here is noticed what they cannot mend.
         """
         last_answers = dict.fromkeys(self._listens, time.monotonic())
         for listen in self._listens:  # one that is made again keeps who asks it waiting
@@ -242,21 +237,14 @@ class _Service:
         from actors import cluster
 
         if self._ports and self._runtime.failure() is None:
-            cluster.bounded(self._stop_ports, STOP_S)
+            cluster.stop_ports(self._ports, STOP_S)
         if self._readers is not None and self._runtime.failure() is None:
             cluster.close_store_reader(self._readers)
         if self._columns is not None and self._runtime.failure() is None:
             cluster.close_column_view(self._columns)
         if self._log is not None and self._runtime.failure() is None:
             cluster.close_update_log(self._log)
-        if self._address is not None and self._runtime.failure() is None:
-            cluster.bounded(cluster.remove_application, STOP_S)
         self._runtime.stop()
-
-    def _stop_ports(self) -> None:
-        """All at once: one that hangs leaves the others their time."""
-        for stopping in [port.stop.remote() for port in self._ports]:
-            stopping.result(timeout_s=STOP_S)
 
 
 def _look_at(listen: Listen, last_answers: dict[Listen, float]) -> NoReturn:
@@ -264,24 +252,6 @@ def _look_at(listen: Listen, last_answers: dict[Listen, float]) -> NoReturn:
         if answers(listen, timeout_s=5):
             last_answers[listen] = time.monotonic()
         time.sleep(_LOOK_S)
-
-
-def _deployment(port: type[Any]) -> Any:
-    from ray import serve as ray_serve
-
-    from actors import cluster
-
-    return ray_serve.deployment(
-        port,
-        num_replicas=1,
-        ray_actor_options={"num_cpus": 0, "label_selector": cluster.on_this_node()},
-        max_ongoing_requests=64,
-        health_check_period_s=0.5,  # a killed replica is noticed by its next check
-        health_check_timeout_s=20,
-        graceful_shutdown_timeout_s=STOP_S,
-        graceful_shutdown_wait_loop_s=0.1,
-        logging_config=_QUIET,
-    )
 
 
 class _Stop(BaseException):

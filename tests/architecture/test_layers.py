@@ -18,12 +18,11 @@ EXCEPTIONS = {
             "hosted_graph",
             "hosted_search",
             "port_access",
-            "port_replica",
+            "port_actor",
             "precompile",
             "service",
         )
     },
-    ("serve/deployments/service.py", "ray"): "Ray Serve",
     (
         "serve/cli/node.py",
         "actors",

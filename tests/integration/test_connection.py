@@ -101,7 +101,6 @@ def test_whoever_cannot_read_ray_s_token_is_told_to_use_http(tmp_path: Path) -> 
         "ray_address": "127.0.0.1:1",
         "own_runtime": True,
         "namespace": "x",
-        "app": "x",
     }
     beside = {"token_file": str(tmp_path / "token"), "url": "http://127.0.0.1:7001"}
     (tmp_path / "service.json").write_text(json.dumps(here | beside))

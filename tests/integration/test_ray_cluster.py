@@ -66,17 +66,16 @@ def _await_start(service: Service) -> None:
 
 def _hosted(cluster: RayCluster, name: str) -> list[str]:
     """Which of the database's processes a Ray node runs."""
-    kinds = ("ray::RaftLog", "ray::ServeReplica", "ray::StoreReader")
+    kinds = ("ray::RaftLog", "ray::GraphPort", "ray::StoreReader")
     return sorted(title for title in cluster.workers(name) if title.startswith(kinds))
 
 
-def _await_hosted(service: Service, cluster: RayCluster, name: str) -> list[str]:
-    """Wait until a Ray node runs each of them once. Serve makes a replica again that was slow to answer."""
-    expected = ["RaftLog", "ServeReplica", "StoreReader"]
+def _await_hosted(service: Service, cluster: RayCluster, name: str) -> None:
+    """Wait until a Ray node runs each of them once."""
+    expected = ["GraphPort", "RaftLog", "StoreReader"]
     service.wait_until(
-        lambda: [title.split(":")[2] for title in _hosted(cluster, name)] == expected, timeout_s=30
+        lambda: [re.split(r"[:.]+", title)[1] for title in _hosted(cluster, name)] == expected, timeout_s=30
     )
-    return _hosted(cluster, name)
 
 
 def _await_values(service: Service, expected: set[str]) -> None:
@@ -87,11 +86,10 @@ def _await_values(service: Service, expected: set[str]) -> None:
 
 def test_one_database_node_per_ray_node(ray_cluster: RayCluster, services: dict[str, Service]) -> None:
     for name, service in services.items():
-        app = json.loads((service.data_dir / "service.json").read_text())["app"]
+        namespace = json.loads((service.data_dir / "service.json").read_text())["namespace"]
         address = f"127.0.0.{NAMES.index(name) + 1}"
-        assert app.endswith(f"-{address}"), "the same path on two machines makes two names"
-        hosted = _await_hosted(service, ray_cluster, name)
-        assert hosted[1].startswith(f"ray::ServeReplica:{app}:GraphPort")
+        assert namespace.endswith(f"-{address}"), "the same path on two machines makes two names"
+        _await_hosted(service, ray_cluster, name)
         service.update(f"INSERT DATA {{ <urn:s> <urn:p> '{name}' }}")
     for service in services.values():
         _await_values(service, set(NAMES))
@@ -100,7 +98,7 @@ def test_one_database_node_per_ray_node(ray_cluster: RayCluster, services: dict[
     assert services["two"].exit_code(timeout_s=20) == 1, "for a supervisor to start it again"
     services["one"].update("INSERT DATA { <urn:s> <urn:p> 'without two' }")
     _await_values(services["three"], {*NAMES, "without two"})
-    _replace_port(ray_cluster, services["three"])  # Serve has one replica that it cannot place; it goes on
+    _replace_port(ray_cluster, services["three"])  # Ray has an actor that it cannot place; it goes on
 
     ray_cluster.add("two")
     _await_start(services["two"].start(wait=False))
@@ -111,8 +109,8 @@ def test_one_database_node_per_ray_node(ray_cluster: RayCluster, services: dict[
 
 
 def _replace_port(cluster: RayCluster, service: Service) -> None:
-    """Kill the port of node three and wait until Serve has made it again."""
-    killed = cluster.kill_worker("three", "ray::ServeReplica")
+    """Kill the port of node three and wait until Ray has made it again."""
+    killed = cluster.kill_worker("three", "ray::GraphPort")
     service.wait_until(lambda: killed not in cluster.workers("three").values(), 10)
     service.wait_until(lambda: service.health()["status"] == "degraded", 30)  # as one of three is missing
 

@@ -116,15 +116,6 @@ def test_updates_wait_for_a_killed_log_and_reads_go_on(running: Service) -> None
     assert [text for text in stream.refused if "the outcome is unknown" not in text] == []
 
 
-def test_killed_serve_controller_disturbs_nobody_and_still_repairs_the_port(running: Service) -> None:
-    running.kill("ServeController")
-    running.update("INSERT DATA { <urn:n> <urn:r> 1 }")
-    running.kill("GraphPort")
-    time.sleep(0.2)
-    # first the controller has to come back, then the port: two restarts
-    running.wait_until(lambda: running.health()["status"] == "healthy", 2 * BACK_S)
-
-
 def test_service_ends_rather_than_live_half_when_ray_is_gone(running: Service) -> None:
     running.kill("/raylet ")
     assert running.exit_code(timeout_s=20) == 1

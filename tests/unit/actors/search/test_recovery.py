@@ -215,6 +215,8 @@ async def test_where_memory_runs_out_in_a_change_the_log_makes_the_state_anew(
         monkeypatch.setattr(Catalog, "apply", torn)
         with pytest.raises(UnavailableError):
             await node.write([indexed(1), indexed(2)])
+        async with asyncio.timeout(5):
+            await node.failed.wait()
         assert node.must_restart
         assert node.status().status == "error"
         with pytest.raises(SearchError, match="MemoryError"):
