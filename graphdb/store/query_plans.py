@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from graphdb.bounded_cache import BoundedCache
 from graphdb.planning.decisions import is_cheap, is_repeatable
 from graphdb.planning.engine_text import engine_text
+from graphdb.planning.gate import GateLimits, read_query
 from graphdb.planning.text_shapes import CutText, Slots, cut_text, slots_of
-from graphdb.sparql.parser import parse_query
 from graphdb.sparql.syntax import Query
 from graphdb.store.small_joins import SmallJoin, small_join
 
@@ -25,18 +25,19 @@ class QueryPlan:
     small_join: SmallJoin | None  # of one that is not cheap by its text, but may be by what the store holds
     is_repeatable: bool
     engine_text: str | None  # None: what a spatial index finds is to be written into it, or it is not needed
+    limits: GateLimits
 
     @property
     def query(self) -> Query:
         """The tree of the text, which is parsed only now if it came by its shape."""
         if self.like.text == self.text:
             return self.like
-        return parse_query(self.text, self.base_iri)
+        return read_query(self.text, self.base_iri, self.limits)
 
 
-def plan_of(query: Query, *, is_long: bool = False) -> QueryPlan:
-    """The plan of a query that has passed the gate. A long text is for a reader, whatever it asks."""
-    plan = QueryPlan(query.text, query.base_iri, query, False, None, is_repeatable(query), None)
+def plan_of(query: Query, limits: GateLimits, *, is_long: bool = False) -> QueryPlan:
+    """The plan of a query that has passed the gate with these limits. A long text is for a reader, whatever it asks."""
+    plan = QueryPlan(query.text, query.base_iri, query, False, None, is_repeatable(query), None, limits)
     if is_long:
         return plan
     plan.is_cheap = is_cheap(query)

@@ -223,7 +223,7 @@ class QueryReader:
     def _plan(self, text: str, base_iri: str | None) -> QueryPlan:
         query = read_query(text, base_iri, self._limits)
         gate.check(query, self._limits)  # here too: a 304 never comes to the backend
-        return plan_of(query, is_long=len(text) > SHORT_TEXT_CHARACTERS)
+        return plan_of(query, self._limits, is_long=len(text) > SHORT_TEXT_CHARACTERS)
 
 
 def _directives(request: Request) -> list[str]:

@@ -62,7 +62,7 @@ def kind(constant: str) -> str:
 def in_full(text: str, base_iri: str | None) -> QueryPlan:
     query = gate.read_query(text, base_iri, LIMITS)
     gate.check(query, LIMITS)
-    return plan_of(query)
+    return plan_of(query, LIMITS)
 
 
 def shown(plan: QueryPlan) -> dict[str, Any]:
