@@ -36,7 +36,7 @@ class QueryPlan:
 
 
 def plan_of(query: Query, limits: GateLimits, *, is_long: bool = False) -> QueryPlan:
-    """The plan of a query that has passed the gate with these limits. A long text is for a reader, whatever it asks."""
+    """The plan of a query that has passed the gate with these limits. A long text is for a reader."""
     plan = QueryPlan(query.text, query.base_iri, query, False, None, is_repeatable(query), None, limits)
     if is_long:
         return plan
