@@ -23,6 +23,7 @@ from benchmarks import (
     live,
     point_query,
     raft_commit,
+    reads,
     search_bm25,
     shacl,
     weight,
@@ -77,6 +78,14 @@ BENCHMARKS = {
         (
             SCALE,
             Option("only", str, "", "only the queries whose name has this in it"),
+        ),
+    ),
+    "reads": Benchmark(
+        reads.run,
+        (
+            Option("rounds", int, 3, "times that each is measured"),
+            SCALE,
+            Option("peer", str, "yes", "whether to measure Fuseki beside, where Java is", ("no", "yes")),
         ),
     ),
     "weight": Benchmark(

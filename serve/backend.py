@@ -175,6 +175,11 @@ class GraphReads(Protocol):
         Raises LimitExceeded, EvaluationFailed, HostNotAllowed.
         """
 
+    def query_text(self, text: str, base_iri: str | None) -> Evaluated:
+        """`query` for the engine's text (`graphdb.planning.engine_text`) of a query that `check_query` has
+        passed, without a dataset of its own. Raises EvaluationFailed.
+        """
+
     def is_small_join(self, join: SmallJoin) -> bool:
         """Whether the join takes at most a millisecond or two on the present data."""
 
@@ -311,6 +316,9 @@ class Queries(Protocol):
 
     async def reads(self, visibility: Visibility) -> GraphReads:
         """The visible graph, at the state of the call or a later one. Raises UnavailableError."""
+
+    def whole_reads(self) -> GraphReads:
+        """The whole graph, as `reads` for a visibility of everything."""
 
     def check_query(self, query: Query) -> None:
         """Check the limits of a query before evaluation. Raises LimitExceeded, HostNotAllowed."""

@@ -40,6 +40,7 @@ from serve.graph.live_socket import LiveSocketEndpoint
 from serve.graph.metrics import AccessMetrics, LiveMetrics, Metrics, MetricsEndpoint
 from serve.graph.query_accounts import QueryAccounts, SlowQueryLog
 from serve.graph.query_answers import QueryAnswers
+from serve.graph.quick_answers import QuickAnswers
 from serve.graph.shacl import ShaclEndpoint, ValidationReader
 from serve.graph.sparql import SparqlEndpoint, UpdateEndpoint
 from serve.port_application import PortApplication
@@ -98,7 +99,10 @@ def build_app(
             workers.stop()
             slow_queries.close()
 
-    routes = _routes(node, workers, slow_queries, settings, access or AccessBackend(), search_word)
+    routes, quick = _routes(node, workers, slow_queries, settings, access or AccessBackend(), search_word)
+    has_audit = access is not None and access.audit is not None
+    # Nothing has to see each request, and nothing is added to each answer.
+    is_plain = not (settings.authentication.enabled or has_audit or settings.server.cors)
 
     def around(app: ASGIApp) -> ASGIApp:
         app = _with_authentication(app, settings, access)
@@ -125,6 +129,7 @@ def build_app(
         around=around,
         lifespan=lifespan,
         describe=describe,
+        quick=quick if is_plain else None,
     )
 
 
@@ -144,7 +149,7 @@ def _routes(
     settings: Settings,
     access: AccessBackend,
     search_word: Callable[[], str] | None,
-) -> list[BaseRoute]:
+) -> tuple[list[BaseRoute], QuickAnswers]:
     server, limits = settings.server, settings.security
     cache, tags = ResultCache(settings.readers.result_cache_mb << 20), EntityTags()
     metrics = Metrics(node.running, node.admin, cache)
@@ -178,7 +183,7 @@ def _routes(
     def index() -> dict[str, str]:
         return _index_header(node.progress)
 
-    return [
+    routes: list[BaseRoute] = [
         resource("/sparql", index, get=sparql.get, post=sparql.post),
         resource("/update", index, post=update.post),
         resource("/data", index, **data_methods),
@@ -202,6 +207,7 @@ def _routes(
         resource("/", get=_list_of(_enabled(settings))),
         *docs_routes(),
     ]
+    return routes, QuickAnswers(node.queries, reader, answers)
 
 
 def _index_header(progress: Progress) -> dict[str, str]:

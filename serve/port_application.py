@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Protocol
 
 from fastapi import FastAPI
 from starlette.responses import Response
@@ -11,7 +11,21 @@ from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from serve.errors import unread_response
 
-__all__ = ["PortApplication"]
+__all__ = ["PortApplication", "QuickAnswers"]
+
+
+class QuickAnswers(Protocol):
+    """Answers requests within the call that receives them. Used on the port's event loop."""
+
+    def may_answer(self, method: bytes, target: bytes, body_bytes: int) -> bool:
+        """Whether it is worth waiting for the body of a request, of so many bytes."""
+
+    def answer(
+        self, method: bytes, target: bytes, scheme: str, headers: list[tuple[bytes, bytes]], body: bytes
+    ) -> Response | None:
+        """The answer to a request of which `may_answer` holds, with its Content-Length; None if it is for the
+        application. It never raises.
+        """
 
 
 class PortApplication(FastAPI):
@@ -29,10 +43,11 @@ class PortApplication(FastAPI):
         around: Callable[[ASGIApp], ASGIApp],
         lifespan: Lifespan[Any] | None = None,
         describe: Callable[[str, str], dict[str, Any]] | None = None,
+        quick: QuickAnswers | None = None,
     ) -> None:
         """otherwise: answers unknown paths, and if it has `malformed` also invalid requests. around: wraps
         the application, such as in authentication. describe: makes the OpenAPI document from title and
-        version, when it is first requested.
+        version, when it is first requested. quick: answers some requests in place of the application.
         """
         super().__init__(
             title=title,
@@ -46,7 +61,7 @@ class PortApplication(FastAPI):
         self.middleware_stack = around(
             Router(self.routes, redirect_slashes=False, default=otherwise, lifespan=lifespan)
         )
-        self.otherwise, self._describe = otherwise, describe
+        self.otherwise, self._describe, self.quick = otherwise, describe, quick
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert self.middleware_stack is not None

@@ -16,6 +16,7 @@ from uvicorn.server import ServerState
 from graphdb.config.service import Server
 from serve.errors import unread_response
 from serve.parameters import is_authority
+from serve.port_application import QuickAnswers
 from serve.port_watch import NEVER, PortWatch
 from serve.port_websocket import HANDSHAKE_LINE_BYTES_MAX, concerns_handshake
 
@@ -120,6 +121,7 @@ class PortProtocol(HttpToolsProtocol):
     ) -> None:
         """watch: of the port; without one the connection has its own, with the default limits."""
         super().__init__(config, server_state, app_state, _loop)
+        self._quick: QuickAnswers | None = getattr(self.app, "quick", None)
         self._watch = watch or PortWatch(Server())
         limits = self._watch.server
         self._uri_max, self._header_bytes_max = limits.max_uri_bytes, limits.max_header_bytes
@@ -134,6 +136,9 @@ class PortProtocol(HttpToolsProtocol):
         self._refusal: Response | None = None  # to be written after the answers that are due
         # the request that is being answered
         self._answered: RequestResponseCycle | None = None
+        # The body of a request that waits for its end, to be answered at once; None while none does.
+        self._quick_body: bytes | None = None
+        self._may_be_quick = True  # one request of each piece of input, then others have their turn
         self._in_head = self._in_body = False
         self._fed = 0  # bytes since the head began, or since the last content of a body
         self._header_bytes_left = 0
@@ -158,6 +163,7 @@ class PortProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is closed. Requests are given up."""
+        self._quick_body = None
         self.has_ended = self._is_deaf = True
         self._watch.leave(self)
         self._give_up(self._answered)
@@ -183,6 +189,7 @@ class PortProtocol(HttpToolsProtocol):
 
     def shutdown(self) -> None:
         """The port stops: close an idle connection, and others after their answer."""
+        self._hand_over()
         if self.has_ended or self._is_idle():
             self._raw.close()
         else:
@@ -216,6 +223,7 @@ class PortProtocol(HttpToolsProtocol):
             return
         self._fed += len(data)
         self._framed += len(data)
+        self._may_be_quick = True
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -301,10 +309,17 @@ class PortProtocol(HttpToolsProtocol):
         self._check_head()
         self._in_head = False
         self._fed = self._framed = self._content = self._content_before = 0
-        super().on_headers_complete()
+        if self._is_for_quick():
+            self._quick_body = b""
+        else:
+            self._begin()
         self._in_body = True
         self._header_bytes_left = self._header_bytes_max  # for trailers
         self.look_at = self._watch.now + self._watch.body_s
+
+    def _begin(self) -> None:
+        """Have the application answer the request, or let it wait for those before it."""
+        super().on_headers_complete()
         if self._leaves and self.cycle is not None:
             self.cycle.keep_alive = False
 
@@ -343,7 +358,10 @@ class PortProtocol(HttpToolsProtocol):
         """A piece of the body."""
         self._fed = 0
         self._content += len(body)
-        super().on_body(body)
+        if self._quick_body is not None:
+            self._quick_body += body
+        else:
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
         """The request is complete. With a request to upgrade it is also called before the body."""
@@ -351,6 +369,10 @@ class PortProtocol(HttpToolsProtocol):
             return
         self._in_body = False
         self._fed = 0
+        if self._quick_body is not None:
+            if self._answer_quickly(self._quick_body):
+                return
+            self._hand_over()
         if self.cycle.response_complete:
             self.look_at = self._watch.now + self._watch.idle_s
         else:
@@ -372,6 +394,51 @@ class PortProtocol(HttpToolsProtocol):
         if self._in_head or self._in_body:
             watch = self._watch
             self.look_at = watch.now + (watch.head_s if self._in_head else watch.body_s)
+
+    # What is answered at once
+
+    def _is_for_quick(self) -> bool:
+        """Whether a request, whose head is complete, may be answered when its body is."""
+        quick = self._quick
+        if quick is None or not self._may_be_quick or self._leaves:
+            return False
+        if not self._is_idle() or self.flow.write_paused:
+            return False
+        parser = self.parser
+        if self.expect_100_continue or parser.should_upgrade() or not parser.should_keep_alive():
+            return False
+        body_bytes = 0
+        for name, value in self.headers:
+            if name == b"content-length":
+                body_bytes = int(value)
+            elif name == b"transfer-encoding":
+                return False
+        is_new = parser.get_http_version() == "1.1"
+        return is_new and quick.may_answer(parser.get_method(), self.url, body_bytes)
+
+    def _answer_quickly(self, body: bytes) -> bool:
+        """Write the answer to a request that has come whole, if it can be made at once."""
+        if self._quick is None or self._leaves or self.flow.write_paused:
+            return False
+        answer = self._quick.answer(
+            self.parser.get_method(), self.url, self.scheme or "http", self.headers, body
+        )
+        if answer is None:
+            return False
+        self._quick_body, self._may_be_quick = None, False
+        self._raw.write(self._head_of(answer) + answer.body)
+        self.server_state.total_requests += 1
+        self.look_at = self._watch.now + self._watch.idle_s
+        return True
+
+    def _hand_over(self) -> None:
+        """Give a request that waited to be answered at once to the application, with what has come of it."""
+        if self._quick_body is None:
+            return
+        body, self._quick_body = self._quick_body, None
+        self._begin()
+        if body:
+            super().on_body(body)
 
     # Other protocols
 
@@ -444,6 +511,7 @@ class PortProtocol(HttpToolsProtocol):
 
     def _refuse(self, status: int, message: str) -> None:
         """Answer and close, after the answers to earlier requests."""
+        self._hand_over()
         self._is_deaf = True
         answer = self._shaped(status, message)
         due = self._answered is not None and not self._answered.response_complete
@@ -473,15 +541,21 @@ class PortProtocol(HttpToolsProtocol):
         return answer
 
     def _write(self, answer: Response) -> None:
-        headers = [*self.server_state.default_headers, *answer.raw_headers]
-        head = b"".join(b"%s: %s\r\n" % header for header in headers)
-        self._raw.write(STATUS_LINE[answer.status_code] + head + b"\r\n" + bytes(answer.body))
+        self._raw.write(self._head_of(answer) + answer.body)
         self.end()
+
+    def _head_of(self, answer: Response) -> bytes:
+        lines = [STATUS_LINE[answer.status_code]]
+        lines += [b"%s: %s\r\n" % header for header in self.server_state.default_headers]
+        lines += [b"%s: %s\r\n" % header for header in answer.raw_headers]
+        lines.append(b"\r\n")
+        return b"".join(lines)
 
     def eof_received(self) -> None:
         """The client sends no more, but may still read: answer an incomplete request."""
         if self._is_deaf:
             return
+        self._hand_over()
         if self._in_body:
             self._refuse(400, "the request body is cut short")
         elif self._in_head:
@@ -501,6 +575,7 @@ class PortProtocol(HttpToolsProtocol):
     def look(self) -> None:
         """See `PortWatch`."""
         watch = self._watch
+        self._hand_over()
         if self.has_ended:
             self._raw.abort()
         elif self.flow.write_paused:

@@ -388,6 +388,7 @@ class _AnsweringPings:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self.quick = getattr(app, "quick", None)
 
     def malformed(self, message: str, status: int) -> Response:
         """See `unread_response`."""

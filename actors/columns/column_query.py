@@ -16,6 +16,7 @@ from actors.columns.protocol import ColumnTask
 from graphdb.columns.compiler import CompiledQuery, NotCompiled, compile_query
 from graphdb.columns.estimate import Estimate, estimate
 from graphdb.columns.results import ManyTriples, answer_of
+from graphdb.columns.row_writing import may_write_rows, write_rows
 from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout, UnavailableError
 from graphdb.planning.gate import read_query
@@ -85,8 +86,11 @@ class ColumnQuery:
             compiled = self._compiled()
             # a cursor has one result at a time, and terms are looked up while rows are fetched
             texts = self._view.texts.within(self._cursors[1])
-            answer = answer_of(compiled, self._executed(compiled.sql), texts)
-            write_answer(answer, _FORMATS[self._task.format], hand_on)
+            fetch, fmt = self._executed(compiled.sql), _FORMATS[self._task.format]
+            if may_write_rows(compiled, fmt):
+                write_rows(compiled, fetch, texts, fmt, hand_on)
+            else:
+                write_answer(answer_of(compiled, fetch, texts), fmt, hand_on)
             begin()
         except NotTaken:
             self._give_back()

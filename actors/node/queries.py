@@ -92,6 +92,8 @@ class QueryPaths:
         return await self._readers.validate(request, checkpoints)
 
 
+_WHOLE = Dataset()
+
 T = TypeVar("T")
 A = TypeVar("A", ReaderAnswer, ReaderAnswer | ColumnStream)
 
@@ -120,6 +122,12 @@ class GraphReads:
         store = self._store()
         index = store.applied.current  # before the query begins, so that the answer is at least so new
         return Evaluated(_held(store, store.quads.query(query, dataset)), index)
+
+    def query_text(self, text: str, base_iri: str | None) -> Evaluated:
+        """See `serve.backend.GraphReads.query_text`."""
+        store = self._store()
+        index = store.applied.current
+        return Evaluated(_held(store, store.quads.query_text(text, _WHOLE, base_iri=base_iri)), index)
 
     def is_small_join(self, join: SmallJoin) -> bool:
         """See `serve.backend.GraphReads.is_small_join`."""
@@ -250,6 +258,10 @@ class Queries:
         visible = await self._current.opened().views.visible_store(visibility)
         again = partial(self._visible, visibility)
         return GraphReads(lambda: visible, self._paths, again, view_key=visible.key, is_whole=False)
+
+    def whole_reads(self) -> GraphReads:
+        """See `serve.backend.Queries.whole_reads`."""
+        return self.whole
 
     def check_query(self, query: Query) -> None:
         """See `serve.backend.Queries.check_query`."""

@@ -30,7 +30,7 @@ from graphdb.columns.expressions import literal_of
 from graphdb.columns.term_ids import INLINE_TAGS, PAYLOAD_BITS, PAYLOAD_MASK, inline_literal
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
 
-__all__ = ["CONSTRUCTED_TEXT_MAX", "Fetch", "ManyTriples", "TermTexts", "answer_of"]
+__all__ = ["CONSTRUCTED_TEXT_MAX", "Fetch", "ManyTriples", "Row", "TermTexts", "answer_of", "unmarked"]
 
 Row: TypeAlias = Sequence[str | int | None]
 Fetch: TypeAlias = Callable[[int], Sequence[Row]]
@@ -55,7 +55,9 @@ class TermTexts:
     def __init__(self, connection: DuckDBPyConnection) -> None:
         self._connection = connection
         self._kept: dict[int, str] = {}
+        self._cells: tuple[object, dict[Any, str]] = None, {}  # of which format, and by number
         self._fetch_on: DuckDBPyConnection | None = None
+        self._shared: TermTexts | None = None  # of which this one is within
 
     def within(self, cursor: DuckDBPyConnection) -> "TermTexts":
         """The same, with look-ups on this cursor, which is for this alone: interrupting it ends them. In a
@@ -63,6 +65,7 @@ class TermTexts:
         """
         texts = TermTexts(cursor)
         texts._kept = self._kept
+        texts._shared = self
         texts._fetch_on = cursor
         return texts
 
@@ -86,6 +89,23 @@ class TermTexts:
             if len(fetched) <= _KEPT:
                 kept.update(fetched)
         return found
+
+    def kept_cells(self, form: object) -> dict[Any, str]:
+        """The cells of terms in answers of a form, by their numbers, as far as they were kept: those of the
+        form that was asked for last.
+        """
+        shared = self._shared or self
+        if shared._cells[0] != form:
+            shared._cells = form, {}
+        return shared._cells[1]
+
+    @staticmethod
+    def keep_cells(kept: dict[Any, str], made: Mapping[Any, str], absent: Mapping[int, str]) -> None:
+        """Keep these too, but for the terms that are of one query only."""
+        if len(kept) + len(made) > _KEPT:
+            kept.clear()
+        if len(made) <= _KEPT:
+            kept.update((number, cell) for number, cell in made.items() if number not in absent)
 
     def _fetched(self, numbers: list[int]) -> dict[int, str]:
         sql = "SELECT id, text FROM terms WHERE id IN (SELECT unnest(?::BIGINT[]))"
@@ -149,13 +169,14 @@ def _written(rows: Sequence[Row], query: CompiledQuery, texts: TermTexts) -> Ite
     numbers.discard(None)
     computed.discard(None)
     found: dict[Any, str] = texts.of(numbers, query.absent)
-    found.update((cell, _unmarked(cell)) for cell in computed)
+    found.update((cell, unmarked(cell)) for cell in computed)
     found[None] = ""
     return zip(*(map(found.__getitem__, column) for column in columns), strict=True)
 
 
 @lru_cache(maxsize=65_536)
-def _unmarked(cell: str) -> str:
+def unmarked(cell: str) -> str:
+    """A computed cell in N-Triples."""
     if cell[0] != MARK:
         return cell
     kind, text = cell[1], cell[2:]

@@ -28,7 +28,7 @@ from graphdb.rdf.pieces import CHUNK_BYTES, PieceWriter, Sink, UnwritableCharact
 from graphdb.rdf.writing import write_triples
 from graphdb.sparql.recasting import BindingLines, StringArray
 
-__all__ = ["C14N_PROFILE", "Answer", "ResultFormat", "formats_for", "write_answer"]
+__all__ = ["C14N_PROFILE", "Answer", "ResultFormat", "csv_cells", "formats_for", "write_answer"]
 
 Answer: TypeAlias = QuerySolutions | QueryBoolean | QueryTriples
 
@@ -36,6 +36,7 @@ _ROWS = frozenset({"SELECT"})
 _TABLE = frozenset({"SELECT", "ASK"})
 _GRAPH = frozenset({"CONSTRUCT", "DESCRIBE"})
 _NONE: Mapping[str, str] = {}
+_LINE_END = "\r\n"  # of CSV
 _UTF_8 = {"charset": "utf-8"}
 C14N_PROFILE = "http://www.w3.org/ns/rdf-canon#c14n"
 
@@ -158,9 +159,28 @@ def _file(writer: PieceWriter | BindingLines | StringArray) -> IO[bytes]:
     return cast(IO[bytes], writer)
 
 
+def csv_cells(answer: QuerySolutions) -> list[str]:
+    """The cells of the first column as CSV has them in rows of several, without its name."""
+    lines = _Lines()
+    table = csv.writer(lines, lineterminator=_LINE_END)
+    # An empty cell that is alone in its row would be written with quotes.
+    table.writerows((_csv_field(solution[0]), "") for solution in answer)
+    return [line.removesuffix(_LINE_END)[:-1] for line in lines.written]
+
+
+class _Lines:
+    """What the csv module writes, line by line."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+
+    def write(self, text: str) -> None:
+        self.written.append(text)
+
+
 def _write_csv(answer: QuerySolutions, pieces: PieceWriter) -> None:
     """SPARQL 1.2 CSV, which the engine writes malformed where a triple term holds a quoted literal."""
-    table = csv.writer(_Utf8(pieces), lineterminator="\r\n")
+    table = csv.writer(_Utf8(pieces), lineterminator=_LINE_END)
     table.writerow([variable.value for variable in answer.variables])
     table.writerows([_csv_field(term) for term in solution] for solution in answer)
 

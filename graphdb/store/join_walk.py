@@ -1,8 +1,8 @@
 """Joins in the engine's order, walked over the store's indexes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pyoxigraph import NamedNode
 
@@ -40,6 +40,14 @@ class Pattern:
     def variables(self) -> set[str]:
         return {term for term in self.terms if isinstance(term, str)}
 
+    def filled(self, terms: Mapping[Any, Term]) -> "Pattern":
+        """With other constants in the place of some."""
+        subject, predicate, object_ = self.terms
+        return Pattern(
+            (terms.get(subject, subject), terms.get(predicate, predicate), terms.get(object_, object_)),
+            self.graph,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -51,6 +59,10 @@ class Choice:
     @property
     def variables(self) -> set[str]:
         return {self.name}
+
+    def filled(self, _terms: Mapping[Any, Term]) -> "Choice":
+        """Itself: what an index has found is no constant of a text."""
+        return self
 
 
 Part: TypeAlias = Pattern | Choice

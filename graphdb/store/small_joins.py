@@ -16,7 +16,8 @@ Where a filter on geometries can be looked up in the store's spatial index, the 
 that this finds as VALUES, and joins them as it joins patterns.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -136,7 +137,7 @@ class SmallJoin:
     """The patterns of one group, ready to be joined."""
 
     def __init__(self, group: _Group, lookups: Sequence[Lookup] = ()) -> None:
-        self._parts = connected_parts(group.required)
+        self._parts: list[list[Part]] = [[*part] for part in connected_parts(group.required)]
         self._optional = group.optional
         self._computed = group.computed
         self._calls = group.calls
@@ -145,6 +146,8 @@ class SmallJoin:
         self._optional_apart = _optional_apart(group)
         if group.optional and len(self._parts) > 1:  # planned otherwise than without OPTIONAL
             raise _Undecided
+        if not lookups:  # what these find is to be ordered with the patterns
+            self._parts = [in_engine_order(part) for part in self._parts]
 
     @property
     def looks_at_triples_only(self) -> bool:
@@ -152,6 +155,14 @@ class SmallJoin:
         that is being loaded.
         """
         return not (self._lookups or self._calls)
+
+    def filled(self, terms: Mapping[Any, Term]) -> "SmallJoin":
+        """The same join with other constants in the place of some; not for one with lookups."""
+        made = copy(self)
+        made._parts = [[each.filled(terms) for each in part] for part in self._parts]
+        made._optional = [pattern.filled(terms) for pattern in self._optional]
+        made._optional_apart = [pattern.filled(terms) for pattern in self._optional_apart]
+        return made
 
     @classmethod
     def of_pattern(
@@ -177,8 +188,10 @@ class SmallJoin:
             return False  # loading what reads geometries takes a fifth of a second
         objects = _Geometries() if self._calls else _Objects()
         walk = Walk(store, entries_max, objects.weight)
-        choices = self._choices(store)
-        parts = [in_engine_order(_with_choices(part, choices)) for part in self._parts]
+        parts = self._parts
+        if self._lookups:
+            choices = self._choices(store)
+            parts = [in_engine_order(_with_choices(part, choices)) for part in self._parts]
         try:
             # what shares no variable the engine evaluates apart, then multiplies
             for pattern in self._optional_apart:
@@ -212,7 +225,7 @@ def _characters(term: Term) -> int:
     return len(str(term) if isinstance(term, Triple) else term.value)
 
 
-def _with_choices(part: list[Pattern], choices: list[Choice]) -> list[Part]:
+def _with_choices(part: list[Part], choices: list[Choice]) -> list[Part]:
     """The patterns of a part with the choices of its variables."""
     names = set[str]().union(*(pattern.variables for pattern in part))
     return [*(choice for choice in choices if choice.name in names), *part]

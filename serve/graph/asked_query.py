@@ -14,12 +14,11 @@ from graphdb.geo.entailment import Entailment, asked_text
 from graphdb.geo.function_calls import calls_functions, load
 from graphdb.node import Consistency, QueryRequest
 from graphdb.planning import gate
-from graphdb.planning.decisions import is_cheap, is_repeatable
 from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_query
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
-from graphdb.store.small_joins import SmallJoin, small_join
+from graphdb.store.query_plans import PlansByShape, QueryPlan, plan_of
 from serve.access.audit import note_of
 from serve.access.request_scope import visibility_of
 from serve.backend import GraphReads
@@ -28,32 +27,37 @@ from serve.graph.query_accounts import Account
 from serve.graph.query_parameters import QueryParameters, choose_format, consistency_of, read_query_parameters
 from serve.parameters import request_iri
 
-__all__ = ["AskedQuery", "QueryReader"]
+__all__ = ["AskedQuery", "QueryReader", "Understood"]
 
 
-@dataclass(slots=True)
-class _Understood:
-    """A query text and what follows from it alone; and in which state of the store its join was too large."""
+class Understood:
+    """A plan, and the state of the store in which it turned out not to be for the event loop."""
 
-    query: Query
-    is_cheap: bool
-    small_join: SmallJoin | None  # of one that is not cheap by its text, but may be by what the store holds
-    is_repeatable: bool
-    large_at: tuple[str | None, int] | None = None  # who sees it, and the log index
+    __slots__ = ("_not_here_at", "plan")
 
-    def has_small_join(self, reads: GraphReads) -> bool:
-        """Whether its join is small in what there is now. That it is not is found once for each state."""
-        join = self.small_join
-        if join is None:
+    def __init__(self, plan: QueryPlan) -> None:
+        self.plan = plan
+        self._not_here_at: tuple[str | None, int] | None = None  # who sees it, and the log index
+
+    def is_cheap(self, reads: GraphReads) -> bool:
+        """Whether it is cheap, or its join is small in what there is now. That it is not is found once for
+        each state.
+        """
+        join = self.plan.small_join
+        if join is None and not self.plan.is_cheap:
             return False
         state = reads.view_key, reads.snapshot_index()
-        if state == self.large_at:
+        if state == self._not_here_at:
             return False
-        if reads.is_small_join(join):
+        if join is None or reads.is_small_join(join):
             return True
         if join.looks_at_triples_only:
-            self.large_at = state
+            self._not_here_at = state
         return False
+
+    def note_long(self, reads: GraphReads, index: int) -> None:
+        """Its answer at this log index or later was too long for the event loop."""
+        self._not_here_at = reads.view_key, index
 
 
 @dataclass(slots=True)
@@ -61,7 +65,7 @@ class AskedQuery:
     """One request for the answer to a query. Times are of perf_counter()."""
 
     request: Request
-    understood: _Understood
+    understood: Understood
     base_iri: str
     dataset: Dataset
     format: ResultFormat
@@ -72,8 +76,13 @@ class AskedQuery:
     account: Account
 
     @property
+    def plan(self) -> QueryPlan:
+        return self.understood.plan
+
+    @property
     def query(self) -> Query:
-        return self.understood.query
+        """The tree of its text. A cheap query may never need it."""
+        return self.understood.plan.query
 
     @property
     def visibility(self) -> Visibility:
@@ -82,13 +91,13 @@ class AskedQuery:
 
     @property
     def is_repeatable(self) -> bool:
-        return self.understood.is_repeatable
+        return self.understood.plan.is_repeatable
 
     def is_cheap(self, reads: GraphReads) -> bool:
         """Whether its answer may be made on the event loop; what is read may tell."""
         if self.dataset or self.format is ResultFormat.CANONICAL_N_TRIPLES:
             return False
-        return self.understood.is_cheap or self.understood.has_small_join(reads)
+        return self.understood.is_cheap(reads)
 
     def for_reader(self) -> QueryRequest:
         """The request to a reader, with what is left of the time limit."""
@@ -113,7 +122,7 @@ class AskedQuery:
 
     def key(self, view_key: str | None) -> CacheKey:
         """The key of the answer in the result cache."""
-        return CacheKey(self.query.text, self.base_iri, self.dataset, self.format, view_key)
+        return CacheKey(self.plan.text, self.base_iri, self.dataset, self.format, view_key)
 
 
 class QueryReader:
@@ -124,7 +133,8 @@ class QueryReader:
         self._limits, self._timeout_s = limits, timeout_s
         # One at a time: more parsing threads would delay the event loop and not be faster.
         self._long_text, self._geometries = asyncio.Semaphore(), asyncio.Semaphore()
-        self._short: BoundedCache[_Understood] = BoundedCache(entries_max=1024, chars_max=1_000_000)
+        self._short: BoundedCache[Understood] = BoundedCache(entries_max=1024, chars_max=1_000_000)
+        self._shapes = PlansByShape(self._plan)
         self._read_short = lru_cache(maxsize=1024)(read_query_parameters)
 
     def parameters(self, *encoded: bytes) -> QueryParameters:
@@ -140,32 +150,46 @@ class QueryReader:
         """
         began = perf_counter()
         base_iri = request_iri(request)
-        entailment = parameters.entailment
-        if len(text) <= SHORT_TEXT_CHARACTERS:
-            understood = await self._understand_short(text, base_iri, entailment)
-        else:
-            async with self._long_text:
-                worded = await run_in_threadpool(self._worded, text, base_iri, entailment)
-                understood = await run_in_threadpool(self._understand, worded, base_iri)
-        query = understood.query
+        understood = self.known(text, base_iri, parameters.entailment)
+        if understood is None:
+            understood = await self._understand(text, base_iri, parameters.entailment)
+        return self.asked(request, parameters, understood, began)
+
+    def asked(
+        self, request: Request, parameters: QueryParameters, understood: Understood, began: float
+    ) -> AskedQuery:
+        """A query that is understood, in its request. Raises InvalidParameter, NotAcceptable."""
+        plan = understood.plan
         note = note_of(request.scope)
-        note.syntax = query
+        note.syntax = plan.like  # names the same graphs
         note.add_graphs(graph.value for graph in parameters.dataset.graphs)
         timeout_s = self._timeout_s
         if parameters.timeout_s is not None and parameters.timeout_s < timeout_s:
             timeout_s = parameters.timeout_s
+        form = plan.like.form
         return AskedQuery(
             request,
             understood,
-            base_iri,
+            plan.base_iri or "",
             parameters.dataset,
-            choose_format(request, parameters.formats, query.form),
+            choose_format(request, parameters.formats, form),
             timeout_s,
             parameters.min_index,
             consistency_of(request, parameters.consistency),
             parameters.explain,
-            Account(text, query.form, began),
+            Account(plan.text, form, began),
         )
+
+    def known(self, text: str, base_iri: str, entailment: Entailment) -> Understood | None:
+        """A short text that was understood before, or another of its shape."""
+        if entailment is not Entailment.GEOSPARQL or len(text) > SHORT_TEXT_CHARACTERS:
+            return None
+        understood = self._short.get(text, base_iri)
+        if understood is None and 4 * len(text) <= self._limits.max_query_bytes:
+            plan = self._shapes.get(text, base_iri)
+            if plan is not None:
+                return Understood(plan)
+        return understood
 
     def _worded(self, text: str, base_iri: str, entailment: Entailment) -> str:
         """The text, or one that means the same without anything being said of entailment."""
@@ -175,11 +199,11 @@ class QueryReader:
         gate.check(query, self._limits)
         return asked_text(query, entailment)
 
-    async def _understand_short(self, text: str, base_iri: str, entailment: Entailment) -> _Understood:
-        if entailment is Entailment.GEOSPARQL:
-            understood = self._short.get(text, base_iri)
-            if understood is not None:
-                return understood
+    async def _understand(self, text: str, base_iri: str, entailment: Entailment) -> Understood:
+        if len(text) > SHORT_TEXT_CHARACTERS:
+            async with self._long_text:
+                worded = await run_in_threadpool(self._worded, text, base_iri, entailment)
+                return Understood(await run_in_threadpool(self._plan, worded, base_iri))
         if not calls_functions(read_query(text, base_iri, self._limits)):
             return self._understand_and_keep(text, base_iri, entailment)
         # Constant geometries are read for the gate, which takes a short text of curves a tenth of a second.
@@ -187,21 +211,19 @@ class QueryReader:
             await run_in_threadpool(load)
             return await run_in_threadpool(self._understand_and_keep, text, base_iri, entailment)
 
-    def _understand_and_keep(self, text: str, base_iri: str, entailment: Entailment) -> _Understood:
+    def _understand_and_keep(self, text: str, base_iri: str, entailment: Entailment) -> Understood:
         text = self._worded(text, base_iri, entailment)
         understood = self._short.get(text, base_iri)
         if understood is None:
-            understood = self._understand(text, base_iri)
+            understood = Understood(self._plan(text, base_iri))
             self._short.put(text, base_iri, understood)
+            self._shapes.note(understood.plan)
         return understood
 
-    def _understand(self, text: str, base_iri: str) -> _Understood:
+    def _plan(self, text: str, base_iri: str | None) -> QueryPlan:
         query = read_query(text, base_iri, self._limits)
         gate.check(query, self._limits)  # here too: a 304 never comes to the backend
-        if len(text) > SHORT_TEXT_CHARACTERS:
-            return _Understood(query, False, None, is_repeatable(query))
-        cheap = is_cheap(query)
-        return _Understood(query, cheap, None if cheap else small_join(query), is_repeatable(query))
+        return plan_of(query, self._limits, is_long=len(text) > SHORT_TEXT_CHARACTERS)
 
 
 def _directives(request: Request) -> list[str]:

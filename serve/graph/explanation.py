@@ -170,8 +170,8 @@ def _dataset(dataset: Dataset) -> dict[str, list[str]] | None:
 def _reasons(asked: AskedQuery, is_here: bool) -> Iterator[str]:
     """Why a query is evaluated where it is, each in a few words."""
     yield from why_not_cheap(asked.query)
-    understood = asked.understood
-    if is_here and understood.is_cheap:
+    plan = asked.plan
+    if is_here and plan.is_cheap:
         yield "each step of the evaluation yields a row; a long answer is left to a reader"
     elif is_here:
         yield "but it joins little in what the store holds now; a long answer is left to a reader"
@@ -179,9 +179,11 @@ def _reasons(asked: AskedQuery, is_here: bool) -> Iterator[str]:
         yield "the request's parameters choose the dataset"
     elif asked.format is ResultFormat.CANONICAL_N_TRIPLES:
         yield "canonical N-Triples are sorted first"
-    elif len(asked.query.text) > SHORT_TEXT_CHARACTERS:
+    elif len(plan.text) > SHORT_TEXT_CHARACTERS:
         yield f"the text has more than {SHORT_TEXT_CHARACTERS:,} characters"
-    elif understood.small_join is not None:
+    elif plan.is_cheap:
+        yield "its answer was too long for the port"
+    elif plan.small_join is not None:
         yield "it joins much in what the store holds now"
 
 

@@ -31,8 +31,8 @@ async def answer(reads: GraphReads, text: str, form: str, limits: GateLimits, ti
         raise InvalidParameter("query", f"this is not a {form} query but {query.form}")
     fmt = ResultFormat.N_TRIPLES if form == "CONSTRUCT" else ResultFormat.JSON
     check(query, limits)  # before anything is decided about it
-    if is_cheap(query) and (found := answer_here(reads, query, fmt)) is not None:
-        return found[0]
+    if is_cheap(query) and (found := answer_here(reads.query(query, Dataset()), fmt)) is not None:
+        return found
     try:
         async with asyncio.timeout(timeout_s + BACKSTOP_S):
             request = QueryRequest(query, Dataset(), fmt, timeout_s)

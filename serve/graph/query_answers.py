@@ -6,11 +6,10 @@ from collections.abc import Awaitable, Callable
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from graphdb.node import Consistency
+from graphdb.node import Consistency, Evaluated
 from graphdb.rdf.pieces import CHUNK_BYTES
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat, write_answer
-from graphdb.sparql.syntax import Query
 from serve.backend import AnswerStream, GraphReads, Progress, Queries
 from serve.graph.asked_query import AskedQuery
 from serve.graph.caching import EntityTags, ResultCache
@@ -68,6 +67,12 @@ class QueryAnswers:
             raise
         return answer or self._kept_answer(asked, reads) or self._made_answer(asked, reads)
 
+    def cheap_answer(self, asked: AskedQuery, reads: GraphReads) -> WholeAnswer | None:
+        """The answer to a cheap query if it can be made at once; then its account is closed."""
+        if not asked.is_cheap(reads):
+            return None
+        return self._answer_here(asked, reads, *self._exact_index_and_tag(asked, reads))
+
     def _answer_at_once(self, asked: AskedQuery, reads: GraphReads) -> Response | None:
         """A 304, the answer to HEAD, or the answer to a cheap query; None if a reader is needed."""
         index, tag = self._exact_index_and_tag(asked, reads)
@@ -90,14 +95,15 @@ class QueryAnswers:
 
     def _answer_here(
         self, asked: AskedQuery, reads: GraphReads, index: int | None, tag: str | None
-    ) -> Response | None:
+    ) -> WholeAnswer | None:
         """The answer to a cheap query, unless it is long. It has the tag if the state did not change
         meanwhile.
         """
-        answer = answer_here(reads, asked.query, asked.format)
-        if answer is None:
+        evaluated = _evaluated(asked, reads)
+        body, read_at = answer_here(evaluated, asked.format), evaluated.snapshot_index
+        if body is None:
+            asked.understood.note_long(reads, read_at)
             return None
-        body, read_at = answer
         if tag is not None and not index == read_at == reads.exact_index():
             tag = None
         account = asked.account
@@ -207,13 +213,19 @@ class _TooLong(Exception):
     """Raised by the sink: a reader has to evaluate the query."""
 
 
-def answer_here(reads: GraphReads, query: Query, fmt: ResultFormat) -> tuple[bytes, int] | None:
+def _evaluated(asked: AskedQuery, reads: GraphReads) -> Evaluated:
+    plan = asked.plan
+    if plan.engine_text is not None:
+        return reads.query_text(plan.engine_text, plan.base_iri)
+    return reads.query(asked.query, _WHOLE)
+
+
+def answer_here(evaluated: Evaluated, fmt: ResultFormat) -> bytes | None:
     """Evaluate a cheap query on this thread; None if the answer is longer than one chunk (64 kB, or 8 kB).
 
-    Returns the whole answer, and the log index that it was read at or after.
     Blocks for the time of one chunk, a few milliseconds, plus the time in which the engine reads a single
     term, which is longer for a literal of megabytes.
-    Raises what `GraphReads.query` and `write_answer` raise.
+    Raises what `write_answer` raises.
     """
     body = b""
     bytes_max = _BYTES_MAX.get(fmt, CHUNK_BYTES)
@@ -224,9 +236,8 @@ def answer_here(reads: GraphReads, query: Query, fmt: ResultFormat) -> tuple[byt
             raise _TooLong
         body = chunk
 
-    evaluated = reads.query(query, _WHOLE)
     try:
         write_answer(evaluated.answer, fmt, sink, bytes_max)
     except _TooLong:
         return None
-    return body, evaluated.snapshot_index
+    return body

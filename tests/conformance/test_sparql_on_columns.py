@@ -5,16 +5,20 @@ import pytest
 
 from graphdb.columns.compiler import CompiledQuery, compile_query
 from graphdb.columns.results import TermTexts, answer_of
+from graphdb.columns.row_writing import may_write_rows
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
+from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.translation import abstract_query
 from graphdb.store.quad_store import QuadStore
 from tests.conformance.evaluation import QUERY_KINDS, Outcome, agree, case_store, evaluation_cases, outcome_of
 from tests.conformance.manifests import Case, iri_of, suite_root
+from tests.support.column_answers import written_both_ways
 from tests.support.column_tables import column_tables
 
 pytestmark = pytest.mark.skipif(suite_root() is None, reason="the W3C suites are not at ../shared/suites")
 
+FORMATS = (ResultFormat.TSV, ResultFormat.CSV, ResultFormat.JSON)
 CASES, COMPILED = 581, 331
 # The SQL ends with an error, and a reader answers: an average of nothing, letters beyond ASCII in upper case.
 TO_A_READER = {"sparql11/aggregates#agg-avg-03", "sparql11/functions#ucase01-non-bmp"}
@@ -31,6 +35,10 @@ def compiled(case: Case) -> tuple[Outcome, Outcome] | str:
     found = compile_query(abstract_query(query), Dataset(), catalog)
     if not isinstance(found, CompiledQuery):
         return found.construct
+    for fmt in FORMATS:
+        if may_write_rows(found, fmt):
+            ours, engines = written_both_ways(catalog, found, TermTexts(catalog.connection), fmt)
+            assert ours == engines
     cursor = catalog.connection.execute(found.sql)
     ordered = bool(query.modifiers.order_by)
     return (

@@ -1,7 +1,7 @@
 """What the column view and the engine answer to one query."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -10,9 +10,10 @@ from pyoxigraph import QueryBoolean, QuerySolutions, Store
 
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.compiler import CompiledQuery, compile_query
-from graphdb.columns.results import TermTexts, answer_of
+from graphdb.columns.results import Fetch, Row, TermTexts, answer_of
+from graphdb.columns.row_writing import write_rows
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.results import Answer
+from graphdb.sparql.results import Answer, ResultFormat, write_answer
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.translation import abstract_query
 from graphdb.store.quad_store import QuadStore
@@ -26,6 +27,7 @@ __all__ = [
     "rows_of",
     "view_read",
     "view_rows",
+    "written_both_ways",
 ]
 
 T = TypeVar("T")
@@ -90,3 +92,25 @@ def view_read(catalog: Catalog, query: Query, read: Callable[[Answer], T]) -> T 
         if not any(words in str(error) for words in ("not exact", _DUCKDB_FAULT)):
             raise
         return Refused(str(error), is_late=True)
+
+
+def written_both_ways(
+    catalog: Catalog, query: CompiledQuery, texts: TermTexts, fmt: ResultFormat
+) -> tuple[bytes, bytes]:
+    """What is written row by row, and what the engine writes of the same rows."""
+    rows = catalog.connection.execute(query.sql).fetchall()
+
+    def fetcher() -> Fetch:
+        left = list(rows)
+
+        def fetch(count: int) -> Sequence[Row]:
+            taken, left[:] = left[:count], left[count:]
+            return taken
+
+        return fetch
+
+    ours, engines = list[bytes](), list[bytes]()
+    write_rows(query, fetcher(), texts, fmt, ours.append)
+    write_answer(answer_of(query, fetcher(), texts), fmt, engines.append)
+    assert ours
+    return b"".join(ours), b"".join(engines)

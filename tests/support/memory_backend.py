@@ -146,6 +146,9 @@ class MemoryBackend:
         assert visibility.has_all_graphs
         return self
 
+    def whole_reads(self) -> Self:
+        return self
+
     def writes(self, visibility: Visibility) -> Self:
         assert visibility.has_all_graphs
         return self
@@ -157,6 +160,9 @@ class MemoryBackend:
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
         self.check_query(query)
         return Evaluated(self.store.query(query, dataset), self._index)
+
+    def query_text(self, text: str, base_iri: str | None) -> Evaluated:
+        return Evaluated(self.store.query_text(text, Dataset(), base_iri=base_iri), self._index)
 
     def check_query(self, query: Query) -> None:
         gate.check(query, self._limits)

@@ -1,0 +1,214 @@
+"""Short queries whose texts never repeat, and a long answer; and Fuseki, where it is."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from itertools import count
+from pathlib import Path
+from statistics import median
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import psutil  # type: ignore[import-untyped]
+
+from benchmarks import fuseki
+from benchmarks.generator import Load, Request, generate
+from benchmarks.service import flight_triples, running_service, work_dir
+
+__all__ = ["run"]
+
+TRIPLES = 648_564  # the flight data
+SECONDS = 3.0
+ROWS = 100_000
+_ROUTES = 67_663
+_TEXTS = {
+    "point query": "SELECT ?p ?o WHERE { <http://openflights.example/route/%d> ?p ?o }",
+    "three joins": """PREFIX ont: <http://openflights.example/ont#>
+PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
+SELECT ?name ?city ?country WHERE {
+  <http://openflights.example/route/%d> ont:from ?airport .
+  ?airport rdfs:label ?name ; ont:city ?city ; ont:country ?where .
+  ?where rdfs:label ?country
+}""",
+}
+# each work, its connections, and the requests a second that it shall have at least
+_ASKED = (
+    ("point query", 1, 1_500),
+    ("point query", 8, 4_000),
+    ("three joins", 1, 800),
+    ("three joins", 8, 2_000),
+)
+_ROWS_ASKED_S = 0.2
+_JSON, _TSV = "application/sparql-results+json", "text/tab-separated-values"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """peer is Fuseki's; None where it is not there. The processor times are a request's, of the service's
+    processes together and of the load generator beside.
+    """
+
+    work: str
+    unit: str
+    is_rate: bool  # more is better; else less
+    ours: float
+    asked: float
+    peer: float | None
+    service_ms: float
+    generator_ms: float
+
+    @property
+    def passes(self) -> bool:
+        return self.ours >= self.asked if self.is_rate else self.ours <= self.asked
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"passes": self.passes}
+
+    def cells(self) -> Mapping[str, str]:
+        return {
+            "work": self.work,
+            "unit": self.unit,
+            "ours": _number(self.ours),
+            "asked": f"at {'least' if self.is_rate else 'most'} {_number(self.asked)}",
+            "Fuseki": "-" if self.peer is None else _number(self.peer),
+            "service, ms of CPU": f"{self.service_ms:.3f}",
+            "generator": f"{self.generator_ms:.3f}",
+            "": "met" if self.passes else "MISSED",
+        }
+
+    def notes(self) -> Sequence[str]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What is asked: its query endpoint, and the process whose children it is made of too."""
+
+    url: str
+    process: psutil.Process
+
+    def load(self, request: Request, connections: int, seconds: float, first: int) -> "_Measured":
+        """Send requests, the first with this number; each its own."""
+        address = urlsplit(self.url)
+        assert address.hostname is not None
+        assert address.port is not None
+        before = _processor_s(self.process)
+        load = generate(
+            address.hostname,
+            address.port,
+            [Request(address.path, request.content_type, request.accept, request.body)],
+            connections=connections,
+            seconds=seconds,
+            first_number=first,
+        )
+        return _Measured(load, _processor_s(self.process) - before)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    load: Load
+    service_s: float
+
+
+def run(rounds: int, scale: float, peer: str) -> list[Figure]:
+    """Medians over the rounds. scale shortens data, rows and each measurement; peer "yes": Fuseki beside,
+    where there is Java. Ours and Fuseki run one after the other, so that each has the machine to itself.
+    """
+    rows = max(100, int(ROWS * scale))
+    with work_dir() as directory:
+        triples = flight_triples(directory, max(1_000, int(TRIPLES * scale)))
+        with _service(directory, triples) as ours:
+            found = _measure(ours, rounds, scale, rows)
+        beside: dict[str, list[_Measured]] = {}
+        if peer == "yes" and fuseki.is_installed():
+            with _fuseki(directory, triples) as other:
+                beside = _measure(other, rounds, scale, rows)
+    return [
+        *(
+            _figure(_name(work, connections), "requests/s", asked, found, beside)
+            for work, connections, asked in _ASKED
+        ),
+        _figure(_TSV, "s", _ROWS_ASKED_S, found, beside, f"{rows:,} rows as TSV"),
+    ]
+
+
+def _name(work: str, connections: int) -> str:
+    return f"{work}, {connections} connection{'s' if connections > 1 else ''}"
+
+
+def _figure(
+    key: str,
+    unit: str,
+    asked: float,
+    found: Mapping[str, Sequence[_Measured]],
+    beside: Mapping[str, Sequence[_Measured]],
+    work: str | None = None,
+) -> Figure:
+    is_rate = unit != "s"
+
+    def value(measured: Sequence[_Measured]) -> float:
+        return median(each.load.requests_per_second if is_rate else each.load.latency_s for each in measured)
+
+    ours = found[key]
+    return Figure(
+        work or key,
+        unit,
+        is_rate,
+        value(ours),
+        asked,
+        value(beside[key]) if key in beside else None,
+        median(1e3 * each.service_s / each.load.requests for each in ours),
+        median(1e3 * each.load.processor_s / each.load.requests for each in ours),
+    )
+
+
+def _measure(target: _Target, rounds: int, scale: float, rows: int) -> dict[str, list[_Measured]]:
+    """By the name of each work. The first round only warms."""
+    found: dict[str, list[_Measured]] = {}
+    seconds = max(0.3, SECONDS * scale)
+    numbers = count(0, _ROUTES // 16)  # far enough apart that what is kept of texts is gone
+    for number in range(rounds + 1):
+        for work, connections, _ in _ASKED:
+            request = Request("", "application/sparql-query", _JSON, _TEXTS[work])
+            taken = target.load(request, connections, seconds, next(numbers) % _ROUTES)
+            found.setdefault(_name(work, connections), []).extend([taken] if number else [])
+        query = f"SELECT ?s ?p ?o WHERE {{ ?s ?p ?o }} LIMIT {rows + number}"
+        taken = target.load(Request("", "application/sparql-query", _TSV, query), 1, seconds, 0)
+        found.setdefault(_TSV, []).extend([taken] if number else [])
+    return found
+
+
+@contextmanager
+def _service(directory: Path, triples: Path) -> Iterator[_Target]:
+    with ExitStack() as stack:
+        service = stack.enter_context(running_service(directory, load=triples))
+        yield _Target(f"{service.url}/sparql", psutil.Process())
+
+
+@contextmanager
+def _fuseki(directory: Path, triples: Path) -> Iterator[_Target]:
+    with fuseki.running_fuseki(directory) as running:
+        with triples.open("rb") as content:
+            headers = {"Content-Type": "application/n-triples"}
+            httpx.post(
+                f"{running.url}/data?default", content=content, headers=headers, timeout=600, trust_env=False
+            ).raise_for_status()
+        yield _Target(f"{running.url}/query", psutil.Process(running.pid))
+
+
+def _processor_s(process: psutil.Process) -> float:
+    """Of all processes below ours but the ones that have ended; of another one, its own."""
+    members = process.children(recursive=True) if process.pid == psutil.Process().pid else [process]
+    total = 0.0
+    for each in members:
+        try:
+            times = each.cpu_times()
+        except psutil.Error:
+            continue
+        total += times.user + times.system
+    return total
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,129 @@
+"""`QueryPlan`: what follows from the text of a query alone. It is kept by the text, and by its shape."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from graphdb.bounded_cache import BoundedCache
+from graphdb.planning.decisions import is_cheap, is_repeatable
+from graphdb.planning.engine_text import engine_text
+from graphdb.planning.gate import GateLimits, read_query
+from graphdb.planning.text_shapes import CutText, Slots, cut_text, slots_of
+from graphdb.sparql.syntax import Query
+from graphdb.store.small_joins import SmallJoin, small_join
+
+__all__ = ["PlansByShape", "QueryPlan", "plan_of"]
+
+
+@dataclass(slots=True)
+class QueryPlan:
+    """A query that has passed the gate. One that is neither cheap nor a small join is for a reader."""
+
+    text: str
+    base_iri: str | None
+    like: Query  # of this text, or of another that differs in the slots of its shape alone
+    is_cheap: bool
+    small_join: SmallJoin | None  # of one that is not cheap by its text, but may be by what the store holds
+    is_repeatable: bool
+    engine_text: str | None  # None: what a spatial index finds is to be written into it, or it is not needed
+    limits: GateLimits
+
+    @property
+    def query(self) -> Query:
+        """The tree of the text, which is parsed only now if it came by its shape."""
+        if self.like.text == self.text:
+            return self.like
+        return read_query(self.text, self.base_iri, self.limits)
+
+
+def plan_of(query: Query, limits: GateLimits, *, is_long: bool = False) -> QueryPlan:
+    """The plan of a query that has passed the gate with these limits. A long text is for a reader."""
+    plan = QueryPlan(query.text, query.base_iri, query, False, None, is_repeatable(query), None, limits)
+    if is_long:
+        return plan
+    plan.is_cheap = is_cheap(query)
+    plan.small_join = None if plan.is_cheap else small_join(query)
+    if plan.is_cheap or (plan.small_join is not None and plan.small_join.looks_at_triples_only):
+        made = engine_text(query)
+        plan.engine_text = made.text if len(made.pieces) == 1 and not made.calls_geometry else None
+    return plan
+
+
+class _Shape:
+    """A plan with marks in its slots."""
+
+    def __init__(self, plan: QueryPlan, marked: QueryPlan, slots: Slots, marks: list[object]) -> None:
+        assert marked.engine_text is not None
+        self._plan, self._slots, self._marks = plan, slots, marks
+        self._small_join = marked.small_join
+        self._pieces, self._numbers = slots.pieces(marked.engine_text)
+
+    def filled(self, text: str, cut: CutText) -> QueryPlan | None:
+        """The plan of another text of this shape."""
+        constants = self._slots.constants(cut)
+        if constants is None:
+            return None
+        join = self._small_join
+        if join is not None:
+            join = join.filled({mark: each.term for mark, each in zip(self._marks, constants, strict=True)})
+        written = [self._pieces[0]]
+        for number, piece in zip(self._numbers, self._pieces[1:], strict=True):
+            written += (constants[number].written, piece)
+        return replace(self._plan, text=text, small_join=join, engine_text="".join(written))
+
+
+class PlansByShape:
+    """Plans of queries that the engine may answer at once, for any thread. A shape is kept from its second
+    text on.
+    """
+
+    def __init__(self, plan: Callable[[str, str | None], QueryPlan]) -> None:
+        """plan makes the plan of a text in full."""
+        self._plan = plan
+        self._met: BoundedCache[bool] = BoundedCache(entries_max=1024, chars_max=1_000_000)
+        # (): without slots, or one whose constants decide. A plan has a tree, of 200 bytes a character.
+        self._slots: BoundedCache[Slots | tuple[()]] = BoundedCache(entries_max=512, chars_max=250_000)
+        self._shapes: BoundedCache[_Shape | tuple[()]] = BoundedCache(entries_max=512, chars_max=250_000)
+
+    def get(self, text: str, base_iri: str | None) -> QueryPlan | None:
+        """The plan of a text that has a known shape."""
+        cut = cut_text(text)
+        if cut is None:
+            return None
+        slots = self._slots.get(cut.form, base_iri)
+        if not slots:
+            return None
+        shape = self._shapes.get(cut.with_fixed(slots.places), base_iri)
+        return shape.filled(text, cut) if shape else None
+
+    def note(self, plan: QueryPlan) -> None:
+        """Keep the shape of a text whose plan has been made in full, if others have the same."""
+        if plan.engine_text is None or (cut := cut_text(plan.text)) is None:
+            return
+        if not self._met.get(cut.form, plan.base_iri):
+            self._met.put(cut.form, plan.base_iri, True)
+            return
+        slots = self._slots.get(cut.form, plan.base_iri)
+        if slots is None:
+            slots = slots_of(plan.query, cut) or ()
+            self._slots.put(cut.form, plan.base_iri, slots)
+        if slots:
+            key = cut.with_fixed(slots.places)
+            if self._shapes.get(key, plan.base_iri) is None:
+                self._shapes.put(key, plan.base_iri, self._shape(plan, cut, slots) or ())
+
+    def _shape(self, plan: QueryPlan, cut: CutText, slots: Slots) -> _Shape | None:
+        """None where the constants that the text has in its slots have decided anything."""
+        text, marks = slots.text_with_marks(plan.text)
+        marked = self._plan(text, plan.base_iri)
+        if marked.engine_text is None:
+            return None
+        shape = _Shape(plan, marked, slots, [mark.term for mark in marks])
+        again = shape.filled(plan.text, cut)
+        is_same = (
+            again is not None
+            and again.engine_text == plan.engine_text
+            and marked.is_cheap == plan.is_cheap
+            and marked.is_repeatable == plan.is_repeatable
+            and (marked.small_join is None) == (plan.small_join is None)
+        )
+        return shape if is_same else None

@@ -1,0 +1,120 @@
+"""`QuickAnswers`: requests for cheap queries, answered within the call that receives them.
+
+A task, its ASGI messages and the router cost such a request as much as the engine does. Only requests without
+a special header are answered here, on a port without authentication, audit log and CORS, and only queries
+whose plan is known by their text or its shape. All others go to the application, which answers the same.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from time import perf_counter
+from typing import Any
+
+from starlette.requests import Request
+from starlette.types import Scope
+
+from graphdb.node import Consistency
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
+from serve.backend import Queries
+from serve.bodies import content_type
+from serve.graph.asked_query import QueryReader
+from serve.graph.query_answers import QueryAnswers
+from serve.graph.responses import WholeAnswer
+from serve.graph.sparql import FORM_TYPE, QUERY_TYPE
+from serve.parameters import request_iri
+
+__all__ = ["QuickAnswers"]
+
+_PATH = b"/sparql"
+# With any other header the request goes the usual way.
+_KNOWN_HEADERS = frozenset(
+    {b"host", b"accept", b"accept-encoding", b"accept-language", b"content-type", b"content-length"}
+    | {b"connection", b"user-agent", b"x-consistency"}
+)
+
+_Headers = tuple[tuple[bytes, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What follows from a head without its address's query string and its body's length."""
+
+    scope: Scope
+    base_iri: str
+    media_type: str  # of the body; empty for GET
+
+
+class QuickAnswers:
+    """Owned by the application. Used on the port's event loop."""
+
+    def __init__(self, queries: Queries, reader: QueryReader, answers: QueryAnswers) -> None:
+        self._queries, self._reader, self._answers = queries, reader, answers
+        self._head = lru_cache(maxsize=256)(_read_head)
+
+    @staticmethod
+    def may_answer(method: bytes, target: bytes, body_bytes: int) -> bool:
+        """Whether it is worth waiting for the body of a request, of so many bytes."""
+        return target.startswith(_PATH) and (
+            (method == b"POST" and body_bytes <= 3 * SHORT_TEXT_CHARACTERS)
+            or (method == b"GET" and body_bytes == 0)
+        )
+
+    def answer(
+        self, method: bytes, target: bytes, scheme: str, headers: list[tuple[bytes, bytes]], body: bytes
+    ) -> WholeAnswer | None:
+        """The answer to a request of which `may_answer` holds; None if it has to go the usual way."""
+        began = perf_counter()
+        path, _, query_string = target.partition(b"?")
+        if path != _PATH:
+            return None
+        kept = tuple([header for header in headers if header[0] != b"content-length"])
+        try:
+            head = self._head(method, scheme, kept)
+            if head is None:
+                return None
+            return self._answer(head, query_string, body, began)
+        except Exception:  # noqa: BLE001 the usual way says what is wrong
+            return None
+
+    def _answer(self, head: _Head, query_string: bytes, body: bytes, began: float) -> WholeAnswer | None:
+        reader = self._reader
+        if head.media_type == QUERY_TYPE:
+            parameters = reader.parameters(query_string)
+            if parameters.query is not None:
+                return None
+            text: str | None = body.decode()
+        else:
+            form = (body,) if head.media_type == FORM_TYPE else ()
+            parameters = reader.parameters(query_string, *form)
+            text = parameters.query
+        if text is None or parameters.min_index or parameters.explain:
+            return None
+        understood = reader.known(text, head.base_iri, parameters.entailment)
+        if understood is None:
+            return None
+        asked = reader.asked(Request(head.scope), parameters, understood, began)
+        if asked.consistency is not Consistency.LOCAL:
+            return None
+        return self._answers.cheap_answer(asked, self._queries.whole_reads())
+
+
+def _read_head(method: bytes, scheme: str, headers: _Headers) -> _Head | None:
+    """None for a request that may need more than is done here."""
+    names = [name for name, _ in headers]
+    if len(set(names)) < len(names) or not _KNOWN_HEADERS.issuperset(names):
+        return None
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": method.decode("ascii"),
+        "scheme": scheme,
+        "path": _PATH.decode(),
+        "raw_path": _PATH,
+        "headers": list(headers),
+    }
+    request = Request(scope)
+    media_type = ""
+    if method == b"POST":
+        media_type = content_type(request, (QUERY_TYPE, FORM_TYPE)).name
+        if media_type not in (QUERY_TYPE, FORM_TYPE):
+            return None
+    return _Head(scope, request_iri(request), media_type)

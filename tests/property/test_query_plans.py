@@ -1,0 +1,183 @@
+"""The plan that a text gets by its shape is the one that it gets in full: for random queries and those of the
+W3C suites, with other constants in their places.
+"""
+
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphdb.config.limits import GateLimits
+from graphdb.errors import GraphDBError
+from graphdb.planning import gate
+from graphdb.planning.text_shapes import cut_text
+from graphdb.sparql.parser import parse_query
+from graphdb.store.query_plans import PlansByShape, QueryPlan, plan_of
+from graphdb.store.small_joins import SmallJoin
+from tests.conformance.manifests import suite_root
+from tests.property.test_algebra import texts
+from tests.property.test_small_joins import queries as joins
+from tests.support.sparql_texts import queries
+
+LIMITS = GateLimits()
+BASE = "http://host/sparql"
+# What may stand in a place: usual constants, and those that a decision or an error may depend on.
+OTHERS = {
+    "<": [
+        *(
+            "<x:1>",
+            "<x:2>",
+            "<http://e/a>",
+            "<relative>",
+            "<#f>",
+            "<>",
+            "<//h/p>",
+            "<x:%zz>",
+            "<x:[>",
+            "<1:2>",
+        ),
+        "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>",
+        "<http://www.opengis.net/ont/geosparql#sfWithin>",
+        "<http://www.opengis.net/def/function/geosparql/distance>",
+        "<urn:graphdb:entailed:http://www.opengis.net/ont/geosparql#Feature>",
+        "<http://www.w3.org/2001/XMLSchema#integer>",
+        "<x:IRI>",
+    ],
+    '"': ['"a"', '""', '"it\'s"', '"<x:1>"', '"#"', '"ä\U0001f600"', '"IRI("', '"\t"', '"1"'],
+    "'": ["'a'", "''", "'\"'", "'<x:1>'"],
+    ":": ["x:a", "rdf:type", "ex:1", "unknown:a", "xsd:integer", "foaf:name-", "A:_"],
+    "0": ["0", "1", "007", "42", "1000", "100000000000000000000"],
+    "#": ["# other", "#"],
+}
+
+
+def kind(constant: str) -> str:
+    return constant[0] if constant[0] in "<\"'#" else "0" if constant[0].isdigit() else ":"
+
+
+def in_full(text: str, base_iri: str | None) -> QueryPlan:
+    query = gate.read_query(text, base_iri, LIMITS)
+    gate.check(query, LIMITS)
+    return plan_of(query, LIMITS)
+
+
+def shown(plan: QueryPlan) -> dict[str, Any]:
+    """All that is decided. A base that no call reads is of no meaning, whether or not it is written."""
+    join = plan.small_join
+    return {
+        "text": plan.text,
+        "form": plan.like.form,
+        "is_cheap": plan.is_cheap,
+        "is_repeatable": plan.is_repeatable,
+        "engine_text": re.sub("^BASE <.*>\n", "", plan.engine_text or ""),
+        "join": None if join is None else shown_join(join),
+    }
+
+
+def shown_join(join: SmallJoin) -> object:
+    return join._parts, join._optional, join._optional_apart, join._computed, join.patterns, join._lookups
+
+
+def filled(plans: PlansByShape, text: str, rand: random.Random) -> int:
+    """Ask for texts with other constants; how many got a plan by their shape, each the right one."""
+    cut = cut_text(text)
+    if cut is None:
+        return 0
+    pieces = cut.form.split("\0")[1:]
+    count = 0
+    for _ in range(12):
+        constants = [
+            one if rand.random() < 0.5 else rand.choice([*OTHERS[kind(one)], *cut.constants])
+            for one in cut.constants
+        ]
+        other = "".join(piece + constant for piece, constant in zip(pieces, [*constants, ""], strict=True))
+        found = plans.get(other, BASE)
+        if found is not None:
+            count += 1
+            assert shown(found) == shown(in_full(other, BASE))
+            assert found.query == parse_query(other, BASE)
+    return count
+
+
+def check(text: str, rand: random.Random) -> int:
+    plans = PlansByShape(in_full)
+    try:
+        plan = in_full(text, BASE)
+    except GraphDBError:
+        return 0
+    for _ in range(2):
+        plans.note(plan)
+    return filled(plans, text, rand)
+
+
+def suite_texts() -> list[Path]:
+    root = suite_root()
+    return [] if root is None else sorted(root.rglob("*.rq"))
+
+
+@pytest.mark.skipif(suite_root() is None, reason="the W3C suites are not at ../shared/suites")
+def test_the_queries_of_the_suites() -> None:
+    found = suite_texts()
+    assert len(found) > 500
+    rand, by_shape = random.Random(1), 0
+    for path in found:
+        try:
+            by_shape += check(path.read_text("utf-8"), rand) > 0
+        except UnicodeDecodeError:
+            continue
+    assert by_shape > 20
+
+
+@given(texts | queries | joins, st.randoms(use_true_random=False))
+def test_random_queries(text: str, rand: random.Random) -> None:
+    check(text, rand)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("SELECT * { <x:1> ?p ?o }", "SELECT * { <x:2> ?p ?o }"),
+        ("SELECT * { <x:1> <x:p> ?a . ?a <x:q> 'b' }", "SELECT * { <x:2> <x:p> ?a . ?a <x:q> 'c\"' }"),
+        ("PREFIX x: <x:> SELECT * { x:a ?p ?o }", "PREFIX x: <x:> SELECT * { x:b ?p ?o }"),
+        ("ASK { ?a <x:id> 1 } # first", "ASK { ?a <x:id> 2 } # first"),
+        ("ASK { ?a <x:p> (1 <x:1>) }", "ASK { ?a <x:p> (2 <x:2>) }"),
+    ],
+)
+def test_other_constants_have_the_same_shape(one: str, other: str) -> None:
+    plans = PlansByShape(in_full)
+    assert plans.get(one, None) is None
+    plans.note(in_full(one, None))
+    assert plans.get(other, None) is None  # not at the first
+    plans.note(in_full(one, None))
+    found = plans.get(other, None)
+    assert found is not None
+    assert shown(found) == shown(in_full(other, None))
+    assert plans.get(other, "http://another/base") is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("SELECT * { ?s <x:1> <x:2> }", "SELECT * { ?s <x:3> <x:2> }"),
+        ("SELECT * { ?s ?p <x:2> FILTER(?s = <x:1>) }", "SELECT * { ?s ?p <x:2> FILTER(?s = <x:3>) }"),
+        ("SELECT * { <x:1> ?p ?o } LIMIT 10", "SELECT * { <x:1> ?p ?o } LIMIT 20"),
+        ("SELECT * { GRAPH <x:1> { <x:1> ?p ?o } }", "SELECT * { GRAPH <x:2> { <x:1> ?p ?o } }"),
+        ("SELECT * { <x:1> <x:p>/<x:q> ?o }", "SELECT * { <x:2> <x:p>/<x:q> ?o }"),
+        ("SELECT * { <x:1> ?p ?o }", "SELECT * { <1> ?p ?o }"),
+        ("SELECT * { ?s a <x:1> }", "SELECT * { ?s a <urn:graphdb:entailed:x:1> }"),
+        ("PREFIX x: <x:> ASK { x:a ?p ?o }", "PREFIX x: <y:> ASK { x:a ?p ?o }"),
+        ("PREFIX x: <x:> ASK { x:a ?p ?o }", "PREFIX x: <x:> ASK { y:a ?p ?o }"),
+        ("ASK { ?s ?p 'a' }", "ASK { ?s ?p <a> }"),
+        ("ASK { ?s ?p '1'^^<x:1> }", "ASK { ?s ?p '1'^^<x:2> }"),
+        ("ASK { <x:a> ?p ?o }", "ASK { <x:\\u0061> ?p ?o }"),
+    ],
+)
+def test_other_places_decide(one: str, other: str) -> None:
+    plans = PlansByShape(in_full)
+    for _ in range(2):
+        plans.note(in_full(one, BASE))
+    assert plans.get(other, BASE) is None
