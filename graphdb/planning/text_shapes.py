@@ -10,7 +10,7 @@ What could be cut at a wrong place is not cut at all: a text with an escape, a l
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,9 +93,13 @@ class Constant:
 class Slots:
     """The slots of a shape: their places among the constants of its texts."""
 
-    def __init__(self, places: tuple[int, ...], prefixes: dict[str, str]) -> None:
+    def __init__(self, places: tuple[int, ...], prefixes: Mapping[str, str]) -> None:
         """prefixes: that hold in all texts of the shape."""
         self.places, self._prefixes = places, prefixes
+
+    def with_prefixes(self, prefixes: Mapping[str, str]) -> "Slots":
+        """The same places in texts that declare other prefixes."""
+        return Slots(self.places, prefixes)
 
     def text_with_marks(self, text: str) -> tuple[str, list[Constant]]:
         """A text of the shape with marks in its slots, IRIs for IRIs, strings for literals; these marks."""

@@ -113,6 +113,8 @@ class PlansByShape:
 
     def _shape(self, plan: QueryPlan, cut: CutText, slots: Slots) -> _Shape | None:
         """None where the constants that the text has in its slots have decided anything."""
+        # the places hold for all texts of this form, but each shape has prefixes of its own
+        slots = slots.with_prefixes(dict(plan.query.prologue.prefixes))
         text, marks = slots.text_with_marks(plan.text)
         marked = self._plan(text, plan.base_iri)
         if marked.engine_text is None:

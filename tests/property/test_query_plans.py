@@ -181,3 +181,16 @@ def test_other_places_decide(one: str, other: str) -> None:
     for _ in range(2):
         plans.note(in_full(one, BASE))
     assert plans.get(other, BASE) is None
+
+
+def test_each_shape_has_prefixes_of_its_own() -> None:
+    """Texts of one form share the places of the slots, but not what their prefixes stand for."""
+    plans = PlansByShape(in_full)
+    text = "PREFIX a: <x:a:> PREFIX b: <{b}> ASK {{ {s} ?p ?o }}"
+    for b in ("x:one:", "x:two:"):
+        for _ in range(2):
+            plans.note(in_full(text.format(b=b, s="a:1"), BASE))
+    other = text.format(b="x:two:", s="b:1")
+    found = plans.get(other, BASE)
+    assert found is not None
+    assert shown(found) == shown(in_full(other, BASE))
