@@ -36,7 +36,7 @@ _CONSTANT = re.compile(
     r"""|(?<=[\ \t\r\n{(;,])(?:(?:[A-Za-z][A-Za-z0-9_\-]*+)?+:[A-Za-z0-9_][A-Za-z0-9_\-]*+|[0-9]++)"""
     r"""(?=[\ \t\r\n}),;]))"""
 )
-_UNCERTAIN = ("\\", "<<", '"""', "'''", "\0")
+_KINDS = dict(zip("<\"'#", "<\"'#", strict=True)) | dict.fromkeys("0123456789", "0")  # by the first character
 _MARK = re.compile(rf'<{_OURS}slot:([0-9]+)>|"{_OURS}slot:([0-9]+)"')
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*+:")
 
@@ -60,26 +60,22 @@ class CutText:
 
 def cut_text(text: str) -> CutText | None:
     """None where it is not certain that the lexer would cut it there too."""
-    if any(sign in text for sign in _UNCERTAIN) or not _is_encodable(text):
+    if "\\" in text or "<<" in text or '"""' in text or "'''" in text or "\0" in text:
+        return None
+    if not (text.isascii() or _is_encodable(text)):
         return None
     parts = _CONSTANT.split(text)
     constants = parts[1::2]
-    kinds = "".join([constant[0] if constant[0] in "<\"'#" else _kind(constant) for constant in constants])
+    kinds = "".join([_KINDS.get(constant[0], ":") for constant in constants])
     return CutText("\0".join((kinds, *parts[::2])), constants)
 
 
 def _is_encodable(text: str) -> bool:
-    if text.isascii():
-        return True
     try:
         text.encode()
     except UnicodeEncodeError:  # half of a surrogate pair
         return False
     return True
-
-
-def _kind(constant: str) -> str:
-    return "0" if constant[0].isdigit() else ":"
 
 
 @dataclass(frozen=True, slots=True)

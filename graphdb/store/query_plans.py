@@ -1,7 +1,7 @@
 """`QueryPlan`: what follows from the text of a query alone. It is kept by the text, and by its shape."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from graphdb.bounded_cache import BoundedCache
 from graphdb.planning.decisions import is_cheap, is_repeatable
@@ -68,7 +68,17 @@ class _Shape:
         written = [self._pieces[0]]
         for number, piece in zip(self._numbers, self._pieces[1:], strict=True):
             written += (constants[number].written, piece)
-        return replace(self._plan, text=text, small_join=join, engine_text="".join(written))
+        plan = self._plan
+        return QueryPlan(
+            text,
+            plan.base_iri,
+            plan.like,
+            plan.is_cheap,
+            join,
+            plan.is_repeatable,
+            "".join(written),
+            plan.limits,
+        )
 
 
 class PlansByShape:

@@ -1,6 +1,7 @@
 """`AskedQuery`: a query with all that follows from its text and its request."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter
@@ -33,10 +34,11 @@ __all__ = ["AskedQuery", "QueryReader", "Understood"]
 class Understood:
     """A plan, and the state of the store in which it turned out not to be for the event loop."""
 
-    __slots__ = ("_not_here_at", "plan")
+    __slots__ = ("_keep", "_not_here_at", "plan")
 
-    def __init__(self, plan: QueryPlan) -> None:
-        self.plan = plan
+    def __init__(self, plan: QueryPlan, keep: Callable[["Understood"], None] | None = None) -> None:
+        """keep is called once there is something to be remembered; None for one that is kept already."""
+        self.plan, self._keep = plan, keep
         self._not_here_at: tuple[str | None, int] | None = None  # who sees it, and the log index
 
     def is_cheap(self, reads: GraphReads) -> bool:
@@ -52,12 +54,18 @@ class Understood:
         if join is None or reads.is_small_join(join):
             return True
         if join.looks_at_triples_only:
-            self._not_here_at = state
+            self._note(state)
         return False
 
     def note_long(self, reads: GraphReads, index: int) -> None:
         """Its answer at this log index or later was too long for the event loop."""
-        self._not_here_at = reads.view_key, index
+        self._note((reads.view_key, index))
+
+    def _note(self, state: tuple[str | None, int]) -> None:
+        self._not_here_at = state
+        if self._keep is not None:
+            self._keep(self)
+            self._keep = None
 
 
 @dataclass(slots=True)
@@ -188,8 +196,12 @@ class QueryReader:
         if understood is None and 4 * len(text) <= self._limits.max_query_bytes:
             plan = self._shapes.get(text, base_iri)
             if plan is not None:
-                return Understood(plan)
+                return Understood(plan, self._keep)
         return understood
+
+    def _keep(self, understood: Understood) -> None:
+        plan = understood.plan
+        self._short.put(plan.text, plan.base_iri, understood)
 
     def _worded(self, text: str, base_iri: str, entailment: Entailment) -> str:
         """The text, or one that means the same without anything being said of entailment."""

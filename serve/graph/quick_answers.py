@@ -11,7 +11,6 @@ from time import perf_counter
 from typing import Any
 
 from starlette.requests import Request
-from starlette.types import Scope
 
 from graphdb.node import Consistency
 from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
@@ -39,7 +38,7 @@ _Headers = tuple[tuple[bytes, bytes], ...]
 class _Head:
     """What follows from a head without its address's query string and its body's length."""
 
-    scope: Scope
+    request: Request  # in place of each with this head
     base_iri: str
     media_type: str  # of the body; empty for GET
 
@@ -92,7 +91,7 @@ class QuickAnswers:
         understood = reader.known(text, head.base_iri, parameters.entailment)
         if understood is None:
             return None
-        asked = reader.asked(Request(head.scope), parameters, understood, began)
+        asked = reader.asked(head.request, parameters, understood, began)
         if asked.consistency is not Consistency.LOCAL:
             return None
         return self._answers.cheap_answer(asked, self._queries.whole_reads())
@@ -117,4 +116,4 @@ def _read_head(method: bytes, scheme: str, headers: _Headers) -> _Head | None:
         media_type = content_type(request, (QUERY_TYPE, FORM_TYPE)).name
         if media_type not in (QUERY_TYPE, FORM_TYPE):
             return None
-    return _Head(scope, request_iri(request), media_type)
+    return _Head(request, request_iri(request), media_type)
