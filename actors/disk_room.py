@@ -24,6 +24,8 @@ MARGIN_BYTES = 16 << 20  # beside what a write needs: files of the engine, of th
 _SHARE = 10  # the reserve takes at most this part of a disk: one tenth
 _LEAST_BYTES = 4 << 20  # of the margin: the log allocates so much at a time
 _STEP_BYTES = 1 << 20
+_AMPLE_BYTES = 256 << 20  # beyond what is asked for; a disk that has so much is looked at
+_LOOK_S = 0.1  # so often at most
 _QUIET_S = 10.0  # after something was taken from the reserve: it may be at work still
 
 
@@ -42,6 +44,7 @@ class DiskRoom:
         """
         self._directory, self._path = data_dir, data_dir / "reserve"
         self._reserve_bytes, self._margin_bytes, self._clock = reserve_bytes, margin_bytes, clock
+        self._last_look = (0.0, 0)  # when, and what was free beyond the margin and a whole reserve
 
     @classmethod
     def of(cls, server: Server, margin_bytes: int = MARGIN_BYTES) -> "DiskRoom":
@@ -49,12 +52,20 @@ class DiskRoom:
         return cls(server.data_dir, server.disk_reserve_mb << 20, margin_bytes)
 
     def admits(self, needed_bytes: int = 0) -> bool:
-        """Whether so much can be written beside the margin and a whole reserve."""
+        """Whether so much can be written beside the margin and a whole reserve. A look at the disk costs
+        several microseconds, so one that has ample room is looked at ten times a second at most.
+        """
+        now = self._clock()
+        looked_at, spare = self._last_look
+        if 0 <= now - looked_at < _LOOK_S and spare >= needed_bytes + _AMPLE_BYTES:
+            return True
         try:
             total, free = self._disk()
         except OSError:
             return False
-        return free + self._held_bytes() >= self._whole_bytes(total) + self._margin_bytes + needed_bytes
+        spare = free + self._held_bytes() - self._whole_bytes(total) - self._margin_bytes
+        self._last_look = now, spare
+        return spare >= needed_bytes
 
     def make_room(self, needed_bytes: int = 0) -> bool:
         """Have so much free, from the reserve if need be; whether it is."""

@@ -8,7 +8,7 @@ follows.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -135,6 +135,7 @@ class Pace:
 
     watch_s: float = 10.0  # a long poll of the source is answered after this at the latest
     watch_pause_s: float = 0.0  # between two long polls
+    behind_watch_s: float = 1.0  # and this where the view has more to apply already: for reports only
     again_s: float = 0.1  # after a failure that may pass, doubled with each one that follows,
     again_s_max: float = 0.1  # up to this,
     anew_s_max: float = 60.0  # or up to this where the view is to begin anew
@@ -212,7 +213,8 @@ class ViewRunner(Generic[E, R]):
         self.applied = applied or AppliedIndex(self._reached.index)
         self._changing = nullcontext if applied else self.applied.changing
         self._heard_index = 0
-        self._wake, self._hurry = asyncio.Event(), asyncio.Event()
+        self._wake, self._hurry, self._there = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._waiting = 0  # how many wait in `reach`: as long as anybody does, nothing is gathered
         self._coming: asyncio.Task[bool] | None = None
         self._is_lost = False  # the view begins anew next
         # why the owner of the view is to call `keep_up` again; it never keeps a traceback, whose frames would
@@ -240,12 +242,17 @@ class ViewRunner(Generic[E, R]):
         """Have what is gathered applied; whether the view has come to index in time."""
         if self.applied.current >= index:
             return True
+        self._waiting += 1
         self._hurry.set()
         try:
             async with asyncio.timeout(timeout_s):
                 await self.applied.wait_for(index)
         except TimeoutError:
             return False
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self._hurry.clear()
         return True
 
     def status(self) -> ViewStatus:
@@ -273,6 +280,7 @@ class ViewRunner(Generic[E, R]):
             if not await self._advance():
                 if self._heard_index == heard_index:  # else something may have come after the read
                     self._heard_index = 0
+                    self._there.set()
                 return
             progress(self._view.index)
 
@@ -392,6 +400,17 @@ class ViewRunner(Generic[E, R]):
                     logger.error("watching the log for the view of %s failed", self.name, exc_info=error)
                 await asyncio.sleep(self._pace.again_s)
             await asyncio.sleep(self._pace.watch_pause_s)
+            await self._until_there()
+
+    async def _until_there(self) -> None:
+        """What comes beside what the view is to apply already tells it nothing: it reads to the end. So the
+        source is asked again once the view is there, and now and then, to report how far behind it is.
+        """
+        self._there.clear()
+        if self.is_behind:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._pace.behind_watch_s):
+                    await self._there.wait()
 
     async def _round(self) -> None:
         if self._is_lost:
@@ -419,12 +438,9 @@ class ViewRunner(Generic[E, R]):
         return self.is_behind
 
     async def _gather(self) -> None:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(self._pace.gather_s):
                 await self._hurry.wait()
-        except TimeoutError:
-            pass
-        self._hurry.clear()
 
     async def _advance(self) -> bool:
         """Apply the next entries; False where there are none."""
@@ -441,6 +457,7 @@ class ViewRunner(Generic[E, R]):
             result: R = await self._perform(self._view.apply, entries)
             self._on_applied(entries, result)
             self._reached.last_index = self._view.index
+        self._note_place()
         self._entries += len(entries)
         self._apply_s += asyncio.get_running_loop().time() - began
 
@@ -454,6 +471,11 @@ class ViewRunner(Generic[E, R]):
         with self._changing():
             await self._perform(view.adopt_snapshot, snapshot.log_index, snapshot.tree)
             self._reached.last_index = view.index
+        self._note_place()
+
+    def _note_place(self) -> None:
+        if not self.is_behind:
+            self._there.set()
 
     # how well it follows
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from actors.disk_room import DiskRoom
 from actors.log.client import LogAccess
-from actors.log.view_runner import ViewRunner
+from actors.log.view_runner import Pace, ViewRunner
 from actors.search.catalog_view import Applied, CatalogView, SearchThread
 from actors.search.command_writer import CommandWriter, CommitConfig
 from actors.search.document_writer import DocumentWriter
@@ -23,6 +23,10 @@ from graphdb.log.views import SEARCH
 from graphdb.model import LogEntry
 
 __all__ = ["OpenSearch", "SearchConfig", "now_ms"]
+
+
+# what others log comes together; whoever needs it at once has the runner hear of it
+_PACE = Pace(watch_pause_s=0.02)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,9 @@ class OpenSearch:
         self._thread = SearchThread()
         self.recent = RecentEntries(view.applied_index)
         self._own = OwnEntries(log)
-        self.runner = ViewRunner(SEARCH, view, self._own, perform=self._perform, on_applied=self._on_applied)
+        self.runner = ViewRunner(
+            SEARCH, view, self._own, perform=self._perform, on_applied=self._on_applied, pace=_PACE
+        )
         self.upkeep = Upkeep(view, self._thread, log, config.upkeep, room)
         self.commits = CommandWriter(
             log,

@@ -6,7 +6,7 @@ without the word GRAPH, blank graph names. What SPARQL has and TriG has not (dot
 capitals) makes the TriG parser refuse, and then the grammar decides.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pyoxigraph import (
     BaseDirection,
@@ -26,7 +26,7 @@ from graphdb.sparql.syntax import DeleteData, InsertData, Prologue, QuadPattern,
 from graphdb.sparql.tables import END, load_tables
 from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, RdfLiteral, TripleTerm
 
-__all__ = ["fault_in_large_blocks", "native_quads", "quads_of_tree"]
+__all__ = ["fault_in_large_blocks", "native_quads", "quads_of_tree", "renamed"]
 
 _DIRECTIVES = frozenset(("@prefix", "@base", "@version"))
 _DIRECTIVE_WORDS = frozenset(("PREFIX", "BASE", "VERSION"))
@@ -56,8 +56,7 @@ def native_quads(
     text: str, operation: InsertData | DeleteData, fresh: Callable[[], BlankNode] | None
 ) -> Iterator[Quad]:
     """The quads of a block in which `fault_in_large_blocks` found nothing."""
-    quads = _Document(text, operation).quads()
-    return quads if fresh is None else map(_Renaming(fresh).quad, quads)
+    return renamed(_Document(text, operation).quads(), fresh)
 
 
 def quads_of_tree(quads: Sequence[QuadPattern], fresh: Callable[[], BlankNode] | None) -> Iterator[Quad]:
@@ -66,7 +65,12 @@ def quads_of_tree(quads: Sequence[QuadPattern], fresh: Callable[[], BlankNode] |
         Quad(_subject(quad.subject), _iri(quad.predicate), _term(quad.object), _graph(quad.graph))
         for quad in quads
     )
-    return ground if fresh is None else map(_Renaming(fresh).quad, ground)
+    return renamed(ground, fresh)
+
+
+def renamed(quads: Iterable[Quad], fresh: Callable[[], BlankNode] | None) -> Iterator[Quad]:
+    """The quads of one operation, each of its blank nodes a fresh one; without fresh as they are."""
+    return iter(quads) if fresh is None else map(_Renaming(fresh).quad, quads)
 
 
 def _check_block(text: str, operation: InsertData | DeleteData) -> None:

@@ -9,7 +9,7 @@ from graphdb.bounded_cache import BoundedCache
 from graphdb.errors import QuerySyntaxError
 from graphdb.sparql.automaton import Action, run
 from graphdb.sparql.building.updates import UpdateBuilder
-from graphdb.sparql.data_blocks import fault_in_large_blocks, native_quads, quads_of_tree
+from graphdb.sparql.data_blocks import fault_in_large_blocks, native_quads, quads_of_tree, renamed
 from graphdb.sparql.iris import why_invalid
 from graphdb.sparql.lexer import Token, fault, tokens
 from graphdb.sparql.syntax import DeleteData, InsertData, Query, Update
@@ -65,6 +65,8 @@ def ground_quads(
     fresh gives the blank node for each label or [] of the operation, the same for the same label; without it
     blank nodes keep labels as in the text, which are unique only within the operation.
     """
+    if operation.read is not None:
+        return renamed(operation.read, fresh)
     if operation.quads is not None:
         return quads_of_tree(operation.quads, fresh)
     return native_quads(update.text, operation, fresh)

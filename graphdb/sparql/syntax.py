@@ -9,6 +9,8 @@ against the base and prefixes that hold where they stand. Here are whole queries
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from pyoxigraph import Quad
+
 from graphdb.sparql.patterns import (
     GroupGraphPattern,
     InlineData,
@@ -125,12 +127,15 @@ class GraphTarget:
 
 @dataclass(frozen=True, slots=True)
 class InsertData:
-    """INSERT DATA. quads is None for a block too large for the grammar; see `parser.ground_quads`."""
+    """INSERT DATA. quads is None for a block that the grammar did not read, too large for it or plain
+    (`plain_data`); read are the quads of a plain one. See `parser.ground_quads`.
+    """
 
     prologue: Prologue
     quads: tuple[QuadPattern, ...] | None
     block: Span  # the braces and what is between
     span: Span
+    read: tuple[Quad, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +146,7 @@ class DeleteData:
     quads: tuple[QuadPattern, ...] | None
     block: Span
     span: Span
+    read: tuple[Quad, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

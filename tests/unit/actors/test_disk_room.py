@@ -95,8 +95,8 @@ def test_the_size_of_the_reserve(
 def test_a_disk_that_refuses_has_no_room_and_raises_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk = ToldDisk(monkeypatch, tmp_path)
-    room = DiskRoom(tmp_path, 8 * MB)
+    disk, clock = ToldDisk(monkeypatch, tmp_path), Clock()
+    room = DiskRoom(tmp_path, 8 * MB, clock=clock)
 
     def refuse(descriptor: int, offset: int, length: int) -> None:
         os.ftruncate(descriptor, 3 * MB)  # as far as it came
@@ -106,6 +106,7 @@ def test_a_disk_that_refuses_has_no_room_and_raises_nothing(
     room.keep_reserve()
     assert (tmp_path / "reserve").stat().st_size == 0, "half a reserve is none"
     disk.beside_bytes = 0
+    clock.later_s = 1
     assert not room.admits()
     assert not room.make_room()
 
@@ -116,3 +117,27 @@ def test_a_disk_that_refuses_has_no_room_and_raises_nothing(
     assert not room.admits()
     assert not room.make_room()
     room.keep_reserve()
+
+
+def test_an_ample_disk_is_looked_at_ten_times_a_second_a_nearly_full_one_always(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = ToldDisk(monkeypatch, tmp_path, 10_000 * MB)
+    now = 1000.0
+    room = DiskRoom(tmp_path, 0, 16 * MB, lambda: now)
+    assert room.admits(100 * MB)
+    disk.beside_bytes = 200 * MB
+    assert room.admits(100 * MB), "that much is not used up so soon"
+    assert not room.admits(9_800 * MB), "for so much it is not ample"
+    assert room.admits(100 * MB)
+    disk.beside_bytes = 100 * MB
+    assert not room.admits(100 * MB), "it was nearly full at the last look"
+    disk.beside_bytes = 10_000 * MB
+    assert room.admits(100 * MB)
+    disk.beside_bytes = 0
+    now = 1000.1
+    assert not room.admits()
+    disk.beside_bytes = 10_000 * MB
+    assert room.admits()
+    disk.beside_bytes, now = 0, 900.0
+    assert not room.admits(), "the clock was set back"

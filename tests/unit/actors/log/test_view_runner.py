@@ -459,6 +459,56 @@ async def test_an_owner_hears_of_more_entries_while_it_watches() -> None:
     await asyncio.gather(watching, return_exceptions=True)
 
 
+class WatchedLog(FaultyLog):
+    """Counts the answers to polls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.polls = 0
+
+    async def watch_index(self, known_index: int, timeout_s: float = 10.0) -> int:
+        index = await super().watch_index(known_index, timeout_s)
+        self.polls += 1
+        return index
+
+
+async def test_while_it_gathers_it_does_not_hear_of_each_entry() -> None:
+    log, view = WatchedLog(), FaultyCounts()
+    runner = counting(view, log, pace=Pace(gather_s=0.3, behind_watch_s=10))
+    async with running(runner):
+        for _ in range(20):
+            log.write(1)
+            await asyncio.sleep(0.001)
+        assert log.polls == 1
+        await runner.applied.wait_for(20)
+        log.write(1)
+        assert await runner.reach(21, 5), "it hears on once it is there"
+
+
+async def test_a_view_that_stays_behind_tells_how_far() -> None:
+    log, view = WatchedLog(), FaultyCounts()
+    runner = counting(view, log, pace=Pace(gather_s=10, behind_watch_s=0.005))
+    async with running(runner), asyncio.timeout(5):
+        for count in (1, 2, 3):
+            log.write(1)
+            while runner.status().entries_behind < count:  # noqa: ASYNC110 nothing tells of it
+                await asyncio.sleep(0.001)
+        assert view.index == 0
+
+
+async def test_nothing_is_gathered_while_somebody_waits() -> None:
+    log, view = FaultyLog(), FaultyCounts()
+    runner = counting(view, log, pace=Pace(gather_s=10))
+    async with running(runner):
+        log.write(30)
+        assert await runner.reach(30, 5), "though it reads seven at once"
+        first = asyncio.create_task(runner.reach(31, 5))
+        await asyncio.sleep(0)
+        assert not await runner.reach(40, 0.001)
+        log.write(1)
+        assert await first, "the other one has given up, this one waits on"
+
+
 @pytest.mark.parametrize("seed", range(30))
 async def test_whatever_happens_a_view_is_what_the_log_makes_it(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
