@@ -3,8 +3,7 @@
 Quads in this form cost no object each: they are counted, compared, logged and loaded as bytes.
 """
 
-import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,13 +13,12 @@ from pyoxigraph import NamedNode, Quad, RdfFormat, parse
 
 from graphdb.model import ChangeSet, NamedGraph
 
-__all__ = ["MANY_QUADS", "AddedLines", "line_blocks", "parse_lines"]
+__all__ = ["MANY_QUADS", "AddedLines", "LineChange", "line_blocks", "parse_lines"]
 
 MANY_QUADS = 50_000  # so many are worth files of their own
 
 _BLOCK_BYTES = 256 << 10
 _QUADS_BYTES = 64 << 10  # parsed at once: about a millisecond
-_REST_S = 0.00005
 
 
 def line_blocks(file: IO[bytes], block_bytes: int = _BLOCK_BYTES) -> Iterator[bytes]:
@@ -65,13 +63,11 @@ class AddedLines:
         """False where no quad has one."""
         return any(b"_:" in block for block in self._blocks())
 
-    def quads(self) -> Iterator[Quad]:
-        """All quads. Other threads get their turn at the interpreter on the way: the engine, which takes
-        these from native code, gives them none.
-        """
+    def quads(self, pause: Callable[[], None] = lambda: None) -> Iterator[Quad]:
+        """All quads; pause is called between some and the next."""
         for block in self._blocks(_QUADS_BYTES):
             yield from parse_lines(block)
-            time.sleep(_REST_S)
+            pause()
 
     def with_predicates(self, predicates: Collection[NamedNode]) -> Iterator[Quad]:
         """The quads with one of these predicates; only lines that name one are parsed."""
@@ -91,3 +87,30 @@ def _lines_with(block: bytes, part: bytes) -> Iterator[bytes]:
         start = block.rfind(b"\n", 0, found) + 1
         end = block.find(b"\n", found) + 1 or len(block)
         yield block[start:end]
+
+
+@dataclass(frozen=True, slots=True)
+class LineChange:
+    """One large change as files of such lines: what is removed (None: nothing) and what is added. It is a
+    real change, as a ChangeSet is. The files are their maker's.
+    """
+
+    added: Path
+    removed: Path | None = None
+    created_graphs: tuple[NamedGraph, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changes."""
+        sizes = [path.stat().st_size for path in (self.added, self.removed) if path is not None]
+        return not (any(sizes) or self.created_graphs)
+
+    def pieces(self, piece_bytes: int) -> Iterator[tuple[bytes, bytes]]:
+        """Lines that are removed, then lines that are added, about so many bytes at a time."""
+        if self.removed is not None:
+            with self.removed.open("rb") as file:
+                for lines in line_blocks(file, piece_bytes):
+                    yield lines, b""
+        with self.added.open("rb") as file:
+            for lines in line_blocks(file, piece_bytes):
+                yield b"", lines

@@ -80,13 +80,18 @@ def apply_changes(
 
 
 def add_lines(
-    store: Store, lines: AddedLines, bulk_loading: Callable[[], AbstractContextManager[None]]
+    store: Store,
+    lines: AddedLines,
+    bulk_loading: Callable[[], AbstractContextManager[None]],
+    pause: Callable[[], None],
 ) -> None:
-    """The same for a change in this form, in native code alone where no quad has a blank node."""
+    """The same for a change in this form, in native code alone where no quad has a blank node; else pause is
+    called each millisecond or so.
+    """
     with storage_failures(), bulk_loading():
         try:
             if lines.may_have_blank_nodes:  # to which `bulk_load` would give other labels
-                store.bulk_extend(lines.quads())
+                store.bulk_extend(lines.quads(pause))
             else:
                 store.bulk_load(path=lines.path, format=RdfFormat.N_QUADS, lenient=True)
         except SyntaxError as error:

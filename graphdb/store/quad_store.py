@@ -93,6 +93,9 @@ class QuadStore:
         self._listeners = tuple(listeners)
         # entered around what has the engine write all that it holds in memory; may make room on the disk
         self.flushing: Callable[[], AbstractContextManager[None]] = nullcontext
+        # called now and then while many quads are handed to the engine, whose call gives other threads no
+        # turn at the interpreter; may give them one
+        self.pause: Callable[[], None] = lambda: None
         # the disk was too full for the engine once: it may take nothing more until it is opened again
         self.is_starved = False
 
@@ -253,7 +256,7 @@ class QuadStore:
         for listener in self._listeners:
             listener.adding(lines)
         with self._watching_room():
-            add_lines(self._store, lines, self._flushes.watched)
+            add_lines(self._store, lines, self._flushes.watched, self.pause)
         for listener in self._listeners:
             listener.applied()
 
