@@ -54,6 +54,7 @@ class Benchmark:
 ROUNDS = Option("rounds", int, 5, "times that floor and ours are measured, in turn")
 SCALE = Option("scale", float, 1.0, "part of the full amount of work; for trying out")
 RATIO = (ROUNDS, SCALE)
+PEER = Option("peer", str, "yes", "whether to measure Fuseki beside, where Java is", ("no", "yes"))
 BENCHMARKS = {
     "point_query": Benchmark(point_query.run, RATIO),
     "json_result": Benchmark(json_result.run, RATIO),
@@ -61,7 +62,7 @@ BENCHMARKS = {
     "search_bm25": Benchmark(search_bm25.run, RATIO),
     "bulk_index": Benchmark(bulk_index.run, RATIO),
     "knn": Benchmark(knn.run, RATIO),
-    "bulk_load": Benchmark(bulk_load.run, RATIO),
+    "bulk_load": Benchmark(bulk_load.run, (*RATIO, PEER)),
     "durable_update": Benchmark(durable_update.run, RATIO),
     "columns": Benchmark(columns.run, RATIO),
     "analytical": Benchmark(
@@ -93,7 +94,7 @@ BENCHMARKS = {
         (
             Option("rounds", int, 3, "starts that are measured"),
             SCALE,
-            Option("peer", str, "yes", "whether to measure Fuseki beside, where Java is", ("no", "yes")),
+            PEER,
             Option("fresh", str, "no", "whether to install in a fresh clone as well", ("no", "yes")),
         ),
     ),

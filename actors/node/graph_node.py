@@ -25,6 +25,7 @@ from actors.readers.query_runner import QueryRunner
 from actors.readers.running_queries import RunningQueries
 from actors.readers.write_evaluation import WriteChecks
 from actors.shard.body_source import BodyThreads
+from actors.shard.large_bodies import LargeBodies
 from actors.shard.store_directory import StoreDirectory
 from graphdb.access.visibility import Visibility
 from graphdb.config import Settings
@@ -32,6 +33,7 @@ from graphdb.config import Settings
 __all__ = ["GraphNode", "NodeParts", "standalone_node"]
 
 _FED = "columns-feed"  # in the data directory
+_DOCUMENTS_AT_ONCE = 2  # that are made lines of; each takes a processor, and up to 1 GB of memory
 _BODIES_AT_ONCE = 64  # larger ones than fit into memory unread
 
 W = TypeVar("W", covariant=True)
@@ -142,6 +144,7 @@ class NodeParts:
                 UpdateRunner(settings, readers, self.running),
                 EditRunner(settings, self.change_log),
                 BodyThreads(_BODIES_AT_ONCE),
+                LargeBodies(_DOCUMENTS_AT_ONCE),
                 self._write_checks,
             )
         )

@@ -14,6 +14,7 @@ from actors.node.update_runner import UpdateRunner
 from actors.node.visible_writer import VisibleWriter, VisibleWrites
 from actors.readers.write_evaluation import WriteChecks
 from actors.shard.body_source import BodySource, BodyThreads, read_small
+from actors.shard.large_bodies import LargeBodies, StagedDocument
 from actors.shard.store_directory import StoreDirectory
 from actors.worker_thread import on_thread
 from graphdb.access.visibility import Visibility
@@ -21,6 +22,7 @@ from graphdb.access.writer_state import check_graph, check_targets
 from graphdb.graphql.edits import Edits
 from graphdb.model import ChangeSet, Confirmation
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.quad_lines import LineChange
 from graphdb.rdf.reading import read_quads
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.syntax import DeleteWhere, Modify, Update
@@ -39,6 +41,7 @@ class WriteMeans:
     updates: UpdateRunner
     edits: EditRunner
     bodies: BodyThreads
+    large_bodies: LargeBodies
     checks: Callable[[StoreDirectory], WriteChecks]
 
 
@@ -84,21 +87,39 @@ class StoreWrites:
             check_graph(self._visibility, graph)
         shard = self._means.current.opened()
         beginning, is_all = await read_small(body)
-        source = beginning if is_all else BodySource(beginning, body, asyncio.get_running_loop())
 
-        def stage() -> StagedBody:
-            quads = read_quads(source, syntax, base_iri=base_iri)
-            if not is_all:
-                quads = shard.checkpointer.staged(quads)
+        def stage_small() -> StagedDocument:
+            quads = read_quads(beginning, syntax, base_iri=base_iri)
             directory = shard.directory.scratch
-            return StagedBody(quads, graph=graph, whole_dataset=whole_dataset, directory=directory)
+            staged = StagedBody(quads, graph=graph, whole_dataset=whole_dataset, directory=directory)
+            return StagedDocument(
+                staged.targets, lambda state: staged.parts(state, replace=replace), staged.close
+            )
 
-        def plan(state: Overlay) -> Iterable[ChangeSet]:
+        def stage_large() -> StagedDocument:
+            return self._means.large_bodies.stage(
+                source,
+                syntax,
+                graph=graph,
+                whole_dataset=whole_dataset,
+                base_iri=base_iri,
+                replace=replace,
+                scratch=shard.directory.scratch,
+                checkpointer=shard.checkpointer,
+                # others look into each change before it is logged
+                as_lines=self._visibility.is_whole and not shard.writer.is_guarded,
+            )
+
+        def plan(state: Overlay) -> Iterable[ChangeSet] | LineChange:
             if precondition is not None:
                 precondition(state)
-            return staged.parts(state, replace=replace)
+            return staged.change(state)
 
-        staged = await (on_thread(stage) if is_all else self._means.bodies.run(stage))
+        if is_all:
+            staged = await on_thread(stage_small)
+        else:
+            source = BodySource(beginning, body, asyncio.get_running_loop())
+            staged = await self._means.bodies.run(stage_large)
         try:
             for target in staged.targets:
                 check_graph(self._visibility, target)

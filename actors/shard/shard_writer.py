@@ -174,6 +174,11 @@ class ShardWriter:
         """The log index of the last entry that readers see. Any thread."""
         return self._replayer.applied_index
 
+    @property
+    def is_guarded(self) -> bool:
+        """Whether every change is checked before it is logged."""
+        return self._guard is not None
+
     def view_status(self) -> ViewStatus:
         """How the store follows the log."""
         return self._runner.status()

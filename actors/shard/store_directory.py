@@ -20,8 +20,10 @@ import errno
 import logging
 import os
 import shutil
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pyoxigraph import Store
@@ -41,6 +43,7 @@ __all__ = ["KeptBeside", "StoreDirectory", "StoreLost"]
 logger = logging.getLogger(__name__)
 
 _FORMAT = b"graphdb data directory, format 1\n"
+_PAUSE_S = 0.00005
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +176,11 @@ class StoreDirectory:
             store = _open_engine(self.store)
         except (OSError, RuntimeError) as error:  # the engine says RuntimeError to some damage
             raise _opening_error(error) from error
-        return QuadStore(
+        quads = QuadStore(
             store, listeners, scratch_directory=self.scratch, union_default_graph=union_default_graph
         )
+        quads.pause = partial(time.sleep, _PAUSE_S)
+        return quads
 
     def engine_files(self) -> tuple[int, int]:
         """The size on disk of the engine's tables; that of its own log, with files that it keeps only to use

@@ -11,9 +11,10 @@ from typing import Any, Protocol, TypeAlias
 
 from graphdb.access.writer_state import Planned, WholeState
 from graphdb.errors import Forbidden
-from graphdb.log.codec import encode_change_parts
+from graphdb.log.codec import encode_change_parts, encode_lines
 from graphdb.log.request_ids import key_part
 from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
+from graphdb.rdf.quad_lines import LineChange
 from graphdb.store.overlay import BaseNotApplied, Overlay
 from graphdb.store.quad_store import QuadStore
 
@@ -51,7 +52,7 @@ class WriteGuard(Protocol):
         """The batch is applied, and the store at this log index; nobody else has written meanwhile."""
 
 
-Plan: TypeAlias = Callable[[Overlay], Iterable[ChangeSet]]
+Plan: TypeAlias = Callable[[Overlay], Iterable[ChangeSet] | LineChange]
 Seeing: TypeAlias = Callable[[Overlay], Planned]
 """How whoever writes sees a state: made anew for each planning."""
 
@@ -114,12 +115,31 @@ class LargeWrite:
     """
 
     def __init__(
-        self, attempt: Attempt, planned: Planned, parts: Iterator[ChangeSet], part_bytes: int
+        self,
+        attempt: Attempt,
+        planned: Planned,
+        parts: Iterator[ChangeSet] | LineChange,
+        part_bytes: int,
     ) -> None:
         """parts are as planned, not what they really change."""
         self.attempt = attempt
         self.adds = False  # as far as the parts were taken
-        self._payloads = self._encode(planned, parts, part_bytes)
+        if isinstance(parts, LineChange):
+            self._payloads = self._framed(parts, part_bytes)
+        else:
+            self._payloads = self._encode(planned, parts, part_bytes)
+
+    def _framed(self, lines: LineChange, part_bytes: int) -> Iterator[bytes]:
+        """Lines are what the log holds."""
+        created = lines.created_graphs
+        for removed, added in lines.pieces(part_bytes):
+            self.attempt.affected_triples += removed.count(b"\n") + added.count(b"\n")
+            self.adds = self.adds or bool(added or created)
+            yield encode_lines(removed, added, created)
+            created = ()
+        if created:
+            self.adds = True
+            yield encode_lines(b"", b"", created)
 
     def _encode(self, planned: Planned, parts: Iterator[ChangeSet], part_bytes: int) -> Iterator[bytes]:
         try:
@@ -212,7 +232,12 @@ def _plan(attempt: Attempt, overlay: Overlay, part_bytes: int, guard: WriteGuard
     plan = attempt.job.plan
     assert not isinstance(plan, EntryPlan), "it has a turn of its own"
     planned = attempt.job.seeing(overlay)
-    parts = iter(plan(planned.state))
+    made = plan(planned.state)
+    if isinstance(made, LineChange):
+        assert guard is None, "whoever looks into a change gets its quads"
+        assert planned.state is overlay, "whoever does not see everything gets the quads"
+        return None if made.is_empty else LargeWrite(attempt, planned, made, part_bytes)
+    parts = iter(made)
     first = next(parts, ChangeSet())
     second = next(parts, None)
     if not first:
@@ -256,7 +281,9 @@ def _guarded_large(
     """
 
     def plan() -> Iterator[ChangeSet]:
-        return iter(again(planned.state) if whole is None else (whole,))
+        made = again(planned.state) if whole is None else (whole,)
+        assert not isinstance(made, LineChange), "whoever looks into a change gets its quads"
+        return iter(made)
 
     guard.check_parts(planned.state, plan)
     return LargeWrite(attempt, planned, plan(), part_bytes)

@@ -6,6 +6,7 @@ from pyoxigraph import Literal, NamedNode, Quad, Triple
 
 from graphdb.access.visibility import Visibility
 from graphdb.model import ChangeSet, GraphName
+from graphdb.rdf.quad_lines import AddedLines
 from graphdb.store.view import StoreView, Subject
 
 __all__ = ["ALLOWED_SID", "REIFIES", "AnnotationWatch", "VisibleQuads", "has_annotations", "is_annotating"]
@@ -118,6 +119,11 @@ class AnnotationWatch:
                 self._note(change)
             return changes
         return self._passing(changes)
+
+    def adding(self, lines: AddedLines) -> None:
+        """See `graphdb.store.quad_store.ChangeListener`."""
+        if next(lines.with_predicates((ALLOWED_SID,)), None) is not None:
+            self.count += 1
 
     def applied(self) -> None:
         """See `graphdb.store.quad_store.ChangeListener`."""

@@ -22,6 +22,7 @@ from pyoxigraph import Literal, NamedNode
 from graphdb.geometry.functions import Term
 from graphdb.geometry.geosparql_names import SERIALIZATIONS
 from graphdb.model import ChangeSet
+from graphdb.rdf.quad_lines import AddedLines
 
 if TYPE_CHECKING:
     from graphdb.geo.geometry_column import GeometryColumn
@@ -32,6 +33,7 @@ Scan: TypeAlias = Callable[[NamedNode], Iterable[Term]]
 
 _PROPERTIES_MAX: Final = 16
 _WAITING_MAX: Final = 50_000  # values to be read; with more, the column is rebuilt from the store
+_NOTED_AT_ONCE: Final = 1_000  # quads of a large change
 _AT_ONCE: Final = 32  # values that are read in one step
 _VALUES_MAX: Final = 5_000_000  # of one property, about 400 bytes of memory each
 _TRIED: Final = 5_000  # values; after these, one in ten must be a geometry
@@ -111,6 +113,12 @@ class SpatialIndex:
                 found.gone += 1 + _length(quad.object) // _LENGTH_GONE
         if has_more:
             self._on_work()
+
+    def note_lines(self, lines: AddedLines) -> None:
+        """The same for a change of many quads."""
+        quads = lines.with_predicates(self._noted)
+        while some := tuple(islice(quads, _NOTED_AT_ONCE)):
+            self.note(ChangeSet(added=some))
 
     def noted(self, changes: Iterable[ChangeSet]) -> Iterable[ChangeSet]:
         """Pass on changes that are about to be applied together, and note each."""

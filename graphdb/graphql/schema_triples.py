@@ -10,6 +10,7 @@ from pyoxigraph import BlankNode, NamedNode, Quad, Triple
 
 from graphdb.errors import LimitExceeded
 from graphdb.model import ChangeSet, GraphName
+from graphdb.rdf.quad_lines import AddedLines
 from graphdb.shacl.shacl_names import (
     OWL,
     RDF_FIRST,
@@ -152,6 +153,10 @@ class SchemaWatch:
         self._is_touched = self._is_unseen = False
         self._whole = changes if isinstance(changes, tuple) else ()
         return self._whole or self._passing(changes)
+
+    def adding(self, lines: AddedLines) -> None:
+        """See `graphdb.store.quad_store.ChangeListener`. So many quads are taken for some of the schema."""
+        self._is_touched, self._is_unseen, self._whole = True, False, ()
 
     def _passing(self, changes: Iterable[ChangeSet]) -> Iterator[ChangeSet]:
         for change in changes:

@@ -32,18 +32,21 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pyoxigraph import BlankNode, NamedNode, Quad, RdfFormat, parse, serialize
+from pyoxigraph import BlankNode, NamedNode, Quad, RdfFormat, serialize
 
 from graphdb.errors import CorruptionError
 from graphdb.model import ChangeSet, EntryKind, LogEntry, NamedGraph
+from graphdb.rdf.quad_lines import parse_lines
 
 __all__ = [
     "END",
     "ENTRY_OVERHEAD_BYTES",
     "HEADER_BYTES",
     "MARK",
+    "SECTIONS_BYTES",
     "Record",
     "change_sections",
+    "created_by",
     "decode_changes",
     "decode_close",
     "decode_entry",
@@ -51,9 +54,12 @@ __all__ = [
     "encode_changes",
     "encode_close",
     "encode_entry",
+    "encode_lines",
     "entries_bytes",
     "entry_bytes",
+    "only_adds",
     "quad_sections",
+    "told_added",
     "told_affected",
 ]
 
@@ -64,6 +70,7 @@ _SECTIONS = struct.Struct("<IIII")
 _CLOSE = struct.Struct("<I")
 _MORE = struct.Struct("<q")
 HEADER_BYTES = _HEADER.size
+SECTIONS_BYTES = _SECTIONS.size
 ENTRY_OVERHEAD_BYTES = HEADER_BYTES + len(END)
 _CRC_START = 8
 
@@ -137,6 +144,12 @@ def encode_changes(changes: ChangeSet) -> bytes:
     return b"".join((_SECTIONS.pack(*map(len, sections)), *sections))
 
 
+def encode_lines(removed: bytes, added: bytes, created_graphs: tuple[NamedGraph, ...] = ()) -> bytes:
+    """The payload of a change whose quads are encoded already: a line each, as `encode_changes` writes it."""
+    sections = (removed, added, b"", _encode_graphs(created_graphs))
+    return b"".join((_SECTIONS.pack(*map(len, sections)), *sections))
+
+
 def decode_changes(payload: bytes) -> ChangeSet:
     """The ChangeSet in a payload.
 
@@ -145,8 +158,8 @@ def decode_changes(payload: bytes) -> ChangeSet:
     try:
         sections = change_sections(payload)
         return ChangeSet(
-            tuple(_decode_quads(sections[0])),
-            tuple(_decode_quads(sections[1])),
+            tuple(parse_lines(sections[0])),
+            tuple(parse_lines(sections[1])),
             tuple(_decode_graphs(sections[2])),
             tuple(_decode_graphs(sections[3])),
         )
@@ -180,9 +193,30 @@ def quad_sections(payload: bytes) -> tuple[tuple[int, int], tuple[int, int]]:
 
 def told_affected(payload: bytes, changes: ChangeSet) -> int:
     """How many changed quads were reported to the writer of a payload; without a report, those of changes."""
+    return changes.affected_triples + _more_affected(payload)
+
+
+def told_added(payload: bytes) -> int:
+    """The same of a payload that removes nothing, whose quads stay unread."""
+    _, (start, end) = quad_sections(payload)
+    return payload.count(b"\n", start, end) + _more_affected(payload)
+
+
+def _more_affected(payload: bytes) -> int:
     end = _SECTIONS.size + sum(_SECTIONS.unpack_from(payload))
     more: int = _MORE.unpack_from(payload, end)[0] if end < len(payload) else 0
-    return changes.affected_triples + more
+    return more
+
+
+def created_by(payload: bytes) -> tuple[NamedGraph, ...]:
+    """The graphs that a payload names as new. Raises CorruptionError."""
+    return tuple(_decode_graphs(change_sections(payload)[3]))
+
+
+def only_adds(section_lengths: bytes) -> bool:
+    """Whether a payload that begins with these SECTIONS_BYTES removes no quads and drops no graphs."""
+    removed, _, dropped, _ = _SECTIONS.unpack(section_lengths)
+    return not (removed or dropped)
 
 
 def _cut(payload: bytes, lengths: Iterable[int]) -> Iterator[bytes]:
@@ -237,11 +271,6 @@ def decode_close(payload: bytes) -> int:
 
 def _encode_quads(quads: tuple[Quad, ...]) -> bytes:
     return (serialize(quads, format=RdfFormat.N_QUADS) or b"") if quads else b""
-
-
-def _decode_quads(text: bytes) -> Iterator[Quad]:
-    # lenient: whatever the engine stores it must read back, also what a strict parser finds fault with
-    return parse(text, format=RdfFormat.N_QUADS, lenient=True) if text else iter(())
 
 
 def _encode_graphs(graphs: tuple[NamedGraph, ...]) -> bytes:

@@ -8,17 +8,29 @@ last word counts.
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO
 
 from pyoxigraph import Quad
 
 from graphdb.alerts.book import AlertBook
 from graphdb.errors import CorruptionError
-from graphdb.log.codec import decode_changes, decode_close, told_affected
+from graphdb.log.codec import (
+    SECTIONS_BYTES,
+    created_by,
+    decode_changes,
+    decode_close,
+    only_adds,
+    quad_sections,
+    told_added,
+    told_affected,
+)
 from graphdb.log.file_system import storage_error
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.model import ChangeSet, EntryKind, LogEntry, NamedGraph
+from graphdb.rdf.quad_lines import MANY_QUADS, AddedLines
 
 __all__ = ["Replayer", "last_words"]
 
@@ -77,7 +89,8 @@ class Replayer:
         requests: RecentRequests | None = None,
         alerts: AlertBook | None = None,
     ) -> None:
-        """apply makes the parts of one change visible at once, or raises and leaves nothing of them.
+        """apply makes the parts of one change visible at once, or raises and leaves nothing of them. It gets
+        `AddedLines` for a change that only adds, and many quads.
 
         requests accounts for the entries up to applied_index at least; none are known where it is not given.
         alerts is fed with what concerns it, where there is one.
@@ -208,19 +221,68 @@ class Replayer:
             raise CorruptionError(
                 f"entry {entry.log_index} closes {count} parts that are not there", "update log"
             )
-        affected: list[int] = []
-        self._apply(_read_parts(parts, len(parts.starts) - count, affected))
+        first = len(parts.starts) - count
+        with _added_lines(parts, first, self._spool_directory) as added:
+            affected: list[int] = []
+            if added is None:
+                self._apply(_read_parts(parts, first, affected))
+            else:
+                self._apply(added.lines)
+                affected.append(added.affected_triples)
         return sum(affected)
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    lines: AddedLines
+    affected_triples: int  # as reported to the writer
+
+
+@contextmanager
+def _added_lines(parts: _OpenParts, first: int, directory: str | None) -> Iterator[_Added | None]:
+    """The parts from the one numbered first on as lines in a file; None where they do not only add, or few
+    quads.
+    """
+    if not all(only_adds(beginning) for beginning in _beginnings(parts, first)):
+        yield None
+        return
+    count = affected_triples = 0
+    created: tuple[NamedGraph, ...] = ()
+    with tempfile.NamedTemporaryFile(dir=directory) as file:
+        try:
+            for payload in _payloads(parts, first):
+                _, (start, end) = quad_sections(payload)
+                file.write(memoryview(payload)[start:end])
+                count += payload.count(b"\n", start, end)
+                affected_triples += told_added(payload)
+                created += created_by(payload)
+            file.flush()
+        except OSError as error:
+            raise storage_error(error, "gathering the parts of a large change") from error
+        if count < MANY_QUADS:
+            yield None
+        else:
+            yield _Added(AddedLines(Path(file.name), count, created), affected_triples)
+
+
+def _beginnings(parts: _OpenParts, first: int) -> Iterator[bytes]:
+    for start in parts.starts[first:]:
+        parts.spool.seek(start + _LENGTH_BYTES)
+        yield parts.spool.read(SECTIONS_BYTES)
+
+
+def _payloads(parts: _OpenParts, first: int) -> Iterator[bytes]:
+    if first < len(parts.starts):
+        parts.spool.seek(parts.starts[first])
+    for _ in parts.starts[first:]:
+        length = int.from_bytes(parts.spool.read(_LENGTH_BYTES), "little")
+        yield parts.spool.read(length)
 
 
 def _read_parts(parts: _OpenParts, first: int, affected: list[int]) -> Iterator[ChangeSet]:
     """The parts from the one numbered first on; affected gets how many triples each
     affects, as reported to its writer."""
-    if first < len(parts.starts):
-        parts.spool.seek(parts.starts[first])
-    for _ in parts.starts[first:]:
-        length = int.from_bytes(parts.spool.read(_LENGTH_BYTES), "little")
-        payload = parts.spool.read(length)
+    for payload in _payloads(parts, first):
         change = decode_changes(payload)
         affected.append(told_affected(payload, change))
         yield change

@@ -12,7 +12,7 @@ from graphdb.errors import InvalidParameter, RdfSyntaxError
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.guards import Guard, JsonDepthGuard, Utf8Guard, XmlGuard
 
-__all__ = ["TRIPLE_TERM_DEPTH_MAX", "ByteSource", "read_quads"]
+__all__ = ["TRIPLE_TERM_DEPTH_MAX", "ByteSource", "check_guards", "read_quads"]
 
 TRIPLE_TERM_DEPTH_MAX = 100
 
@@ -66,6 +66,11 @@ def read_quads(
         if type(error).__name__ != "PanicException":  # pyo3 offers the class under no name
             raise
         raise RdfSyntaxError("the parser cannot cope with this document") from None
+
+
+def check_guards(source: ByteSource, syntax: RdfSyntax) -> None:
+    """Have the guards alone see a document, for a parser that is let crash. Raises RdfSyntaxError."""
+    _GuardedSource(source, syntax).drain()
 
 
 class _GuardedSource:

@@ -19,18 +19,19 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, count, groupby, islice
 from typing import TypeAlias
 
-from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Store, Triple
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, RdfFormat, Store, Triple
 
+from graphdb.errors import CorruptionError
 from graphdb.model import ChangeSet, NamedGraph
+from graphdb.rdf.quad_lines import MANY_QUADS, AddedLines
 from graphdb.store.engine_errors import storage_failures
 
-__all__ = ["apply_changes"]
+__all__ = ["add_lines", "apply_changes"]
 
 Term: TypeAlias = NamedNode | BlankNode | Literal | Triple
 Row: TypeAlias = tuple[bool, Quad]  # a quad and whether it is removed
 CustomFunction: TypeAlias = Callable[..., Term | None]
 
-BULK_FROM_QUADS = 50_000  # below, the half second that a bulk load takes at least costs more than it saves
 GRID_SIDE = 1000
 NUMBERS = " ".join(map(str, range(GRID_SIDE)))
 WRITTEN_QUADS_MAX = 400_000  # that are taken for text, with those between them that text cannot name
@@ -76,6 +77,28 @@ def apply_changes(
         else:
             _extend(store, chain(first.added, _only_added(rest)), bulk_loading)
         names.settle(store)
+
+
+def add_lines(
+    store: Store,
+    lines: AddedLines,
+    bulk_loading: Callable[[], AbstractContextManager[None]],
+    pause: Callable[[], None],
+) -> None:
+    """The same for a change in this form, in native code alone where no quad has a blank node; else pause is
+    called each millisecond or so.
+    """
+    with storage_failures(), bulk_loading():
+        try:
+            if lines.may_have_blank_nodes:  # to which `bulk_load` would give other labels
+                store.bulk_extend(lines.quads(pause))
+            else:
+                store.bulk_load(path=lines.path, format=RdfFormat.N_QUADS, lenient=True)
+        except SyntaxError as error:
+            raise CorruptionError(f"a change that cannot be read: {error}", "update log entry") from error
+        for graph in lines.created_graphs:
+            if not store.contains_named_graph(graph):
+                store.add_graph(graph)
 
 
 def _first(parts: Iterator[ChangeSet]) -> ChangeSet:
@@ -180,7 +203,7 @@ def _rows(changes: Iterable[ChangeSet], dropped: frozenset[NamedGraph]) -> Itera
 def _extend(
     store: Store, quads: Iterator[Quad], bulk_loading: Callable[[], AbstractContextManager[None]]
 ) -> None:
-    head = list(islice(quads, BULK_FROM_QUADS))
+    head = list(islice(quads, MANY_QUADS))  # fewer are not worth the half second that a bulk load takes
     following = next(quads, None)
     if following is None:
         store.extend(head)

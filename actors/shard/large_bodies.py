@@ -1,0 +1,146 @@
+"""Large bodies on their way to the writer: kept on disk, made lines of in a process, compared with the store.
+
+A body that is out of the ordinary is read a quad at a time instead (`graphdb.store.staging`), which also says
+what is wrong with it.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from threading import BoundedSemaphore
+
+from pyoxigraph import NamedNode, Quad
+
+from actors.disk_room import DiskRoom
+from actors.shard.checkpointer import Checkpointer
+from actors.shard.lines_process import compare, convert
+from graphdb.errors import StorageFull
+from graphdb.log.file_system import storage_error
+from graphdb.model import ChangeSet, NamedGraph
+from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.quad_lines import AddedLines, LineChange
+from graphdb.rdf.reading import ByteSource, read_quads
+from graphdb.store.document_lines import DocumentLines
+from graphdb.store.overlay import Overlay
+from graphdb.store.staging import StagedBody
+
+__all__ = ["LargeBodies", "StagedDocument"]
+
+_LINES_FROM_BYTES = 2 << 20  # a process takes a tenth of a second to start
+_PIECE_BYTES = 256 << 10
+_LOOK_BYTES = 8 << 20  # between two looks at the disk
+_TIMES_AS_LARGE = 4  # what a document becomes on the disk, about, until it is planned
+
+
+@dataclass(frozen=True, slots=True)
+class StagedDocument:
+    """One large document, read to its end. Closing it deletes what it keeps on disk."""
+
+    targets: tuple[NamedGraph | None, ...]
+    change: Callable[[Overlay], Iterable[ChangeSet] | LineChange]
+    close: Callable[[], None]
+
+
+class LargeBodies:
+    """Any threads."""
+
+    def __init__(self, at_once_max: int) -> None:
+        """at_once_max: documents that are made lines of at the same time."""
+        self._free = BoundedSemaphore(at_once_max)
+
+    def stage(
+        self,
+        body: ByteSource,
+        syntax: RdfSyntax,
+        *,
+        graph: NamedNode | None,
+        whole_dataset: bool,
+        base_iri: str | None,
+        replace: bool,
+        scratch: Path,
+        checkpointer: Checkpointer,
+        as_lines: bool,
+    ) -> StagedDocument:
+        """See `StagedBody`. scratch is on the store's file system, whose checkpointer knows whether it has
+        room. as_lines: whether the change may be one of lines, into which nobody looks before it is logged.
+
+        Raises RdfSyntaxError, InvalidParameter, StorageFull, and what the body raises; then nothing is left.
+        """
+        with ExitStack() as opened:
+            directory = Path(opened.enter_context(tempfile.TemporaryDirectory(dir=scratch)))
+            document, lines = directory / "document", directory / "lines"
+            size = _keep(body, document, checkpointer.room)
+            if as_lines and size >= _LINES_FROM_BYTES and syntax.carries_graphs is whole_dataset:
+                with self._free:
+                    found = convert(document, syntax, lines, base_iri=base_iri, graph=graph)
+                if found is not None:
+                    document.unlink()
+                    targets = found.graphs if whole_dataset else (graph,)
+                    change = _Lines(directory, found, targets, replace, graph, whole_dataset).change
+                    return StagedDocument(targets, change, opened.pop_all().close)
+            with document.open("rb") as source:
+                quads = checkpointer.staged(read_quads(source, syntax, base_iri=base_iri))
+                body_quads = opened.enter_context(
+                    StagedBody(quads, graph=graph, whole_dataset=whole_dataset, directory=directory)
+                )
+            document.unlink()
+            return StagedDocument(
+                body_quads.targets,
+                lambda state: body_quads.parts(state, replace=replace),
+                opened.pop_all().close,
+            )
+
+
+def _keep(body: ByteSource, document: Path, room: DiskRoom) -> int:
+    """Its size in bytes."""
+    size = seen = 0
+    try:
+        with document.open("wb") as file:
+            while piece := body.read(_PIECE_BYTES):
+                size += file.write(piece)
+                if size >= seen:
+                    seen = size + _LOOK_BYTES
+                    if not room.admits(size * _TIMES_AS_LARGE):
+                        raise StorageFull.for_inserts()
+    except OSError as error:
+        raise storage_error(error, "keeping a document") from error
+    return size
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """A document as lines, in a directory of its own."""
+
+    directory: Path
+    found: DocumentLines
+    targets: tuple[NamedGraph | None, ...]
+    replace: bool
+    graph: NamedNode | None
+    is_dataset: bool
+
+    def change(self, state: Overlay) -> Iterable[ChangeSet] | LineChange:
+        """What putting it into this state changes. Raises BaseNotApplied, StorageFull."""
+        store = state.applied_store()
+        lines = self.directory / "lines"
+        created = tuple(g for g in self.targets if g is not None and not store.graph_exists(g))
+        filled = [g for g in self.targets if g not in created and next(store.graph_quads(g), None)]
+        if not filled:
+            return LineChange(lines, created_graphs=created)
+        added, removed = self.directory / "added", self.directory / "removed" if self.replace else None
+        with tempfile.TemporaryDirectory(dir=self.directory) as place:
+            copy = Path(place) / "store"
+            store.checkpoint(copy)
+            is_done = compare(lines, copy, filled, added, removed)
+        return LineChange(added, removed, created) if is_done else self._parts(state)
+
+    def _parts(self, state: Overlay) -> Iterator[ChangeSet]:
+        """The same a quad at a time."""
+        quads = AddedLines(self.directory / "lines", self.found.count).quads()
+        if self.graph is not None:
+            quads = (Quad(*quad.triple) for quad in quads)
+        with StagedBody(
+            quads, graph=self.graph, whole_dataset=self.is_dataset, directory=self.directory
+        ) as body:
+            yield from body.parts(state, replace=self.replace)

@@ -1,0 +1,144 @@
+"""A process that makes lines of a document, and compares them with a store (`graphdb.store.document_lines`).
+
+`convert` and `compare` run it, `python -m actors.shard.lines_process`: its task on standard input, its
+answer on standard output, both JSON. It gives way to others, and may crash or fill its memory: then it has no
+answer.
+"""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pyoxigraph import Store
+
+from actors.process_bounds import settle
+from graphdb.model import NamedGraph
+from graphdb.rdf.formats import RdfSyntax
+from graphdb.store.document_lines import DocumentLines, difference, document_lines, graph_of_text
+
+__all__ = ["compare", "convert"]
+
+logger = logging.getLogger(__name__)
+_ROOT = Path(__file__).resolve().parents[2]  # where `actors` is found, also when it is not installed
+_NICENESS = 10  # as for readers: see `actors.bounded_process`
+_MEMORY_MB = 1024
+_IN_MEMORY_BYTES = 128 << 20  # of a document, which take some 450 MB
+_ON_DISK_MEMORY_MB = 4096  # the engine sorts a million quads at a time on each of its threads
+
+
+@dataclass(frozen=True, slots=True)
+class _Conversion:
+    """See `document_lines`. staging is a directory to be made for a store, None for one in memory."""
+
+    document: str
+    media_type: str
+    lines: str
+    staging: str | None
+    base_iri: str | None
+    graph: str | None
+
+    def perform(self) -> dict[str, Any]:
+        found = document_lines(
+            Path(self.document),
+            RdfSyntax.from_media_type(self.media_type),
+            Path(self.lines),
+            Store(self.staging) if self.staging else Store(),
+            base_iri=self.base_iri,
+            graph=graph_of_text(self.graph),
+        )
+        return {"count": found.count, "graphs": [*map(_text, found.graphs)]}
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """See `difference`. store is the directory of a copy of a store."""
+
+    lines: str
+    store: str
+    filled: list[str | None]
+    added: str
+    removed: str | None
+
+    def perform(self) -> dict[str, Any]:
+        removed = Path(self.removed) if self.removed else None
+        store = Store.read_only(self.store)
+        difference(Path(self.lines), store, [*map(graph_of_text, self.filled)], Path(self.added), removed)
+        return {}
+
+
+_TASKS = {task.__name__: task for task in (_Conversion, _Comparison)}
+
+
+def convert(
+    document: Path, syntax: RdfSyntax, lines: Path, *, base_iri: str | None, graph: NamedGraph | None
+) -> DocumentLines | None:
+    """`document_lines`, in a process of its own. Blocks until it is done, and leaves only lines.
+
+    None where the document has to be read a quad at a time.
+    """
+    staging = document.with_name("staging")
+    task = _Conversion(str(document), syntax.media_type, str(lines), None, base_iri, _text(graph))
+    answer = _ask(task, _MEMORY_MB) if document.stat().st_size <= _IN_MEMORY_BYTES else _NO_ROOM
+    if answer is _NO_ROOM:
+        answer = _ask(replace(task, staging=str(staging)), _ON_DISK_MEMORY_MB)
+    if answer is None or answer is _NO_ROOM:
+        return None
+    return DocumentLines(answer["count"], tuple(map(graph_of_text, answer["graphs"])))
+
+
+def compare(
+    lines: Path, store: Path, filled: Collection[NamedGraph | None], added: Path, removed: Path | None
+) -> bool:
+    """`difference`, in a process of its own, with the copy of a store. Blocks until it is done; whether it
+    could be.
+    """
+    gone = str(removed) if removed is not None else None
+    task = _Comparison(str(lines), str(store), [*map(_text, filled)], str(added), gone)
+    return _ask(task, _MEMORY_MB) == {}
+
+
+_NO_ROOM: dict[str, Any] = {"ended": "by a signal"}
+
+
+def _ask(task: _Conversion | _Comparison, memory_mb: int) -> dict[str, Any] | None:
+    """The answer; None where there is an error, _NO_ROOM where the process was ended."""
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", __spec__.name, type(task).__name__, str(memory_mb)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=_ROOT,
+            env=os.environ | {"RUST_BACKTRACE": "0"},
+        )
+    except OSError as error:
+        logger.warning("a large document is read slowly: %s", error)
+        return None
+    with suppress(ProcessLookupError):
+        os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
+    answer, _ = process.communicate(json.dumps(asdict(task)).encode())
+    if process.returncode:
+        return _NO_ROOM if process.returncode < 0 else None
+    found: dict[str, Any] = json.loads(answer)
+    return found
+
+
+def _text(graph: NamedGraph | None) -> str | None:
+    return None if graph is None else str(graph)
+
+
+def _main() -> None:
+    name, memory_mb = sys.argv[1:]
+    settle(int(memory_mb))
+    sys.stdout.write(json.dumps(_TASKS[name](**json.load(sys.stdin)).perform()))
+
+
+if __name__ == "__main__":
+    _main()
