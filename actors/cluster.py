@@ -18,8 +18,9 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 import ray
 
+from actors.fork_server import ForkServer
 from actors.log.update_log import UpdateLog
-from actors.processes import MARKER_VARIABLE, end_processes, start_keeper
+from actors.processes import end_processes, start_keeper
 from actors.ray_private import default_temp_dir, print_no_deaths, start_head_node
 from actors.readers.store_reader import StoreReader
 from actors.service_files import ServiceFiles
@@ -82,8 +83,9 @@ class OwnRuntime:
     stop() is right after whatever start() came to.
     """
 
-    def __init__(self, files: ServiceFiles) -> None:
-        self._files = files
+    def __init__(self, files: ServiceFiles, forks: ForkServer) -> None:
+        """forks has been started in the directory of these files, or is started there."""
+        self._files, self._forks = files, forks
         self._node: Any = None  # Ray's node, once started
         self._reserved: list[socket.socket] = []
         self.address = ""  # of Ray's control store, once started
@@ -94,7 +96,6 @@ class OwnRuntime:
         Ray gives up on a machine that is too busy; then it is started anew, on fresh files. Raises
         UnavailableError where that does not help.
         """
-        os.environ[MARKER_VARIABLE] = self._files.marker
         logging.getLogger("ray").setLevel(logging.ERROR)
         for left in reversed(range(_STARTS)):
             try:
@@ -109,9 +110,11 @@ class OwnRuntime:
 
     def _try_to_start(self) -> None:
         start_keeper(self._files.marker)
+        self._forks.start()
         self._reserved = [_reserved_port() for _ in _AGENT_PORTS]
         ports = [reserved.getsockname()[1] for reserved in self._reserved]
         self._node = start_head_node(
+            self._forks.prefix,
             **dict(zip(_AGENT_PORTS, ports, strict=True)),
             node_ip_address="127.0.0.1",
             temp_dir=str(self._files.runtime_dir),
@@ -143,6 +146,7 @@ class OwnRuntime:
         node, self._node = self._node, None
         if node is not None:
             bounded(lambda: node.kill_all_processes(check_alive=False, allow_graceful=True), timeout_s=3)
+        self._forks.stop()
         left = end_processes(self._files.marker)
         if left:
             logger.warning("these processes do not end: %s", left)

@@ -9,10 +9,15 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["limit", "settle"]
+__all__ = ["end_with_parent", "limit", "settle"]
 
 _PR_SET_PDEATHSIG = 1
 _BESIDE_THE_LIMIT_MB = 256  # address space that is reserved and never filled: stacks of an engine's threads
+
+
+def end_with_parent() -> None:
+    """Have the kernel kill this process when the thread that started it ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def settle(memory_limit_mb: int) -> None:
@@ -21,8 +26,7 @@ def settle(memory_limit_mb: int) -> None:
     What the process has to itself is watched by the parent; the kernel's limit is for what grows too fast to
     be seen.
     """
-    libc = ctypes.CDLL(None)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # at a terminal it is for the service, which ends in order
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # the first that the kernel takes

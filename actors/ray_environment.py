@@ -6,7 +6,7 @@ Ray offers no other way to say these things.
 import os
 from pathlib import Path
 
-__all__ = ["client_environment", "service_environment"]
+__all__ = ["client_environment", "forked_environment", "service_environment"]
 
 _PATIENCE_S = 300  # what Ray's processes have to find each other; Ray's own limits are about 30
 _SILENCE_S = 60  # without a word from Ray's node, until its start has failed, or one of several times is up
@@ -40,4 +40,17 @@ def service_environment(token_file: Path) -> dict[str, str]:
         "RAY_worker_register_timeout_seconds": str(_PATIENCE_S),
         "RAY_agent_register_timeout_ms": str(_PATIENCE_S * 1000),
         "RAY_health_check_timeout_ms": str(_SILENCE_S * 1000),
+    }
+
+
+def forked_environment() -> dict[str, str]:
+    """What a process needs that forks workers: Ray reads it while it is imported, so before a fork.
+
+    Ray's node says it to each of the workers that it starts. Call it in the service's own process.
+    """
+    return {
+        "RAY_JOB_ID": "ffffffff",  # none yet: the worker hears of it with its first task
+        # a worker ends when this process is gone, of which it asks now and then. For Ray it is Ray's node's;
+        # but that is not there yet, and the service's own process ends the workers where the node has ended
+        "RAY_RAYLET_PID": str(os.getpid()),
     }

@@ -7,26 +7,32 @@ variables.
 Ray is imported where it is used and not with this module, because `ray_environment` needs it before Ray.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from subprocess import list2cmdline
 from typing import Any
 
 __all__ = [
     "AGENT_OPTIONS",
     "WORKER_MODULE",
+    "WORKER_OPTION",
     "default_temp_dir",
     "print_no_deaths",
     "start_head_node",
+    "worker_arguments",
 ]
 
-AGENT_OPTIONS = ("--dashboard_agent_command=", "--runtime_env_agent_command=")  # of the raylet
+WORKER_OPTION = "--python_worker_command="  # of the raylet
+_PREPARING_OPTIONS = ("--language=", "--serialized-runtime-env-context=")
+AGENT_OPTIONS = ("--dashboard_agent_command=", "--runtime_env_agent_command=")
 WORKER_MODULE = "ray._private.workers.default_worker"  # that each process of an actor begins with
 
 
-def start_head_node(**parameters: Any) -> Any:
+def start_head_node(worker_prefix: Sequence[str], **parameters: Any) -> Any:
     """A head node without the dashboard's server and without agents, which nothing of a service uses.
 
-    parameters are those of Ray's `RayParams`. Raises what Ray does.
+    worker_prefix stands before the command of each worker. parameters are those of Ray's `RayParams`. Raises
+    what Ray does.
     """
     from ray._private.node import Node
     from ray._private.parameter import RayParams
@@ -43,15 +49,15 @@ def start_head_node(**parameters: Any) -> Any:
             # the raylet is told of the other agents' ports, and waits for this one to stand in a file
             port = self._ray_params.dashboard_agent_listen_port
             persist_port(self._session_dir, self._node_id, DASHBOARD_AGENT_LISTEN_PORT_NAME, port)
-            with _without_agents():
+            with _changed_raylet(worker_prefix):
                 super().start_raylet(*arguments, **keywords)
 
     return BareNode(RayParams(**parameters), head=True, shutdown_at_exit=False, spawn_reaper=True)
 
 
 @contextmanager
-def _without_agents() -> Iterator[None]:
-    """Have the raylet start a process that does nothing in place of each of its agents.
+def _changed_raylet(worker_prefix: Sequence[str]) -> Iterator[None]:
+    """Have the raylet start workers in another way, and a process that does nothing in place of its agents.
 
     It cannot be told to start none. The agents are two Python processes, which take 1.8 s of processor time
     at the start and 140 MB. One serves the dashboard, the other installs packages that a task asks for; no
@@ -61,17 +67,29 @@ def _without_agents() -> Iterator[None]:
 
     start = services.start_ray_process
 
-    def start_without(command: list[str], *arguments: Any, **keywords: Any) -> Any:
-        def replaced(part: str) -> str:
-            return next((option + "cat" for option in AGENT_OPTIONS if part.startswith(option)), part)
+    def replaced(part: str) -> str:
+        if part.startswith(WORKER_OPTION):
+            return f"{WORKER_OPTION}{list2cmdline(worker_prefix)} {part.removeprefix(WORKER_OPTION)}"
+        return next((option + "cat" for option in AGENT_OPTIONS if part.startswith(option)), part)
 
+    def start_changed(command: list[str], *arguments: Any, **keywords: Any) -> Any:
         return start([replaced(part) for part in command], *arguments, **keywords)
 
-    services.start_ray_process = start_without
+    services.start_ray_process = start_changed
     try:
         yield
     finally:
         services.start_ray_process = start
+
+
+def worker_arguments(command: Sequence[str]) -> list[str]:
+    """What the module of a worker is given, of the command that the raylet starts it with.
+
+    This is the interpreter, a file that prepares the environment that a task asks for and then runs the next
+    one, the file of the worker, and its arguments. No task of a service asks for an environment.
+    """
+    _, _, *arguments = command
+    return [one for one in arguments if not one.startswith(_PREPARING_OPTIONS)]
 
 
 def default_temp_dir() -> str:

@@ -10,9 +10,11 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from actors.disk_room import DiskRoom
+from actors.fork_server import ForkServer
 from actors.offline import enter_cluster, refuse_member
-from actors.processes import end_processes
+from actors.processes import MARKER_VARIABLE, end_processes
 from actors.ray_environment import service_environment
+from actors.ray_private import WORKER_MODULE
 from actors.service_files import RunFile, ServiceFiles
 from actors.shard.incoming import adopt
 from graphdb.config import Settings
@@ -126,10 +128,13 @@ class _Service:
         if self._address is None:
             self._bind()
             os.environ.update(service_environment(self._files.token_file))
+            os.environ[MARKER_VARIABLE] = self._files.marker
+            forks = ForkServer(self._files.runtime_dir, WORKER_MODULE, _worker_modules(self._settings))
+            forks.start()  # it imports while this process imports Ray
         from actors import cluster
 
         if self._address is None:
-            self._runtime = cluster.OwnRuntime(self._files)
+            self._runtime = cluster.OwnRuntime(self._files, forks)
         else:
             self._runtime = cluster.SharedRuntime(self._files, self._address)
         self._runtime.start()
@@ -252,6 +257,17 @@ def _look_at(listen: Listen, last_answers: dict[Listen, float]) -> NoReturn:
         if answers(listen, timeout_s=5):
             last_answers[listen] = time.monotonic()
         time.sleep(_LOOK_S)
+
+
+def _worker_modules(settings: Settings) -> list[str]:
+    """What the actors of a service import."""
+    log = "actors.raft.raft_log" if settings.cluster.enabled else "actors.log.update_log"
+    modules = [log, "actors.readers.store_reader", "serve.deployments.hosted_graph"]
+    if settings.columns.enabled:
+        modules.append("actors.columns.column_view")
+    if settings.search.enabled:
+        modules.append("serve.deployments.hosted_search")
+    return modules
 
 
 class _Stop(BaseException):

@@ -1,6 +1,5 @@
 """A service's own Ray runtime, whose start fails: it is tried again, on fresh files. No Ray is started."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from actors import cluster
+from actors.fork_server import ForkServer
 from actors.processes import MARKER_VARIABLE, marked_processes
 from actors.service_files import ServiceFiles
 from graphdb.errors import UnavailableError
@@ -28,7 +28,7 @@ class Starts:
         self.gcs_address = "127.0.0.1:1"
         self._children: list[subprocess.Popen[bytes]] = []
 
-    def __call__(self, **parameters: Any) -> "Starts":
+    def __call__(self, _: list[str], **parameters: Any) -> "Starts":
         self.found.append(sorted(path.name for path in self.files.runtime_dir.iterdir()))
         self.running.append(sum(child.pid in marked_processes(self.files.marker) for child in self._children))
         self.ports.append({parameters[name] for name in cluster._AGENT_PORTS})
@@ -73,10 +73,10 @@ def test_a_start_that_failed_is_tried_again(
     files: ServiceFiles, starts: Starts, capfd: pytest.CaptureFixture[str]
 ) -> None:
     token = files.token_file.read_text()
-    runtime = cluster.OwnRuntime(files)
+    runtime = cluster.OwnRuntime(files, ForkServer(files.runtime_dir, "json", []))
     runtime.start()
     runtime.stop()
-    assert starts.found == [["token"]] * 3  # nothing of a start before
+    assert starts.found == [["fork.sock", "token"]] * 3  # nothing of a start before
     assert starts.running == [0, 0, 0]
     assert not files.runtime_dir.exists()
     assert (
@@ -89,7 +89,7 @@ def test_a_start_that_failed_is_tried_again(
 
 @pytest.mark.parametrize("starts", [99], indirect=True)
 def test_one_that_never_comes_up_is_one_error(files: ServiceFiles, starts: Starts) -> None:
-    runtime = cluster.OwnRuntime(files)
+    runtime = cluster.OwnRuntime(files, ForkServer(files.runtime_dir, "json", []))
     with pytest.raises(UnavailableError, match=f"Ray did not start: {TIMED_OUT}"):
         runtime.start()
     runtime.stop()
@@ -100,10 +100,9 @@ def test_one_that_never_comes_up_is_one_error(files: ServiceFiles, starts: Start
 @pytest.mark.parametrize("starts", [0], indirect=True)
 def test_no_agent_is_left_to_choose_its_port(files: ServiceFiles, starts: Starts) -> None:
     """Ray would wait 15 s for what an agent has chosen, and end where that is too short."""
-    runtime = cluster.OwnRuntime(files)
+    runtime = cluster.OwnRuntime(files, ForkServer(files.runtime_dir, "json", []))
     runtime.start()
     (ports,) = starts.ports
     runtime.stop()
     assert len(ports) == len(cluster._AGENT_PORTS)
     assert min(ports) > 1023
-    assert os.environ[MARKER_VARIABLE] == files.marker

@@ -16,7 +16,7 @@ from ray._raylet import (  # type: ignore[attr-defined]
     persist_port,
 )
 
-from actors.ray_private import AGENT_OPTIONS, WORKER_MODULE
+from actors.ray_private import AGENT_OPTIONS, WORKER_MODULE, WORKER_OPTION, worker_arguments
 
 ROOT = Path(__file__).parents[3]
 NODE_ARGUMENTS = ["ray_params", "head", "shutdown_at_exit", "spawn_reaper"]
@@ -53,6 +53,20 @@ def test_the_raylet_is_told_of_its_agents_as_before() -> None:
     assert "start_ray_process(\n        command," in source
     for option in AGENT_OPTIONS:
         assert f'"{option}{{}}".format(' in source
+
+
+def test_the_raylet_is_told_how_to_start_a_worker_as_before() -> None:
+    source = inspect.getsource(services.start_raylet)
+    assert f'"{WORKER_OPTION}{{subprocess.list2cmdline(start_worker_command)}}"' in source
+    words = re.search(r"start_worker_command = \((.*?)--node-ip", source, re.DOTALL)
+    assert words is not None
+    assert re.findall(r"sys\.executable|\w+_path", words[1]) == [
+        "sys.executable",
+        "setup_worker_path",
+        "worker_path",
+    ]
+    command = ["python", "setup_worker.py", "default_worker.py", "--node-id=1", "--language=PYTHON"]
+    assert worker_arguments(command) == ["default_worker.py", "--node-id=1"]
 
 
 def test_a_node_calls_what_is_overridden() -> None:

@@ -1,0 +1,127 @@
+"""`ForkServer`: one process that has imported what the workers of a service import, and forks them.
+
+Imports are most of what a Python process costs at its start, in time and in memory. Forked processes have
+them in common. `python -m actors.fork_server PARENT FD MAIN MODULE...` is the process: PARENT is who starts
+it, FD its listening socket, MAIN the module that a worker runs. `fork_request` is who asks it.
+"""
+
+import gc
+import json
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from actors.process_bounds import end_with_parent
+from actors.ray_environment import forked_environment
+from actors.ray_private import worker_arguments
+
+__all__ = ["ForkServer"]
+
+_SOCKET = "fork.sock"
+_WAITING = 16  # requests, while the modules are imported
+_ROOT = Path(__file__).resolve().parents[1]  # where `actors` is found, also when it is not installed
+_REQUEST = Path(__file__).with_name("fork_request.py")
+
+
+class ForkServer:
+    """The process from the side of who starts it. Where it has ended, workers are started without it."""
+
+    def __init__(self, directory: Path, main: str, modules: Sequence[str]) -> None:
+        """directory: of this user only; whoever may connect to the socket in it runs code here."""
+        self._path = directory / _SOCKET
+        self._modules = [main, *modules]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def prefix(self) -> list[str]:
+        """What to put before the command of a worker, so that it is forked."""
+        return [sys.executable, "-I", "-S", str(_REQUEST), str(self._path)]
+
+    def start(self) -> None:
+        """Unless it runs. It ends with the thread that starts it. Requests wait until it is ready."""
+        if self._process is not None and self._process.poll() is None:
+            return
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(self._path))
+            listening.listen(_WAITING)
+            parent, descriptor = str(os.getpid()), str(listening.fileno())
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "actors.fork_server", parent, descriptor, *self._modules],
+                pass_fds=(listening.fileno(),),
+                env=os.environ | forked_environment(),
+                stdin=subprocess.DEVNULL,
+                cwd=_ROOT,
+            )
+
+    def stop(self) -> None:
+        """What it has forked goes on."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            self._path.unlink(missing_ok=True)
+
+
+def _serve(parent: int, listening: socket.socket, modules: list[str]) -> socket.socket:
+    """Returns in each forked process, with the connection of who has asked for it."""
+    end_with_parent()
+    if os.getppid() != parent:  # it ended before
+        sys.exit()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # at a terminal it is for the service alone
+    for module in modules:
+        import_module(module)
+    gc.collect()
+    gc.freeze()  # the collector would write to pages that are shared
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a process that has ended
+    _check_alone()
+    while True:
+        connection, _ = listening.accept()
+        try:
+            if os.fork() == 0:
+                listening.close()
+                return connection
+        except OSError:
+            pass  # who has asked hears that there is no process
+        connection.close()
+
+
+def _check_alone() -> None:
+    """A fork has no other thread than its own, and what others held locked stays so for ever.
+
+    The threads of OpenBLAS end before a fork, by its own doing, and begin again when they are needed.
+    """
+    if os.fork() == 0:
+        os._exit(0)
+    if (threads := len(os.listdir("/proc/self/task"))) != 1:
+        raise RuntimeError(f"a module has started a thread: {threads} are there before a fork")
+
+
+def _become(connection: socket.socket, main: str) -> None:
+    """Be the process that was asked for."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setpgid(0, 0)
+    with connection:
+        _, descriptors, _, _ = socket.recv_fds(connection, 1, 3)
+        with connection.makefile("rb") as sent:
+            request = json.load(sent)
+        for own, given in enumerate(descriptors):
+            os.dup2(given, own)
+            os.close(given)
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        os.chdir(request["directory"])
+        connection.sendall(b"\0")
+    sys.argv = worker_arguments(request["command"])
+    del sys.modules[main]
+    runpy.run_module(main, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    _, parent, descriptor, *modules = sys.argv
+    _become(_serve(int(parent), socket.socket(fileno=int(descriptor)), modules), modules[0])

@@ -1,0 +1,108 @@
+"""The process that forks workers: what a fork is given, what it does not share, what is done without it."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from actors.fork_server import ForkServer
+
+MAIN = "tests.support.forked_worker"
+FALLBACK = "import sys; print(sys.argv[1:])"
+
+
+def children() -> list[Any]:
+    found: list[Any] = psutil.Process().children()
+    return [child for child in found if "actors.fork_server" in child.cmdline()]
+
+
+def is_running(pid: int) -> bool:
+    return psutil.pid_exists(pid) and bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ForkServer]:
+    made = ForkServer(tmp_path, MAIN, [])
+    made.start()
+    yield made
+    made.stop()
+    assert children() == []
+
+
+def asked(server: ForkServer, directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """What a request comes to, of a command that tells its arguments where it is not forked."""
+    command = [*server.prefix, sys.executable, "-c", FALLBACK, *arguments]
+    done = subprocess.run(
+        command, cwd=directory, env={"GIVEN": "yes"}, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0
+    return done
+
+
+def test_a_fork_has_all_that_the_request_has(server: ForkServer, tmp_path: Path) -> None:
+    done = asked(server, tmp_path, "--one=1", "--language=PYTHON")
+    assert done.stderr == ""
+    fork = json.loads(done.stdout)
+    assert fork["arguments"][1:] == ["--one=1"]
+    assert fork["directory"] == str(tmp_path)
+    assert (fork["given"], fork["kept"]) == ("yes", None)
+    assert fork["parent"] == children()[0].pid
+    assert fork["child_signal_is_default"], "else nobody could wait for a process of its own"
+    assert fork["descriptors"] == [0, 1, 2, 3], "the last is that of the look itself"
+    assert fork["product"] == 600**3
+
+
+def test_forks_share_nothing_that_is_random(server: ForkServer, tmp_path: Path) -> None:
+    one, other = (json.loads(asked(server, tmp_path).stdout) for _ in range(2))
+    assert not set(one["random"]) & set(other["random"])
+
+
+def test_a_killed_server_is_done_without_and_can_be_started_again(server: ForkServer, tmp_path: Path) -> None:
+    (child,) = children()
+    child.kill()
+    assert asked(server, tmp_path, "alone").stdout == "['alone']\n"
+    server.stop()
+    server.start()
+    server.start()
+    assert len(children()) == 1
+    assert json.loads(asked(server, tmp_path).stdout)["given"] == "yes"
+
+
+def test_nothing_is_forked_beside_a_thread(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    server = ForkServer(tmp_path, MAIN, ["tests.support.threading_module"])
+    server.start()
+    assert asked(server, tmp_path, "alone").stdout == "['alone']\n"
+    assert "a module has started a thread" in capfd.readouterr().err
+    server.stop()
+
+
+def test_the_server_ends_with_who_has_started_it(tmp_path: Path) -> None:
+    script = f"""
+import sys
+from pathlib import Path
+from actors.fork_server import ForkServer
+server = ForkServer(Path({str(tmp_path)!r}), "json", [])
+server.start()
+print(server._process.pid, flush=True)
+sys.stdin.read()
+"""
+    starter = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert starter.stdout is not None
+    pid = int(starter.stdout.readline())
+    starter.kill()
+    starter.wait()
+    starter.stdout.close()
+    assert starter.stdin is not None
+    starter.stdin.close()
+    deadline = time.monotonic() + 10
+    while is_running(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not is_running(pid)
