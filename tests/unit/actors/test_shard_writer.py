@@ -240,6 +240,23 @@ def test_who_changes_nothing_is_answered_from_the_newest_state() -> None:
     asyncio.run(go())
 
 
+def test_requests_that_are_on_their_way_through_the_loop_share_a_batch() -> None:
+    async def go() -> None:
+        log = ToldLog()
+
+        async def write(steps: int) -> Confirmation:
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            return await writer.write(adding(str(steps)), quick=True)
+
+        async with writing(log) as (writer, _):
+            answers = await asyncio.gather(*map(write, range(1, 41)))
+            assert answers == [Confirmation(index, 1) for index in range(1, 41)]
+            assert log.appends == 1
+
+    asyncio.run(go())
+
+
 @pytest.mark.parametrize("error", [OutcomeUnknown("lost"), LogUnavailable("gone")])
 @pytest.mark.parametrize("count", [0, 1])
 def test_a_lost_append_is_decided_when_its_place_is_taken(error: GraphDBError, count: int) -> None:
