@@ -72,7 +72,9 @@ class QuickAnswers:
             if head is None:
                 return None
             return self._answer(head, query_string, body, began)
-        except Exception:  # noqa: BLE001 the usual way says what is wrong
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # noqa: BLE001 also a panic of the engine; the application says what is wrong
             return None
 
     def _answer(self, head: _Head, query_string: bytes, body: bytes, began: float) -> WholeAnswer | None:
