@@ -16,7 +16,7 @@ Where a filter on geometries can be looked up in the store's spatial index, the 
 that this finds as VALUES, and joins them as it joins patterns.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import islice
@@ -242,10 +242,14 @@ class SmallJoin:
         """
         if not self.columns or store.unites_graphs:
             return None
-        walk = Walk(store, entries_max, _Objects().weight)
+        walk, part = Walk(store, entries_max, _Objects().weight), self._parts[0]
+        rows: Iterable[list[Term]]
+        if len(part) == 1 and isinstance(part[0], Pattern):
+            rows = walk.rows(part[0], self.columns)
+        else:
+            rows = ([each[name] for name in self.columns] for each in walk.solutions(part, {}))
         lines = ["\t".join(self.columns)]
-        for solution in islice(walk.solutions(self._parts[0], {}), self._length):
-            lines.append("\t".join([_written(solution[name]) for name in self.columns]))
+        lines += ["\t".join(map(_written, row)) for row in islice(rows, self._length)]
         table = "\n".join([*lines, ""]).encode()
         return cast(QuerySolutions, parse_query_results(table, format=QueryResultsFormat.TSV))
 
