@@ -198,10 +198,10 @@ class QueryReader:
         understood = self.known(text, base_iri, parameters.entailment)
         if understood is None:
             understood = await self._understand(text, base_iri, parameters.entailment)
-        return self.asked(request, parameters, understood, began)
+        return self.asked(request, parameters, understood, Account(text, understood.plan.like.form, began))
 
     def asked(
-        self, request: Request, parameters: QueryParameters, understood: Understood, began: float
+        self, request: Request, parameters: QueryParameters, understood: Understood, account: Account
     ) -> AskedQuery:
         """A query that is understood, in its request. Raises InvalidParameter, NotAcceptable."""
         plan = understood.plan
@@ -211,18 +211,17 @@ class QueryReader:
         timeout_s = self._timeout_s
         if parameters.timeout_s is not None and parameters.timeout_s < timeout_s:
             timeout_s = parameters.timeout_s
-        form = plan.like.form
         return AskedQuery(
             request,
             understood,
             plan.base_iri or "",
             parameters.dataset,
-            choose_format(request, parameters.formats, form),
+            choose_format(request, parameters.formats, plan.like.form),
             timeout_s,
             parameters.min_index,
             consistency_of(request, parameters.consistency),
             parameters.explain,
-            Account(plan.text, form, began),
+            account,
         )
 
     def known(self, text: str, base_iri: str, entailment: Entailment) -> Understood | None:
