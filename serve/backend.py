@@ -180,6 +180,11 @@ class GraphReads(Protocol):
         passed, without a dataset of its own. Raises EvaluationFailed.
         """
 
+    def look_up(self, join: SmallJoin) -> Evaluated | None:
+        """The answer to the query of a join with columns (`SmallJoin.answer`) at one state; None if that has
+        none at this moment. Raises OverBudget if the join is not small.
+        """
+
     def is_small_join(self, join: SmallJoin) -> bool:
         """Whether the join takes at most a millisecond or two on the present data."""
 

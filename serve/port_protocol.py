@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import termios
 from array import array
+from collections.abc import Iterable
 from typing import Any
 
 import httptools
@@ -32,6 +33,10 @@ _READ_AHEAD_MAX = 8  # reading pauses while more requests wait
 _FRAMING_BYTES = 65_536  # framing of a chunked body: at most this ...
 _FRAMING_FACTOR = 8  # ... plus this times the content; a chunk of one byte has five bytes of framing
 _SPACES_BYTES = 1_024  # of a head that do not belong to its fields
+
+
+def _lines_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    return b"".join([b"%s: %s\r\n" % header for header in headers])
 
 
 class _Refused(Exception):
@@ -138,6 +143,8 @@ class PortProtocol(HttpToolsProtocol):
         self._answered: RequestResponseCycle | None = None
         # The body of a request that waits for its end, to be answered at once; None while none does.
         self._quick_body: bytes | None = None
+        self._common: list[tuple[bytes, bytes]] | None = None  # headers of every answer
+        self._common_lines = b""
         self._may_be_quick = True  # one request of each piece of input, then others have their turn
         self._in_head = self._in_body = False
         self._fed = 0  # bytes since the head began, or since the last content of a body
@@ -545,11 +552,11 @@ class PortProtocol(HttpToolsProtocol):
         self.end()
 
     def _head_of(self, answer: Response) -> bytes:
-        lines = [STATUS_LINE[answer.status_code]]
-        lines += [b"%s: %s\r\n" % header for header in self.server_state.default_headers]
-        lines += [b"%s: %s\r\n" % header for header in answer.raw_headers]
-        lines.append(b"\r\n")
-        return b"".join(lines)
+        common = self.server_state.default_headers
+        if common is not self._common:  # made anew each second
+            self._common, self._common_lines = common, _lines_of(common)
+        head = STATUS_LINE[answer.status_code] + self._common_lines
+        return b"%s%s\r\n" % (head, _lines_of(answer.raw_headers))
 
     def eof_received(self) -> None:
         """The client sends no more, but may still read: answer an incomplete request."""

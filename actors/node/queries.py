@@ -129,6 +129,17 @@ class GraphReads:
         index = store.applied.current
         return Evaluated(_held(store, store.quads.query_text(text, _WHOLE, base_iri=base_iri)), index)
 
+    def look_up(self, join: SmallJoin) -> Evaluated | None:
+        """See `serve.backend.GraphReads.look_up`."""
+        store = self._store()
+        index = store.applied.exact
+        if index is None:
+            return None
+        found = join.answer(store.quads, ENTRIES_AT_ONCE)
+        if found is None or store.applied.exact != index:  # a change came between two of its look-ups
+            return None
+        return Evaluated(_held(store, found), index)
+
     def is_small_join(self, join: SmallJoin) -> bool:
         """See `serve.backend.GraphReads.is_small_join`."""
         return join.fits(self._store().quads, ENTRIES_AT_ONCE)

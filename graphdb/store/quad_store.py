@@ -99,6 +99,11 @@ class QuadStore:
         # the disk was too full for the engine once: it may take nothing more until it is opened again
         self.is_starved = False
 
+    @property
+    def unites_graphs(self) -> bool:
+        """Whether the default graph of queries is the union of all graphs."""
+        return self._union_default_graph
+
     def query(self, query: Query, dataset: Dataset) -> Answer:
         """Start evaluating a query on the present state; rows are computed as they are taken.
 

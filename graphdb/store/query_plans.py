@@ -22,7 +22,7 @@ class QueryPlan:
     base_iri: str | None
     like: Query  # of this text, or of another that differs in the slots of its shape alone
     is_cheap: bool
-    small_join: SmallJoin | None  # of one that is not cheap by its text, but may be by what the store holds
+    join: SmallJoin | None  # what is not cheap by its text may be a small join, by what the store holds
     is_repeatable: bool
     engine_text: str | None  # None: what a spatial index finds is to be written into it, or it is not needed
     limits: GateLimits
@@ -41,8 +41,8 @@ def plan_of(query: Query, limits: GateLimits, *, is_long: bool = False) -> Query
     if is_long:
         return plan
     plan.is_cheap = is_cheap(query)
-    plan.small_join = None if plan.is_cheap else small_join(query)
-    if plan.is_cheap or (plan.small_join is not None and plan.small_join.looks_at_triples_only):
+    plan.join = small_join(query)
+    if plan.is_cheap or (plan.join is not None and plan.join.looks_at_triples_only):
         made = engine_text(query)
         plan.engine_text = made.text if len(made.pieces) == 1 and not made.calls_geometry else None
     return plan
@@ -54,7 +54,7 @@ class _Shape:
     def __init__(self, plan: QueryPlan, marked: QueryPlan, slots: Slots, marks: list[object]) -> None:
         assert marked.engine_text is not None
         self._plan, self._slots, self._marks = plan, slots, marks
-        self._small_join = marked.small_join
+        self._join = marked.join
         self._pieces, self._numbers = slots.pieces(marked.engine_text)
 
     def filled(self, text: str, cut: CutText) -> QueryPlan | None:
@@ -62,7 +62,7 @@ class _Shape:
         constants = self._slots.constants(cut)
         if constants is None:
             return None
-        join = self._small_join
+        join = self._join
         if join is not None:
             join = join.filled({mark: each.term for mark, each in zip(self._marks, constants, strict=True)})
         written = [self._pieces[0]]
@@ -136,6 +136,6 @@ class PlansByShape:
             and again.engine_text == plan.engine_text
             and marked.is_cheap == plan.is_cheap
             and marked.is_repeatable == plan.is_repeatable
-            and (marked.small_join is None) == (plan.small_join is None)
+            and (marked.join is None) == (plan.join is None)
         )
         return shape if is_same else None

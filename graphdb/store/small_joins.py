@@ -16,13 +16,14 @@ Where a filter on geometries can be looked up in the store's spatial index, the 
 that this finds as VALUES, and joins them as it joins patterns.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from itertools import islice
 from math import prod
-from typing import Any
+from typing import Any, cast
 
-from pyoxigraph import Literal, NamedNode, Triple
+from pyoxigraph import Literal, NamedNode, QueryResultsFormat, QuerySolutions, Triple, parse_query_results
 
 from graphdb.geo.entailment import is_derived
 from graphdb.geo.function_calls import CallCosts, are_loaded, vertices_of
@@ -32,6 +33,7 @@ from graphdb.planning.decisions import is_index_scan
 from graphdb.planning.engine_text import engine_text
 from graphdb.sparql.algebra import (
     EMPTY,
+    AbstractQuery,
     Algebra,
     Bgp,
     Extend,
@@ -98,6 +100,8 @@ def small_join(query: Query) -> "SmallJoin | None":
         join = SmallJoin(group, engine_text(query).lookups if group.calls else ())
     except _Undecided:
         return None
+    if group.computed == _A_SOLUTION and not (group.optional or group.has_bind):
+        join.show(asked)
     return join if join.patterns <= _PATTERNS_AT_ONCE else None
 
 
@@ -143,6 +147,8 @@ class SmallJoin:
         self._calls = group.calls
         self._lookups = lookups
         self.patterns = len(group.required) + len(group.optional)
+        self.columns: tuple[str, ...] = ()  # of the answer, if this is all that it takes to find it
+        self._length: int | None = None
         self._optional_apart = _optional_apart(group)
         if group.optional and len(self._parts) > 1:  # planned otherwise than without OPTIONAL
             raise _Undecided
@@ -211,6 +217,42 @@ class SmallJoin:
         except OverBudget:
             return False
 
+    def show(self, asked: AbstractQuery) -> None:
+        """Take the columns of a query that only joins these patterns, if it does nothing else with the
+        solutions.
+        """
+        select = asked.select
+        if asked.form != "SELECT" or select.modifier is not None or select.extends or select.is_grouped:
+            return
+        if select.order or select.start or select.having is not None or len(self._parts) != 1:
+            return
+        if select.length is not None and self.patterns > 1:
+            return
+        bound = set[str]().union(*(part.variables for part in self._parts[0]))
+        columns = tuple(f"?{variable.name}" for variable in select.variables or ())
+        is_path = any(name.startswith("/") for name in bound)
+        if bound.issuperset(columns) and len(set(columns)) == len(columns) and not is_path:
+            self.columns, self._length = columns, select.length
+
+    def answer(self, store: QuadStore, entries_max: int) -> QuerySolutions | None:
+        """The rows of the columns, found by looking at no more index entries; None where the engine has to
+        find them. Each pattern is looked up in the state at that moment. Raises OverBudget.
+
+        The engine takes as long to read and plan a text as to look up a few entries, and does that once more.
+        """
+        if not self.columns or store.unites_graphs:
+            return None
+        walk, part = Walk(store, entries_max, _Objects().weight), self._parts[0]
+        rows: Iterable[list[Term]]
+        if len(part) == 1 and isinstance(part[0], Pattern):
+            rows = walk.rows(part[0], self.columns)
+        else:
+            rows = ([each[name] for name in self.columns] for each in walk.solutions(part, {}))
+        lines = ["\t".join(self.columns)]
+        lines += ["\t".join(map(_written, row)) for row in islice(rows, self._length)]
+        table = "\n".join([*lines, ""]).encode()
+        return cast(QuerySolutions, parse_query_results(table, format=QueryResultsFormat.TSV))
+
     def _choices(self, store: QuadStore) -> list[Choice]:
         """What the engine will be given for the lookups that the store's index has an answer to."""
         choices = []
@@ -219,6 +261,11 @@ class SmallJoin:
             if terms is not None:
                 choices.append(Choice(f"?{lookup.binding.variable}", terms))
         return choices
+
+
+def _written(term: Term) -> str:
+    """In N-Triples."""
+    return f"<<( {term} )>>" if isinstance(term, Triple) else str(term)
 
 
 def _characters(term: Term) -> int:

@@ -13,12 +13,13 @@ from graphdb.access.visibility import Visibility
 from graphdb.bounded_cache import BoundedCache
 from graphdb.geo.entailment import Entailment, asked_text
 from graphdb.geo.function_calls import calls_functions, load
-from graphdb.node import Consistency, QueryRequest
+from graphdb.node import Consistency, Evaluated, QueryRequest
 from graphdb.planning import gate
 from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_query
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
+from graphdb.store.join_walk import OverBudget
 from graphdb.store.query_plans import PlansByShape, QueryPlan, plan_of
 from serve.access.audit import note_of
 from serve.access.request_scope import visibility_of
@@ -45,13 +46,40 @@ class Understood:
         """Whether it is cheap, or its join is small in what there is now. That it is not is found once for
         each state.
         """
-        join = self.plan.small_join
-        if join is None and not self.plan.is_cheap:
+        return self._may_be_here(reads) and (self.plan.is_cheap or self._is_small(reads))
+
+    def evaluated(self, reads: GraphReads) -> Evaluated | None:
+        """The answer, whose rows are computed as they are read; None if it is not cheap."""
+        plan = self.plan
+        if not self._may_be_here(reads):
+            return None
+        if plan.join is not None and plan.join.columns:
+            state = reads.view_key, reads.snapshot_index()
+            try:
+                found = reads.look_up(plan.join)
+            except OverBudget:
+                found = None
+                if not plan.is_cheap:
+                    self._note(state)
+                    return None
+            if found is not None:
+                return found
+        if not (plan.is_cheap or self._is_small(reads)):
+            return None
+        if plan.engine_text is not None:
+            return reads.query_text(plan.engine_text, plan.base_iri)
+        return reads.query(plan.query, _WHOLE)
+
+    def _may_be_here(self, reads: GraphReads) -> bool:
+        if self.plan.join is None and not self.plan.is_cheap:
             return False
+        return self._not_here_at is None or self._not_here_at != (reads.view_key, reads.snapshot_index())
+
+    def _is_small(self, reads: GraphReads) -> bool:
+        join = self.plan.join
+        assert join is not None
         state = reads.view_key, reads.snapshot_index()
-        if state == self._not_here_at:
-            return False
-        if join is None or reads.is_small_join(join):
+        if reads.is_small_join(join):
             return True
         if join.looks_at_triples_only:
             self._note(state)
@@ -66,6 +94,9 @@ class Understood:
         if self._keep is not None:
             self._keep(self)
             self._keep = None
+
+
+_WHOLE = Dataset()
 
 
 @dataclass(slots=True)
@@ -103,9 +134,15 @@ class AskedQuery:
 
     def is_cheap(self, reads: GraphReads) -> bool:
         """Whether its answer may be made on the event loop; what is read may tell."""
-        if self.dataset or self.format is ResultFormat.CANONICAL_N_TRIPLES:
-            return False
-        return self.understood.is_cheap(reads)
+        return self._may_be_here and self.understood.is_cheap(reads)
+
+    def evaluated(self, reads: GraphReads) -> Evaluated | None:
+        """The answer to a cheap query, on this thread; None for others."""
+        return self.understood.evaluated(reads) if self._may_be_here else None
+
+    @property
+    def _may_be_here(self) -> bool:
+        return not self.dataset and self.format is not ResultFormat.CANONICAL_N_TRIPLES
 
     def for_reader(self) -> QueryRequest:
         """The request to a reader, with what is left of the time limit."""
@@ -161,10 +198,10 @@ class QueryReader:
         understood = self.known(text, base_iri, parameters.entailment)
         if understood is None:
             understood = await self._understand(text, base_iri, parameters.entailment)
-        return self.asked(request, parameters, understood, began)
+        return self.asked(request, parameters, understood, Account(text, understood.plan.like.form, began))
 
     def asked(
-        self, request: Request, parameters: QueryParameters, understood: Understood, began: float
+        self, request: Request, parameters: QueryParameters, understood: Understood, account: Account
     ) -> AskedQuery:
         """A query that is understood, in its request. Raises InvalidParameter, NotAcceptable."""
         plan = understood.plan
@@ -174,18 +211,17 @@ class QueryReader:
         timeout_s = self._timeout_s
         if parameters.timeout_s is not None and parameters.timeout_s < timeout_s:
             timeout_s = parameters.timeout_s
-        form = plan.like.form
         return AskedQuery(
             request,
             understood,
             plan.base_iri or "",
             parameters.dataset,
-            choose_format(request, parameters.formats, form),
+            choose_format(request, parameters.formats, plan.like.form),
             timeout_s,
             parameters.min_index,
             consistency_of(request, parameters.consistency),
             parameters.explain,
-            Account(plan.text, form, began),
+            account,
         )
 
     def known(self, text: str, base_iri: str, entailment: Entailment) -> Understood | None:

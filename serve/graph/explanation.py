@@ -183,7 +183,7 @@ def _reasons(asked: AskedQuery, is_here: bool) -> Iterator[str]:
         yield f"the text has more than {SHORT_TEXT_CHARACTERS:,} characters"
     elif plan.is_cheap:
         yield "its answer was too long for the port"
-    elif plan.small_join is not None:
+    elif plan.join is not None:
         yield "it joins much in what the store holds now"
 
 

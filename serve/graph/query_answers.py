@@ -8,7 +8,6 @@ from starlette.responses import Response
 
 from graphdb.node import Consistency, Evaluated
 from graphdb.rdf.pieces import CHUNK_BYTES
-from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat, write_answer
 from serve.backend import AnswerStream, GraphReads, Progress, Queries
 from serve.graph.asked_query import AskedQuery
@@ -30,7 +29,6 @@ from serve.graph.responses import (
 
 __all__ = ["QueryAnswers", "answer_here"]
 
-_WHOLE = Dataset()
 # A row may have a few bytes in these formats, and has some forty in the others.
 _BYTES_MAX = {ResultFormat.CSV: 8_192, ResultFormat.TSV: 8_192}
 
@@ -69,8 +67,6 @@ class QueryAnswers:
 
     def cheap_answer(self, asked: AskedQuery, reads: GraphReads) -> WholeAnswer | None:
         """The answer to a cheap query if it can be made at once; then its account is closed."""
-        if not asked.is_cheap(reads):
-            return None
         return self._answer_here(asked, reads, *self._exact_index_and_tag(asked, reads))
 
     def _answer_at_once(self, asked: AskedQuery, reads: GraphReads) -> Response | None:
@@ -84,7 +80,7 @@ class QueryAnswers:
             self._queries.check_query(asked.query)
             index = reads.snapshot_index() if index is None else index
             return WholeAnswer(answer_head(asked.format, index, tag), None)
-        return self._answer_here(asked, reads, index, tag) if asked.is_cheap(reads) else None
+        return self._answer_here(asked, reads, index, tag)
 
     def _exact_index_and_tag(self, asked: AskedQuery, reads: GraphReads) -> tuple[int | None, str | None]:
         """Of the present state, if the answer can be requested again by its URL alone."""
@@ -96,10 +92,12 @@ class QueryAnswers:
     def _answer_here(
         self, asked: AskedQuery, reads: GraphReads, index: int | None, tag: str | None
     ) -> WholeAnswer | None:
-        """The answer to a cheap query, unless it is long. It has the tag if the state did not change
-        meanwhile.
+        """The answer to a cheap query, unless it is long; None to others. It has the tag if the state did not
+        change meanwhile.
         """
-        evaluated = _evaluated(asked, reads)
+        evaluated = asked.evaluated(reads)
+        if evaluated is None:
+            return None
         body, read_at = answer_here(evaluated, asked.format), evaluated.snapshot_index
         if body is None:
             asked.understood.note_long(reads, read_at)
@@ -211,13 +209,6 @@ def _outcome(delivery: Delivery, failure: BaseException | None) -> Outcome:
 
 class _TooLong(Exception):
     """Raised by the sink: a reader has to evaluate the query."""
-
-
-def _evaluated(asked: AskedQuery, reads: GraphReads) -> Evaluated:
-    plan = asked.plan
-    if plan.engine_text is not None:
-        return reads.query_text(plan.engine_text, plan.base_iri)
-    return reads.query(asked.query, _WHOLE)
 
 
 def answer_here(evaluated: Evaluated, fmt: ResultFormat) -> bytes | None:

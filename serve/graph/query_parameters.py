@@ -152,7 +152,8 @@ def choose_format(request: Request, names: Sequence[str], form: str) -> ResultFo
     Raises InvalidParameter, NotAcceptable.
     """
     if not names:
-        return _by_accept(", ".join(request.headers.getlist("accept")), form)
+        accepted = [value for name, value in request.scope["headers"] if name == b"accept"]
+        return _by_accept(b", ".join(accepted).decode("latin-1"), form)
     name = next((name for name in names if "/" in name or name.lower() in _BY_NAME), None)
     if name is None:
         raise InvalidParameter("format", f"{names[0]!r} is not known; known are {', '.join(_BY_NAME)}")

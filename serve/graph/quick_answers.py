@@ -17,6 +17,7 @@ from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
 from serve.backend import Queries
 from serve.bodies import content_type
 from serve.graph.asked_query import QueryReader
+from serve.graph.query_accounts import Account
 from serve.graph.query_answers import QueryAnswers
 from serve.graph.responses import WholeAnswer
 from serve.graph.sparql import FORM_TYPE, QUERY_TYPE
@@ -72,7 +73,9 @@ class QuickAnswers:
             if head is None:
                 return None
             return self._answer(head, query_string, body, began)
-        except Exception:  # noqa: BLE001 the usual way says what is wrong
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # noqa: BLE001 also a panic of the engine; the application says what is wrong
             return None
 
     def _answer(self, head: _Head, query_string: bytes, body: bytes, began: float) -> WholeAnswer | None:
@@ -91,7 +94,8 @@ class QuickAnswers:
         understood = reader.known(text, head.base_iri, parameters.entailment)
         if understood is None:
             return None
-        asked = reader.asked(head.request, parameters, understood, began)
+        account = Account(text, understood.plan.like.form, began)
+        asked = reader.asked(head.request, parameters, understood, account)
         if asked.consistency is not Consistency.LOCAL:
             return None
         return self._answers.cheap_answer(asked, self._queries.whole_reads())

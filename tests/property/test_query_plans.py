@@ -67,7 +67,7 @@ def in_full(text: str, base_iri: str | None) -> QueryPlan:
 
 def shown(plan: QueryPlan) -> dict[str, Any]:
     """All that is decided. A base that no call reads is of no meaning, whether or not it is written."""
-    join = plan.small_join
+    join = plan.join
     return {
         "text": plan.text,
         "form": plan.like.form,
@@ -79,7 +79,16 @@ def shown(plan: QueryPlan) -> dict[str, Any]:
 
 
 def shown_join(join: SmallJoin) -> object:
-    return join._parts, join._optional, join._optional_apart, join._computed, join.patterns, join._lookups
+    return (
+        join._parts,
+        join.columns,
+        join._length,
+        join._optional,
+        join._optional_apart,
+        join._computed,
+        join.patterns,
+        join._lookups,
+    )
 
 
 def filled(plans: PlansByShape, text: str, rand: random.Random) -> int:

@@ -1,17 +1,34 @@
-"""Small joins: the engine takes no longer for them than for looking at a few entries."""
+"""Small joins: the engine takes no longer for them than for looking at a few entries; it answers the same."""
 
+from collections import Counter
+from dataclasses import replace
 from time import thread_time
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pyoxigraph import Literal, NamedNode, Quad, QueryBoolean, Store
+from pyoxigraph import (
+    BlankNode,
+    DefaultGraph,
+    Literal,
+    NamedNode,
+    Quad,
+    QueryBoolean,
+    QuerySolutions,
+    Store,
+    Triple,
+)
 
 from graphdb.errors import QuerySyntaxError
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
-from graphdb.store.quad_store import QuadStore
+from graphdb.sparql.syntax import Query
+from graphdb.store.join_walk import OverBudget
+from graphdb.store.quad_store import QuadStore, Term
 from graphdb.store.small_joins import small_join
+from tests.conformance.evaluation import QUERY_KINDS, case_store, evaluation_cases
+from tests.conformance.manifests import iri_of, suite_root
+from tests.support import sparql_texts
 
 ENTRIES = 128
 MANY = 30_000  # a scan of as many takes the engine ten times as long as what is allowed here
@@ -86,3 +103,90 @@ def _seconds(store: QuadStore, text: str) -> float:
     if not isinstance(answer, QueryBoolean):
         list(answer)
     return thread_time() - began
+
+
+def rows(answer: object) -> Counter[tuple[object, ...]]:
+    assert isinstance(answer, QuerySolutions)
+    return Counter(tuple(solution) for solution in answer)
+
+
+def looked_up(store: QuadStore, query: Query) -> bool:
+    """Whether the rows are found by looking up; then they are those of the engine."""
+    join = small_join(query)
+    found = None if join is None else join.answer(store, 100_000)
+    if found is None:
+        return False
+    engines = store.query(query, Dataset())
+    assert isinstance(engines, QuerySolutions)
+    assert found.variables == engines.variables
+    ours = rows(found)
+    if query.modifiers.limit is None:
+        assert ours == rows(engines)
+    else:
+        assert ours.total() == rows(engines).total()
+        whole = store.query(
+            replace(query, modifiers=replace(query.modifiers, limit=None), text=""), Dataset()
+        )
+        assert ours <= rows(whole)
+    return True
+
+
+@given(text=queries)
+@example("PREFIX : <urn:> SELECT * { ?a :rare ?x . ?a :other ?y }")
+@example("PREFIX : <urn:> SELECT ?x { ?a :rare ?x . ?a :v _:b }")
+def test_rows_are_those_of_the_engine(store: QuadStore, text: str) -> None:
+    try:
+        looked_up(store, parse_query(text))
+    except QuerySyntaxError:
+        return
+    except OverBudget:
+        return
+
+
+@given(data=sparql_texts.quads, text=sparql_texts.queries)
+def test_rows_of_random_data(data: str, text: str) -> None:
+    store = Store()
+    store.update(data)
+    try:
+        looked_up(QuadStore(store), parse_query(text))
+    except QuerySyntaxError:
+        return
+
+
+@pytest.mark.skipif(suite_root() is None, reason="the W3C suites are not at ../shared/suites")
+def test_rows_of_the_suites() -> None:
+    count = 0
+    for case in evaluation_cases().values():
+        if case.kinds & QUERY_KINDS:
+            assert case.action.query is not None
+            query = parse_query(case.action.query.read_text("utf-8"), iri_of(case.action.query))
+            count += looked_up(QuadStore(case_store(case.action, query)), query)
+    assert count > 30
+
+
+def test_every_kind_of_term() -> None:
+    xsd = "http://www.w3.org/2001/XMLSchema#"
+    subject, verb, texts = (
+        NamedNode("urn:s"),
+        NamedNode("urn:p"),
+        ('a\tb\n\r"\\\u0001\u2028', "", "ä\U0001f600"),
+    )
+    terms: list[Term] = [
+        *map(Literal, texts),
+        *(Literal(text, language="en-gb") for text in texts),
+        *(
+            Literal(text, datatype=NamedNode(xsd + "double"))
+            for text in ("1e0", "NaN", "-INF", "-0.0", "odd")
+        ),
+        *(Literal(text, datatype=NamedNode(xsd + "integer")) for text in ("1", "-1", "1" * 30)),
+        *(Literal(text, datatype=NamedNode(xsd + "decimal")) for text in ("1.50", ".5", "-3")),
+        *(BlankNode("b"), Triple(BlankNode("b"), verb, Literal("q\t", language="en")), NamedNode("urn:ä")),
+        Triple(subject, verb, Triple(subject, verb, Literal("1"))),
+    ]
+    store = Store()
+    store.extend(Quad(subject, verb, term, DefaultGraph()) for term in terms)
+    query = parse_query("SELECT * { <urn:s> ?p ?o }")
+    assert looked_up(QuadStore(store), query)
+    join = small_join(query)
+    assert join is not None
+    assert join.answer(QuadStore(store, union_default_graph=True), 1_000) is None

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from pyoxigraph import QuerySolutions
 
 from graphdb.config import Settings
 from graphdb.store.quad_store import QuadStore
@@ -100,13 +101,13 @@ def test_what_is_too_large_is_looked_at_once_for_each_state(
     client: httpx.Client, backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query, looked = "SELECT * { :hub :knows ?x . ?x :name ?n }", list[int]()
-    fits = SmallJoin.fits
+    answer = SmallJoin.answer
 
-    def counted(join: SmallJoin, store: QuadStore, entries_max: int) -> bool:
+    def counted(join: SmallJoin, store: QuadStore, entries_max: int) -> QuerySolutions | None:
         looked.append(entries_max)
-        return fits(join, store, entries_max)
+        return answer(join, store, entries_max)
 
-    monkeypatch.setattr(SmallJoin, "fits", counted)
+    monkeypatch.setattr(SmallJoin, "answer", counted)
     assert [readers_asked(client, backend, query)[0] for _ in range(3)] == [1, 0, 0], "then it is kept"
     assert len(looked) == 1
     assert client.post("/update", data={"update": PREFIX + "DELETE WHERE { :hub ?p ?o }"}).status_code == 200
