@@ -9,7 +9,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
 from graphdb.config import Settings
 from graphdb.errors import UnavailableError
@@ -21,7 +21,7 @@ from serve.access.middleware import AuthenticationMiddleware
 from serve.answers import Workers
 from serve.backend import GraphNode, Progress
 from serve.errors import failure_response
-from serve.graph.administration import ClusterEndpoint, HealthEndpoint, QueriesEndpoint
+from serve.graph.administration import ClusterEndpoint, HealthEndpoint, QueriesEndpoint, tell_principal
 from serve.graph.alerts import alert_routes
 from serve.graph.asked_query import QueryReader
 from serve.graph.browser_pages import docs_routes
@@ -44,6 +44,7 @@ from serve.graph.shacl import ShaclEndpoint, ValidationReader
 from serve.graph.sparql import SparqlEndpoint, UpdateEndpoint
 from serve.port_application import PortApplication
 from serve.routing import ByRawPath, Handler, methods_of, not_found, resource
+from serve.workbench.pages import Workbench
 
 __all__ = ["build_app", "described"]
 
@@ -54,7 +55,12 @@ SLOW_QUERIES = "slow-queries.log"  # in the data directory
 PUBLIC_PATHS = frozenset({"/holonic/health"})
 PROBES = frozenset({"/health", "/metrics"})
 # Not in the OpenAPI document: the document, its page, and files that pages load.
-PAGES = frozenset({"/openapi.json", "/docs", "/docs/{name}", "/graphql/playground/{name}"})
+PAGES = frozenset(
+    {
+        *("/openapi.json", "/docs", "/docs/{name}", "/graphql/playground/{name}"),
+        *("/workbench/config.json", "/workbench/assets/{name}"),
+    }
+)
 
 ENDPOINTS = {
     "/sparql": "SPARQL queries, GET and POST",
@@ -70,6 +76,7 @@ ENDPOINTS = {
     "/alerts": "scheduled queries that call webhooks: GET, POST, DELETE",
     "/queries": "the running queries, GET; DELETE /queries/{id} cancels one",
     "/cluster": "the members and the leader, GET; /cluster/members and /cluster/leader change them",
+    "/whoami": "the principal of the request: name, roles, permission",
     "/health": "the state of this node",
     "/metrics": "counters for Prometheus",
     "/openapi.json": "a description of these paths for programs, in OpenAPI 3.1",
@@ -98,10 +105,11 @@ def build_app(
             workers.stop()
             slow_queries.close()
 
-    routes = _routes(node, workers, slow_queries, settings, access or AccessBackend(), search_word)
+    workbench = Workbench(settings)
+    routes = _routes(node, workers, slow_queries, settings, access or AccessBackend(), search_word, workbench)
 
     def around(app: ASGIApp) -> ASGIApp:
-        app = _with_authentication(app, settings, access)
+        app = _with_authentication(app, settings, access, workbench)
         if access is not None and access.audit is not None:
             app = Audited(app, settings, "graph", access.audit)
         return _with_cors(app, settings.server.cors)
@@ -144,6 +152,7 @@ def _routes(
     settings: Settings,
     access: AccessBackend,
     search_word: Callable[[], str] | None,
+    workbench: Workbench,
 ) -> list[BaseRoute]:
     server, limits = settings.server, settings.security
     cache, tags = ResultCache(settings.readers.result_cache_mb << 20), EntityTags()
@@ -197,9 +206,11 @@ def _routes(
         resource("/cluster/members", post=cluster.add),
         resource("/cluster/members/{node_id}", delete=cluster.remove),
         resource("/cluster/leader", post=cluster.lead),
+        resource("/whoami", get=tell_principal),
         resource("/health", get=HealthEndpoint(node.changes, node.admin, search_word).get),
         resource("/metrics", get=MetricsEndpoint(metrics).get),
-        resource("/", get=_list_of(_enabled(settings))),
+        resource("/", get=workbench.root(_list_of(_enabled(settings)))),
+        *workbench.routes(),
         *docs_routes(),
     ]
 
@@ -228,14 +239,21 @@ def _list_of(enabled: dict[str, bool]) -> Handler:
     return list_endpoints
 
 
-def _with_authentication(app: ASGIApp, settings: Settings, access: AccessBackend | None) -> ASGIApp:
+def _with_authentication(
+    app: ASGIApp, settings: Settings, access: AccessBackend | None, workbench: Workbench
+) -> ASGIApp:
     """Require authentication, if it is on."""
     server = settings.server
     if not settings.authentication.enabled:
         return app
-    public = PUBLIC_PATHS | (PROBES if server.public_probes else frozenset())
+    paths = PUBLIC_PATHS | (PROBES if server.public_probes else frozenset())
+
+    def is_public(scope: Scope) -> bool:
+        is_read = scope["method"] in ("GET", "HEAD")
+        return (is_read and scope["path"] in paths) or workbench.is_public(scope)
+
     return AuthenticationMiddleware(
-        app, Authenticator(settings, access), failure_response, public, server.cors
+        app, Authenticator(settings, access), failure_response, is_public, server.cors
     )
 
 

@@ -60,7 +60,8 @@ def _table(*rows: tuple[Permission, str, str]) -> PermissionTable:
 
 GRAPH_PERMISSIONS = _table(
     (READ, "GET", "/ /changes /graphql/schema /graphql/playground/{name} /cluster /health /metrics"),
-    (READ, "GET", "/openapi.json /docs /docs/{name}"),
+    (READ, "GET", "/openapi.json /docs /docs/{name} /whoami"),
+    (PUBLIC, "GET", "/workbench/config.json /workbench/assets/{name}"),
     (READ, "GET POST", "/sparql"),
     (WRITE, "POST", "/update"),
     (READ, "GET", "/data /data/{name:path}"),

@@ -10,9 +10,11 @@ from pydantic import AfterValidator, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config.service import split_address
 from graphdb.errors import InvalidParameter
 from graphdb.node import ClusterReport, NodeStatus, PeerReport, worse_status
+from serve.access.request_scope import principal_of
 from serve.backend import Admin, Changes, RunningQueries
 from serve.bodies import JSON_TYPE, JsonBody, read_json
 from serve.errors import error_response
@@ -25,6 +27,7 @@ __all__ = [
     "QueriesEndpoint",
     "node_health",
     "report_of",
+    "tell_principal",
 ]
 
 _NOT_STORED = {"Cache-Control": "no-store"}
@@ -59,6 +62,20 @@ def node_health(graph: NodeStatus, search_word: Callable[[], str] | None) -> Nod
     if search_word is None:
         return graph
     return replace(graph, status=worse_status(graph.status, search_word()))
+
+
+async def tell_principal(request: Request) -> Response:
+    """GET /whoami: the principal of the request."""
+    principal = principal_of(request.scope)
+    record = {
+        "name": principal.name,
+        "provider": principal.provider,
+        "roles": sorted(principal.roles),
+        "permission": principal.permission.word.lower(),
+        "sees_everything": principal.visibility == FULL_VISIBILITY,
+        "expires_at": principal.expires_at,
+    }
+    return Response(orjson.dumps(record), headers=_NOT_STORED, media_type=JSON_TYPE)
 
 
 class QueriesEndpoint:

@@ -30,6 +30,7 @@ __all__ = [
     "ShownAlert",
     "Success",
     "ValidationReport",
+    "WhoAmI",
 ]
 
 
@@ -39,6 +40,18 @@ class ServiceIndex:
 
     service: str
     endpoints: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class WhoAmI:
+    """The principal of a request; expires_at is in seconds since 1970, null for credentials without end."""
+
+    name: str
+    provider: str
+    roles: list[str]
+    permission: Literal["none", "read", "write", "admin"]
+    sees_everything: bool
+    expires_at: float | None
 
 
 @dataclass(frozen=True, slots=True)

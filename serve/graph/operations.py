@@ -37,6 +37,7 @@ from serve.graph.answer_shapes import (
     ShownAlert,
     Success,
     ValidationReport,
+    WhoAmI,
 )
 from serve.graph.changes import EVENTS, NDJSON
 from serve.graph.geospatial import CallBody
@@ -458,6 +459,7 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
         body=NewLeader,
         fails=(400, 409, 413, 415, 503),
     ),
+    ("/whoami", "GET"): Operation("service", "The principal of the request", WhoAmI),
     ("/health", "GET"): Operation(
         "service",
         "The state of this node",

@@ -41,7 +41,7 @@ class ServerProcess:
         self._end(signal.SIGKILL)
 
     def hang(self) -> None:
-        """It takes connections and answers nothing, until `wake`. Returns when each of its threads has stopped."""
+        """It takes connections and answers nothing until `wake`. Returns when its threads have stopped."""
         self._send(signal.SIGSTOP)
         assert self._process is not None
         os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)

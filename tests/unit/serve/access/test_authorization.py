@@ -58,11 +58,15 @@ def test_the_table_of_the_search_port_is_its_routes() -> None:
     assert set(SEARCH_PERMISSIONS) == without_head(search_routes())
 
 
-def test_nothing_but_the_probe_of_holons_is_public() -> None:
+def test_nothing_but_a_probe_and_the_files_of_the_workbench_is_public() -> None:
     public = {
         key for table in (GRAPH_PERMISSIONS, SEARCH_PERMISSIONS) for key, need in table.items() if not need
     }
-    assert public == {("/holonic/health", "GET")}
+    assert public == {
+        ("/holonic/health", "GET"),
+        ("/workbench/config.json", "GET"),
+        ("/workbench/assets/{name}", "GET"),
+    }
 
 
 def test_what_changes_something_needs_more_than_reading() -> None:
