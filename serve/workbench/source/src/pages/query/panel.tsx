@@ -3,13 +3,16 @@ import type { ComponentType } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { graph, graphJson } from "../../api/service";
 import { isGeometry, isNumeric, written, type Term } from "../../api/terms";
-import { labels, loadLabels, loadVocabulary } from "../../api/vocabulary";
+import { declaredPrefixes, labels, loadLabels, loadVocabulary } from "../../api/vocabulary";
 import { Button, Menu, MenuItem, Tabs, type TabItem } from "../../ui/controls";
 import { toast } from "../../ui/dialog";
+import { declared } from "../../ui/sparql-language";
+import { download } from "../../ui/download";
 import { Empty, Fault, Loading, Notice } from "../../ui/states";
 import { TermView } from "../../ui/term";
 import { VirtualTable, type Column } from "../../ui/virtual";
-import { ROWS_MAX, triplesOf, type Answer } from "./results";
+import { go } from "../../app/router";
+import { ROWS_MAX, triplesOf, type Answer, type Triple } from "./results";
 import { change, run, tab, type Run } from "./store";
 
 export function Results() {
@@ -100,6 +103,7 @@ function Table({ answer }: { answer: Answer }) {
       cell: (row) => <TermView term={answer.rows[row]?.[name]} />,
     };
   }), [answer.vars.join(" "), answer.rows]);
+  useEffect(() => { declaredPrefixes.value = declared(run.peek()?.text ?? ""); }, [answer]);
   useEffect(() => { // labels of what is likely to be looked at first
     const iris = answer.rows.slice(0, 400).flatMap((row) => answer.vars.flatMap((name) => { const term = row[name]; return term?.type === "uri" ? [term.value] : []; }));
     void loadVocabulary().then(() => loadLabels(iris));
@@ -121,13 +125,15 @@ function Lazy({ load, answer }: { load: () => Promise<{ default: ComponentType<{
   return View ? <View answer={answer} /> : <Loading />;
 }
 
+interface GraphProps { triples: Triple[]; onOpen?: (iri: string) => void }
+
 function GraphOf({ answer }: { answer: Answer }) {
   const triples = useMemo(() => triplesOf(answer) ?? [], [answer]);
-  return (
-    <div class="triples">
-      <ul>{triples.slice(0, 500).map((one, at) => <li key={at}><TermView term={one.subject} /> <TermView term={one.predicate} /> <TermView term={one.object} /></li>)}</ul>
-    </div>
-  );
+  const [View, setView] = useState<ComponentType<GraphProps> | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  useEffect(() => { import("../../ui/graph").then((module) => setView(() => module.default as ComponentType<GraphProps>), setError); }, []);
+  if (error) return <div class="rpad"><Fault error={error} /></div>;
+  return View ? <View triples={triples} onOpen={(iri) => go("explore", { iri })} /> : <Loading />;
 }
 
 const OF_ROWS = [["JSON", "json"], ["XML", "xml"], ["CSV", "csv"], ["TSV", "tsv"], ["NDJSON", "ndjson"]] as const;
@@ -147,14 +153,6 @@ function Downloads({ run: current }: { run: Run }) {
       {(close) => <><div class="title">Download the whole answer as</div>{formats.map(([name, format]) => <MenuItem key={format} onPick={() => { close(); void save(format); }}>{name}</MenuItem>)}</>}
     </Menu>
   );
-}
-
-export function download(content: Blob, name: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(content);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
 const RAW_MAX = 400_000;
