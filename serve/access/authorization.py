@@ -79,6 +79,7 @@ GRAPH_PERMISSIONS = _table(
     (WRITE, "POST PUT PATCH DELETE", "/holonic/{path:path}"),
     (ADMIN, "GET", "/queries /queries/{id}"),  # they show the queries of other users
     (ADMIN, "DELETE", "/queries/{id}"),
+    (ADMIN, "GET", "/api_keys"),
     (ADMIN, "POST", "/cluster/members /cluster/leader"),
     (ADMIN, "DELETE", "/cluster/members/{node_id}"),
 )

@@ -19,6 +19,7 @@ from serve.graph.answer_shapes import (
     AlertHistory,
     AlertList,
     AlertTest,
+    ApiKeyList,
     CallResult,
     Confirmed,
     Depths,
@@ -460,6 +461,7 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
         fails=(400, 409, 413, 415, 503),
     ),
     ("/whoami", "GET"): Operation("service", "The principal of the request", WhoAmI),
+    ("/api_keys", "GET"): Operation("service", "The API keys, by name", ApiKeyList),
     ("/health", "GET"): Operation(
         "service",
         "The state of this node",
