@@ -21,7 +21,13 @@ from serve.access.middleware import AuthenticationMiddleware
 from serve.answers import Workers
 from serve.backend import GraphNode, Progress
 from serve.errors import failure_response
-from serve.graph.administration import ClusterEndpoint, HealthEndpoint, QueriesEndpoint, tell_principal
+from serve.graph.administration import (
+    ClusterEndpoint,
+    HealthEndpoint,
+    QueriesEndpoint,
+    list_of_keys,
+    tell_principal,
+)
 from serve.graph.alerts import alert_routes
 from serve.graph.asked_query import QueryReader
 from serve.graph.browser_pages import docs_routes
@@ -37,7 +43,7 @@ from serve.graph.holonic.holons import MembraneEndpoint
 from serve.graph.holonic.portals import PortalsEndpoint
 from serve.graph.live_outbox import SocketCounts
 from serve.graph.live_socket import LiveSocketEndpoint
-from serve.graph.metrics import AccessMetrics, LiveMetrics, Metrics, MetricsEndpoint
+from serve.graph.metrics import AccessMetrics, HostMetrics, LiveMetrics, Metrics, MetricsEndpoint
 from serve.graph.query_accounts import QueryAccounts, SlowQueryLog
 from serve.graph.query_answers import QueryAnswers
 from serve.graph.saved_queries import saved_query_routes
@@ -79,6 +85,7 @@ ENDPOINTS = {
     "/saved-queries": "queries that users keep, GET, POST; /saved-queries/{id}: GET, PUT, DELETE",
     "/cluster": "the members and the leader, GET; /cluster/members and /cluster/leader change them",
     "/whoami": "the principal of the request: name, roles, permission",
+    "/api_keys": "the names, roles and expiry of the API keys",
     "/health": "the state of this node",
     "/metrics": "counters for Prometheus",
     "/openapi.json": "a description of these paths for programs, in OpenAPI 3.1",
@@ -184,6 +191,7 @@ def _routes(
     changes = ChangesEndpoint(node.progress, node.changes, server.query_timeout_seconds)
     metrics.registry.register(LiveMetrics(node.changes, sockets, changes))
     metrics.registry.register(AccessMetrics(access))
+    metrics.registry.register(HostMetrics(server.data_dir))
     cluster = ClusterEndpoint(node.admin)
 
     def index() -> dict[str, str]:
@@ -210,6 +218,7 @@ def _routes(
         resource("/cluster/members/{node_id}", delete=cluster.remove),
         resource("/cluster/leader", post=cluster.lead),
         resource("/whoami", get=tell_principal),
+        resource("/api_keys", get=list_of_keys(settings.authentication.api_keys)),
         resource("/health", get=HealthEndpoint(node.changes, node.admin, search_word).get),
         resource("/metrics", get=MetricsEndpoint(metrics).get),
         resource("/", get=workbench.root(_list_of(_enabled(settings)))),

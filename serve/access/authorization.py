@@ -83,6 +83,7 @@ GRAPH_PERMISSIONS = _table(
     # One's own are for whoever may read; sharing needs WRITE: `saved_queries`.
     (READ, "GET POST", "/saved-queries"),
     (READ, "GET PUT DELETE", "/saved-queries/{id}"),
+    (ADMIN, "GET", "/api_keys"),
     (ADMIN, "POST", "/cluster/members /cluster/leader"),
     (ADMIN, "DELETE", "/cluster/members/{node_id}"),
 )

@@ -1,7 +1,7 @@
-"""`/health`, `/queries` and `/cluster`: the state of the node, its running queries, and its cluster."""
+"""`/health`, `/queries`, `/cluster`, `/whoami` and `/api_keys`: the state of the node, and who may use it."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from typing import Annotated
 
@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from graphdb.access.permissions import Permission
 from graphdb.access.visibility import FULL_VISIBILITY
+from graphdb.config.access import ApiKey
 from graphdb.config.service import split_address
 from graphdb.errors import InvalidParameter
 from graphdb.node import ClusterReport, NodeStatus, PeerReport, RunningQuery, worse_status
@@ -19,6 +20,7 @@ from serve.access.request_scope import principal_of
 from serve.backend import Admin, Changes, RunningQueries
 from serve.bodies import JSON_TYPE, JsonBody, read_json
 from serve.errors import error_response
+from serve.routing import Handler
 
 __all__ = [
     "ClusterEndpoint",
@@ -26,6 +28,7 @@ __all__ = [
     "NewLeader",
     "NewMember",
     "QueriesEndpoint",
+    "list_of_keys",
     "node_health",
     "report_of",
     "tell_principal",
@@ -77,6 +80,25 @@ async def tell_principal(request: Request) -> Response:
         "expires_at": principal.expires_at,
     }
     return Response(orjson.dumps(record), headers=_NOT_STORED, media_type=JSON_TYPE)
+
+
+def list_of_keys(keys: Iterable[ApiKey]) -> Handler:
+    """GET /api_keys: the keys of the configuration by name, without their digests."""
+    found = [
+        {
+            "name": key.name,
+            "roles": sorted(key.roles),
+            "sids": list(key.sids),
+            "expires_at": None if key.expires_at is None else key.expires_at.isoformat(),
+        }
+        for key in keys
+    ]
+    body = orjson.dumps({"api_keys": found})
+
+    async def get(_request: Request) -> Response:
+        return Response(body, headers=_NOT_STORED, media_type=JSON_TYPE)
+
+    return get
 
 
 class QueriesEndpoint:

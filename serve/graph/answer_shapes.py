@@ -12,6 +12,7 @@ __all__ = [
     "AlertHistory",
     "AlertList",
     "AlertTest",
+    "ApiKeyList",
     "CallResult",
     "Confirmed",
     "Depths",
@@ -53,6 +54,23 @@ class WhoAmI:
     permission: Literal["none", "read", "write", "admin"]
     sees_everything: bool
     expires_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownKey:
+    """An API key, without its digest; expires_at is null for a key without end."""
+
+    name: str
+    roles: list[str]
+    sids: list[str]
+    expires_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKeyList:
+    """The API keys of the configuration."""
+
+    api_keys: list[ShownKey]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from serve.graph.answer_shapes import (
     AlertHistory,
     AlertList,
     AlertTest,
+    ApiKeyList,
     CallResult,
     Confirmed,
     Depths,
@@ -493,6 +494,7 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
         "saved queries", "Delete a query", Success, parameters=(_SAVED_ID,), fails=(404,)
     ),
     ("/whoami", "GET"): Operation("service", "The principal of the request", WhoAmI),
+    ("/api_keys", "GET"): Operation("service", "The API keys, by name", ApiKeyList),
     ("/health", "GET"): Operation(
         "service",
         "The state of this node",

@@ -138,3 +138,19 @@ def test_who_i_am(opened: Opened) -> None:
         "sees_everything": True,
         "expires_at": None,
     }
+
+
+def test_the_api_keys_are_listed_without_their_digests(opened: Opened) -> None:
+    key = {
+        "name": "robot",
+        "key_sha256": "0" * 64,
+        "roles": ["writer"],
+        "expires_at": "2031-01-01T00:00:00+00:00",
+    }
+    found = opened(authentication={"api_keys": [key]}).get("/api_keys")
+    assert found.json() == {
+        "api_keys": [
+            {"name": "robot", "roles": ["writer"], "sids": [], "expires_at": "2031-01-01T00:00:00+00:00"}
+        ]
+    }
+    assert found.headers["cache-control"] == "no-store"

@@ -1,5 +1,6 @@
 /** Requests to ports 7001 and 9200, with the credentials of whoever is signed in. Errors are `ServiceError`s. */
 import { ServiceError, errorOf } from "./errors";
+import { idempotencyKey } from "./keys";
 import { config, credentials, headersOf, signOut } from "./session";
 
 type Options = Omit<RequestInit, "headers"> & { headers?: Record<string, string> };
@@ -18,6 +19,13 @@ export function graph(path: string, options: Options = {}): Promise<Response> { 
 
 export async function graphJson<T>(path: string, options: Options = {}): Promise<T> {
   return await (await graph(path, { ...options, headers: { Accept: "application/json", ...options.headers } })).json() as T;
+}
+
+/** A write: each call has a key of its own, so a browser that sends it again changes nothing twice. */
+export function write(path: string, method: "POST" | "PUT" | "DELETE", json?: unknown): Promise<Response> {
+  const headers: Record<string, string> = { "Idempotency-Key": idempotencyKey() };
+  if (json === undefined) return graph(path, { method, headers });
+  return graph(path, { method, body: JSON.stringify(json), headers: { ...headers, "Content-Type": "application/json" } });
 }
 
 /** Where port 9200 is for this browser; null where it is switched off. */

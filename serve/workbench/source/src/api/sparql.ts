@@ -1,4 +1,5 @@
 /** Queries and updates on port 7001. */
+import { idempotencyKey } from "./keys";
 import { graph } from "./service";
 import type { Row, Term } from "./terms";
 
@@ -31,7 +32,7 @@ export interface Confirmation { success: boolean; message: string; snapshot_inde
 export async function update(text: string, signal?: AbortSignal): Promise<Confirmation> {
   const answer = await graph("/update", {
     method: "POST", body: text, signal: signal ?? null,
-    headers: { "Content-Type": "application/sparql-update", "Idempotency-Key": `"${crypto.randomUUID()}"` },
+    headers: { "Content-Type": "application/sparql-update", "Idempotency-Key": idempotencyKey() },
   });
   return await answer.json() as Confirmation;
 }
