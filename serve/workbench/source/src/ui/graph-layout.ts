@@ -44,7 +44,7 @@ export class Layout {
     });
     const many = nodes.length > 600;
     const simulation = forceSimulation<Placed>(nodes)
-      .force("link", forceLink<Placed, Link>(links).distance(many ? 50 : 95).iterations(many ? 1 : 2))
+      .force("link", forceLink<Placed, Link>(links).distance(many ? 50 : 125).iterations(many ? 1 : 2))
       .force("charge", forceManyBody<Placed>().strength(many ? -60 : -320).distanceMax(many ? 400 : 700).theta(many ? 1.1 : 0.9))
       .force("x", forceX<Placed>(0).strength(isFirst || again ? 0.04 : 0)).force("y", forceY<Placed>(0).strength(isFirst || again ? 0.05 : 0))
       .force("collide", forceCollide<Placed>(many ? 14 : 26))

@@ -43,6 +43,7 @@ function nameOf(term: Term): string {
     default: return "triple";
   }
 }
+const plural = (count: number, what: string) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
 const short = (text: string, most = 28) => text.length > most ? `${text.slice(0, most - 1)}…` : text;
 
 export default function GraphView({ triples, start, onOpen, label = "Graph" }: Props) {
@@ -245,7 +246,7 @@ export default function GraphView({ triples, start, onOpen, label = "Graph" }: P
     <div class="graph">
       <div class="graph-bar">
         <Finder nodes={visible.nodes} onPick={choose} />
-        <span class="muted small counts" role="status">{busy ? "Arranging …" : `${visible.nodes.length.toLocaleString("en")} nodes, ${visible.edges.length.toLocaleString("en")} edges`}</span>
+        <span class="muted small counts" role="status">{busy ? "Arranging …" : `${plural(visible.nodes.length, "node")}, ${plural(visible.edges.length, "edge")}`}</span>
         <span class="row tight nowrap">
           <Button kind="quiet" size="small" icon="plus" title="Zoom in (+)" onClick={() => zoom(1.25)} />
           <Button kind="quiet" size="small" icon="minus" title="Zoom out (-)" onClick={() => zoom(0.8)} />
@@ -395,7 +396,7 @@ function styles(): StylesheetJson {
     } },
     ...nodes,
     { selector: "node.pinned", style: { "border-width": 3, "border-color": colour("text"), "border-style": "double" } },
-    { selector: "node.chosen", style: { "border-width": 3, "border-color": colour("focus"), "underlay-color": colour("focus"), "underlay-opacity": 0.18, "underlay-padding": 7, "z-index": 10, "font-weight": "bold", "min-zoomed-font-size": 0 } },
+    { selector: "node.chosen", style: { "border-width": 3, "border-color": colour("focus"), "underlay-color": colour("focus"), "underlay-opacity": 0.18, "underlay-padding": 7, "underlay-shape": "ellipse", "z-index": 10, "font-weight": "bold", "min-zoomed-font-size": 0 } },
     { selector: "edge", style: {
       width: 1.2, "line-color": colour("line-strong"), "line-opacity": 0.55, "target-arrow-color": colour("line-strong"), "target-arrow-shape": "triangle", "arrow-scale": 0.8, "curve-style": "bezier",
       label: "data(name)", "font-size": 9, "font-family": font, color: colour("text-muted"), "text-rotation": "autorotate", "text-outline-color": colour("surface"), "text-outline-width": 2, "min-zoomed-font-size": 8, "overlay-opacity": 0,

@@ -35,7 +35,7 @@ export async function checkResource(node: string, signal: AbortSignal): Promise<
   const found: Finding[] = [];
   for (const [name, aimed] of shapes) {
     let text = kept.get(name);
-    if (!text) kept.set(name, text = graph(`/data?${new URLSearchParams({ graph: name })}`, { headers: { Accept: "application/n-triples" }, signal }).then((answer) => answer.text()));
+    if (!text) kept.set(name, text = graph(`/data?${new URLSearchParams({ graph: name })}`, { headers: { Accept: "application/n-triples" } }).then((answer) => answer.text()));
     const lines = await text.catch((error: unknown) => { kept.delete(name); throw error; });
     if (lines.length > SHAPES_MAX) continue;
     const own = lines.split("\n").filter((line) => !AIMS.test(line)).join("\n");

@@ -22,7 +22,7 @@ export function Overview({ isReady }: { isReady: boolean }) {
   const view = place.value.parameters.get("view") === "shape" ? "shape" : "lists";
   return (
     <div class={`page explore${view === "shape" ? " with-graph" : ""}`}>
-      <div class="title"><h1>Explore</h1><p>What the data are about. Open a resource, a class or a property.</p></div>
+      <div class="title"><h1>Explore</h1></div>
       <Find />
       {!isReady ? <Loading what="Counting classes and properties" /> : !classes.value.length && !predicates.value.length ? (
         <Empty icon="graph" title="There is nothing to explore yet" actions={mayWrite.value && <a class="button primary" href={href("data")}><Icon name="upload" />Load data</a>}>
@@ -46,7 +46,7 @@ function List(props: { title: string; icon: "explore" | "right"; items: readonly
   const [all, setAll] = useState(false);
   const sought = filter.trim().toLowerCase();
   const found = props.items.filter((one) => !sought || one.iri.toLowerCase().includes(sought) || (labels.value.get(one.iri) ?? "").toLowerCase().includes(sought));
-  const most = Math.log1p(props.items[0]?.count ?? 1);
+  const most = props.items[0]?.count ?? 1;
   return (
     <section class="card">
       <header><h2>{props.title} <span class="muted small">{props.items.length.toLocaleString("en")}</span></h2>
@@ -57,7 +57,7 @@ function List(props: { title: string; icon: "explore" | "right"; items: readonly
           const label = labels.value.get(one.iri), short = shown(one.iri);
           return (
             <li key={one.iri}>
-              <Bar part={Math.log1p(one.count) / Math.max(1, most)} />
+              <Bar part={one.count / most} />
               <a class="truncate" href={href("explore", { [props.parameter]: one.iri })} title={one.iri}>{label ?? short}</a>
               {label && label !== short && <span class="muted small truncate tag">{short}</span>}
               <span class="num muted small">{one.count.toLocaleString("en")}</span>

@@ -161,7 +161,8 @@ function PropertyGroup({ node, group, findings, onDone }: {
   };
   return (
     <div class="property">
-      <dt><a href={href("explore", { property: predicate })} title={predicate}>{label}</a>{group.count > 1 && <span class="muted small"> {counted(group.count, group.isPart)}</span>}</dt>
+      <dt><a href={href("explore", { property: predicate })} title={predicate}>{label}</a>{group.count > 1 && <span class="muted small"> {counted(group.count, group.isPart)}</span>}
+        {mayWrite.value && editing === null && <Button class="add-value" size="small" kind="quiet" icon="plus" title={`Add a value of ${label}`} onClick={() => setEditing("new")} />}</dt>
       <dd>
         <ul>
           {shownValues.map((value, at) => editing === at ? (
@@ -169,7 +170,7 @@ function PropertyGroup({ node, group, findings, onDone }: {
           ) : (
             <li key={at} class="value">
               <ValueView value={value} />
-              {value.graph !== null && <span class="tag muted small" title={`in the graph ${value.graph}`}><Icon name="folder" size={11} />{shorten(value.graph) ?? "graph"}</span>}
+              {value.graph !== null && <span class="in-graph muted small" title={`in the graph ${value.graph}`}><Icon name="folder" size={11} />{shorten(value.graph) ?? "graph"}</span>}
               {mayWrite.value && !value.isCut && (value.term.type === "uri" || value.term.type === "literal") && (
                 <span class="value-tools">
                   <Button kind="quiet" size="small" icon="edit" title={`Edit ${label}: ${valueText(value.term)}`} onClick={() => setEditing(at)} />
@@ -181,10 +182,7 @@ function PropertyGroup({ node, group, findings, onDone }: {
           {editing === "new" && <li><ValueForm subject={node} predicate={predicate} graph={null} label={`Add ${label}`} onCancel={() => setEditing(null)} onDone={(changed) => onDone({ ...changed, graph: null })} /></li>}
         </ul>
         {findings.map((one, at) => <FindingView key={at} finding={one} />)}
-        <div class="row tight below">
-          {limit < group.count && <Button size="small" kind="quiet" icon="down" disabled={busy} onClick={() => void grow()}>{busy ? "Reading …" : `Show ${Math.min(MORE, group.count - limit)} more of ${counted(group.count, group.isPart)}`}</Button>}
-          {mayWrite.value && editing === null && <Button class="add-value" size="small" kind="quiet" icon="plus" title={`Add a value of ${label}`} onClick={() => setEditing("new")} />}
-        </div>
+        {limit < group.count && <Button size="small" kind="quiet" icon="down" disabled={busy} onClick={() => void grow()}>{busy ? "Reading …" : `Show ${Math.min(MORE, group.count - limit)} more of ${counted(group.count, group.isPart)}`}</Button>}
       </dd>
     </div>
   );
