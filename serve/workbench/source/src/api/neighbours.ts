@@ -1,5 +1,5 @@
 /** What a resource is connected with, in the default graph and in every named one. Counts stop at a bound, so a hub costs no more. */
-import { quickRows, predicates } from "./vocabulary";
+import { loadLabels, loadVocabulary, predicates, quickRows } from "./vocabulary";
 import { RDF_TYPE, written, type Term } from "./terms";
 
 export type Direction = "out" | "in";
@@ -52,6 +52,9 @@ export async function typesOf(nodes: readonly string[], signal?: AbortSignal): P
   }
   return found;
 }
+
+/** Labels, once the predicates are known that hold them in these data. */
+export async function readLabels(iris: readonly string[]): Promise<void> { await loadVocabulary(); await loadLabels(iris); }
 
 function textOf(term: Term | undefined): string { return term && term.type !== "triple" ? term.value : ""; }
 

@@ -8,7 +8,8 @@ import cytoscape, { type Core, type StylesheetJson } from "cytoscape";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { counted, countNeighbours, neighbours, typesOf, type Counted, type Direction } from "../api/neighbours";
 import { RDF_TYPE, type Term } from "../api/terms";
-import { labels, loadLabels, shown } from "../api/vocabulary";
+import { labels, shown } from "../api/vocabulary";
+import { readLabels } from "../api/neighbours";
 import { colour, theme } from "../app/theme";
 import { linkTo } from "../app/router";
 import { Button, Input } from "./controls";
@@ -75,7 +76,7 @@ export default function GraphView({ triples, start, onOpen, label = "Graph" }: P
     const iris = keys.filter((key) => model.nodes.get(key)?.term.type === "uri");
     if (!iris.length) return;
     const names = [...new Set([...iris, ...[...model.edges.values()].map((edge) => edge.predicate)])];
-    void loadLabels(names.slice(0, 1000)).then(changed);
+    void readLabels(names.slice(0, 1000)).then(changed);
     typesOf(iris.filter((key) => model.nodes.get(key)!.classes.size === 0).slice(0, 2000), aborting.signal).then((found) => {
       for (const [node, type] of found) model.nodes.get(node)?.classes.add(type);
       changed();
@@ -101,7 +102,7 @@ export default function GraphView({ triples, start, onOpen, label = "Graph" }: P
     if (!document.getElementById(id)) document.head.append(Object.assign(document.createElement("meta"), { id }));
     const cy = cytoscape({
       container: canvas.current!, style: styles(), minZoom: 0.03, maxZoom: 3, boxSelectionEnabled: false, selectionType: "single",
-      hideEdgesOnViewport: false, textureOnViewport: false, pixelRatio: "auto",
+      hideEdgesOnViewport: true, textureOnViewport: true, pixelRatio: 1,
     });
     core.current = cy;
     cy.on("tap", (event) => { setSelected(event.target === cy ? null : event.target.isNode() ? event.target.id() : null); });
@@ -326,7 +327,7 @@ function Inspector(props: {
     const aborting = new AbortController();
     Promise.all([countNeighbours(iri, "out", aborting.signal), countNeighbours(iri, "in", aborting.signal)]).then(([out, back]) => {
       setFound([...out, ...back]);
-      void loadLabels([...out, ...back].map((one) => one.predicate));
+      void readLabels([...out, ...back].map((one) => one.predicate));
     }, (failure: Error) => { if (!aborting.signal.aborted) setError(failure.message); });
     return () => aborting.abort();
   }, [iri]);

@@ -2,10 +2,11 @@
 import { useEffect, useState } from "preact/hooks";
 import { anywhere, counted } from "../../api/neighbours";
 import type { Row, Term } from "../../api/terms";
-import { classes, labels, loadLabels, predicates, quickRows, shown } from "../../api/vocabulary";
+import { classes, labels, predicates, quickRows, shown } from "../../api/vocabulary";
+import { readLabels } from "../../api/neighbours";
 import { go, href, linkTo, place } from "../../app/router";
 import { useAsked } from "../../ui/asked";
-import { Tabs } from "../../ui/controls";
+import { Select, Tabs } from "../../ui/controls";
 import { Icon } from "../../ui/icons";
 import type { Triple } from "../../ui/graph-model";
 import { Empty, Fault, Loading } from "../../ui/states";
@@ -16,6 +17,7 @@ import { Pager } from "./resource";
 
 const SAMPLE = 500;
 const PAGE = 25;
+const SIZES = ["50", "200", "1000", "2000"]; // instances that are drawn
 const COUNTED_MAX = 10_000;
 const number = (term: Term | undefined) => term?.type === "literal" ? Number(term.value) : 0;
 const address = (term: Term | undefined) => term?.type === "uri" ? term.value : null;
@@ -47,7 +49,7 @@ export function ClassPage({ node }: { node: string }) {
   const shape = useAsked((signal) => quickRows(`SELECT ?p (COUNT(DISTINCT ?s) AS ?n) (SAMPLE(?o) AS ?v) WHERE {
     { SELECT DISTINCT ?s WHERE { ${anywhere(`?s a ${iri(node)}`)} } LIMIT ${SAMPLE} } ${anywhere("?s ?p ?o")}
     FILTER(!isLiteral(?o) || STRLEN(STR(?o)) < 1000) } GROUP BY ?p ORDER BY DESC(?n) LIMIT 200`, signal), [node]);
-  useEffect(() => { void loadLabels([node, ...(shape.value ?? []).flatMap(({ p, v }) => [address(p), address(v)]).filter((one) => one !== null)]); }, [shape.value, node]);
+  useEffect(() => { void readLabels([node, ...(shape.value ?? []).flatMap(({ p, v }) => [address(p), address(v)]).filter((one) => one !== null)]); }, [shape.value, node]);
   const sampled = Math.min(SAMPLE, count ?? SAMPLE);
   return (
     <div class={`page explore${view === "graph" ? " with-graph" : ""}`}>
@@ -82,7 +84,7 @@ export function Bar({ part }: { part: number }) { return <span class="bar" style
 function Instances({ node, count, isPart }: { node: string; count: number | null; isPart: boolean }) {
   const [page, setPage] = useState(0);
   const read = useAsked((signal) => quickRows(`SELECT DISTINCT ?s WHERE { ${anywhere(`?s a ${iri(node)}`)} } LIMIT ${PAGE} OFFSET ${page * PAGE}`, signal), [node, page]);
-  useEffect(() => { void loadLabels((read.value ?? []).flatMap(({ s }) => address(s) ?? [])); }, [read.value]);
+  useEffect(() => { void readLabels((read.value ?? []).flatMap(({ s }) => address(s) ?? [])); }, [read.value]);
   return (
     <section class="card grow">
       <header><h2>Instances</h2></header>
@@ -96,8 +98,11 @@ function Instances({ node, count, isPart }: { node: string; count: number | null
 
 /** Some instances and what is between them and their neighbours. */
 function ClassGraph({ node }: { node: string }) {
-  const read = useAsked(async (signal) => triplesOf(await quickRows(`SELECT ?s ?p ?o WHERE { { SELECT DISTINCT ?s WHERE { ${anywhere(`?s a ${iri(node)}`)} } LIMIT 60 } ${anywhere("?s ?p ?o")} FILTER(!isLiteral(?o) || STRLEN(STR(?o)) < 300) } LIMIT 1500`, signal)), [node]);
-  return <div class="graph-frame card">{read.error ? <Fault error={read.error} again={read.again} /> : !read.value ? <Loading /> : <LazyGraph key={node} triples={read.value} label={`Instances of ${nameOf(node)}`} onOpen={(one) => go("explore", { iri: one })} />}</div>;
+  const asked = place.value.parameters.get("size") ?? "";
+  const size = SIZES.includes(asked) ? asked : SIZES[0]!;
+  const read = useAsked(async (signal) => triplesOf(await quickRows(`SELECT ?s ?p ?o WHERE { { SELECT DISTINCT ?s WHERE { ${anywhere(`?s a ${iri(node)}`)} } LIMIT ${size} } ${anywhere("?s ?p ?o")} FILTER(!isLiteral(?o) || STRLEN(STR(?o)) < 300) } LIMIT ${12 * Number(size)}`, signal)), [node, size]);
+  return <div class="graph-frame card"><label class="graph-size small"><span class="muted">Instances</span><Select small value={size} options={SIZES} onPick={(one) => go("explore", { class: node, view: "graph", size: one }, true)} /></label>
+    {read.error ? <Fault error={read.error} again={read.again} /> : !read.value || read.isLoading ? <Loading what="Reading the instances" /> : <LazyGraph key={node + size} triples={read.value} label={`Instances of ${nameOf(node)}`} onOpen={(one) => go("explore", { iri: one })} />}</div>;
 }
 export function triplesOf(rows: readonly Row[]): Triple[] { return rows.flatMap(({ s, p, o }) => s && p && o ? [{ subject: s, predicate: p, object: o }] : []); }
 
@@ -114,7 +119,7 @@ export function PropertyPage({ node }: { node: string }) {
     return { from, to };
   }, [node]);
   const read = useAsked((signal) => quickRows(`SELECT ?s (IF(isLiteral(?o) && STRLEN(STR(?o)) > 300, SUBSTR(STR(?o), 1, 300), ?o) AS ?v) WHERE { ${anywhere(`?s ${iri(node)} ?o`)} } LIMIT ${PAGE} OFFSET ${page * PAGE}`, signal), [node, page]);
-  useEffect(() => { void loadLabels([node, ...[...(read.value ?? []), ...(ends.value?.from ?? []), ...(ends.value?.to ?? [])].flatMap(({ s, v, c }) => [address(s), address(v), address(c)]).filter((one) => one !== null)]); }, [read.value, ends.value, node]);
+  useEffect(() => { void readLabels([node, ...[...(read.value ?? []), ...(ends.value?.from ?? []), ...(ends.value?.to ?? [])].flatMap(({ s, v, c }) => [address(s), address(v), address(c)]).filter((one) => one !== null)]); }, [read.value, ends.value, node]);
   return (
     <div class="page explore">
       <Head node={node} kind="Property" count={count} isPart={isPart} query={`SELECT ?subject ?object WHERE {\n  ?subject ${iri(node)} ?object\n}\nLIMIT 100`} />

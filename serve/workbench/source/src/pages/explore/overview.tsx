@@ -1,7 +1,8 @@
 /** The shape of the data at one glance: a box to find a resource, classes and properties with counts, and how classes are connected. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { RDF_TYPE, XSD, type Term } from "../../api/terms";
-import { classes, labelPredicates, labels, loadLabels, predicates, prefixes, quickRows, shown, type Named } from "../../api/vocabulary";
+import { classes, labelPredicates, labels, predicates, prefixes, quickRows, shown, type Named } from "../../api/vocabulary";
+import { readLabels } from "../../api/neighbours";
 import { mayWrite } from "../../api/session";
 import { go, href, linkTo, place } from "../../app/router";
 import { useAsked } from "../../ui/asked";
@@ -106,7 +107,7 @@ function Find() {
     const text = JSON.stringify(sought.toLowerCase().replace(/[\uD800-\uDFFF]/g, ""));
     return quickRows(`SELECT DISTINCT ?s ?l WHERE { { SELECT ?s ?l WHERE { VALUES ?p { ${by} } { ?s ?p ?l } UNION { GRAPH ?g { ?s ?p ?l } } } LIMIT ${LABELS_READ} } FILTER(isIRI(?s) && STRLEN(STR(?l)) < 500 && CONTAINS(LCASE(STR(?l)), ${text})) } LIMIT 12`, signal);
   }, [sought]);
-  useEffect(() => { void loadLabels((read.value ?? []).flatMap(({ s }) => s?.type === "uri" ? [s.value] : [])); }, [read.value]);
+  useEffect(() => { void readLabels((read.value ?? []).flatMap(({ s }) => s?.type === "uri" ? [s.value] : [])); }, [read.value]);
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     const first = read.value?.[0]?.s;

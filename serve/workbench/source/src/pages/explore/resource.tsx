@@ -4,7 +4,8 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { counted, countNeighbours } from "../../api/neighbours";
 import { mayWrite } from "../../api/session";
 import { RDF_TYPE, webAddress, written, type Term } from "../../api/terms";
-import { labels, loadLabels, predicates, shorten, shown } from "../../api/vocabulary";
+import { labels, predicates, shorten, shown } from "../../api/vocabulary";
+import { readLabels } from "../../api/neighbours";
 import { go, href, linkTo, place } from "../../app/router";
 import { useAsked } from "../../ui/asked";
 import { Button, Select, Tabs } from "../../ui/controls";
@@ -30,9 +31,9 @@ export function ResourcePage({ node }: { node: string }) {
   useEffect(() => {
     if (!resource) return;
     const iris = resource.groups.flatMap(({ predicate, values }) => [predicate, ...values.slice(0, 60).flatMap(({ term }) => term.type === "uri" ? [term.value] : [])]);
-    void loadLabels([node, ...iris].slice(0, 800));
+    void readLabels([node, ...iris].slice(0, 800));
   }, [resource]);
-  const name = labels.value.get(node) ?? shown(node);
+  const name = labels.value.get(node) ?? ownName(resource?.groups ?? []) ?? shown(node);
   const picture = useMemo(() => picturesOf(resource?.groups ?? []), [resource]);
   const canShow = picture.find(mayShowImage);
   const address = webAddress(node);
@@ -77,6 +78,15 @@ export function ResourcePage({ node }: { node: string }) {
   );
 }
 const NONE: never[] = [];
+
+/** What a resource calls itself, before the labels of everything else are known. */
+function ownName(groups: readonly Group[]): string | undefined {
+  const values = groups.filter(({ predicate }) => /[#/](label|prefLabel|name|title)$/.test(predicate)).flatMap((one) => one.values).map(({ term }) => term);
+  const own = navigator.language.slice(0, 2);
+  const rank = (term: Term) => term.type !== "literal" ? 9 : term["xml:lang"]?.startsWith(own) ? 0 : term["xml:lang"]?.startsWith("en") || !term["xml:lang"] ? 1 : 2;
+  const best = values.filter((term) => term.type === "literal" && term.value.length < 200).sort((one, other) => rank(one) - rank(other))[0];
+  return best?.type === "literal" ? best.value : undefined;
+}
 
 function Picture({ address }: { address: string }) {
   const web = webAddress(address);
@@ -148,7 +158,7 @@ function PropertyGroup({ node, group, findings, onDone }: {
         const next = await readValues(node, predicate, more?.length ?? 0, more ? MORE : Math.min(VALUES_MAX, limit + MORE));
         const all = [...more ?? [], ...next];
         setMore(all);
-        void loadLabels(next.flatMap(({ term }) => term.type === "uri" ? [term.value] : []));
+        void readLabels(next.flatMap(({ term }) => term.type === "uri" ? [term.value] : []));
       } catch (error) { toast((error as Error).message, "bad"); }
       setBusy(false);
     }
@@ -194,7 +204,7 @@ function valueText(term: Term): string { return term.type === "uri" ? shown(term
 function ValueView({ value }: { value: Value }) {
   const [whole, setWhole] = useState(false);
   const { term } = value;
-  if (term.type !== "literal" || (term.value.length <= 120 && !value.isCut)) return <TermView term={term} />;
+  if (term.type !== "literal" || (term.value.length <= 60 && !value.isCut)) return <TermView term={term} />;
   const text = whole ? term.value : term.value.slice(0, 360);
   return (
     <span class="long-text">
@@ -213,7 +223,7 @@ function Incoming({ node }: { node: string }) {
   const counts = useAsked((signal) => countNeighbours(node, "in", signal), [node]);
   const read = useAsked((signal) => readIncoming(node, predicate, page * PAGE, signal), [node, predicate, page]);
   const arrows = read.value;
-  useEffect(() => { if (arrows) void loadLabels(arrows.flatMap(({ subject, predicate: by }) => subject.type === "uri" ? [subject.value, by] : [by])); }, [arrows]);
+  useEffect(() => { if (arrows) void readLabels(arrows.flatMap(({ subject, predicate: by }) => subject.type === "uri" ? [subject.value, by] : [by])); }, [arrows]);
   const own = counts.value ?? [];
   const isPart = own.some((one) => one.isPart);
   const of = predicate === null ? own.reduce((sum, one) => sum + one.count, 0) : own.find((one) => one.predicate === predicate)?.count ?? 0;

@@ -6,7 +6,7 @@ import { Button } from "../../ui/controls";
 import { Icon } from "../../ui/icons";
 import { BEGIN, END, type Explanation, type Hit } from "./request";
 
-const TITLES = ["title", "name", "label", "prefLabel", "headline", "subject"];
+export const TITLES = ["title", "name", "label", "prefLabel", "headline", "subject"];
 const LONG = 240; // characters of one value that a hit shows
 const SOURCE_MAX = 100_000; // characters of the whole document
 
@@ -76,6 +76,6 @@ export function Explained({ one, depth = 0 }: { one: Explanation; depth?: number
   const parts = one.details ?? [];
   const line = <><span class="num">{Number(one.value.toPrecision(5))}</span><span>{one.description}</span></>;
   return parts.length === 0 ? <div class="why leaf">{line}</div> : (
-    <details class="why" open={depth < 4 && one.value !== 0}><summary>{line}</summary><div class="parts">{parts.map((part, at) => <Explained key={at} one={part} depth={depth + 1} />)}</div></details>
+    <details class="why" open={depth < 4 && one.value !== 0}><summary><Icon name="right" size={12} />{line}</summary><div class="parts">{parts.map((part, at) => <Explained key={at} one={part} depth={depth + 1} />)}</div></details>
   );
 }

@@ -2,7 +2,8 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { config, mayWrite } from "../../api/session";
 import { search, searchAddress } from "../../api/service";
-import { classes, labels, loadLabels, loadVocabulary, shown } from "../../api/vocabulary";
+import { classes, labels, loadVocabulary, shown } from "../../api/vocabulary";
+import { readLabels } from "../../api/neighbours";
 import { go, place } from "../../app/router";
 import { useAsked } from "../../ui/asked";
 import { Button, Check, Field, Input, Select, Tabs } from "../../ui/controls";
@@ -81,7 +82,7 @@ function Searching({ indexes }: { indexes: Named[] }) {
   const hits = answer.value?.hits.hits ?? [];
   useEffect(() => {
     const buckets = Object.values(answer.value?.aggregations ?? {}).flatMap((one) => one.found?.buckets ?? []).map((one) => String(one.key)).filter(isResource);
-    void loadVocabulary().then(() => loadLabels([...hits.map((one) => one._id).filter(isResource), ...buckets]));
+    void readLabels([...hits.flatMap((one) => [one._id, ...Object.values(one._source ?? {}).flat()]).filter((one): one is string => typeof one === "string" && one.length < 500 && isResource(one)), ...buckets]);
   }, [answer.value]);
   const change = (part: Partial<Asked>, replace = false) => show({ ...asked, page: 0, ...part }, replace);
   const isFiltered = Object.values(asked.filters).some((one) => one.length) || Object.values(asked.ranges).some((one) => one.from || one.to) || asked.id !== null;

@@ -30,7 +30,7 @@ export function fieldsOf(caps: Caps): Fields {
   const found: Fields = { facets: [], ranges: [], vectors: [] };
   for (const [name, types] of Object.entries(caps.fields)) {
     const [first, ...others] = Object.values(types);
-    if (!first || others.length || first.metadata_field || name.startsWith("_") || /(^|\.)id(\.keyword)?$/.test(name)) continue;
+    if (!first || others.length || first.metadata_field || name.startsWith("_") || /^(id|title|name|label|prefLabel)(\.keyword)?$/.test(name)) continue;
     if (first.type === "dense_vector") found.vectors.push(name);
     else if (first.aggregatable && (first.type === "keyword" || first.type === "boolean" || first.type === "ip")) found.facets.push(name);
     else if (first.aggregatable && NUMBERS.has(first.type)) found.ranges.push({ name, type: first.type });
