@@ -40,6 +40,7 @@ from serve.graph.live_socket import LiveSocketEndpoint
 from serve.graph.metrics import AccessMetrics, LiveMetrics, Metrics, MetricsEndpoint
 from serve.graph.query_accounts import QueryAccounts, SlowQueryLog
 from serve.graph.query_answers import QueryAnswers
+from serve.graph.saved_queries import saved_query_routes
 from serve.graph.shacl import ShaclEndpoint, ValidationReader
 from serve.graph.sparql import SparqlEndpoint, UpdateEndpoint
 from serve.port_application import PortApplication
@@ -75,6 +76,7 @@ ENDPOINTS = {
     "/ws": "live queries, a WebSocket",
     "/alerts": "scheduled queries that call webhooks: GET, POST, DELETE",
     "/queries": "the running queries, GET; DELETE /queries/{id} cancels one",
+    "/saved-queries": "queries that users keep, GET, POST; /saved-queries/{id}: GET, PUT, DELETE",
     "/cluster": "the members and the leader, GET; /cluster/members and /cluster/leader change them",
     "/whoami": "the principal of the request: name, roles, permission",
     "/health": "the state of this node",
@@ -200,6 +202,7 @@ def _routes(
         WebSocketRoute("/ws", live),
         resource("/ws", get=live.get),
         *alert_routes(node.alerts, server.max_body_bytes),
+        *saved_query_routes(node.saved_queries),
         resource("/queries", get=queries.get),
         resource("/queries/{id}", get=queries.get_one, delete=queries.delete),
         resource("/cluster", get=cluster.get),

@@ -24,6 +24,7 @@ from actors.readers.client import ReaderClient
 from actors.readers.query_runner import QueryRunner
 from actors.readers.running_queries import RunningQueries
 from actors.readers.write_evaluation import WriteChecks
+from actors.saved_queries import SavedQueryStore
 from actors.shard.body_source import BodyThreads
 from actors.shard.store_directory import StoreDirectory
 from graphdb.access.visibility import Visibility
@@ -31,7 +32,7 @@ from graphdb.config import Settings
 
 __all__ = ["GraphNode", "NodeParts", "standalone_node"]
 
-_FED = "columns-feed"  # in the data directory
+_FED, _SAVED_QUERIES = "columns-feed", "saved-queries.db"  # in the data directory
 _BODIES_AT_ONCE = 64  # larger ones than fit into memory unread
 
 W = TypeVar("W", covariant=True)
@@ -80,6 +81,11 @@ class GraphNode(Generic[W]):
     def running(self) -> Queries:
         """See `serve.backend.RunningQueries`."""
         return self.queries
+
+    @property
+    def saved_queries(self) -> SavedQueryStore:
+        """See `serve.backend.SavedQueries`."""
+        return self.parts.saved_queries
 
     @property
     def functions(self) -> Queries:
@@ -132,6 +138,7 @@ class NodeParts:
         self.change_log = ChangeLog(log, self.own_progress.snapshot_index, self.own_progress.wait_for_index)
         self._reported_views = ReportedViews(log)
         self.running = RunningQueries()
+        self.saved_queries = SavedQueryStore(settings.server.data_dir / _SAVED_QUERIES)
         self.queries = self._queries(columns)
         self._feeder = (
             None if columns is None else ColumnFeeder(columns, settings.server.data_dir / _FED, self.current)
@@ -203,6 +210,7 @@ class NodeParts:
         """Let go of the readers and the log."""
         self.own_writing.close()
         await self.readers.close()
+        self.saved_queries.close()
         await self.log.close()
 
 

@@ -77,8 +77,12 @@ GRAPH_PERMISSIONS = _table(
     (PUBLIC, "GET", "/holonic/health"),
     (READ, "GET", "/holonic/{path:path}"),
     (WRITE, "POST PUT PATCH DELETE", "/holonic/{path:path}"),
-    (ADMIN, "GET", "/queries /queries/{id}"),  # they show the queries of other users
-    (ADMIN, "DELETE", "/queries/{id}"),
+    # Of other users only admins see and cancel them: `QueriesEndpoint`.
+    (READ, "GET DELETE", "/queries/{id}"),
+    (READ, "GET", "/queries"),
+    # One's own are for whoever may read; sharing needs WRITE: `saved_queries`.
+    (READ, "GET POST", "/saved-queries"),
+    (READ, "GET PUT DELETE", "/saved-queries/{id}"),
     (ADMIN, "POST", "/cluster/members /cluster/leader"),
     (ADMIN, "DELETE", "/cluster/members/{node_id}"),
 )

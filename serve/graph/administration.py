@@ -10,10 +10,11 @@ from pydantic import AfterValidator, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from graphdb.access.permissions import Permission
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config.service import split_address
 from graphdb.errors import InvalidParameter
-from graphdb.node import ClusterReport, NodeStatus, PeerReport, worse_status
+from graphdb.node import ClusterReport, NodeStatus, PeerReport, RunningQuery, worse_status
 from serve.access.request_scope import principal_of
 from serve.backend import Admin, Changes, RunningQueries
 from serve.bodies import JSON_TYPE, JsonBody, read_json
@@ -79,14 +80,14 @@ async def tell_principal(request: Request) -> Response:
 
 
 class QueriesEndpoint:
-    """GET /queries, GET and DELETE /queries/{id}."""
+    """GET /queries, GET and DELETE /queries/{id}: for admins those of all, for others their own."""
 
     def __init__(self, running: RunningQueries) -> None:
         self._running = running
 
-    async def get(self, _request: Request) -> Response:
+    async def get(self, request: Request) -> Response:
         """The running queries and updates, the oldest first."""
-        running = [asdict(query) for query in self._running.running_queries()]
+        running = [asdict(query) for query in self._of(request)]
         return Response(
             orjson.dumps({"queries": running}), headers=_NOT_STORED, media_type="application/json"
         )
@@ -94,7 +95,7 @@ class QueriesEndpoint:
     async def get_one(self, request: Request) -> Response:
         """One running query."""
         query_id: str = request.path_params["id"]
-        for query in self._running.running_queries():
+        for query in self._of(request):
             if query.id == query_id:
                 return Response(
                     orjson.dumps(asdict(query)), headers=_NOT_STORED, media_type="application/json"
@@ -104,9 +105,17 @@ class QueriesEndpoint:
     async def delete(self, request: Request) -> Response:
         """Cancel a query: its client gets 503."""
         query_id: str = request.path_params["id"]
-        if not self._running.cancel_query(query_id):
+        is_known = any(query.id == query_id for query in self._of(request))
+        if not (is_known and self._running.cancel_query(query_id)):
             return _unknown_query(query_id)
         return Response(orjson.dumps({"success": True}), headers=_NOT_STORED, media_type="application/json")
+
+    def _of(self, request: Request) -> list[RunningQuery]:
+        principal = principal_of(request.scope)
+        found = self._running.running_queries()
+        if principal.permission >= Permission.ADMIN:
+            return found
+        return [query for query in found if query.principal == principal.name]
 
 
 def _unknown_query(query_id: str) -> Response:

@@ -6,7 +6,7 @@ A test holds real answers against them (`tests/unit/serve/test_openapi.py`).
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from graphdb.node import EmbeddedStore, NodeStatus, RunningQuery
+from graphdb.node import EmbeddedStore, NodeStatus, RunningQuery, SavedQuery
 
 __all__ = [
     "AlertHistory",
@@ -25,6 +25,7 @@ __all__ = [
     "MembraneReport",
     "PortalList",
     "QueryList",
+    "SavedQueryList",
     "SchemaRefreshed",
     "ServiceIndex",
     "ShownAlert",
@@ -94,6 +95,13 @@ class QueryList:
     """The running queries, the oldest first."""
 
     queries: list[RunningQuery]
+
+
+@dataclass(frozen=True, slots=True)
+class SavedQueryList:
+    """Saved queries, by name."""
+
+    queries: list[SavedQuery]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from time import perf_counter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from graphdb.access.principal import EVERYONE
 from graphdb.access.visibility import Visibility
 from graphdb.bounded_cache import BoundedCache
 from graphdb.geo.entailment import Entailment, asked_text
@@ -21,7 +22,7 @@ from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
 from graphdb.store.small_joins import SmallJoin, small_join
 from serve.access.audit import note_of
-from serve.access.request_scope import visibility_of
+from serve.access.request_scope import principal_of, visibility_of
 from serve.backend import GraphReads
 from serve.graph.caching import CacheKey
 from serve.graph.query_accounts import Account
@@ -69,6 +70,7 @@ class AskedQuery:
     min_index: int  # the answer has to be at this log index or later; 0: any
     consistency: Consistency
     explain: bool  # see `explanation`
+    query_id: str | None
     account: Account
 
     @property
@@ -93,7 +95,9 @@ class AskedQuery:
     def for_reader(self) -> QueryRequest:
         """The request to a reader, with what is left of the time limit."""
         principal = self.account.principal
-        return QueryRequest(self.query, self.dataset, self.format, self.left_s, principal, self.explain)
+        return QueryRequest(
+            self.query, self.dataset, self.format, self.left_s, principal, self.explain, self.query_id
+        )
 
     @property
     def left_s(self) -> float:
@@ -164,7 +168,8 @@ class QueryReader:
             parameters.min_index,
             consistency_of(request, parameters.consistency),
             parameters.explain,
-            Account(text, query.form, began),
+            parameters.query_id,
+            Account(text, query.form, began, principal=_name_of(request)),
         )
 
     def _worded(self, text: str, base_iri: str, entailment: Entailment) -> str:
@@ -202,6 +207,12 @@ class QueryReader:
             return _Understood(query, False, None, is_repeatable(query))
         cheap = is_cheap(query)
         return _Understood(query, cheap, None if cheap else small_join(query), is_repeatable(query))
+
+
+def _name_of(request: Request) -> str | None:
+    """Who asks; None if authentication is off."""
+    principal = principal_of(request.scope)
+    return None if principal is EVERYONE else principal.name
 
 
 def _directives(request: Request) -> list[str]:

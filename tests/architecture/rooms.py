@@ -18,7 +18,7 @@ _MEANS = """
     futures freed_memory process_bounds bounded_process disk_room service_files wire
     loop_thread worker_thread processes ray_private ray_environment python_values
 """
-_STATE = "access egress alerts log raft shard readers columns views live node clustering search"
+_STATE = "access egress alerts log raft shard readers columns views live saved_queries node clustering search"
 _WHOLE = "cluster connection offline"
 
 _PARTS = """

@@ -73,6 +73,8 @@ def test_what_changes_something_needs_more_than_reading() -> None:
     reading = {"/sparql", "/shacl/validate", "/geospatial/evaluate", "/graphql", "/{index}/_pit", "/_pit"}
     reading |= {"/_search/scroll", "/_search/scroll/{scroll_id}", "/{index}/_explain/{id}"}
     reading |= {"/{index}/_terms_enum"}
+    # one's own, which are not data
+    reading |= {"/queries/{id}", "/saved-queries", "/saved-queries/{id}"}
     for name in ("_search", "_msearch", "_count", "_field_caps", "_validate/query", "_search_shards"):
         reading |= {f"/{name}", f"/{{index}}/{name}"}
     for name in ("_analyze", "_mget"):

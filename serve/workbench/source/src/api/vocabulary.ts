@@ -48,8 +48,11 @@ export function shorten(iri: string, further?: ReadonlyMap<string, string>): str
   return null;
 }
 
+/** The prefixes that the query at hand declares: its answer is shown with them. */
+export const declaredPrefixes = signal<ReadonlyMap<string, string>>(new Map());
+
 /** How a list shows an IRI: short, or its end. */
-export function shown(iri: string): string { return shorten(iri) ?? (iri.length > 60 ? `…${iri.slice(-56)}` : iri); }
+export function shown(iri: string): string { return shorten(iri, declaredPrefixes.value) ?? (iri.length > 60 ? `…${iri.slice(-56)}` : iri); }
 
 async function rows(query: string, timeout: string, signal?: AbortSignal): Promise<Row[]> {
   const answer = await graph("/sparql", {
@@ -89,12 +92,29 @@ function findPrefixes(): Map<string, string> {
   }
   const found = new Map<string, string>();
   for (const [namespace] of [...counted].sort((one, other) => other[1] - one[1]).slice(0, 60)) {
-    let name = known.get(namespace) ?? nameFor(namespace);
-    while (found.has(name)) name += "2";
-    found.set(name, namespace);
+    addPrefix(found, namespace, known.get(namespace));
   }
   for (const [name, iri] of Object.entries(WELL_KNOWN)) if (["rdf", "rdfs", "xsd", "owl"].includes(name) && !found.has(name)) found.set(name, iri);
   return found;
+}
+
+function addPrefix(found: Map<string, string>, namespace: string, known?: string): void {
+  let name = known ?? nameFor(namespace);
+  if (found.has(name)) name += /([A-Za-z]+)[^A-Za-z]*$/.exec(namespace)?.[1]?.toLowerCase() ?? "";
+  while (found.has(name)) name += "2";
+  found.set(name, namespace);
+}
+
+/** Namespaces of resources that are shown get a prefix too, where several of them are. */
+function learnPrefixes(iris: readonly string[]): void {
+  const taken = new Set(prefixes.value.values());
+  const counted = new Map<string, number>();
+  for (const iri of iris) { const namespace = namespaceOf(iri); if (!taken.has(namespace)) counted.set(namespace, (counted.get(namespace) ?? 0) + 1); }
+  const fresh = [...counted].filter(([namespace, count]) => count >= 3 && namespace.length > 8);
+  if (!fresh.length || prefixes.value.size > 80) return;
+  const found = new Map(prefixes.value);
+  for (const [namespace] of fresh.slice(0, 5)) addPrefix(found, namespace);
+  prefixes.value = found;
 }
 
 /** A name for a namespace that has none: its last word. */
@@ -108,6 +128,7 @@ const asked = new Set<string>();
 export async function loadLabels(iris: readonly string[]): Promise<void> {
   const wanted = [...new Set(iris)].filter((iri) => !asked.has(iri) && iri !== RDF_TYPE).slice(0, 1000);
   if (!wanted.length) return;
+  learnPrefixes(wanted);
   wanted.forEach((iri) => asked.add(iri));
   const found = new Map(labels.value);
   const language = navigator.language.slice(0, 2);
