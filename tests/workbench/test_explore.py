@@ -1,4 +1,4 @@
-"""Explore in a browser: the overview, the page of a resource, editing it, the graph that grows, and hostile data."""
+"""Explore in a browser: the overview, the page of a resource, editing, the graph that grows, hostile data."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,10 @@ HOSTILE = "https://museum.example/id/hostile"
 LONG = 10_000_000  # characters
 
 # where cytoscape keeps its graph
-PLACES = "Object.fromEntries(document.querySelector('.graph-canvas')._cyreg.cy.nodes().map((one) => [one.id(), one.position()]))"
+PLACES = (
+    "Object.fromEntries(document.querySelector('.graph-canvas')._cyreg.cy.nodes()"
+    ".map((one) => [one.id(), one.position()]))"
+)
 
 
 def update(service: Service, text: str) -> None:
@@ -113,6 +116,7 @@ def test_the_page_of_a_resource(museum: Service, page: Chromium) -> None:
     open_resource(museum, page, f"{ID}lindhaven")
     page.wait_for(holds(".small-card", "Where it is"))
     page.wait_for(holds(".small-card", "POINT(10.42 54.61)"))
+    page.wait_for("!!document.querySelector('.places-map .leaflet-overlay-pane path')")
 
 
 def test_what_points_to_it_is_paged_and_counted(museum: Service, page: Chromium, hub: str) -> None:
@@ -161,7 +165,8 @@ def test_the_graph_grows_where_one_clicks(museum: Service, page: Chromium) -> No
     open_resource(museum, page, f"{ID}ada-holm", "&view=graph")
     page.wait_for(holds(".way", "creator"))
     assert page.evaluate(
-        "[...document.querySelectorAll('.way')].find((one) => /creator/.test(one.title)).textContent.endsWith('3')"
+        "[...document.querySelectorAll('.way')]"
+        ".find((one) => /creator/.test(one.title)).textContent.endsWith('3')"
     )
     press_button(page, "creator", ".inspector")
     page.wait_for(holds(".counts", "4 nodes, 3 edges"))
@@ -179,7 +184,8 @@ def test_the_graph_grows_where_one_clicks(museum: Service, page: Chromium) -> No
     page.click(".inspector [title='Close (Escape)']")
     page.wait_for(holds(".legend", "Painting"))
     page.evaluate(
-        "[...document.querySelectorAll('.legend label')].find((one) => /Painting/.test(one.textContent)).click()"
+        "[...document.querySelectorAll('.legend label')]"
+        ".find((one) => /Painting/.test(one.textContent)).click()"
     )
     page.wait_for(holds(".counts", "1 node, 0 edges"))
 

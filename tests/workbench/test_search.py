@@ -1,4 +1,4 @@
-"""Search in a browser: facets, marked hits, vectors, the reasons of a score, the request, and the way to the graph and back."""
+"""Search in a browser: facets, marked hits, vectors, why a score, the request, to the graph and back."""
 
 import json
 from collections.abc import Iterator
@@ -47,7 +47,14 @@ DOCUMENTS = {
 @pytest.fixture(scope="module")
 def works(museum: Service) -> Iterator[str]:
     """An index with texts, facets and vectors, whose documents are resources of the museum."""
-    client = httpx.Client(base_url=museum.search_url, timeout=60, trust_env=False)
+    with httpx.Client(base_url=museum.search_url, timeout=60, trust_env=False) as client:
+        fill(client)
+        yield "works"
+        client.delete("/works").raise_for_status()
+
+
+def fill(client: httpx.Client) -> None:
+    """Make the index and store the documents."""
     fields = {
         "title": {"type": "text"},
         "about": {"type": "text"},
@@ -61,8 +68,6 @@ def works(museum: Service) -> Iterator[str]:
     client.post(
         "/works/_bulk?refresh=true", content=body, headers={"Content-Type": "application/x-ndjson"}
     ).raise_for_status()
-    yield "works"
-    client.delete("/works").raise_for_status()
 
 
 def open_search(service: Service, page: Chromium, parameters: str) -> None:

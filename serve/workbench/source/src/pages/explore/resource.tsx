@@ -1,5 +1,4 @@
 /** The page of one resource: what it is, its properties, what points to it, where it is, its graphs; and its surroundings as a graph. */
-import type { ComponentType } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { counted, countNeighbours } from "../../api/neighbours";
 import { mayWrite } from "../../api/session";
@@ -16,13 +15,11 @@ import { mayShowImage, TermView } from "../../ui/term";
 import { checkResource, forgetShapes, type Finding } from "./checks";
 import { changeValue, ValueForm } from "./edit";
 import { LazyGraph } from "./lazy-graph";
+import { PlacesMap } from "./places-map";
 import { PAGE, picturesOf, readDocuments, readIncoming, readPlaces, readResource, readValues, VALUES_MAX, type Group, type Value } from "./resource-data";
 
 const SHOWN = 6; // values of one property that are shown at first
 const MORE = 50; // that are read with each click after that
-
-/** Where the map of the Query page comes in: a component that draws geometries. */
-const Places: { Map: ComponentType<{ geometries: Term[] }> | null } = { Map: null };
 
 export function ResourcePage({ node }: { node: string }) {
   const view = place.value.parameters.get("view") === "graph" ? "graph" : "properties";
@@ -257,10 +254,9 @@ export function Pager(props: { page: number; hasNext: boolean; onPage: (page: nu
 function PlacesCard({ node }: { node: string }) {
   const read = useAsked((signal) => readPlaces(node, signal), [node]);
   if (!read.value?.length) return null;
-  const { Map } = Places;
   return (
     <section class="card small-card"><h2><Icon name="map" />Where it is</h2>
-      {Map && <Map geometries={read.value} />}
+      <PlacesMap geometries={read.value} name={labels.value.get(node) ?? shown(node)} />
       <ul class="small mono">{read.value.slice(0, 3).map((one) => one.type === "literal" && <li key={one.value} class="truncate" title={one.value.slice(0, 500)}>{one.value.slice(0, 120)}</li>)}</ul>
     </section>
   );
