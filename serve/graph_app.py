@@ -65,7 +65,7 @@ PROBES = frozenset({"/health", "/metrics"})
 PAGES = frozenset(
     {
         *("/openapi.json", "/docs", "/docs/{name}", "/graphql/playground/{name}"),
-        *("/workbench/config.json", "/workbench/assets/{name}"),
+        *("/workbench/config.json", "/workbench/assets/{name}", "/workbench/sign-in"),
     }
 )
 

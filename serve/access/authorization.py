@@ -62,6 +62,7 @@ GRAPH_PERMISSIONS = _table(
     (READ, "GET", "/ /changes /graphql/schema /graphql/playground/{name} /cluster /health /metrics"),
     (READ, "GET", "/openapi.json /docs /docs/{name} /whoami"),
     (PUBLIC, "GET", "/workbench/config.json /workbench/assets/{name}"),
+    (PUBLIC, "GET POST", "/workbench/sign-in"),
     (READ, "GET POST", "/sparql"),
     (WRITE, "POST", "/update"),
     (READ, "GET", "/data /data/{name:path}"),

@@ -22,6 +22,7 @@ from starlette.types import Scope
 
 from graphdb.config import Settings
 from graphdb.errors import GraphDBError
+from serve.access.provider_sign_in import ProviderSignIn
 from serve.bodies import JSON_TYPE
 from serve.errors import error_response
 from serve.negotiation import MediaType, Offer, choose
@@ -40,6 +41,7 @@ _TYPES = {
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}\.(js|css|json|svg)", re.ASCII)
 _HOST = re.compile(r"([A-Za-z0-9._-]{1,253})(?::[0-9]{1,5})?", re.ASCII)
 _FOR_EVER = "public, max-age=31536000, immutable"
+_NO_PROVIDER = "there is no OpenID Connect provider: see [authentication.oidc]"
 _JSON, _HTML = "json", "html"
 # JSON first: a client without Accept, or with */*, is a program.
 _OFFERS = (Offer(MediaType("application/json"), _JSON), Offer(MediaType("text/html"), _HTML))
@@ -64,19 +66,27 @@ class Workbench:
     def __init__(self, settings: Settings) -> None:
         self._server, self._search = settings.server, settings.search
         self._about = _about(settings)
+        oidc = settings.authentication.oidc if settings.authentication.enabled else None
+        self._provider = None if oidc is None else ProviderSignIn(oidc)
 
     @property
     def is_enabled(self) -> bool:
         return self._server.workbench
 
     def is_public(self, scope: Scope) -> bool:
-        """Whether a request is for the page or its files, which hold no data and need no credentials."""
+        """Whether a request needs no credentials: for the page and its files, which hold no data, and to
+        sign in.
+        """
+        path: str = scope["path"]
+        if self.is_enabled and scope["method"] == "POST":
+            return path == "/workbench/sign-in"
         if not self.is_enabled or scope["method"] not in ("GET", "HEAD"):
             return False
-        path: str = scope["path"]
         if path == "/":
             return wants_page(Headers(raw=scope["headers"]))
-        return path == "/workbench/config.json" or path.startswith("/workbench/assets/")
+        return path in ("/workbench/config.json", "/workbench/sign-in") or path.startswith(
+            "/workbench/assets/"
+        )
 
     def routes(self) -> list[Route]:
         """Nothing if it is switched off."""
@@ -85,6 +95,7 @@ class Workbench:
         return [
             resource("/workbench/config.json", get=self._get_config),
             resource("/workbench/assets/{name}", get=_get_asset),
+            resource("/workbench/sign-in", get=self._tell_provider, post=self._exchange),
         ]
 
     def root(self, otherwise: Handler) -> Handler:
@@ -140,6 +151,16 @@ class Workbench:
             return [self._search.publish_address]
         found = _HOST.fullmatch(host)
         return [f"{found[1]}:{self._search.port}"] if found else []
+
+    async def _tell_provider(self, request: Request) -> Response:
+        if self._provider is None:
+            return error_response(404, _NO_PROVIDER)
+        return await self._provider.tell(request)
+
+    async def _exchange(self, request: Request) -> Response:
+        if self._provider is None:
+            return error_response(404, _NO_PROVIDER)
+        return await self._provider.exchange(request)
 
     async def _get_config(self, _request: Request) -> Response:
         return Response(self._about, headers={**_SAFE, "Cache-Control": "no-cache"}, media_type=JSON_TYPE)

@@ -66,6 +66,8 @@ def test_nothing_but_a_probe_and_the_files_of_the_workbench_is_public() -> None:
         ("/holonic/health", "GET"),
         ("/workbench/config.json", "GET"),
         ("/workbench/assets/{name}", "GET"),
+        ("/workbench/sign-in", "GET"),
+        ("/workbench/sign-in", "POST"),
     }
 
 
@@ -74,7 +76,7 @@ def test_what_changes_something_needs_more_than_reading() -> None:
     reading |= {"/_search/scroll", "/_search/scroll/{scroll_id}", "/{index}/_explain/{id}"}
     reading |= {"/{index}/_terms_enum"}
     # one's own, which are not data
-    reading |= {"/queries/{id}", "/saved-queries", "/saved-queries/{id}"}
+    reading |= {"/queries/{id}", "/saved-queries", "/saved-queries/{id}", "/workbench/sign-in"}
     for name in ("_search", "_msearch", "_count", "_field_caps", "_validate/query", "_search_shards"):
         reading |= {f"/{name}", f"/{{index}}/{name}"}
     for name in ("_analyze", "_mget"):

@@ -26,6 +26,8 @@ const KEPT = "graphdb.credentials";
 export const config = signal<Config | null>(null);
 export const principal = signal<Principal | null>(null);
 export const credentials = signal<Credentials | null>(read());
+/** Why a sign-in at the provider has failed. */
+export const signInFault = signal<unknown>(null);
 export const mayWrite = computed(() => principal.value?.permission === "write" || principal.value?.permission === "admin");
 export const mayAdmin = computed(() => principal.value?.permission === "admin");
 /** Whether the page has to ask for credentials before it can show anything. */

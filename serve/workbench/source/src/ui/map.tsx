@@ -37,14 +37,14 @@ export default function MapView({ shapes, label }: { shapes: Shape[]; label: str
     for (const shape of shapes) {
       try {
         L.geoJSON(shape.geometry as GeoJSON.GeoJsonObject, {
-          style,
+          ...(/Point$/.test(shape.geometry.type) ? {} : { style }),
           pointToLayer: (_, place) => L.circleMarker(place, { radius: shapes.length > 500 ? 4 : 6, color: colour("surface"), weight: 1.5, fillColor: colour("series-2"), fillOpacity: 0.95 }),
         }).bindPopup(() => popup(shape)).bindTooltip(document.createTextNode(shape.title) as unknown as HTMLElement, { sticky: true }).addTo(layer);
       } catch { /* coordinates that are none */ }
     }
     layer.addTo(own);
     const bounds = layer.getBounds();
-    if (bounds.isValid()) own.fitBounds(bounds.pad(0.15), { maxZoom: 11, animate: false });
+    if (bounds.isValid()) own.fitBounds(bounds.pad(0.15), { maxZoom: config.value?.tiles ? 14 : 8, animate: false });
     return () => { layer.remove(); };
   }, [shapes, theme.value]);
   return <div class="map" ref={box} role="region" aria-label={label} />;

@@ -71,6 +71,7 @@ export default function Chart({ answer }: { answer: Answer }) {
   }, []);
   const drawn = useMemo(() => size.width > 0 ? draw(answer, choice, size) : null, [answer, choice, size, theme.value, labels.value]);
   useEffect(() => { if (drawn) box.current!.replaceChildren(...(drawn.figure ? [drawn.figure] : [])); }, [drawn]);
+  const series = choice.series && choice.kind !== "heat" ? seriesOf(answer, choice.series) : [];
   const options = answer.vars.map((name) => [name, name] as const);
   const optional = [[NONE, choice.kind === "bar" || choice.kind === "histogram" ? "number of rows" : "none"] as const, ...options];
   const set = (changed: Partial<Choice>) => setChoice({ ...choice, ...changed });
@@ -86,10 +87,13 @@ export default function Chart({ answer }: { answer: Answer }) {
       </div>
       {drawn?.note && <div class="rnote"><Notice>{drawn.note}</Notice></div>}
       {drawn && !drawn.figure && <Empty icon="chart" title="Nothing to draw">These columns have no values that this chart shows. Choose others above.</Empty>}
+      {drawn?.figure && series.length > 1 && <div class="legend">{series.map((one, at) => <span key={one}><i style={{ background: `var(--series-${(at % 8) + 1})` }} />{one}</span>)}</div>}
       <div class="drawing" ref={box} />
     </div>
   );
 }
+
+function seriesOf(answer: Answer, name: string): string[] { return [...new Set(answer.rows.map((row) => textOf(row, name)))].sort().slice(0, 40); }
 
 interface Point { x: number | Date | string; y: number | string; s: string; v: number }
 
@@ -135,11 +139,11 @@ function draw(answer: Answer, choice: Choice, size: { width: number; height: num
     : [Plot.lineY(points, { x: "x", y: "y", stroke, strokeWidth: 2, tip: true }), ...(points.length < 200 ? [Plot.dotY(points, { x: "x", y: "y", fill: stroke, r: 3 })] : [])];
   const left = kind === "heat" || (kind === "bar" && !upright) ? Math.min(220, 24 + widest * 6.6) : 64;
   const made = Plot.plot({
-    width: Math.max(320, size.width), height: Math.max(220, size.height), marginLeft: left, marginBottom: kind === "heat" ? 100 : 44, marginTop: 28, marginRight: 24,
+    width: Math.max(320, size.width), height: Math.max(220, size.height - 24), marginLeft: left, marginBottom: kind === "heat" ? 100 : 44, marginTop: 28, marginRight: 24,
     style: { background: "transparent", color: colour("text"), fontFamily: "inherit", fontSize: "12px" },
     x: kind === "bar" && !upright ? { label: choice.y || "rows", grid: true } : kind === "heat" ? { label: null, tickRotate: -40 } : x,
     y: kind === "bar" && !upright ? { label: null } : kind === "heat" ? { label: null } : { label: kind === "histogram" ? "rows" : choice.y || "rows", grid: true, ...(kind === "bar" ? { zero: true } : {}) },
-    color: kind === "heat" ? { scheme: theme.value === "dark" ? "viridis" : "blues" } : { legend: false, range: Array.from({ length: 8 }, (_, at) => colour(`series-${at + 1}`)) },
+    color: kind !== "heat" && choice.series ? { domain: seriesOf(answer, choice.series), range: Array.from({ length: 8 }, (_, at) => colour(`series-${at + 1}`)) } : kind === "heat" ? { scheme: theme.value === "dark" ? "viridis" : "blues" } : { legend: false, range: Array.from({ length: 8 }, (_, at) => colour(`series-${at + 1}`)) },
     marks,
   }) as SVGElement;
   // Plot brings a style sheet with each drawing, which the policy of the page does not let in: ours has its rules.

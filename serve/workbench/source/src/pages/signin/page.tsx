@@ -1,7 +1,8 @@
 /** The sign-in: one form for each way that the service has. */
 import { useState } from "preact/hooks";
 import { Brand } from "../../app/shell";
-import { config, signIn } from "../../api/session";
+import { beginSignIn } from "../../api/oidc";
+import { config, signIn, signInFault } from "../../api/session";
 import { Button, Field, Input, Tabs, type TabItem } from "../../ui/controls";
 import { Fault } from "../../ui/states";
 
@@ -13,7 +14,7 @@ export default function SignInPage() {
     ways.token && { id: "token", text: "Token" },
   ].filter((one): one is TabItem => !!one);
   const [way, setWay] = useState(items[0]?.id ?? "");
-  const [error, setError] = useState<unknown>(null);
+  const [error, setError] = useState<unknown>(signInFault.value);
   const [busy, setBusy] = useState(false);
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
@@ -31,6 +32,9 @@ export default function SignInPage() {
       <div class="card">
         <Brand />
         <div><h1>Sign in</h1><p class="muted">The service needs to know who you are.</p></div>
+        {ways.oidc && <Button kind="primary" icon="user" onClick={() => { beginSignIn().catch(setError); }}>Sign in with your provider</Button>}
+        {ways.oidc && items.length > 0 && <div class="or">or</div>}
+        {error !== null && items.length === 0 && <Fault error={error} />}
         {items.length > 1 && <Tabs label="Way to sign in" look="segments" items={items} value={way} onPick={(id) => { setWay(id); setError(null); }} />}
         {items.length > 0 && (
           <form key={way} onSubmit={submit}>
@@ -41,7 +45,7 @@ export default function SignInPage() {
             {way === "key" && <Field label="API key" hint="Begins with gdb_">{(id) => <Input id={id} name="key" type="password" required />}</Field>}
             {way === "token" && <Field label="Token" hint="A JSON Web Token">{(id) => <Input id={id} name="token" type="password" required />}</Field>}
             {error !== null && <Fault error={error} />}
-            <Button kind="primary" type="submit" disabled={busy}>{busy ? "Signing in …" : "Sign in"}</Button>
+            <Button kind={ways.oidc ? "plain" : "primary"} type="submit" disabled={busy}>{busy ? "Signing in …" : "Sign in"}</Button>
           </form>
         )}
       </div>
