@@ -21,8 +21,10 @@ __all__ = [
     "MergedGraphs",
     "NodeStatus",
     "PeerReport",
+    "QueryDraft",
     "QueryRequest",
     "RunningQuery",
+    "SavedQuery",
     "ShapesDocument",
     "ValidationRequest",
     "worse_status",
@@ -54,6 +56,7 @@ class QueryRequest:
     timeout_s: float  # from now to the last byte of the answer, waiting for a reader included
     principal: str | None = None  # who asks, as `GET /queries` shows it
     explain: bool = False  # answer with what `graphdb.store.explaining.explain` writes, in place of format
+    query_id: str | None = None  # the client's choice for the list of running queries; None: any
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,31 @@ class RunningQuery:
     started_at: str  # ISO 8601, UTC
     age_seconds: float
     principal: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDraft:
+    """A query to keep. view: how a client shows its answer; shared: whether others see it."""
+
+    name: str
+    description: str
+    query: str
+    view: str | None
+    shared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SavedQuery:
+    """A query that is kept. owner: a principal's name; changed_at: ISO 8601, UTC."""
+
+    id: str
+    owner: str
+    name: str
+    description: str
+    query: str
+    view: str | None
+    shared: bool
+    changed_at: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,10 @@ from graphdb.node import (
     FunctionCall,
     LiveReport,
     NodeStatus,
+    QueryDraft,
     QueryRequest,
     RunningQuery,
+    SavedQuery,
     ValidationRequest,
 )
 from graphdb.rdf.formats import RdfSyntax
@@ -61,6 +63,7 @@ __all__ = [
     "QueryRequest",
     "RunningQueries",
     "RunningQuery",
+    "SavedQueries",
     "ValidationRequest",
     "Writing",
 ]
@@ -351,6 +354,18 @@ class RunningQueries(Protocol):
         """End a running query: its reader gets QueryCancelled. False for an unknown id."""
 
 
+class SavedQueries(Protocol):
+    """Queries that users keep on this node: see `actors.saved_queries`. Any thread; they block."""
+
+    def list(self, owner: str) -> list[SavedQuery]: ...
+    def show(self, query_id: str, owner: str) -> SavedQuery: ...
+    def create(self, draft: QueryDraft, owner: str) -> SavedQuery: ...
+    def replace(
+        self, query_id: str, draft: QueryDraft, owner: str, *, may_administer: bool
+    ) -> SavedQuery: ...
+    def delete(self, query_id: str, owner: str, *, may_administer: bool) -> None: ...
+
+
 class Progress(Protocol):
     """How far readers on this node see the log. snapshot_index may be called on any thread."""
 
@@ -433,6 +448,8 @@ class GraphNode(Protocol):
     def functions(self) -> Functions: ...
     @property
     def running(self) -> RunningQueries: ...
+    @property
+    def saved_queries(self) -> SavedQueries: ...
     @property
     def progress(self) -> Progress: ...
     @property

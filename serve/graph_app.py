@@ -9,7 +9,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
 from graphdb.config import Settings
 from graphdb.errors import UnavailableError
@@ -21,7 +21,13 @@ from serve.access.middleware import AuthenticationMiddleware
 from serve.answers import Workers
 from serve.backend import GraphNode, Progress
 from serve.errors import failure_response
-from serve.graph.administration import ClusterEndpoint, HealthEndpoint, QueriesEndpoint
+from serve.graph.administration import (
+    ClusterEndpoint,
+    HealthEndpoint,
+    QueriesEndpoint,
+    list_of_keys,
+    tell_principal,
+)
 from serve.graph.alerts import alert_routes
 from serve.graph.asked_query import QueryReader
 from serve.graph.browser_pages import docs_routes
@@ -37,14 +43,16 @@ from serve.graph.holonic.holons import MembraneEndpoint
 from serve.graph.holonic.portals import PortalsEndpoint
 from serve.graph.live_outbox import SocketCounts
 from serve.graph.live_socket import LiveSocketEndpoint
-from serve.graph.metrics import AccessMetrics, LiveMetrics, Metrics, MetricsEndpoint
+from serve.graph.metrics import AccessMetrics, HostMetrics, LiveMetrics, Metrics, MetricsEndpoint
 from serve.graph.query_accounts import QueryAccounts, SlowQueryLog
 from serve.graph.query_answers import QueryAnswers
 from serve.graph.quick_answers import QuickAnswers
+from serve.graph.saved_queries import saved_query_routes
 from serve.graph.shacl import ShaclEndpoint, ValidationReader
 from serve.graph.sparql import SparqlEndpoint, UpdateEndpoint
 from serve.port_application import PortApplication
 from serve.routing import ByRawPath, Handler, methods_of, not_found, resource
+from serve.workbench.pages import Workbench
 
 __all__ = ["build_app", "described"]
 
@@ -55,7 +63,12 @@ SLOW_QUERIES = "slow-queries.log"  # in the data directory
 PUBLIC_PATHS = frozenset({"/holonic/health"})
 PROBES = frozenset({"/health", "/metrics"})
 # Not in the OpenAPI document: the document, its page, and files that pages load.
-PAGES = frozenset({"/openapi.json", "/docs", "/docs/{name}", "/graphql/playground/{name}"})
+PAGES = frozenset(
+    {
+        *("/openapi.json", "/docs", "/docs/{name}", "/graphql/playground/{name}"),
+        *("/workbench/config.json", "/workbench/assets/{name}", "/workbench/sign-in"),
+    }
+)
 
 ENDPOINTS = {
     "/sparql": "SPARQL queries, GET and POST",
@@ -70,7 +83,10 @@ ENDPOINTS = {
     "/ws": "live queries, a WebSocket",
     "/alerts": "scheduled queries that call webhooks: GET, POST, DELETE",
     "/queries": "the running queries, GET; DELETE /queries/{id} cancels one",
+    "/saved-queries": "queries that users keep, GET, POST; /saved-queries/{id}: GET, PUT, DELETE",
     "/cluster": "the members and the leader, GET; /cluster/members and /cluster/leader change them",
+    "/whoami": "the principal of the request: name, roles, permission",
+    "/api_keys": "the names, roles and expiry of the API keys",
     "/health": "the state of this node",
     "/metrics": "counters for Prometheus",
     "/openapi.json": "a description of these paths for programs, in OpenAPI 3.1",
@@ -99,13 +115,16 @@ def build_app(
             workers.stop()
             slow_queries.close()
 
-    routes, quick = _routes(node, workers, slow_queries, settings, access or AccessBackend(), search_word)
+    workbench = Workbench(settings)
+    routes, quick = _routes(
+        node, workers, slow_queries, settings, access or AccessBackend(), search_word, workbench
+    )
     has_audit = access is not None and access.audit is not None
     # Nothing has to see each request, and nothing is added to each answer.
     is_plain = not (settings.authentication.enabled or has_audit or settings.server.cors)
 
     def around(app: ASGIApp) -> ASGIApp:
-        app = _with_authentication(app, settings, access)
+        app = _with_authentication(app, settings, access, workbench)
         if access is not None and access.audit is not None:
             app = Audited(app, settings, "graph", access.audit)
         return _with_cors(app, settings.server.cors)
@@ -149,6 +168,7 @@ def _routes(
     settings: Settings,
     access: AccessBackend,
     search_word: Callable[[], str] | None,
+    workbench: Workbench,
 ) -> tuple[list[BaseRoute], QuickAnswers]:
     server, limits = settings.server, settings.security
     cache, tags = ResultCache(settings.readers.result_cache_mb << 20), EntityTags()
@@ -178,6 +198,7 @@ def _routes(
     changes = ChangesEndpoint(node.progress, node.changes, server.query_timeout_seconds)
     metrics.registry.register(LiveMetrics(node.changes, sockets, changes))
     metrics.registry.register(AccessMetrics(access))
+    metrics.registry.register(HostMetrics(server.data_dir))
     cluster = ClusterEndpoint(node.admin)
 
     def index() -> dict[str, str]:
@@ -196,15 +217,19 @@ def _routes(
         WebSocketRoute("/ws", live),
         resource("/ws", get=live.get),
         *alert_routes(node.alerts, server.max_body_bytes),
+        *saved_query_routes(node.saved_queries),
         resource("/queries", get=queries.get),
         resource("/queries/{id}", get=queries.get_one, delete=queries.delete),
         resource("/cluster", get=cluster.get),
         resource("/cluster/members", post=cluster.add),
         resource("/cluster/members/{node_id}", delete=cluster.remove),
         resource("/cluster/leader", post=cluster.lead),
+        resource("/whoami", get=tell_principal),
+        resource("/api_keys", get=list_of_keys(settings.authentication.api_keys)),
         resource("/health", get=HealthEndpoint(node.changes, node.admin, search_word).get),
         resource("/metrics", get=MetricsEndpoint(metrics).get),
-        resource("/", get=_list_of(_enabled(settings))),
+        resource("/", get=workbench.root(_list_of(_enabled(settings)))),
+        *workbench.routes(),
         *docs_routes(),
     ]
     return routes, QuickAnswers(node.queries, reader, answers)
@@ -234,14 +259,21 @@ def _list_of(enabled: dict[str, bool]) -> Handler:
     return list_endpoints
 
 
-def _with_authentication(app: ASGIApp, settings: Settings, access: AccessBackend | None) -> ASGIApp:
+def _with_authentication(
+    app: ASGIApp, settings: Settings, access: AccessBackend | None, workbench: Workbench
+) -> ASGIApp:
     """Require authentication, if it is on."""
     server = settings.server
     if not settings.authentication.enabled:
         return app
-    public = PUBLIC_PATHS | (PROBES if server.public_probes else frozenset())
+    paths = PUBLIC_PATHS | (PROBES if server.public_probes else frozenset())
+
+    def is_public(scope: Scope) -> bool:
+        is_read = scope["method"] in ("GET", "HEAD")
+        return (is_read and scope["path"] in paths) or workbench.is_public(scope)
+
     return AuthenticationMiddleware(
-        app, Authenticator(settings, access), failure_response, public, server.cors
+        app, Authenticator(settings, access), failure_response, is_public, server.cors
     )
 
 

@@ -7,6 +7,7 @@ from serve.access.access_backend import AccessBackend
 from serve.access.audit import Audited
 from serve.access.authentication import Authenticator
 from serve.access.middleware import AuthenticationMiddleware
+from serve.access.own_pages import OwnPages
 from serve.port_application import PortApplication
 from serve.search.administration import (
     aliases,
@@ -54,17 +55,18 @@ def build_search_app(
     Elasticsearch's rules choose the operation, so FastAPI has no routes here. There is no /docs and no
     /openapi.json: on this port these are names of indexes.
     """
-    work = SearchWork(settings.server.query_timeout_seconds)
+    server = settings.server
+    work = SearchWork(server.query_timeout_seconds)
     endpoints = [endpoint for module in MODULES for endpoint in module.routes(node, settings)]
     router = SearchRouter(node, settings, work, [*endpoints, *searching.routes(node, settings, work)])
 
     def around(app: ASGIApp) -> ASGIApp:
         if settings.authentication.enabled:
             app = AuthenticationMiddleware(
-                app, Authenticator(settings, access), router.refusal, origins=settings.server.cors
+                app, Authenticator(settings, access), router.refusal, origins=server.cors
             )
         if access is not None and access.audit is not None:
             app = Audited(app, settings, "search", access.audit)
-        return app
+        return OwnPages(app, server.port if server.workbench else None, server.cors)
 
     return PortApplication("graphdb search", (), otherwise=router, around=around)

@@ -24,6 +24,7 @@ from actors.readers.client import ReaderClient
 from actors.readers.query_runner import QueryRunner
 from actors.readers.running_queries import RunningQueries
 from actors.readers.write_evaluation import WriteChecks
+from actors.saved_queries import SavedQueryStore
 from actors.shard.body_source import BodyThreads
 from actors.shard.large_bodies import LargeBodies
 from actors.shard.store_directory import StoreDirectory
@@ -32,7 +33,7 @@ from graphdb.config import Settings
 
 __all__ = ["GraphNode", "NodeParts", "standalone_node"]
 
-_FED = "columns-feed"  # in the data directory
+_FED, _SAVED_QUERIES = "columns-feed", "saved-queries.db"  # in the data directory
 _DOCUMENTS_AT_ONCE = 2  # that are made lines of; each takes a processor, and up to 1 GB of memory
 _BODIES_AT_ONCE = 64  # larger ones than fit into memory unread
 
@@ -82,6 +83,11 @@ class GraphNode(Generic[W]):
     def running(self) -> Queries:
         """See `serve.backend.RunningQueries`."""
         return self.queries
+
+    @property
+    def saved_queries(self) -> SavedQueryStore:
+        """See `serve.backend.SavedQueries`."""
+        return self.parts.saved_queries
 
     @property
     def functions(self) -> Queries:
@@ -134,6 +140,7 @@ class NodeParts:
         self.change_log = ChangeLog(log, self.own_progress.snapshot_index, self.own_progress.wait_for_index)
         self._reported_views = ReportedViews(log)
         self.running = RunningQueries()
+        self.saved_queries = SavedQueryStore(settings.server.data_dir / _SAVED_QUERIES)
         self.queries = self._queries(columns)
         self._feeder = (
             None if columns is None else ColumnFeeder(columns, settings.server.data_dir / _FED, self.current)
@@ -206,6 +213,7 @@ class NodeParts:
         """Let go of the readers and the log."""
         self.own_writing.close()
         await self.readers.close()
+        self.saved_queries.close()
         await self.log.close()
 
 

@@ -61,7 +61,8 @@ class QueryPaths:
         """See `serve.backend.GraphReads.start_query`. quads is what the checkpoints are of; the answer is of
         applied_index or later. None: of what the columns hold, something is not to be seen.
         """
-        run = self._running.begin(request.query.text, request.query.form, request.principal)
+        query = request.query
+        run = self._running.begin(query.text, query.form, request.principal, request.query_id)
         if self._columns is not None and applied_index is not None and self._may_use_columns(request):
             began = run.loop.time()
             try:

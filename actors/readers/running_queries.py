@@ -23,8 +23,10 @@ class QueryRun:
     `unless_cancelled`.
     """
 
-    def __init__(self, text: str, form: str, principal: str | None, forget: Callable[[str], None]) -> None:
-        self.id = os.urandom(8).hex()
+    def __init__(
+        self, query_id: str, text: str, form: str, principal: str | None, forget: Callable[[str], None]
+    ) -> None:
+        self.id = query_id
         self.where: str | None = None  # None while it waits for a reader
         self.on_cancel: Callable[[], None] = lambda: None
         self.loop = asyncio.get_running_loop()
@@ -91,9 +93,15 @@ class RunningQueries:
     def __init__(self) -> None:
         self._runs: dict[str, QueryRun] = {}
 
-    def begin(self, text: str, form: str, principal: str | None = None) -> QueryRun:
-        """Put a query on the list; it stays there until its end() is called."""
-        run = QueryRun(text, form, principal, self._forget)
+    def begin(
+        self, text: str, form: str, principal: str | None = None, query_id: str | None = None
+    ) -> QueryRun:
+        """Put a query on the list; it stays there until its end() is called. An id that is on the list
+        already is not taken again: the query gets another one.
+        """
+        if query_id is None or query_id in self._runs:
+            query_id = os.urandom(8).hex()
+        run = QueryRun(query_id, text, form, principal, self._forget)
         self._runs[run.id] = run
         return run
 

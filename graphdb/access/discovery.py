@@ -19,6 +19,7 @@ class Discovered:
     jwks_uri: str
     token_endpoint: str | None
     device_authorization_endpoint: str | None  # RFC 8628, section 4
+    authorization_endpoint: str | None = None  # where a person signs in with a browser
 
 
 def discovery_url(issuer: str) -> str:
@@ -39,9 +40,8 @@ def read_discovery(document: bytes, issuer: str) -> Discovered:
     jwks_uri = _address(found, "jwks_uri")
     if jwks_uri is None:
         raise ValueError("its discovery document has no jwks_uri")
-    return Discovered(
-        jwks_uri, _address(found, "token_endpoint"), _address(found, "device_authorization_endpoint")
-    )
+    others = ("token_endpoint", "device_authorization_endpoint", "authorization_endpoint")
+    return Discovered(jwks_uri, *(_address(found, name) for name in others))
 
 
 def _address(document: dict[str, Any], name: str) -> str | None:

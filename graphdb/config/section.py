@@ -19,6 +19,8 @@ __all__ = [
     "ProviderUrl",
     "Section",
     "Sid",
+    "TileAddress",
+    "WebOrigin",
     "is_loopback",
     "provider_url",
 ]
@@ -81,6 +83,11 @@ DataGraph: TypeAlias = Annotated[str, AfterValidator(_data_graph)]
 GraphIri: TypeAlias = Annotated[str, AfterValidator(_graph_iri)]
 HostRule: TypeAlias = Annotated[str, AfterValidator(_host_rule)]
 ProviderUrl: TypeAlias = Annotated[str, AfterValidator(provider_url)]
+# Both become part of a Content-Security-Policy.
+WebOrigin: TypeAlias = Annotated[str, StringConstraints(pattern=r"^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?$")]
+TileAddress: TypeAlias = Annotated[
+    str, StringConstraints(pattern=r"^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/[A-Za-z0-9./{}?=&%_@~-]*$")
+]
 Sid: TypeAlias = Annotated[str, StringConstraints(pattern=r"^S-\d+(-\d+){2,}$")]
 # Made absolute when read: a worker process has another working directory than the command that started it.
 AbsolutePath: TypeAlias = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]

@@ -14,6 +14,8 @@ from graphdb.config.section import (
     HostRule,
     Port,
     Section,
+    TileAddress,
+    WebOrigin,
     is_loopback,
 )
 
@@ -113,6 +115,20 @@ class Server(Section):
     public_probes: bool = Field(
         False,
         description="Whether `/health` and `/metrics` answer without credentials when authentication is on.",
+    )
+    workbench: bool = Field(
+        True,
+        description="Whether browsers get the workbench at `/`; otherwise it is a list of paths in JSON.",
+    )
+    workbench_tiles: TileAddress | None = Field(
+        None,
+        description="Map tiles of the workbench, such as `https://tiles.example/{z}/{x}/{y}.png`; without "
+        "them, maps show the outline of the land that comes with the workbench.",
+    )
+    workbench_image_hosts: tuple[WebOrigin, ...] = Field(
+        (),
+        description="Origins from which the workbench shows images that data name, such as "
+        "`https://images.example`; other images are links.",
     )
     union_default_graph: bool = Field(
         False, description="Whether the default graph of queries is the union of all graphs."

@@ -60,7 +60,9 @@ def _table(*rows: tuple[Permission, str, str]) -> PermissionTable:
 
 GRAPH_PERMISSIONS = _table(
     (READ, "GET", "/ /changes /graphql/schema /graphql/playground/{name} /cluster /health /metrics"),
-    (READ, "GET", "/openapi.json /docs /docs/{name}"),
+    (READ, "GET", "/openapi.json /docs /docs/{name} /whoami"),
+    (PUBLIC, "GET", "/workbench/config.json /workbench/assets/{name}"),
+    (PUBLIC, "GET POST", "/workbench/sign-in"),
     (READ, "GET POST", "/sparql"),
     (WRITE, "POST", "/update"),
     (READ, "GET", "/data /data/{name:path}"),
@@ -76,8 +78,13 @@ GRAPH_PERMISSIONS = _table(
     (PUBLIC, "GET", "/holonic/health"),
     (READ, "GET", "/holonic/{path:path}"),
     (WRITE, "POST PUT PATCH DELETE", "/holonic/{path:path}"),
-    (ADMIN, "GET", "/queries /queries/{id}"),  # they show the queries of other users
-    (ADMIN, "DELETE", "/queries/{id}"),
+    # Of other users only admins see and cancel them: `QueriesEndpoint`.
+    (READ, "GET DELETE", "/queries/{id}"),
+    (READ, "GET", "/queries"),
+    # One's own are for whoever may read; sharing needs WRITE: `saved_queries`.
+    (READ, "GET POST", "/saved-queries"),
+    (READ, "GET PUT DELETE", "/saved-queries/{id}"),
+    (ADMIN, "GET", "/api_keys"),
     (ADMIN, "POST", "/cluster/members /cluster/leader"),
     (ADMIN, "DELETE", "/cluster/members/{node_id}"),
 )

@@ -40,14 +40,14 @@ SIGN_IN_S = 10.0  # a socket without credentials is closed after this time
 class AuthenticationMiddleware:
     """ASGI middleware.
 
-    public: paths that are answered to every client by GET and HEAD. origins: those of `server.cors`. refusal
-    turns an error into a response, as the port behind it does.
+    is_public: whether a request is answered to every client. origins: those of `server.cors`. refusal turns
+    an error into a response, as the port behind it does.
     """
 
     app: ASGIApp
     authenticator: Authenticator
     refusal: Callable[[GraphDBError], Response]
-    public: frozenset[str] = frozenset()
+    is_public: Callable[[Scope], bool] = lambda scope: False
     origins: tuple[str, ...] = ()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -66,7 +66,7 @@ class AuthenticationMiddleware:
     async def _principal(self, scope: Scope) -> Principal:
         if is_internal(scope):
             return internal_principal(scope)
-        if scope["path"] in self.public and scope["method"] in ("GET", "HEAD"):
+        if self.is_public(scope):
             return ANYONE
         principal = await self.authenticator.admit(scope)
         note_of(scope).principal = principal

@@ -15,7 +15,7 @@ from graphdb.config.access import Oidc
 from graphdb.config.section import is_loopback
 from graphdb.errors import ConfigError, NotAuthenticated, ProviderUnavailable
 
-__all__ = ["ProviderKeys"]
+__all__ = ["ProviderKeys", "trusted_authorities"]
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class ProviderKeys:
         self._settings = settings
         self._ring = KeyRing(settings.jwks_refresh_interval_secs)
         self._fetching: asyncio.Task[None] | None = None
-        self._tls = _trusted(settings)
+        self._tls = trusted_authorities(settings)
 
     async def key(self, header: TokenHeader) -> VerifyingKey:
         """The key that verifies a token.
@@ -112,7 +112,7 @@ class ProviderKeys:
         return bytes(body)
 
 
-def _trusted(settings: Oidc) -> ssl.SSLContext:
+def trusted_authorities(settings: Oidc) -> ssl.SSLContext:
     """The certificate authorities of the provider."""
     if settings.ca_cert_file is None:
         return httpx.create_ssl_context()

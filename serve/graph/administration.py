@@ -1,7 +1,7 @@
-"""`/health`, `/queries` and `/cluster`: the state of the node, its running queries, and its cluster."""
+"""`/health`, `/queries`, `/cluster`, `/whoami` and `/api_keys`: the state of the node, and who may use it."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from typing import Annotated
 
@@ -10,12 +10,17 @@ from pydantic import AfterValidator, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from graphdb.access.permissions import Permission
+from graphdb.access.visibility import FULL_VISIBILITY
+from graphdb.config.access import ApiKey
 from graphdb.config.service import split_address
 from graphdb.errors import InvalidParameter
-from graphdb.node import ClusterReport, NodeStatus, PeerReport, worse_status
+from graphdb.node import ClusterReport, NodeStatus, PeerReport, RunningQuery, worse_status
+from serve.access.request_scope import principal_of
 from serve.backend import Admin, Changes, RunningQueries
 from serve.bodies import JSON_TYPE, JsonBody, read_json
 from serve.errors import error_response
+from serve.routing import Handler
 
 __all__ = [
     "ClusterEndpoint",
@@ -23,8 +28,10 @@ __all__ = [
     "NewLeader",
     "NewMember",
     "QueriesEndpoint",
+    "list_of_keys",
     "node_health",
     "report_of",
+    "tell_principal",
 ]
 
 _NOT_STORED = {"Cache-Control": "no-store"}
@@ -61,15 +68,48 @@ def node_health(graph: NodeStatus, search_word: Callable[[], str] | None) -> Nod
     return replace(graph, status=worse_status(graph.status, search_word()))
 
 
+async def tell_principal(request: Request) -> Response:
+    """GET /whoami: the principal of the request."""
+    principal = principal_of(request.scope)
+    record = {
+        "name": principal.name,
+        "provider": principal.provider,
+        "roles": sorted(principal.roles),
+        "permission": principal.permission.word.lower(),
+        "sees_everything": principal.visibility == FULL_VISIBILITY,
+        "expires_at": principal.expires_at,
+    }
+    return Response(orjson.dumps(record), headers=_NOT_STORED, media_type=JSON_TYPE)
+
+
+def list_of_keys(keys: Iterable[ApiKey]) -> Handler:
+    """GET /api_keys: the keys of the configuration by name, without their digests."""
+    found = [
+        {
+            "name": key.name,
+            "roles": sorted(key.roles),
+            "sids": list(key.sids),
+            "expires_at": None if key.expires_at is None else key.expires_at.isoformat(),
+        }
+        for key in keys
+    ]
+    body = orjson.dumps({"api_keys": found})
+
+    async def get(_request: Request) -> Response:
+        return Response(body, headers=_NOT_STORED, media_type=JSON_TYPE)
+
+    return get
+
+
 class QueriesEndpoint:
-    """GET /queries, GET and DELETE /queries/{id}."""
+    """GET /queries, GET and DELETE /queries/{id}: for admins those of all, for others their own."""
 
     def __init__(self, running: RunningQueries) -> None:
         self._running = running
 
-    async def get(self, _request: Request) -> Response:
+    async def get(self, request: Request) -> Response:
         """The running queries and updates, the oldest first."""
-        running = [asdict(query) for query in self._running.running_queries()]
+        running = [asdict(query) for query in self._of(request)]
         return Response(
             orjson.dumps({"queries": running}), headers=_NOT_STORED, media_type="application/json"
         )
@@ -77,7 +117,7 @@ class QueriesEndpoint:
     async def get_one(self, request: Request) -> Response:
         """One running query."""
         query_id: str = request.path_params["id"]
-        for query in self._running.running_queries():
+        for query in self._of(request):
             if query.id == query_id:
                 return Response(
                     orjson.dumps(asdict(query)), headers=_NOT_STORED, media_type="application/json"
@@ -87,9 +127,17 @@ class QueriesEndpoint:
     async def delete(self, request: Request) -> Response:
         """Cancel a query: its client gets 503."""
         query_id: str = request.path_params["id"]
-        if not self._running.cancel_query(query_id):
+        is_known = any(query.id == query_id for query in self._of(request))
+        if not (is_known and self._running.cancel_query(query_id)):
             return _unknown_query(query_id)
         return Response(orjson.dumps({"success": True}), headers=_NOT_STORED, media_type="application/json")
+
+    def _of(self, request: Request) -> list[RunningQuery]:
+        principal = principal_of(request.scope)
+        found = self._running.running_queries()
+        if principal.permission >= Permission.ADMIN:
+            return found
+        return [query for query in found if query.principal == principal.name]
 
 
 def _unknown_query(query_id: str) -> Response:

@@ -6,12 +6,13 @@ A test holds real answers against them (`tests/unit/serve/test_openapi.py`).
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from graphdb.node import EmbeddedStore, NodeStatus, RunningQuery
+from graphdb.node import EmbeddedStore, NodeStatus, RunningQuery, SavedQuery
 
 __all__ = [
     "AlertHistory",
     "AlertList",
     "AlertTest",
+    "ApiKeyList",
     "CallResult",
     "Confirmed",
     "Depths",
@@ -25,11 +26,13 @@ __all__ = [
     "MembraneReport",
     "PortalList",
     "QueryList",
+    "SavedQueryList",
     "SchemaRefreshed",
     "ServiceIndex",
     "ShownAlert",
     "Success",
     "ValidationReport",
+    "WhoAmI",
 ]
 
 
@@ -39,6 +42,35 @@ class ServiceIndex:
 
     service: str
     endpoints: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class WhoAmI:
+    """The principal of a request; expires_at is in seconds since 1970, null for credentials without end."""
+
+    name: str
+    provider: str
+    roles: list[str]
+    permission: Literal["none", "read", "write", "admin"]
+    sees_everything: bool
+    expires_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownKey:
+    """An API key, without its digest; expires_at is null for a key without end."""
+
+    name: str
+    roles: list[str]
+    sids: list[str]
+    expires_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKeyList:
+    """The API keys of the configuration."""
+
+    api_keys: list[ShownKey]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +113,13 @@ class QueryList:
     """The running queries, the oldest first."""
 
     queries: list[RunningQuery]
+
+
+@dataclass(frozen=True, slots=True)
+class SavedQueryList:
+    """Saved queries, by name."""
+
+    queries: list[SavedQuery]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from time import perf_counter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from graphdb.access.principal import EVERYONE
 from graphdb.access.visibility import Visibility
 from graphdb.bounded_cache import BoundedCache
 from graphdb.geo.entailment import Entailment, asked_text
@@ -22,7 +23,7 @@ from graphdb.sparql.syntax import Query
 from graphdb.store.join_walk import OverBudget
 from graphdb.store.query_plans import PlansByShape, QueryPlan, plan_of
 from serve.access.audit import note_of
-from serve.access.request_scope import visibility_of
+from serve.access.request_scope import principal_of, visibility_of
 from serve.backend import GraphReads
 from serve.graph.caching import CacheKey
 from serve.graph.query_accounts import Account
@@ -112,6 +113,7 @@ class AskedQuery:
     min_index: int  # the answer has to be at this log index or later; 0: any
     consistency: Consistency
     explain: bool  # see `explanation`
+    query_id: str | None
     account: Account
 
     @property
@@ -147,7 +149,9 @@ class AskedQuery:
     def for_reader(self) -> QueryRequest:
         """The request to a reader, with what is left of the time limit."""
         principal = self.account.principal
-        return QueryRequest(self.query, self.dataset, self.format, self.left_s, principal, self.explain)
+        return QueryRequest(
+            self.query, self.dataset, self.format, self.left_s, principal, self.explain, self.query_id
+        )
 
     @property
     def left_s(self) -> float:
@@ -198,7 +202,8 @@ class QueryReader:
         understood = self.known(text, base_iri, parameters.entailment)
         if understood is None:
             understood = await self._understand(text, base_iri, parameters.entailment)
-        return self.asked(request, parameters, understood, Account(text, understood.plan.like.form, began))
+        account = Account(text, understood.plan.like.form, began, principal=_name_of(request))
+        return self.asked(request, parameters, understood, account)
 
     def asked(
         self, request: Request, parameters: QueryParameters, understood: Understood, account: Account
@@ -221,6 +226,7 @@ class QueryReader:
             parameters.min_index,
             consistency_of(request, parameters.consistency),
             parameters.explain,
+            parameters.query_id,
             account,
         )
 
@@ -272,6 +278,12 @@ class QueryReader:
         query = read_query(text, base_iri, self._limits)
         gate.check(query, self._limits)  # here too: a 304 never comes to the backend
         return plan_of(query, self._limits, is_long=len(text) > SHORT_TEXT_CHARACTERS)
+
+
+def _name_of(request: Request) -> str | None:
+    """Who asks; None if authentication is off."""
+    principal = principal_of(request.scope)
+    return None if principal is EVERYONE else principal.name
 
 
 def _directives(request: Request) -> list[str]:

@@ -4,8 +4,10 @@ The collectors read the node's reports at each scrape, so the values of one repo
 """
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
+import psutil  # type: ignore[import-untyped]
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -30,7 +32,15 @@ from serve.graph.caching import ResultCache
 from serve.graph.changes import ChangesEndpoint
 from serve.graph.live_outbox import SocketCounts
 
-__all__ = ["AccessMetrics", "LiveMetrics", "Metrics", "MetricsEndpoint", "Outcome", "ViewMetrics"]
+__all__ = [
+    "AccessMetrics",
+    "HostMetrics",
+    "LiveMetrics",
+    "Metrics",
+    "MetricsEndpoint",
+    "Outcome",
+    "ViewMetrics",
+]
 
 Outcome: TypeAlias = Literal[
     "ok",
@@ -270,7 +280,7 @@ class LiveMetrics(Collector):
 
 
 def _live_gauge(name: str, help_text: str, value: float) -> Metric:
-    return GaugeMetricFamily(f"service_service_live_{name}", help_text, value=float(value))
+    return _gauge_of(f"live_{name}", help_text, value)
 
 
 def _live_counter(name: str, help_text: str, value: float) -> Metric:
@@ -291,3 +301,26 @@ class AccessMetrics(Collector):
         if (audit := self._access.audit) is not None:
             told = "Lines that there was no room for in the audit log."
             yield CounterMetricFamily("service_service_audit_lines_dropped", told, audit.dropped)
+
+
+class HostMetrics(Collector):
+    """The memory of the host, and the disk of the data directory. What cannot be read is not reported."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+
+    def collect(self) -> Iterator[Metric]:
+        """See `Collector.collect`."""
+        memory = psutil.virtual_memory()
+        yield _gauge_of("host_memory_bytes", "Memory of the host.", memory.total)
+        yield _gauge_of("host_memory_available_bytes", "Of it, what processes can have.", memory.available)
+        try:
+            disk = psutil.disk_usage(str(self._data_dir))
+        except OSError:
+            return
+        yield _gauge_of("disk_bytes", "Size of the disk of the data directory.", disk.total)
+        yield _gauge_of("disk_free_bytes", "Of it, what the service can have.", disk.free)
+
+
+def _gauge_of(name: str, help_text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"service_service_{name}", help_text, value=float(value))

@@ -10,7 +10,7 @@ from typing import Any
 
 from graphdb.geo.entailment import Entailment
 from graphdb.holonic.names import Layer
-from graphdb.node import ClusterReport, Consistency, RunningQuery
+from graphdb.node import ClusterReport, Consistency, RunningQuery, SavedQuery
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.results import ResultFormat
 from serve.graph.administration import NewLeader, NewMember
@@ -19,6 +19,7 @@ from serve.graph.answer_shapes import (
     AlertHistory,
     AlertList,
     AlertTest,
+    ApiKeyList,
     CallResult,
     Confirmed,
     Depths,
@@ -32,16 +33,19 @@ from serve.graph.answer_shapes import (
     MembraneReport,
     PortalList,
     QueryList,
+    SavedQueryList,
     SchemaRefreshed,
     ServiceIndex,
     ShownAlert,
     Success,
     ValidationReport,
+    WhoAmI,
 )
 from serve.graph.changes import EVENTS, NDJSON
 from serve.graph.geospatial import CallBody
 from serve.graph.graphql.http_messages import ResultMedia
 from serve.graph.holonic.holonic_service import HolonBody, LayerBody, PortalBody, RunBody
+from serve.graph.saved_queries import SavedQueryBody
 from serve.graph.shacl import ValidationBody
 from serve.graph.sparql import FORM_TYPE, QUERY_TYPE, UPDATE_TYPE
 from serve.openapi import TEXT, Operation, Parameter, Schema
@@ -58,6 +62,7 @@ ROOMS = {
     "alerts": "Queries on an interval that call webhooks.",
     "holons": "Holons, their layers and portals.",
     "queries": "Running queries and updates.",
+    "saved queries": "Queries that users keep in the service.",
     "cluster": "The members and the leader.",
     "service": "The state of the service.",
 }
@@ -114,6 +119,10 @@ _QUERY_PARAMETERS = (
         + "; takes precedence over Accept",
     ),
     *_FRESH,
+    Parameter(
+        "query_id",
+        "the id in `/queries`, by which the query can be cancelled: 8 to 64 letters, digits and hyphens",
+    ),
     Parameter("explain", "return how the service evaluates the query, in place of the answer", _FLAG),
     Parameter(
         "entailment",
@@ -230,6 +239,7 @@ _LAYER = Operation(
     body=LayerBody,
     fails=(*_WRITE_FAILS, 404),
 )
+_SAVED_ID = Parameter("id", "of a saved query", place="path")
 _QUERY_ID = Parameter("id", "of a running query", place="path")
 
 _TABLE: Mapping[tuple[str, str], Operation] = {
@@ -458,6 +468,33 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
         body=NewLeader,
         fails=(400, 409, 413, 415, 503),
     ),
+    ("/saved-queries", "GET"): Operation(
+        "saved queries", "The queries that you keep, and those that others share", SavedQueryList
+    ),
+    ("/saved-queries", "POST"): Operation(
+        "saved queries",
+        "Keep a query",
+        SavedQuery,
+        body=SavedQueryBody,
+        fails=(400, 413, 415),
+        says="`shared` needs the permission Write.",
+    ),
+    ("/saved-queries/{id}", "GET"): Operation(
+        "saved queries", "One query", SavedQuery, parameters=(_SAVED_ID,), fails=(404,)
+    ),
+    ("/saved-queries/{id}", "PUT"): Operation(
+        "saved queries",
+        "Change a query",
+        SavedQuery,
+        parameters=(_SAVED_ID,),
+        body=SavedQueryBody,
+        fails=(400, 404, 413, 415),
+    ),
+    ("/saved-queries/{id}", "DELETE"): Operation(
+        "saved queries", "Delete a query", Success, parameters=(_SAVED_ID,), fails=(404,)
+    ),
+    ("/whoami", "GET"): Operation("service", "The principal of the request", WhoAmI),
+    ("/api_keys", "GET"): Operation("service", "The API keys, by name", ApiKeyList),
     ("/health", "GET"): Operation(
         "service",
         "The state of this node",

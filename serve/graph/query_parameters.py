@@ -27,6 +27,7 @@ __all__ = [
 
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(s|ms)?", re.ASCII)
 _PER_SECOND = {None: 1, "s": 1, "ms": 1000}
+_QUERY_ID = re.compile(r"[0-9A-Za-z-]{8,64}", re.ASCII)
 _INDEX = re.compile(r"\d{1,18}", re.ASCII)  # a log index is less than 2^63
 
 HEADER = "X-Consistency"
@@ -56,6 +57,7 @@ class QueryParameters:
     consistency: Consistency | None
     explain: bool  # answer with how the query is evaluated
     entailment: Entailment
+    query_id: str | None = None  # the name that the client gives the query for `/queries`
 
     def required_query(self) -> str:
         """The query. Raises InvalidParameter without one."""
@@ -78,6 +80,7 @@ def read_query_parameters(*encoded: bytes) -> QueryParameters:
         read_consistency(parameters),
         read_flag(parameters, "explain") is True,
         _read_entailment(parameters),
+        _read_query_id(parameters),
     )
 
 
@@ -103,6 +106,14 @@ def read_timeout(parameters: Parameters) -> float | None:
             "timeout", f"{text[:100]!r} is not a time over 0, in seconds or with a unit: 2.5, 2.5s or 2500ms"
         )
     return timeout_s
+
+
+def _read_query_id(parameters: Parameters) -> str | None:
+    """Raises InvalidParameter."""
+    text = parameters.one("query_id")
+    if text is not None and not _QUERY_ID.fullmatch(text):
+        raise InvalidParameter("query_id", f"{text[:100]!r} is not 8 to 64 letters, digits and hyphens")
+    return text
 
 
 def _read_entailment(parameters: Parameters) -> Entailment:

@@ -18,12 +18,12 @@ _MEANS = """
     futures freed_memory process_bounds bounded_process disk_room service_files wire
     loop_thread worker_thread processes ray_private ray_environment fork_request fork_server python_values
 """
-_STATE = "access egress alerts log raft shard readers columns views live node clustering search"
+_STATE = "access egress alerts log raft shard readers columns views live saved_queries node clustering search"
 _WHOLE = "cluster connection offline"
 
 _PARTS = """
     errors parameters negotiation answers routing access backend bodies openapi
-    port_application
+    port_application workbench
 """
 _PORTS = (
     "port_watch port_websocket port_protocol port_server graph search graph_app search_app deployments cli"

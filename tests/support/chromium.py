@@ -1,5 +1,6 @@
 """`Chromium`: Debian's browser without a window, driven over a pipe (Chrome DevTools Protocol)."""
 
+import base64
 import json
 import os
 import shutil
@@ -13,6 +14,20 @@ from typing import Any
 __all__ = ["Chromium", "browser", "why_no_browser"]
 
 _COMMAND = "chromium"
+# by key: its place on the keyboard, its number, and the text that it writes
+_KEYS = {
+    "Enter": ("Enter", 13, "\r"),
+    "Escape": ("Escape", 27, ""),
+    "Tab": ("Tab", 9, ""),
+    "Backspace": ("Backspace", 8, ""),
+    "ArrowDown": ("ArrowDown", 40, ""),
+    "ArrowUp": ("ArrowUp", 38, ""),
+    "ArrowLeft": ("ArrowLeft", 37, ""),
+    "ArrowRight": ("ArrowRight", 39, ""),
+    "Home": ("Home", 36, ""),
+    "End": ("End", 35, ""),
+    " ": ("Space", 32, " "),
+}
 
 
 def why_no_browser() -> str | None:
@@ -29,6 +44,7 @@ def browser() -> Iterator["Chromium"]:
         command = (
             f"exec 3<&{to_browser[0]} 4>&{to_us[1]}; exec {_COMMAND} --headless=new --no-sandbox "
             f"--disable-gpu --disable-dev-shm-usage --no-first-run --disable-background-networking "
+            f"--disable-quic --disable-component-update --disable-sync "
             f"--user-data-dir={profile} --remote-debugging-pipe about:blank"
         )
         process = subprocess.Popen(
@@ -82,6 +98,63 @@ class Chromium:
             assert time.monotonic() < deadline, f"not within {timeout_s} s: {script}; {self.complaints}"
             time.sleep(0.1)
         return value
+
+    def click(self, selector: str, timeout_s: float = 30) -> None:
+        """Press the left button in the middle of the first element that a CSS selector finds."""
+        place = self.wait_for(
+            f"(() => {{ const found = document.querySelector({json.dumps(selector)}); "
+            "if (!found) return null; "
+            "found.scrollIntoView({block: 'nearest'}); const box = found.getBoundingClientRect(); "
+            "return box.width && {x: box.x + box.width / 2, y: box.y + box.height / 2}; })()",
+            timeout_s,
+        )
+        for kind in ("mousePressed", "mouseReleased"):
+            self._call("Input.dispatchMouseEvent", type=kind, **place, button="left", clickCount=1)
+
+    def write(self, text: str) -> None:
+        """Type a text into the element that has the focus, at once."""
+        self._call("Input.insertText", text=text)
+
+    def press(self, key: str, *, control: bool = False, shift: bool = False) -> None:
+        """Press and release a key, by its name in KeyboardEvent.key."""
+        code, number, text = _KEYS.get(key, (f"Key{key.upper()}", ord(key[0].upper()), key))
+        told: dict[str, Any] = {
+            "key": key,
+            "code": code,
+            "windowsVirtualKeyCode": number,
+            "modifiers": 2 * control + 8 * shift,
+        }
+        self._call("Input.dispatchKeyEvent", type="keyDown", **told, **({} if control else {"text": text}))
+        self._call("Input.dispatchKeyEvent", type="keyUp", **told)
+
+    def resize(self, width: int, height: int) -> None:
+        """The size of the page in pixels."""
+        self._call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+
+    def prefer(self, scheme: str) -> None:
+        """Whether the system of the browser is "light" or "dark"."""
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self._call("Emulation.setEmulatedMedia", features=features)
+
+    def screenshot(self) -> bytes:
+        """A picture of the page, as PNG."""
+        return base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"])
+
+    def choose_files(self, selector: str, *paths: str) -> None:
+        """Files for an <input type="file">."""
+        root = self._call("DOM.getDocument")["root"]["nodeId"]
+        found = self._call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        self._call("DOM.setFileInputFiles", nodeId=found, files=list(paths))
+
+    def strangers(self, *own: str) -> list[str]:
+        """The addresses that it has asked for, without those that begin with one of these or hold data."""
+        return [one for one in self.requested if not one.startswith((*own, "data:", "blob:", "about:"))]
 
     def _call(self, method: str, **parameters: Any) -> Any:
         self._number += 1

@@ -17,6 +17,7 @@ from pyoxigraph import BlankNode, NamedNode, Quad, Store
 from actors.alerts.alert_service import AlertService
 from actors.live.live_copy import CopiedState
 from actors.live.subscription_hub import SubscriptionHub
+from actors.saved_queries import SavedQueryStore
 from graphdb.access.visibility import Visibility
 from graphdb.alerts.book import AlertBook
 from graphdb.alerts.commands import Command
@@ -126,6 +127,7 @@ class MemoryBackend:
         self._edits = EditPlanner(check)
         self.book = AlertBook()
         self.alerts = AlertService(self, self, self, settings or Settings())
+        self.saved_queries = SavedQueryStore(None)
         self.book.on_change = self.alerts.timer.wake
         self._confirmed: dict[bytes, tuple[bytes, Confirmation]] = {}  # ids and answers, by `key_part`
         self._index = 0

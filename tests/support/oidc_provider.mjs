@@ -24,7 +24,7 @@ function start() {
         cookies: { keys: ["of the tests"] },
         clients: [
             { client_id: "graphdb-cli", application_type: "native", token_endpoint_auth_method: "none",
-                grant_types: grants, redirect_uris: [], response_types: [] },
+                grant_types: [...grants, "authorization_code"], redirect_uris: ["http://127.0.0.1/"], response_types: ["code"] },
             { client_id: "robot", client_secret: "of-the-robot", grant_types: ["client_credentials"],
                 redirect_uris: [], response_types: [] },
         ],

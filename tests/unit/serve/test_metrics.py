@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,7 +21,7 @@ from graphdb.errors import (
 )
 from graphdb.log.views import ViewStatus
 from graphdb.node import RunningQuery
-from serve.graph.metrics import ViewMetrics
+from serve.graph.metrics import HostMetrics, ViewMetrics
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
@@ -264,3 +265,16 @@ def test_of_several_views_the_furthest_behind_is_reported_and_the_sums() -> None
 
 def test_without_views_there_is_nothing() -> None:
     assert sample(_Admin(), "index", "quads") is None
+
+
+def test_the_host(tmp_path: Path) -> None:
+    found = {metric.name: metric.samples[0].value for metric in HostMetrics(tmp_path).collect()}
+    assert (
+        0 < found["service_service_host_memory_available_bytes"] < found["service_service_host_memory_bytes"]
+    )
+    assert 0 < found["service_service_disk_free_bytes"] < found["service_service_disk_bytes"]
+
+
+def test_a_disk_that_cannot_be_read_is_not_reported(tmp_path: Path) -> None:
+    names = [metric.name for metric in HostMetrics(tmp_path / "missing").collect()]
+    assert names == ["service_service_host_memory_bytes", "service_service_host_memory_available_bytes"]

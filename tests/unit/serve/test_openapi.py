@@ -128,6 +128,7 @@ BODIES = {
     *(("POST", f"/holonic/{path}") for path in ("holons", "portals", "portals/{iri}/run")),
     *(("POST", f"/holonic/holons/{{iri}}/{layer.value}") for layer in Layer),
     *(("POST", path) for path in ("/sparql", "/update", "/graphql", "/shacl/validate", "/alerts")),
+    *(("POST", "/saved-queries"), ("PUT", "/saved-queries/{id}")),
     *(("POST", path) for path in ("/geospatial/evaluate", "/cluster/members", "/cluster/leader")),
 }
 HOLON = quote("urn:h", safe="")

@@ -58,17 +58,25 @@ def test_the_table_of_the_search_port_is_its_routes() -> None:
     assert set(SEARCH_PERMISSIONS) == without_head(search_routes())
 
 
-def test_nothing_but_the_probe_of_holons_is_public() -> None:
+def test_nothing_but_a_probe_and_the_files_of_the_workbench_is_public() -> None:
     public = {
         key for table in (GRAPH_PERMISSIONS, SEARCH_PERMISSIONS) for key, need in table.items() if not need
     }
-    assert public == {("/holonic/health", "GET")}
+    assert public == {
+        ("/holonic/health", "GET"),
+        ("/workbench/config.json", "GET"),
+        ("/workbench/assets/{name}", "GET"),
+        ("/workbench/sign-in", "GET"),
+        ("/workbench/sign-in", "POST"),
+    }
 
 
 def test_what_changes_something_needs_more_than_reading() -> None:
     reading = {"/sparql", "/shacl/validate", "/geospatial/evaluate", "/graphql", "/{index}/_pit", "/_pit"}
     reading |= {"/_search/scroll", "/_search/scroll/{scroll_id}", "/{index}/_explain/{id}"}
     reading |= {"/{index}/_terms_enum"}
+    # one's own, which are not data
+    reading |= {"/queries/{id}", "/saved-queries", "/saved-queries/{id}", "/workbench/sign-in"}
     for name in ("_search", "_msearch", "_count", "_field_caps", "_validate/query", "_search_shards"):
         reading |= {f"/{name}", f"/{{index}}/{name}"}
     for name in ("_analyze", "_mget"):

@@ -1,0 +1,15 @@
+/** The pages of the navigation. Each is loaded when it is first opened. */
+import type { ComponentType } from "preact";
+import type { IconName } from "../ui/icons";
+
+export interface PageEntry { id: string; title: string; icon: IconName; load: () => Promise<{ default: ComponentType }>; hidden?: boolean }
+
+export const PAGES: readonly PageEntry[] = [
+  { id: "query", title: "Query", icon: "query", load: () => import("../pages/query/page") },
+  { id: "explore", title: "Explore", icon: "graph", load: () => import("../pages/explore/page") },
+  { id: "search", title: "Search", icon: "search", load: () => import("../pages/search/page") },
+  { id: "live", title: "Live", icon: "live", load: () => import("../pages/live/page") },
+  { id: "data", title: "Data", icon: "data", load: () => import("../pages/data/page") },
+  { id: "service", title: "Service", icon: "service", load: () => import("../pages/service/page") },
+  { id: "about", title: "About", icon: "info", load: () => import("../pages/about/page"), hidden: true },
+];

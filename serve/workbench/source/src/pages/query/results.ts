@@ -1,0 +1,133 @@
+/** One answer as it arrives: rows line by line, up to a maximum, or a graph, a boolean, a text. */
+import { graph } from "../../api/service";
+import { indexOf } from "../../api/sparql";
+import type { Row, Term } from "../../api/terms";
+import { formOf, tokens } from "../../ui/sparql-language";
+
+export const ROWS_MAX = 100_000;
+const GRAPH_BYTES_MAX = 24 << 20;
+
+export interface Triple { subject: Term; predicate: Term; object: Term }
+export interface Answer {
+  form: "SELECT" | "ASK" | "CONSTRUCT" | "DESCRIBE" | "UPDATE";
+  vars: string[];
+  rows: Row[];
+  /** Whether there are more rows than are shown. */
+  cut: boolean;
+  /** Whether it has arrived whole, or up to ROWS_MAX. */
+  done: boolean;
+  boolean: boolean | null;
+  seconds: number;
+  index: number | null;
+  /** Of an update. */
+  affected: number | null;
+  bytes: number;
+}
+
+/** The variables that SELECT names, in order; null for `SELECT *`. */
+export function projection(text: string): string[] | null {
+  const all = tokens(text).filter((token) => token.kind !== "comment");
+  const start = all.findIndex((token) => /^SELECT$/i.test(token.text));
+  if (start < 0) return null;
+  const found: string[] = [];
+  let depth = 0;
+  for (let position = start + 1; position < all.length; position++) {
+    const token = all[position]!;
+    if (token.text === "*" && depth === 0) return null;
+    if (token.text === "(") depth++;
+    else if (token.text === ")") depth--;
+    else if (depth === 0 && (token.text === "{" || /^(WHERE|FROM)$/i.test(token.text))) break;
+    else if (token.kind === "variable" && (depth === 0 || (depth === 1 && /^AS$/i.test(all[position - 1]!.text)))) found.push(token.text.slice(1));
+  }
+  return found;
+}
+
+/** Evaluates a query. `progress` is called as rows arrive. Raises ServiceError; an AbortError where it was cancelled. */
+export async function evaluate(text: string, id: string, signal: AbortSignal, progress: (answer: Answer) => void): Promise<Answer> {
+  const form = formOf(text) ?? "SELECT";
+  const began = performance.now();
+  const accept = form === "SELECT" ? "application/x-ndjson" : form === "ASK" ? "application/sparql-results+json" : "application/n-triples";
+  const answer = await graph("/sparql", {
+    method: "POST", signal, headers: { Accept: accept }, body: new URLSearchParams({ query: text, query_id: id }),
+  });
+  const made: Answer = {
+    form: form === "UPDATE" ? "SELECT" : form, vars: [], rows: [], cut: false, done: false, boolean: null, seconds: 0, index: indexOf(answer), affected: null, bytes: 0,
+  };
+  const told = projection(text);
+  const order = new Set(form === "SELECT" ? told ?? [] : ["subject", "predicate", "object"]);
+  const finish = () => {
+    made.vars = [...order];
+    made.seconds = (performance.now() - began) / 1000;
+    return made;
+  };
+  if (form === "ASK") {
+    made.boolean = (await answer.json() as { boolean: boolean }).boolean;
+    made.done = true;
+    return finish();
+  }
+  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  let shownAt = 0;
+  reading: for (;;) {
+    const { done, value } = await reader.read();
+    if (value !== undefined) { rest += value; made.bytes += value.length; }
+    const lines = rest.split("\n");
+    rest = done ? "" : lines.pop()!;
+    for (const line of lines) {
+      if (line === "") continue;
+      if (made.rows.length >= ROWS_MAX || (form !== "SELECT" && made.bytes > GRAPH_BYTES_MAX)) { made.cut = true; await reader.cancel(); break reading; }
+      const row = form === "SELECT" ? JSON.parse(line) as Row : tripleOf(line);
+      if (row === null) continue;
+      if (told === null && form === "SELECT") for (const name in row) order.add(name);
+      made.rows.push(row);
+    }
+    if (done) break;
+    if (performance.now() - shownAt > 250 && made.rows.length) { shownAt = performance.now(); progress({ ...finish() }); }
+  }
+  made.done = true;
+  return finish();
+}
+
+const IRI = String.raw`<([^>]*)>`;
+const TERM = String.raw`(?:<[^>]*>|_:[^\s]+|"(?:[^"\\]|\\.)*"(?:\^\^<[^>]*>|@[A-Za-z0-9-]+)?|<<\(.*\)>>)`;
+const LINE = new RegExp(String.raw`^(${TERM})\s+(<[^>]*>)\s+(${TERM})\s*\.\s*$`, "s");
+
+/** One line of N-Triples 1.2 as a row. */
+function tripleOf(line: string): Row | null {
+  const found = LINE.exec(line);
+  return found ? { subject: termOf(found[1]!), predicate: termOf(found[2]!), object: termOf(found[3]!) } : null;
+}
+
+function termOf(text: string): Term {
+  if (text.startsWith("<<(")) {
+    const inner = new RegExp(String.raw`^<<\(\s*(${TERM})\s+(<[^>]*>)\s+(${TERM})\s*\)>>$`, "s").exec(text);
+    return inner ? { type: "triple", value: { subject: termOf(inner[1]!), predicate: termOf(inner[2]!), object: termOf(inner[3]!) } } : { type: "literal", value: text };
+  }
+  if (text.startsWith("<")) return { type: "uri", value: unescaped(new RegExp(IRI).exec(text)![1]!) };
+  if (text.startsWith("_:")) return { type: "bnode", value: text.slice(2) };
+  const end = text.lastIndexOf('"');
+  const value = unescaped(text.slice(1, end));
+  const rest = text.slice(end + 1);
+  if (rest.startsWith("@")) {
+    const [language, direction] = rest.slice(1).split("--");
+    return { type: "literal", value, "xml:lang": language!, ...(direction ? { "its:dir": direction } : {}) };
+  }
+  return rest.startsWith("^^") ? { type: "literal", value, datatype: rest.slice(3, -1) } : { type: "literal", value };
+}
+
+function unescaped(text: string): string {
+  return text.includes("\\") ? text.replace(/\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})|\\(.)/gs, (_, four?: string, eight?: string, one?: string) =>
+    four ?? eight ? String.fromCodePoint(parseInt((four ?? eight)!, 16)) : ({ n: "\n", r: "\r", t: "\t", b: "\b", f: "\f" } as Record<string, string>)[one!] ?? one!) : text;
+}
+
+/** Rows as triples, where three terms of each row can be read as one. */
+export function triplesOf(answer: Answer): Triple[] | null {
+  const [s, p, o] = answer.vars;
+  if (answer.vars.length !== 3 || !s || !p || !o) return null;
+  const found: Triple[] = [];
+  for (const row of answer.rows) {
+    const [subject, predicate, object] = [row[s], row[p], row[o]];
+    if (subject && object && predicate?.type === "uri" && subject.type !== "literal") found.push({ subject, predicate, object });
+  }
+  return found.length ? found : null;
+}
