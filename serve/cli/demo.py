@@ -10,6 +10,7 @@ import httpx
 from graphdb.config import Settings
 from serve.cli.client import Client
 from serve.cli.console import CommandError, progress, say
+from serve.cli.demo_queries import DEMO_QUERIES
 from serve.cli.load import load_online
 from serve.cli.sources import find_sources
 
@@ -17,8 +18,15 @@ __all__ = ["show_demo"]
 
 READY_TIMEOUT_S = 60
 
+WORKBENCH = """
+The Harbour Museum is loaded. Open the workbench in a browser:
+
+   {url}/
+
+It has five saved queries that show what the service can do."""
+
 THINGS_TO_TRY = """
-The Harbour Museum is loaded. Things to try, in another terminal:
+Things to try, in another terminal:
 
 1. Who made what, as a table:
 
@@ -68,11 +76,23 @@ def show_demo(settings: Settings, folder: Path) -> None:
         return
     if settings.search.enabled:
         _wait_until_searchable(search_url)
-    to_try = THINGS_TO_TRY + (SEARCH_TO_TRY if settings.search.enabled else "")
+    if settings.server.workbench:
+        _save_queries(url)
+    to_try = WORKBENCH if settings.server.workbench else "\nThe Harbour Museum is loaded."
+    to_try += "\n" + THINGS_TO_TRY + (SEARCH_TO_TRY if settings.search.enabled else "")
     say(
         to_try.format(url=url, search_url=search_url, graphdb=_command())
         + "\nStop the service with Ctrl-C.\n"
     )
+
+
+def _save_queries(url: str) -> None:
+    """Keep the queries of the demo in the service, those that it does not have yet."""
+    with httpx.Client(base_url=url, trust_env=False) as client, contextlib.suppress(httpx.HTTPError):
+        known = {one["name"] for one in client.get("/saved-queries").json()["queries"]}
+        for query in DEMO_QUERIES:
+            if query["name"] not in known:
+                client.post("/saved-queries", json=query).raise_for_status()
 
 
 def _wait_until_healthy(url: str) -> None:

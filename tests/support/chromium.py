@@ -152,6 +152,16 @@ class Chromium:
         found = self._call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
         self._call("DOM.setFileInputFiles", nodeId=found, files=list(paths))
 
+    def upload_rate(self, bytes_per_second: int | None) -> None:
+        """How fast the page can send; None: as fast as it can."""
+        self._call(
+            "Network.emulateNetworkConditions",
+            offline=False,
+            latency=0,
+            downloadThroughput=-1,
+            uploadThroughput=bytes_per_second or -1,
+        )
+
     def strangers(self, *own: str) -> list[str]:
         """The addresses that it has asked for, without those that begin with one of these or hold data."""
         return [one for one in self.requested if not one.startswith((*own, "data:", "blob:", "about:"))]

@@ -11,5 +11,7 @@ export const PAGES: readonly PageEntry[] = [
   { id: "live", title: "Live", icon: "live", load: () => import("../pages/live/page") },
   { id: "data", title: "Data", icon: "data", load: () => import("../pages/data/page") },
   { id: "service", title: "Service", icon: "service", load: () => import("../pages/service/page") },
+  { id: "graphql", title: "GraphiQL", icon: "service", load: () => import("../pages/service/graphql"), hidden: true },
+  { id: "reference", title: "API reference", icon: "service", load: () => import("../pages/service/reference"), hidden: true },
   { id: "about", title: "About", icon: "info", load: () => import("../pages/about/page"), hidden: true },
 ];

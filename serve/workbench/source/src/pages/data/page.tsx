@@ -20,7 +20,7 @@ export default function DataPage() {
   const part = (id: string, inside: preact.ComponentChildren) => seen.has(id) && <div hidden={tab !== id} class="stack">{inside}</div>;
   return (
     <div class="page">
-      <div class="title"><h1>Data</h1><p>Load files, look after the graphs, and check them against shapes.</p></div>
+      <div class="title"><div class="grow"><h1>Data</h1><p class="muted">Load files, look after the graphs, and check them against shapes.</p></div></div>
       <Tabs label="Parts of this page" items={items} value={tab} panel="data-panel" onPick={(id) => go("data", { tab: id }, true)} />
       <div id="data-panel" role="tabpanel" aria-label={items.find((one) => one.id === tab)?.text}>
         {mayWrite.value && part("load", <Uploads />)}

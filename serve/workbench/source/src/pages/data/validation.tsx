@@ -6,7 +6,7 @@ import { linkTo } from "../../app/router";
 import { Button, Field, Select, Tabs } from "../../ui/controls";
 import { Icon } from "../../ui/icons";
 import { Empty, Fault, Loading } from "../../ui/states";
-import { countOf } from "../service/figures";
+import { countOf, plural } from "../service/figures";
 
 interface Result { focusNode: string; resultPath: string | null; severity: string; message: string | string[] | null; sourceShape: string; sourceConstraintComponent: string; value?: string }
 interface Report { conforms: boolean; results: Result[]; stats: { focus_nodes_validated: number; constraints_checked: number; violations: number; warnings: number; infos: number; duration_ms: number } }
@@ -77,8 +77,8 @@ function ReportTable({ report, severity, setSeverity }: { report: Report; severi
   const items = [{ id: "all", text: "All", count: results.length }, { id: "Violation", text: "Violations", count: stats.violations }, { id: "Warning", text: "Warnings", count: stats.warnings }, { id: "Info", text: "Infos", count: stats.infos }];
   return (
     <section class="card report" aria-label="Report">
-      <header class="wrap"><h2>{report.conforms ? "The data conform" : "The data do not conform"}</h2><span class={`badge ${report.conforms ? "good" : "bad"}`}><Icon name={report.conforms ? "check" : "warning"} size={12} />{countOf(results.length)} results</span>
-        <span class="muted small">{countOf(stats.focus_nodes_validated)} nodes, {countOf(stats.constraints_checked)} constraints, {countOf(stats.duration_ms)} ms</span></header>
+      <header class="wrap"><h2>{report.conforms ? "The data conform" : "The data do not conform"}</h2><span class={`badge ${report.conforms ? "good" : "bad"}`}><Icon name={report.conforms ? "check" : "warning"} size={12} />{plural(results.length, "result")}</span>
+        <span class="muted small">{plural(stats.focus_nodes_validated, "node")}, {plural(stats.constraints_checked, "constraint")}, {countOf(stats.duration_ms)} ms</span></header>
       {results.length === 0 ? <Empty icon="check" title="Nothing to mend">{stats.focus_nodes_validated === 0 ? "But the shapes have no targets in this graph: is it the right one?" : "Every node satisfies the shapes."}</Empty> : <>
         <div class="body"><Tabs label="Severity" look="segments" value={severity} onPick={setSeverity} items={items} /></div>
         <div class="table-wrap" tabIndex={0} role="region" aria-label="Results of the validation">

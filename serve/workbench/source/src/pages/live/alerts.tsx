@@ -5,7 +5,7 @@ import { mayWrite } from "../../api/session";
 import { Button, Field, Input, Select } from "../../ui/controls";
 import { Dialog, confirm, toast } from "../../ui/dialog";
 import { Empty, Fault, Loading } from "../../ui/states";
-import { timeOf } from "../service/figures";
+import { plural, timeOf } from "../service/figures";
 
 interface Alert {
   id: string; name: string; query: string; condition: string; interval_seconds: number; webhook: string; notify: "interval" | "change";
@@ -39,7 +39,7 @@ export function Alerts() {
         </Empty></section>
       ) : (
         <>
-          <div class="row between"><span class="muted">{alerts.length === 1 ? "1 alert" : `${alerts.length} alerts`}</span>{make}</div>
+          <div class="row between"><span class="muted">{plural(alerts.length, "alert")}</span>{make}</div>
           {alerts.map((alert) => <AlertCard key={alert.id} alert={alert} changed={load} />)}
         </>
       )}
@@ -69,7 +69,7 @@ function AlertCard({ alert, changed }: { alert: Alert; changed: () => void }) {
         <dl class="facts">
           <div><dt>Condition</dt><dd class="mono">{alert.condition}</dd></div>
           <div><dt>Last result</dt><dd>{alert.last_value ?? "none"}<span class="muted small"> {alert.last_evaluated_at && timeOf(alert.last_evaluated_at)}</span></dd></div>
-          <div><dt>Fired</dt><dd>{alert.fire_count.toLocaleString("en")} times<span class="muted small"> {alert.last_fired_at && `last ${timeOf(alert.last_fired_at)}`}</span></dd></div>
+          <div><dt>Fired</dt><dd>{plural(alert.fire_count, "time")}<span class="muted small"> {alert.last_fired_at && `last ${timeOf(alert.last_fired_at)}`}</span></dd></div>
           <div><dt>Evaluated</dt><dd>every {alert.interval_seconds.toLocaleString("en")} s, {alert.notify === "change" ? "fires when it becomes true" : "fires each time"}</dd></div>
           <div><dt>Webhook</dt><dd class="mono">{alert.webhook}{alert.signed && <span class="badge">signed</span>}</dd></div>
         </dl>

@@ -14,6 +14,7 @@ const EXAMPLES = [
   ["Records of a class", "SELECT * FROM Work WHERE year > 1900"],
 ] as const;
 const LOG_MAX = 200;
+const TEXT_MAX = 400;
 const RECONCILE_MS = 150;
 const WORDS = { CREATE: "appeared", UPDATE: "changed", DELETE: "left" } as const;
 
@@ -110,7 +111,7 @@ export function FollowedQuery() {
       </section>
       {error !== null && <Fault error={error} again={start} />}
       {state?.kind === "ended" && <Notice kind="bad"><Ended state={state} again={start} /></Notice>}
-      {state?.kind === "waiting" && <Notice kind="warn">{state.reason}. Connecting again in {state.seconds} s; no change is missed.</Notice>}
+      {state?.kind === "waiting" && <Notice kind="warn">Disconnected: {state.reason}. Connecting again in {state.seconds} s; no change is missed.</Notice>}
       {state === null && rows.length === 0 && error === null ? (
         <section class="card"><Empty icon="live" title="No query is followed">Write a query, or take an example, and follow it. Its rows then change here when the data do.</Empty></section>
       ) : (
@@ -167,8 +168,10 @@ function RowOf({ row, names }: { row: LiveRow; names: string[] }) {
 function Value({ value }: { value: unknown }) {
   if (Array.isArray(value)) return <>{value.map((one, at) => <div key={at}><Value value={one} /></div>)}</>;
   const text = value === undefined ? "" : String(value);
-  const shown = text.length > 400 ? `${text.slice(0, 400)} …` : text;
-  return typeof value === "string" && /^(https?|urn):\S+$/.test(text) && text.length < 2000 ? <a href={linkTo.resource(text)}>{shown}</a> : <>{shown}</>;
+  const short = (all: string) => all.length > TEXT_MAX ? `${all.slice(0, TEXT_MAX)} …` : all;
+  // Notifications do not tell IRIs from strings.
+  const isIri = typeof value === "string" && /^(https?|urn):\S+$/.test(text) && text.length < 2000;
+  return isIri ? <a href={linkTo.resource(text)} title={text}>{short(/^urn:/.test(text) ? text : text.split(/[/#]/).findLast(Boolean) ?? text)}</a> : <>{short(text)}</>;
 }
 
 function State({ state, index }: { state: LiveState | null; index: number }) {

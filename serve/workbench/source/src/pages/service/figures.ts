@@ -18,4 +18,5 @@ export function timeOf(text: string): string {
   const time = new Date(text);
   return Number.isNaN(time.getTime()) ? text : time.toLocaleString("en", { dateStyle: "medium", timeStyle: "medium" });
 }
+export const plural = (count: number, word: string) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 export const countOf = (count: number) => count.toLocaleString("en");

@@ -43,8 +43,8 @@ export default function ServicePage() {
     <div class="page">
       <div class="title"><h1>Service</h1>
         <div class="row">
-          {config.value?.graphql.enabled && config.value.graphql.playground && <a class="button" href="/graphql" target="_blank" rel="noopener"><Icon name="external" />GraphiQL</a>}
-          <a class="button" href="/docs" target="_blank" rel="noopener"><Icon name="external" />API reference</a>
+          {config.value?.graphql.enabled && config.value.graphql.playground && <Own page="graphql" path="/graphql">GraphiQL</Own>}
+          <Own page="reference" path="/docs">API reference</Own>
         </div>
       </div>
       {error !== null && <Fault error={error} again={load} />}
@@ -59,6 +59,13 @@ export default function ServicePage() {
       )}
     </div>
   );
+}
+
+/** A link to a page of the service's own. It is framed where it needs no credentials: a frame is sent none. */
+function Own({ page, path, children }: { page: string; path: string; children: string }) {
+  return config.value?.authentication.required
+    ? <a class="button" href={path} target="_blank" rel="noopener"><Icon name="external" />{children}</a>
+    : <a class="button" href={`#/${page}`}>{children}</a>;
 }
 
 function Figure(props: { title: string; value: string; note?: string; kind?: string; share?: number }) {

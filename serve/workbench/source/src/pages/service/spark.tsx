@@ -9,7 +9,7 @@ export function Spark(props: { title: string; series: readonly Series[]; write: 
   const last = (one: Series) => one.values.findLast((value) => value !== null) ?? null;
   return (
     <figure class="spark card">
-      <figcaption class="row between"><h3>{props.title}</h3><span class="small muted">{all.length > 0 && `up to ${props.write(Math.max(...all))}`}</span></figcaption>
+      <figcaption class="row between"><h2>{props.title}</h2><span class="small muted">{all.length > 0 && `up to ${props.write(Math.max(...all))}`}</span></figcaption>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
         <line x1={0} x2={WIDTH} y1={HEIGHT - 0.5} y2={HEIGHT - 0.5} class="axis" />
         {props.series.map((one) => <path key={one.name} d={path(one.values, top)} class={`line colour-${one.colour}`} />)}
