@@ -328,7 +328,7 @@ class ViewRunner(Generic[E, R]):
         again at once. wait_s: a log that goes away is tried for so long, each poll_s, before it is a fault.
         """
         try:
-            if self.fault is None and self.is_behind:
+            if self.fault is None and not await self._come_to_heard():
                 await self.settle(_is_settled, wait_s=wait_s, poll_s=poll_s, pause=False)
             elif self.fault is not None and _may_pass(self.fault):
                 await self.catch_up()
@@ -336,6 +336,18 @@ class ViewRunner(Generic[E, R]):
         except GraphDBError as error:
             self.fall_behind(error)
         return self.fault is None
+
+    async def _come_to_heard(self) -> bool:
+        """Apply what was heard of, without another read to find that there is no more; False where the source
+        does not have it, or is away.
+        """
+        try:
+            while self.is_behind:
+                if not await self._advance():
+                    return False
+        except LogUnavailable:
+            return False
+        return True
 
     def fall_behind(self, error: GraphDBError) -> None:
         """The owner could not apply what the log holds, for this reason: `keep_up` tries to."""

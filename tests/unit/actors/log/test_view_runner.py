@@ -439,6 +439,19 @@ async def test_an_owner_does_not_try_again_what_cannot_succeed(error: Exception,
     assert type(runner.fault) is type(error)
 
 
+async def test_an_owner_reads_as_far_as_was_heard() -> None:
+    log, view = FaultyLog(), FaultyCounts()
+    runner = counting(view, log)
+    runner.hear(log.write(5))
+    assert await keep_up(runner)
+    assert (log.reads, view.index) == (1, 5)
+    assert await keep_up(runner)
+    assert log.reads == 1
+    runner.hear(log.write(10))
+    assert await keep_up(runner)
+    assert (log.reads, view.index) == (3, 15)
+
+
 async def test_an_owner_hears_of_more_entries_while_it_watches() -> None:
     log, view = FaultyLog(), FaultyCounts()
     heard = asyncio.Event()
