@@ -22,11 +22,11 @@ from starlette.types import Scope
 
 from graphdb.config import Settings
 from graphdb.errors import GraphDBError
-from serve.access.provider_sign_in import ProviderSignIn
 from serve.bodies import JSON_TYPE
 from serve.errors import error_response
 from serve.negotiation import MediaType, Offer, choose
 from serve.routing import Handler, resource
+from serve.workbench.provider_sign_in import ProviderSignIn
 
 __all__ = ["Workbench", "wants_page"]
 

@@ -96,7 +96,7 @@ function Properties(props: { node: string; groups: Group[]; graphs: (string | nu
   const checks = useAsked((signal) => checkResource(node, signal).catch(() => null), [node, groups]);
   const [adding, setAdding] = useState(false);
   const [filter, setFilter] = useState("");
-  const findings = checks.value ?? [];
+  const findings = checks.isLoading ? [] : checks.value ?? []; // those of before an edit say nothing now
   const order = (one: Group) => one.predicate === RDF_TYPE ? 2 : /(label|name|title)$/i.test(one.predicate) ? 0 : 1;
   const sought = filter.trim().toLowerCase();
   const sorted = [...groups].sort((one, other) => order(one) - order(other)).filter((one) => !sought || (labels.value.get(one.predicate) ?? "").toLowerCase().includes(sought) || one.predicate.toLowerCase().includes(sought));
@@ -115,7 +115,7 @@ function Properties(props: { node: string; groups: Group[]; graphs: (string | nu
     <section class="card">
       <header>
         <h2>Properties</h2>
-        {checks.value !== null && (findings.length === 0 ? <span class="badge good"><Icon name="check" size={12} />Conforms to its shapes</span> : <span class="badge bad"><Icon name="warning" size={12} />{findings.length} {findings.length === 1 ? "finding" : "findings"} of SHACL</span>)}
+        {checks.isLoading ? <span class="muted small" role="status">Checking its shapes …</span> : checks.value !== null && (findings.length === 0 ? <span class="badge good"><Icon name="check" size={12} />Conforms to its shapes</span> : <span class="badge bad"><Icon name="warning" size={12} />{findings.length} {findings.length === 1 ? "finding" : "findings"} of SHACL</span>)}
         {groups.length > 12 && <input class="input small filter" type="search" placeholder="Filter" aria-label="Filter properties" value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />}
         {mayWrite.value && <Button size="small" icon="plus" onClick={() => setAdding(true)}>Add property</Button>}
       </header>

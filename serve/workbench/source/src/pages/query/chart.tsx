@@ -2,7 +2,7 @@
 import * as Plot from "@observablehq/plot";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isNumeric, isTemporal, type Row } from "../../api/terms";
-import { labels, shown } from "../../api/vocabulary";
+import { labels, loadLabels, loadVocabulary, prefixes, shown } from "../../api/vocabulary";
 import { colour, theme } from "../../app/theme";
 import { Field, Select } from "../../ui/controls";
 import { PictureMenu } from "../../ui/picture-menu";
@@ -65,11 +65,15 @@ export default function Chart({ answer }: { answer: Answer }) {
   const [size, setSize] = useState({ width: 0, height: 0 });
   useEffect(() => { if (!answer.vars.includes(choice.x)) setChoice(choose(answer)); }, [answer.vars.join(" ")]);
   useEffect(() => {
+    const iris = answer.rows.slice(0, 400).flatMap((row) => answer.vars.flatMap((name) => row[name]?.type === "uri" ? [(row[name] as { value: string }).value] : []));
+    void loadVocabulary().then(() => loadLabels(iris));
+  }, [answer.rows]);
+  useEffect(() => {
     const observer = new ResizeObserver(() => setSize({ width: box.current!.clientWidth, height: box.current!.clientHeight }));
     observer.observe(box.current!);
     return () => observer.disconnect();
   }, []);
-  const drawn = useMemo(() => size.width > 0 ? draw(answer, choice, size) : null, [answer, choice, size, theme.value, labels.value]);
+  const drawn = useMemo(() => size.width > 0 ? draw(answer, choice, size) : null, [answer, choice, size, theme.value, labels.value, prefixes.value]);
   useEffect(() => { if (drawn) box.current!.replaceChildren(...(drawn.figure ? [drawn.figure] : [])); }, [drawn]);
   const series = choice.series && choice.kind !== "heat" ? seriesOf(answer, choice.series) : [];
   const options = answer.vars.map((name) => [name, name] as const);
