@@ -5,7 +5,7 @@ whole whenever it is interrupted.
 """
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -27,16 +27,30 @@ from graphdb.raft.state_file import STATE_FILE, DurableState, read_state, write_
 from graphdb.store.engine_errors import storage_failures
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["back_up_offline", "enter_cluster", "load_in_bulk", "refuse_member", "restore"]
+__all__ = ["back_up_offline", "enter_cluster", "fill_in_bulk", "load_in_bulk", "refuse_member", "restore"]
 
 _FORMAT_FILE = "FORMAT"
 
 
 def load_in_bulk(data_dir: Path, quads: Iterable[Quad]) -> int:
-    """Add quads to a stopped service's store, all or none; how many were read.
+    """`fill_in_bulk` with quads; how many were read."""
+    count = 0
+
+    def counted() -> Iterator[Quad]:
+        nonlocal count
+        for quad in quads:
+            count += 1
+            yield quad
+
+    fill_in_bulk(data_dir, lambda store: store.bulk_extend(counted()))
+    return count
+
+
+def fill_in_bulk(data_dir: Path, fill: Callable[[Store], None]) -> None:
+    """Have fill add to a stopped service's store, all or nothing.
 
     To everyone who follows the log this is one more entry, but not one that can be read: the log begins anew
-    behind it. What the iterable raises comes out as it is; then nothing has changed.
+    behind it. What fill raises comes out as it is; then nothing has changed.
     Raises UnavailableError, CorruptionError.
     """
     refuse_member(data_dir)
@@ -44,12 +58,11 @@ def load_in_bulk(data_dir: Path, quads: Iterable[Quad]) -> int:
         new = StoreDirectory(draft)
         index, kept = _copy_present(data_dir, new.store)
         copy_search(data_dir, draft, index + 1)
-        count = _extend(new.store, quads)
+        _fill(new.store, fill)
         begin_log(RealFileSystem(), str(new.log), index + 2)
         kept.requests.pass_over(index + 1)
         new.write_beside(kept)
         new.write_applied(index + 1)
-    return count
 
 
 def back_up_offline(data_dir: Path, target: Path) -> int:
@@ -200,21 +213,12 @@ def _has_documents(log: FileLog) -> bool:
     return False
 
 
-def _extend(place: Path, quads: Iterable[Quad]) -> int:
-    """Add quads to the store in this directory with the bulk loader, and close it."""
-    count = 0
-
-    def counted() -> Iterator[Quad]:
-        nonlocal count
-        for quad in quads:
-            count += 1
-            yield quad
-
+def _fill(place: Path, fill: Callable[[Store], None]) -> None:
+    """Add to the store in this directory, and close it."""
     store = Store(place)
     with storage_failures():
-        store.bulk_extend(counted())
+        fill(store)
         store.flush()
-    return count
 
 
 @contextmanager

@@ -35,7 +35,7 @@ def incoming_state(data_dir: Path) -> Iterator[Path]:
         sync_tree(draft)
         draft.rename(data_dir / _INCOMING)
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        _remove_draft(draft)
     _sync(data_dir)
     adopt(data_dir)
 
@@ -53,6 +53,14 @@ def adopt(data_dir: Path) -> None:
     _sync(data_dir)
     shutil.rmtree(incoming)
     _sync(data_dir)
+
+
+def _remove_draft(draft: Path) -> None:
+    """After an error a store in it may be open still, whose threads make files while others are deleted."""
+    for _ in range(10):
+        shutil.rmtree(draft, ignore_errors=True)
+        if not draft.exists():
+            return
 
 
 def _remove(path: Path) -> None:

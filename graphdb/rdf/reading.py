@@ -12,7 +12,7 @@ from graphdb.errors import InvalidParameter, RdfSyntaxError
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.guards import Guard, JsonDepthGuard, Utf8Guard, XmlGuard
 
-__all__ = ["TRIPLE_TERM_DEPTH_MAX", "ByteSource", "check_guards", "read_quads"]
+__all__ = ["TRIPLE_TERM_DEPTH_MAX", "ByteSource", "GuardedBytes", "check_guards", "read_quads"]
 
 TRIPLE_TERM_DEPTH_MAX = 100
 
@@ -47,7 +47,7 @@ def read_quads(
     before an error have been handed out when it is met.
     Raises RdfSyntaxError, InvalidParameter for a base_iri that is no IRI.
     """
-    guarded = _GuardedSource(BytesIO(source) if isinstance(source, bytes) else source, syntax)
+    guarded = GuardedBytes(BytesIO(source) if isinstance(source, bytes) else source, syntax)
     try:
         parser = _parser(guarded, syntax, base_iri, fresh_blank_nodes)
         for quad in parser:
@@ -70,10 +70,10 @@ def read_quads(
 
 def check_guards(source: ByteSource, syntax: RdfSyntax) -> None:
     """Have the guards alone see a document, for a parser that is let crash. Raises RdfSyntaxError."""
-    _GuardedSource(source, syntax).drain()
+    GuardedBytes(source, syntax).drain()
 
 
-class _GuardedSource:
+class GuardedBytes:
     """Hands a document to the native parser only after the guards of its syntax have seen it."""
 
     def __init__(self, source: ByteSource, syntax: RdfSyntax) -> None:
@@ -130,7 +130,7 @@ def _beginning(source: ByteSource) -> bytes:
 
 
 def _parser(
-    source: _GuardedSource, syntax: RdfSyntax, base_iri: str | None, fresh_blank_nodes: bool
+    source: GuardedBytes, syntax: RdfSyntax, base_iri: str | None, fresh_blank_nodes: bool
 ) -> QuadParser:
     try:
         return parse(

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from actors.connection import open_connection
-from actors.offline import back_up_offline, load_in_bulk, restore
+from actors.offline import back_up_offline, fill_in_bulk, restore
 from actors.service_files import ServiceFiles
 from graphdb.errors import UnavailableError
 
-__all__ = ["back_up", "load_in_bulk", "restore"]
+__all__ = ["back_up", "fill_in_bulk", "restore"]
 
 
 def back_up(data_dir: Path, target: Path) -> int:
