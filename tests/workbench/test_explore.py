@@ -152,7 +152,7 @@ def test_a_value_is_edited_and_shapes_speak_at_its_field(museum: Service, page: 
     at_the_field = (
         "[...document.querySelectorAll('.property')].find((one) => one.textContent.includes('1236'))"
     )
-    page.wait_for(f"{at_the_field}?.querySelector('.finding.violation')")  # at least 1500
+    page.wait_for(f"!!{at_the_field}?.querySelector('.finding.violation')")  # at least 1500
     assert is_there("1236")
     press_button(page, "Undo", ".toasts")
     page.wait_for(holds(".property", "1936"))

@@ -135,7 +135,7 @@ export async function loadLabels(iris: readonly string[]): Promise<void> {
   for (let from = 0; from < wanted.length; from += 200) {
     const values = wanted.slice(from, from + 200).map((value) => written({ type: "uri", value })).join(" ");
     const by = labelPredicates().slice(0, 12).map((value) => `(${written({ type: "uri", value })})`).join(" ");
-    const answer = await rows(`SELECT ?s ?l WHERE { VALUES ?s { ${values} } VALUES (?p) { ${by} } { ?s ?p ?l } UNION { GRAPH ?g { ?s ?p ?l } } } LIMIT 2000`, "5s").catch(() => []);
+    const answer = await rows(`SELECT ?s ?l WHERE { VALUES ?s { ${values} } VALUES (?p) { ${by} } { ?s ?p ?l } UNION { GRAPH ?g { ?s ?p ?l } } } LIMIT 2000`, "5s").catch(() => { wanted.slice(from, from + 200).forEach((iri) => asked.delete(iri)); return []; }); // asked for again next time
     const ranks = new Map<string, number>();
     for (const { s, l } of answer) {
       if (l?.type !== "literal" || s?.type !== "uri" || l.value.length > 200) continue;
