@@ -17,7 +17,6 @@ from pathlib import Path
 __all__ = ["BoundedProcess", "spawn"]
 
 logger = logging.getLogger(__name__)
-_LOOK_S = 0.05  # between two looks at the memory of one that is watched; it can fill some 100 MB meanwhile
 _LAST_WORDS_BYTES = 2000
 _ALLOCATION_FAILED = (b"memory allocation of", b"bad_alloc")  # Rust's words, and those of C++
 # Measured with four runaway queries on two cores: at 0 point queries take three times as long, at 10 about as
@@ -32,6 +31,8 @@ class BoundedProcess:
 
     leaving is set once it is killed or gone by itself, ended when the process exists no more.
     """
+
+    look_s = 0.05  # between two looks at its memory; it can fill some 100 MB meanwhile
 
     def __init__(self, process: "subprocess.Popen[bytes]", memory_limit_mb: int) -> None:
         """process is of `spawn`. Its memory is looked at from watch_memory() on."""
@@ -106,7 +107,7 @@ class BoundedProcess:
             self._took_too_much = True
             self.kill()
         else:
-            self._next_look = self._loop.call_later(_LOOK_S, self._look_at_memory)
+            self._next_look = self._loop.call_later(self.look_s, self._look_at_memory)
 
     def _watch_end(self) -> None:
         self._pidfd = os.pidfd_open(self.pid)

@@ -11,6 +11,27 @@ __all__ = ["client_environment", "forked_environment", "service_environment"]
 _PATIENCE_S = 300  # what Ray's processes have to find each other; Ray's own limits are about 30
 _SILENCE_S = 60  # without a word from Ray's node, until its start has failed, or one of several times is up
 
+# Ray looks after many nodes, tasks and objects, and reports to a dashboard. One node that runs a few actors
+# for ever, and no task, needs none of it often; Ray's own values take 2 to 3 % of a core at rest.
+_REST = {
+    "RAY_raylet_report_resources_period_milliseconds": "5000",  # how busy it is; there is nobody to tell
+    "RAY_gcs_pull_resource_loads_period_milliseconds": "10000",
+    "RAY_report_worker_backlog_interval_ms": "10000",
+    "RAY_core_worker_internal_heartbeat_ms": "10000",
+    "RAY_raylet_check_gc_period_milliseconds": "10000",  # of objects, which only notebooks make
+    "RAY_free_objects_period_milliseconds": "5000",
+    "RAY_object_manager_timer_freq_ms": "5000",  # objects on their way between nodes
+    "RAY_local_fs_monitor_interval_ms": "5000",  # a full disk, which the service looks after itself
+    "RAY_kill_idle_workers_interval_ms": "5000",
+    "RAY_metrics_report_interval_ms": "600000",  # not 0, with which the raylet gives its agents an option
+    "RAY_task_events_report_interval_ms": "60000",
+    "RAY_ray_events_report_interval_ms": "60000",
+    "RAY_event_stats": "0",
+    "RAY_event_stats_print_interval_ms": "3600000",  # not -1, which some of its processes take for always
+    "RAY_debug_dump_period_milliseconds": "600000",
+    "RAY_io_context_monitor_probe_interval_ms": "30000",
+}
+
 
 def client_environment(token_file: Path | str) -> dict[str, str]:
     """What both ends of a connection to a service's own runtime need."""
@@ -32,8 +53,7 @@ def service_environment(token_file: Path) -> dict[str, str]:
         "SPT_NOENV": "1",
         # Ray makes its workers give way to every other process; these are the service itself
         "RAY_worker_niceness": "0",
-        # one node has nobody to tell how busy it is; ten times a second is 0.6 % of a core
-        "RAY_raylet_report_resources_period_milliseconds": "2000",
+        **_REST,
         # on a busy machine all takes long; what does not come at all is noticed by `graphdb serve`
         "RAY_gcs_server_port_wait_time_s": str(_PATIENCE_S),
         "RAY_raylet_start_wait_time_s": str(_SILENCE_S),  # not longer: a dead one is waited for too

@@ -41,6 +41,7 @@ BACKLOG = 2048  # connections that wait to be accepted
 _DRAIN_S = 5  # how long running requests may take when the port stops
 _LEAVE_S = 1.0  # how long an idle connection is kept open then
 _LOOK_S = 0.02
+_DATE_S = 1.0  # in which dates count
 _ACCEPTED_AT_ONCE = 100
 # Of every connection: a client whose machine has failed is detected within two minutes of silence.
 _PROBED = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
@@ -102,8 +103,28 @@ class Hosted(Protocol):
         """Stop the state. No request is running any more."""
 
 
-class _Server(uvicorn.Server):
-    """uvicorn's server with two changes.
+class _CalmServer(uvicorn.Server):
+    """uvicorn's server, which does not look ten times a second whether it is to end."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._asked = asyncio.Event()
+
+    def end(self) -> None:
+        """On the event loop."""
+        self.should_exit = True
+        self._asked.set()
+
+    async def main_loop(self) -> None:
+        """Keep the date of the answers right until the end."""
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_DATE_S):
+                    await self._asked.wait()
+
+
+class _Server(_CalmServer):
+    """The server of a port, with two changes more.
 
     When uvicorn stops, it closes persistent connections at once, so that a request in transit is lost. Here
     the next answer on each connection has `Connection: close`. With TLS, a connection counts from its
@@ -252,7 +273,7 @@ class PortServer:
         self._get_socket = get_socket
         self._note_end = note_end
         self._loop = uvloop.new_event_loop()
-        self._server: uvicorn.Server | None = None
+        self._server: _CalmServer | None = None
         self._stopping = threading.Event()
         self.ready = threading.Event()
         self.failure: str | None = None
@@ -298,7 +319,8 @@ class PortServer:
         """Stop accepting, finish running requests within the time, and stop the state."""
         self._stopping.set()
         if self._server is not None:
-            self._server.should_exit = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed already
+                self._loop.call_soon_threadsafe(self._server.end)
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
@@ -334,7 +356,7 @@ class PortServer:
             yield
             return
         watch = PortWatch(private_limits(self._listen.limits))
-        server = uvicorn.Server(
+        server = _CalmServer(
             _configuration(InternalApplication(app), watch, uds=self._socket_path, lifespan="off")
         )
         serving = asyncio.ensure_future(server.serve())
@@ -342,7 +364,7 @@ class PortServer:
         try:
             yield
         finally:
-            server.should_exit = True
+            server.end()
             await asyncio.gather(serving, return_exceptions=True)
 
     def _note_private_end(self, serving: "asyncio.Future[None]") -> None:
@@ -353,7 +375,7 @@ class PortServer:
             and self._server is not None
         ):
             self.failure = f"cannot serve {self._socket_path}: {error!r}"
-            self._server.should_exit = True
+            self._server.end()
 
     async def _start(self, hosted: Hosted) -> None:
         try:

@@ -41,6 +41,8 @@ class EngineOptions:
 class EngineProcess(BoundedProcess):
     """Start it, and have `serve` run; it returns when the process is gone."""
 
+    look_s = 0.5  # it is watched at rest too, and DuckDB keeps to a limit of its own
+
     def __init__(
         self,
         process: "subprocess.Popen[bytes]",

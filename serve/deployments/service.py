@@ -29,7 +29,8 @@ __all__ = ["run_service"]
 
 _START_SILENCE_S = 600.0  # without an answer from a port that starts, until the service gives up
 _SILENCE_S = 60.0  # without one from a port that has started
-_LOOK_S = 1.0
+_LOOK_S = 1.0  # between two looks at the runtime
+_ASK_S = 5.0  # between two questions to a port
 _GONE_S, _AGAIN_S = 10.0, 0.1  # until what is killed is gone
 _TELL_S = 20.0  # how long a start may wait until it says what for; twice as long until it says so again
 
@@ -256,7 +257,7 @@ def _look_at(listen: Listen, last_answers: dict[Listen, float]) -> NoReturn:
     while True:
         if answers(listen, timeout_s=5):
             last_answers[listen] = time.monotonic()
-        time.sleep(_LOOK_S)
+        time.sleep(_ASK_S)
 
 
 def _worker_modules(settings: Settings) -> list[str]:

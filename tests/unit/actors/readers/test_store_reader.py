@@ -117,7 +117,7 @@ async def test_a_query_that_fills_the_memory_is_ended(tmp_path: Path, checkpoint
 async def test_the_kernel_refuses_what_grows_too_fast_to_be_seen(
     tmp_path: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounded_process, "_LOOK_S", 60)
+    monkeypatch.setattr(bounded_process.BoundedProcess, "look_s", 60)
     async with readers(tmp_path, count=1, memory_limit_mb=64) as there:
         with pytest.raises(QueryMemoryExceeded, match="64 MB"):
             await there.answer(task(checkpoint, DOUBLED))
