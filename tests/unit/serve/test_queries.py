@@ -2,16 +2,20 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad
 
+from serve.graph_app import build_app
+from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
+from tests.unit.serve.access.accounts import key, settings_of
 from tests.unit.serve.conftest import error_of
 
 ENDLESS = "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l }"
@@ -25,13 +29,16 @@ def data(client: httpx.Client, backend: MemoryBackend) -> None:
 
 
 @contextmanager
-def asking(base_url: str, query: str) -> Iterator[list[httpx.Response | Exception]]:
+def asking(
+    base_url: str, query: str, headers: Mapping[str, str] | None = None
+) -> Iterator[list[httpx.Response | Exception]]:
     """Ask meanwhile; what came of it is in the list at the end."""
     found: list[httpx.Response | Exception] = []
 
     def ask() -> None:
         try:
-            found.append(httpx.get(f"{base_url}/sparql", params={"query": query}, trust_env=False))
+            parameters = {"query": query}
+            found.append(httpx.get(f"{base_url}/sparql", params=parameters, headers=headers, trust_env=False))
         except httpx.HTTPError as error:
             found.append(error)
 
@@ -83,6 +90,28 @@ def test_a_query_is_listed_and_cancelled(client: httpx.Client, base_url: str, qu
         assert isinstance(end, httpx.Response)
         assert (end.status_code, error_of(end)) == (503, "the query was cancelled")
         assert int(end.headers["retry-after"]) > 0
+
+
+def test_only_admins_see_and_cancel_those_of_others(backend: MemoryBackend, tmp_path: Path) -> None:
+    with serving(build_app(backend, settings_of(tmp_path))) as url:
+        roles = ("admin", "writer", "reader")
+        clients = {
+            role: httpx.Client(base_url=url, trust_env=False, headers=key(role), timeout=30) for role in roles
+        }
+        with asking(url, ENDLESS, key("reader")):
+            [shown] = running(clients["reader"], 1)
+            assert shown["principal"] == "reader"
+            address = f"/queries/{shown['id']}"
+            assert running(clients["writer"], 0) == []
+            for method in ("GET", "DELETE"):
+                assert clients["writer"].request(method, address).status_code == 404
+            assert clients["admin"].get(address).json()["id"] == shown["id"]
+            assert clients["reader"].delete(address).status_code == 200
+        with asking(url, ENDLESS, key("reader")):
+            [shown] = running(clients["admin"], 1)
+            assert clients["admin"].delete(f"/queries/{shown['id']}").status_code == 200
+        for client in clients.values():
+            client.close()
 
 
 def test_two_queries(client: httpx.Client, base_url: str) -> None:
