@@ -171,7 +171,7 @@ async def test_an_injected_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyP
         await update(shard, inserting("g", 0, 100))
         await until(lambda: _is(lambda: (tmp_path / "reserve").exists()))
         disk.beside_bytes = (RESERVE_MB << 20) + (1 << 20)
-        assert shard.status().status == "degraded"
+        await until(lambda: _is(lambda: shard.status().status == "degraded"))
         assert "full" in (shard.status().reason or "")
         with pytest.raises(StorageFull):
             await update(shard, "INSERT DATA { <urn:a> <urn:b> 1 }")

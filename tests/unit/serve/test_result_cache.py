@@ -248,7 +248,7 @@ def test_an_answer_that_fails(client: httpx.Client, backend: ScriptedBackend) ->
 
 def test_while_a_change_is_applied(client: httpx.Client, backend: ScriptedBackend) -> None:
     ask(client)
-    backend.exact_indexes = [None, None]
+    backend.exact_indexes = [None] * 4
     ask(client)
     assert len(backend.requests) == 2
 

@@ -90,7 +90,7 @@ def test_roles_are_mapped_and_no_other_one_counts(graph: httpx.Client, provider:
     assert asked(graph, reader).status_code == 200
     assert changed(graph, reader).status_code == 403
     bearer = {"Authorization": f"Bearer {provider.token()}"}
-    refused = graph.delete("/queries/x", headers=bearer)
+    refused = graph.get("/api_keys", headers=bearer)
     assert (refused.status_code, "permission Admin" in refused.text) == (403, True)
 
 
