@@ -83,10 +83,10 @@ def _change(rng: random.Random) -> str:
 
 
 def following(node: Service) -> dict[str, dict[str, Any]]:
-    """How the node's indexes follow the graph, by name."""
+    """How the node's indexes follow the graph, by name: those that follow it since the search has started."""
     with search_client(node.search_url) as client:
         indices = client.get("/followed-*/_stats").raise_for_status().json()["indices"]
-    return {name: index["graph"] for name, index in indices.items()}
+    return {name: index["graph"] for name, index in indices.items() if "graph" in index}
 
 
 def await_followed(cluster: ClusterService) -> None:
