@@ -4,10 +4,10 @@ import { defaultKeymap, history, historyKeymap, toggleComment } from "@codemirro
 import { HighlightStyle, bracketMatching, foldGutter, foldKeymap, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { lintKeymap, setDiagnostics } from "@codemirror/lint";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
-import { EditorState, Prec, type Extension } from "@codemirror/state";
+import { Annotation, EditorState, Prec, type Extension } from "@codemirror/state";
 import { EditorView, drawSelection, highlightActiveLine, highlightSpecialChars, keymap, lineNumbers, placeholder, rectangularSelection } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { nonce } from "../app/theme";
 import { sparql } from "./sparql-language";
 
@@ -69,13 +69,16 @@ const looks = EditorView.theme({
   ".cm-button": { backgroundImage: "none", backgroundColor: "var(--raised)", color: "var(--text)", border: "1px solid var(--line)", borderRadius: "5px" },
 });
 
+const given = Annotation.define<boolean>(); // a text that was not typed here
+
 export default function Editor(props: EditorProps) {
   const box = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const now = useRef(props);
   now.current = props;
 
-  useEffect(() => {
+  // Layout effects run before anything else can be typed. A later effect would put back a text that is old by then.
+  useLayoutEffect(() => {
     const extensions: Extension[] = [
       EditorView.cspNonce.of(nonce),
       Prec.highest(keymap.of([
@@ -88,7 +91,7 @@ export default function Editor(props: EditorProps) {
       // Tab leaves the editor unless a completion is open, so the keyboard is not caught.
       keymap.of([...closeBracketsKeymap, ...completionKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...lintKeymap]),
       EditorView.contentAttributes.of({ "aria-label": props.label, spellcheck: "false", autocapitalize: "off" }),
-      EditorView.updateListener.of((update) => { if (update.docChanged) now.current.onChange?.(update.state.doc.toString()); }),
+      EditorView.updateListener.of((update) => { if (update.docChanged && !update.transactions.some((one) => one.annotation(given))) now.current.onChange?.(update.state.doc.toString()); }),
       EditorState.readOnly.of(props.readOnly ?? false),
     ];
     if (props.language !== "plain") extensions.push(sparql());
@@ -99,10 +102,10 @@ export default function Editor(props: EditorProps) {
     return () => { made.destroy(); view.current = null; };
   }, []);
 
-  useEffect(() => { // a text that comes from elsewhere: another tab, formatting
+  useLayoutEffect(() => { // a text that comes from elsewhere: another tab, formatting
     const own = view.current;
     if (own && own.state.doc.toString() !== props.value) {
-      own.dispatch({ changes: { from: 0, to: own.state.doc.length, insert: props.value }, selection: { anchor: Math.min(own.state.selection.main.anchor, props.value.length) } });
+      own.dispatch({ changes: { from: 0, to: own.state.doc.length, insert: props.value }, selection: { anchor: Math.min(own.state.selection.main.anchor, props.value.length) }, annotations: given.of(true) });
     }
   }, [props.value]);
 
