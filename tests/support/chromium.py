@@ -92,12 +92,20 @@ class Chromium:
         return answer["result"].get("value")
 
     def wait_for(self, script: str, timeout_s: float = 30) -> Any:
-        """The value of an expression once it is true in JavaScript's eyes."""
+        """The value of an expression once it is true in JavaScript's eyes. While the page changes to another
+        one, an expression may fail: there is no document.
+        """
         deadline = time.monotonic() + timeout_s
-        while not (value := self.evaluate(script)):
-            assert time.monotonic() < deadline, f"not within {timeout_s} s: {script}; {self.complaints}"
+        while True:
+            failure = None
+            try:
+                if value := self.evaluate(script):
+                    return value
+            except AssertionError as error:
+                failure = error
+            waited = f"not within {timeout_s} s: {script}; {failure or self.complaints}"
+            assert time.monotonic() < deadline, waited
             time.sleep(0.1)
-        return value
 
     def click(self, selector: str, timeout_s: float = 30) -> None:
         """Press the left button in the middle of the first element that a CSS selector finds."""
