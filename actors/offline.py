@@ -176,7 +176,7 @@ def _recovered(data_dir: Path) -> tuple[QuadStore, int, KeptBeside]:
     except StoreLost as error:
         raise UnavailableError(f"{error}; start the service once, to rebuild it from the log") from None
     scratch, kept = str(directory.scratch), directory.read_beside(applied)
-    replayer = Replayer(quads.apply_many, applied, scratch, kept.requests, kept.alerts)
+    replayer = Replayer(quads.apply_many, applied, scratch, kept.requests, kept.books)
     with closing(FileLog(RealFileSystem(), str(directory.log))) as log:
         while entries := log.read(replayer.applied_index + 1):
             replayer.replay(entries)

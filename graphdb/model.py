@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad
 
-__all__ = ["ChangeSet", "Confirmation", "EntryKind", "GraphName", "LogEntry", "NamedGraph"]
+__all__ = ["APPLIED_BEFORE", "ChangeSet", "Confirmation", "EntryKind", "GraphName", "LogEntry", "NamedGraph"]
 
 NamedGraph: TypeAlias = NamedNode | BlankNode
 GraphName: TypeAlias = NamedNode | BlankNode | DefaultGraph
@@ -56,11 +56,17 @@ class EntryKind(IntEnum):
     MEMBERS = 5  # who is in the cluster from here on (`graphdb.raft.membership`); no effect on any view
     SEARCH = 6  # a command to the catalogue of search indexes (`graphdb.search.catalog`); none on the quads
     ALERTS = 7  # a command to the book of alerts (`graphdb.alerts`), by the same writer as those on quads
+    SAVED_QUERIES = 8  # a command to the book of saved queries (`graphdb.saved_queries`), by that writer too
 
     @property
     def concerns_quads(self) -> bool:
         """Whether what is planned upon the quads before such an entry may not hold behind it any more."""
         return self is not EntryKind.SEARCH
+
+    @property
+    def is_of_a_book(self) -> bool:
+        """Whether it changes a state of its own that is kept beside the quads."""
+        return self in (EntryKind.ALERTS, EntryKind.SAVED_QUERIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,9 @@ class LogEntry:
     payload: bytes = field(repr=False)
 
 
+APPLIED_BEFORE = "applied before"
+
+
 @dataclass(frozen=True, slots=True)
 class Confirmation:
     """The answer to a write: the log index at which it is visible, and how many quads it really changed."""
@@ -87,3 +96,8 @@ class Confirmation:
     snapshot_index: int
     affected_triples: int
     message: str = "update applied"
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether the same request had been applied before, and this one had no effect."""
+        return self.message == APPLIED_BEFORE

@@ -21,10 +21,8 @@ __all__ = [
     "MergedGraphs",
     "NodeStatus",
     "PeerReport",
-    "QueryDraft",
     "QueryRequest",
     "RunningQuery",
-    "SavedQuery",
     "ShapesDocument",
     "ValidationRequest",
     "worse_status",
@@ -131,32 +129,7 @@ class RunningQuery:
     where: str | None  # which process evaluates it; None while it is queued
     started_at: str  # ISO 8601, UTC
     age_seconds: float
-    principal: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class QueryDraft:
-    """A query to keep. view: how a client shows its answer; shared: whether others see it."""
-
-    name: str
-    description: str
-    query: str
-    view: str | None
-    shared: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SavedQuery:
-    """A query that is kept. owner: a principal's name; changed_at: ISO 8601, UTC."""
-
-    id: str
-    owner: str
-    name: str
-    description: str
-    query: str
-    view: str | None
-    shared: bool
-    changed_at: str
+    principal: str | None  # with its provider: `Principal.qualified_name`
 
 
 @dataclass(frozen=True, slots=True)

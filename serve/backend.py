@@ -27,13 +27,12 @@ from graphdb.node import (
     FunctionCall,
     LiveReport,
     NodeStatus,
-    QueryDraft,
     QueryRequest,
     RunningQuery,
-    SavedQuery,
     ValidationRequest,
 )
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.saved_queries import QueryDraft, SavedQuery
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import Query
 from graphdb.sparql.syntax import Update
@@ -355,15 +354,29 @@ class RunningQueries(Protocol):
 
 
 class SavedQueries(Protocol):
-    """Queries that users keep on this node: see `actors.saved_queries`. Any thread; they block."""
+    """The queries that users keep. A principal sees its own, and those that others share; it changes its own
+    only, unless it may administer. Changes are logged, as updates are, and take a request_id as those do.
+    """
 
-    def list(self, owner: str) -> list[SavedQuery]: ...
-    def show(self, query_id: str, owner: str) -> SavedQuery: ...
-    def create(self, draft: QueryDraft, owner: str) -> SavedQuery: ...
-    def replace(
-        self, query_id: str, draft: QueryDraft, owner: str, *, may_administer: bool
-    ) -> SavedQuery: ...
-    def delete(self, query_id: str, owner: str, *, may_administer: bool) -> None: ...
+    def list(self, principal: Principal) -> list[SavedQuery]:
+        """Those that the principal sees, by name, as far as this node has followed the log.
+
+        This and `show` may be called on any thread. Both raise UnavailableError.
+        """
+
+    def show(self, query_id: str, principal: Principal) -> SavedQuery:
+        """One of `list`. Raises NotFound."""
+
+    async def create(self, draft: QueryDraft, principal: Principal, request_id: bytes | None) -> SavedQuery:
+        """Keep a new one. Raises LimitExceeded, UnavailableError."""
+
+    async def replace(
+        self, query_id: str, draft: QueryDraft, principal: Principal, request_id: bytes | None
+    ) -> SavedQuery:
+        """Change one; its owner stays. Raises NotFound, Forbidden, LimitExceeded, UnavailableError."""
+
+    async def delete(self, query_id: str, principal: Principal, request_id: bytes | None) -> None:
+        """Raises NotFound, Forbidden, UnavailableError."""
 
 
 class Progress(Protocol):

@@ -41,7 +41,7 @@ class MakerAlerts:
 
     def __init__(self, alerts: Alerts, principal: Principal) -> None:
         self._alerts = alerts
-        self._maker = f"{principal.provider}:{principal.name}"
+        self._maker = principal.qualified_name
         self._visibility = principal.visibility.to_json()
 
     def of(self, principal: Principal) -> "MakerAlerts":
@@ -128,7 +128,7 @@ class AlertService:
         command = Create(str(uuid4()), definition, _now_ms())
         confirmation = await self._log.change_alerts(command, request_id)
         book = self._log.alert_book()
-        if command.id in book.alerts or confirmation.message == "applied before":
+        if command.id in book.alerts or confirmation.is_repeated:
             return self._shown(book.find(definition.name))
         return Alert(command.id, definition, command.at_ms).shown()  # this node does not see it yet
 

@@ -11,7 +11,7 @@ from actors.alerts.alert_service import AlertService
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import cluster_report, node_status
 from actors.clustering.forwarded_work import APPLIED_INDEX, ForwardedWork
-from actors.clustering.forwarded_writes import AlertChange
+from actors.clustering.forwarded_writes import AlertChange, SavedQueryChange
 from actors.clustering.maintenance import Maintenance
 from actors.clustering.routed_writes import RoutedWrites, RoutedWriting, WriteRouter
 from actors.clustering.search_copies import SearchCopies
@@ -19,6 +19,7 @@ from actors.columns.client import ColumnClient
 from actors.node.admin import AlertLog
 from actors.node.graph_node import GraphNode, NodeParts
 from actors.node.queries import Progress
+from actors.node.saved_queries import OwnSavedQueries, SavedQueryService
 from actors.node.store_lifecycle import StoreConfig, StoreLifecycle
 from actors.raft.log_requests import ClusterView, ForwardedRequest, MemberChange
 from actors.raft.raft_log_client import RaftLogClient
@@ -38,6 +39,7 @@ from graphdb.errors import (
 )
 from graphdb.model import Confirmation
 from graphdb.node import ClusterReport, Consistency, NodeStatus
+from graphdb.saved_queries import QueryCommand, SavedQueryBook
 
 __all__ = ["clustered_node"]
 
@@ -66,7 +68,9 @@ def clustered_node(
     lifecycle = parts.lifecycle(_SharedLog(settings.server.data_dir, log, peers.follower), alerts.timer.wake)
     peers.watch(lifecycle, alerts.timer.wake)
     writing = RoutedWriting(parts.own_writing, peers.router, parts.current)
-    return parts.node(lifecycle, progress, writing, alerts, _LogMembers(log, peers.follower), peers)
+    saved_queries = SavedQueryService(_RoutedSavedQueries(parts.own_saved_queries, peers))
+    members = _LogMembers(log, peers.follower)
+    return parts.node(lifecycle, progress, writing, alerts, saved_queries, members, peers)
 
 
 class _Peers:
@@ -93,6 +97,7 @@ class _Peers:
             parts.own_progress.snapshot_index,
             parts.own_writing,
             parts.own_alerts,
+            parts.own_saved_queries,
             settings.security,
             SearchCopies(settings, log),
         )
@@ -254,4 +259,23 @@ class _RoutedAlerts:
             request_id,
             lambda own_id, since: self._own.change_alerts(command, own_id, since),
             lambda since: AlertChange(command, since),
+        )
+
+
+class _RoutedSavedQueries:
+    """See `actors.node.saved_queries.SavedQueryLog`: commands are logged by the node that leads."""
+
+    def __init__(self, own: OwnSavedQueries, peers: _Peers) -> None:
+        self._own, self._peers = own, peers
+
+    def book(self) -> SavedQueryBook:
+        """See `actors.node.saved_queries.SavedQueryLog`."""
+        return self._own.book()
+
+    async def change(self, command: QueryCommand, request_id: bytes | None = None) -> Confirmation:
+        """See `actors.node.saved_queries.SavedQueryLog`."""
+        return await self._peers.router.route(
+            request_id,
+            lambda own_id, since: self._own.change(command, own_id, since),
+            lambda since: SavedQueryChange(command, since),
         )

@@ -11,6 +11,7 @@ from actors.clustering.forwarded_writes import (
     AlertChange,
     GraphDeletion,
     ResourceEdits,
+    SavedQueryChange,
     SparqlUpdate,
     decode_write,
     encode_confirmation,
@@ -18,6 +19,7 @@ from actors.clustering.forwarded_writes import (
 )
 from actors.clustering.search_copies import SearchCopies
 from actors.node.admin import AlertLog
+from actors.node.saved_queries import OwnSavedQueries
 from actors.node.store_writes import StoreWriting
 from actors.raft.log_requests import ForwardedRequest, RequestQueue, decode_requests
 from actors.raft.raft_log_client import QueueWorker, RaftLogClient
@@ -42,16 +44,17 @@ class ForwardedWork:
         applied_index: Callable[[], int],
         writing: StoreWriting,
         alerts: AlertLog,
+        saved_queries: OwnSavedQueries,
         limits: GateLimits,
         copies: SearchCopies,
     ) -> None:
-        """applied_index raises LogUnavailable; writing and alerts are those of this node, for where it leads.
-        copies belongs to this from here on.
+        """applied_index raises LogUnavailable; writing, alerts and saved_queries are those of this node, for
+        where it leads. copies belongs to this from here on.
         """
         self._copies = copies
         self._cluster = cluster
         self._applied_index, self._writing, self._alerts = applied_index, writing, alerts
-        self._limits = limits
+        self._saved_queries, self._limits = saved_queries, limits
         self._worker = QueueWorker(log, RequestQueue.GRAPH, self._answer)
 
     def start(self) -> None:
@@ -87,6 +90,8 @@ class ForwardedWork:
         request_id = bytes.fromhex(request.request_id)
         if isinstance(write, AlertChange):
             return await self._alerts.change_alerts(write.command, request_id, write.since)
+        if isinstance(write, SavedQueryChange):
+            return await self._saved_queries.change(write.command, request_id, write.since)
         writes = self._writing.writes(write.visibility)
         if isinstance(write, SparqlUpdate):
             update = await self._read(write)

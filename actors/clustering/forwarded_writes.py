@@ -10,7 +10,7 @@ import struct
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, get_args
 
 import orjson
 from pyoxigraph import NamedNode
@@ -24,6 +24,7 @@ from graphdb.errors import CorruptionError, GraphDBError, OutcomeUnknown
 from graphdb.graphql.edits import Edits
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.saved_queries import QueryCommand, decode_query_command, encode_query_command
 from graphdb.sparql.dataset import Dataset
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "GraphDeletion",
     "GraphWrite",
     "ResourceEdits",
+    "SavedQueryChange",
     "SparqlUpdate",
     "decode_confirmation",
     "decode_write",
@@ -166,10 +168,31 @@ class AlertChange:
             raise ValueError(str(error)) from error
 
 
-ForwardedWrite: TypeAlias = SparqlUpdate | GraphWrite | GraphDeletion | ResourceEdits | AlertChange
-_KINDS: dict[str, type[ForwardedWrite]] = {
-    kind.operation: kind for kind in (SparqlUpdate, GraphWrite, GraphDeletion, ResourceEdits, AlertChange)
-}
+@dataclass(frozen=True, slots=True)
+class SavedQueryChange:
+    """`OwnSavedQueries.change`."""
+
+    operation: ClassVar[str] = "change_saved_queries"
+
+    command: QueryCommand
+    since: int
+
+    def encode(self) -> bytes:
+        return _join({"since": self.since}, encode_query_command(self.command))
+
+    @classmethod
+    def decode(cls, body: bytes) -> "SavedQueryChange":
+        head, command = _split(body)
+        try:
+            return cls(decode_query_command(command), head["since"])
+        except CorruptionError as error:
+            raise ValueError(str(error)) from error
+
+
+ForwardedWrite: TypeAlias = (
+    SparqlUpdate | GraphWrite | GraphDeletion | ResourceEdits | AlertChange | SavedQueryChange
+)
+_KINDS: dict[str, type[ForwardedWrite]] = {kind.operation: kind for kind in get_args(ForwardedWrite)}
 
 
 def decode_write(operation: str, body: bytes) -> ForwardedWrite:

@@ -17,6 +17,7 @@ from actors.node.column_feeder import ColumnFeeder
 from actors.node.edit_runner import EditRunner
 from actors.node.open_store import CurrentStore
 from actors.node.queries import Progress, Queries, QueryPaths
+from actors.node.saved_queries import OwnSavedQueries, SavedQueryService
 from actors.node.store_lifecycle import Following, OwnLog, StoreConfig, StoreLifecycle, StoreMeans
 from actors.node.store_writes import StoreWrites, StoreWriting, WriteMeans
 from actors.node.update_runner import UpdateRunner
@@ -24,7 +25,6 @@ from actors.readers.client import ReaderClient
 from actors.readers.query_runner import QueryRunner
 from actors.readers.running_queries import RunningQueries
 from actors.readers.write_evaluation import WriteChecks
-from actors.saved_queries import SavedQueryStore
 from actors.shard.body_source import BodyThreads
 from actors.shard.large_bodies import LargeBodies
 from actors.shard.store_directory import StoreDirectory
@@ -33,7 +33,7 @@ from graphdb.config import Settings
 
 __all__ = ["GraphNode", "NodeParts", "standalone_node"]
 
-_FED, _SAVED_QUERIES = "columns-feed", "saved-queries.db"  # in the data directory
+_FED = "columns-feed"  # in the data directory
 _DOCUMENTS_AT_ONCE = 2  # that are made lines of; each takes a processor, and up to 1 GB of memory
 _BODIES_AT_ONCE = 64  # larger ones than fit into memory unread
 
@@ -74,6 +74,7 @@ class GraphNode(Generic[W]):
     writing: Writing[W]
     changes: Changes
     alerts: AlertService
+    saved_queries: SavedQueryService
     admin: Admin
     parts: "NodeParts"
     lifecycle: StoreLifecycle
@@ -83,11 +84,6 @@ class GraphNode(Generic[W]):
     def running(self) -> Queries:
         """See `serve.backend.RunningQueries`."""
         return self.queries
-
-    @property
-    def saved_queries(self) -> SavedQueryStore:
-        """See `serve.backend.SavedQueries`."""
-        return self.parts.saved_queries
 
     @property
     def functions(self) -> Queries:
@@ -140,7 +136,6 @@ class NodeParts:
         self.change_log = ChangeLog(log, self.own_progress.snapshot_index, self.own_progress.wait_for_index)
         self._reported_views = ReportedViews(log)
         self.running = RunningQueries()
-        self.saved_queries = SavedQueryStore(settings.server.data_dir / _SAVED_QUERIES)
         self.queries = self._queries(columns)
         self._feeder = (
             None if columns is None else ColumnFeeder(columns, settings.server.data_dir / _FED, self.current)
@@ -156,6 +151,7 @@ class NodeParts:
             )
         )
         self.own_alerts = AlertLog(self.current, settings.alerts.max_alerts)
+        self.own_saved_queries = OwnSavedQueries(self.current)
 
     def _queries(self, columns: ColumnClient | None) -> Queries:
         settings = self.settings
@@ -192,6 +188,7 @@ class NodeParts:
         progress: Progress,
         writing: Writing[W],
         alerts: AlertService,
+        saved_queries: SavedQueryService,
         members: Members,
         company: Company | None = None,
     ) -> GraphNode[W]:
@@ -207,13 +204,13 @@ class NodeParts:
             lambda: admin.status().role,
             subscriptions_max=settings.live.max_subscriptions,
         )
-        return GraphNode(self.queries, progress, writing, changes, alerts, admin, self, lifecycle, company)
+        capabilities = self.queries, progress, writing, changes, alerts, saved_queries, admin
+        return GraphNode(*capabilities, self, lifecycle, company)
 
     async def close(self) -> None:
         """Let go of the readers and the log."""
         self.own_writing.close()
         await self.readers.close()
-        self.saved_queries.close()
         await self.log.close()
 
 
@@ -228,4 +225,5 @@ def standalone_node(
     parts = NodeParts(settings, log, readers, config, columns)
     alerts = AlertService(parts.own_alerts, parts.own_progress, parts.queries, settings)
     lifecycle = parts.lifecycle(OwnLog(log), alerts.timer.wake)
-    return parts.node(lifecycle, parts.own_progress, parts.own_writing, alerts, Alone())
+    saved_queries = SavedQueryService(parts.own_saved_queries)
+    return parts.node(lifecycle, parts.own_progress, parts.own_writing, alerts, saved_queries, Alone())

@@ -271,7 +271,7 @@ class StoreLifecycle:
         kept = directory.read_beside(applied)
         kept.alerts.on_change = self._means.on_alerts
         scratch = str(directory.scratch)
-        replayer = Replayer(quads.apply_many, applied, scratch, kept.requests, kept.alerts)
+        replayer = Replayer(quads.apply_many, applied, scratch, kept.requests, kept.books)
         every_bytes = self._config.checkpoint_log_bytes
         checkpointer = Checkpointer(directory, quads, kept, replayer, self._log, every_bytes, self.room)
         writer = ShardWriter(

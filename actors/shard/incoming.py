@@ -17,7 +17,7 @@ __all__ = ["adopt", "incoming_state", "sync_tree"]
 
 _DRAFT = "incoming.draft"
 _INCOMING = "incoming"
-_PARTS = ("store", "search", "log", "requests", "alerts", "applied")
+_PARTS = ("store", "search", "log", "requests", "alerts", "saved-queries", "applied")
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from graphdb.errors import (
     UnavailableError,
 )
 from graphdb.log.replay import Replayer
-from graphdb.model import Confirmation, LogEntry
+from graphdb.model import APPLIED_BEFORE, Confirmation, LogEntry
 
 __all__ = ["LogAppender"]
 
@@ -114,7 +114,7 @@ class LogAppender:
         elif found.log_index > self._replayer.applied_index:
             return False  # heard of before a restart; the log, which holds it, will not take it again
         else:
-            message = "update applied" if job.sent else "applied before"
+            message = "update applied" if job.sent else APPLIED_BEFORE
             job.succeed(Confirmation(found.log_index, found.affected_triples, message))
         return True
 

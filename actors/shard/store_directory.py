@@ -7,12 +7,13 @@ FORMAT     one line; a directory with another line is not touched
     search/    the search indexes, and what may take their place (`actors.search.recovery` owns them)
     requests   the requests that the log has seen lately, at least up to there (`RecentRequests`)
     alerts     the alerts, with their secrets, at least as of there (`AlertBook`)
+    saved-queries   the queries that users keep, at least as of there (`SavedQueryBook`)
     live/      copies for live queries (`actors.live.live_copy` owns them), emptied before the first
     scratch/   temporary copies and files, emptied at each start
 
 `applied` is never ahead of what is on disk: it is written after the store was flushed (which syncs: RocksDB's
-tables, manifest and directory), and set back to 0 before a store is begun anew. `requests` and `alerts` are
-written before it.
+tables, manifest and directory), and set back to 0 before a store is begun anew. What is
+kept beside the store is written before it.
 """
 
 import contextlib
@@ -36,6 +37,9 @@ from graphdb.errors import AlreadyExists, CorruptionError, LogUnavailable, Stora
 from graphdb.log.file_log import begin_log
 from graphdb.log.file_system import FileSystem, RealFileSystem, replace_file, storage_error
 from graphdb.log.recent_requests import RecentRequests
+from graphdb.log.replay import Book
+from graphdb.model import EntryKind
+from graphdb.saved_queries import SavedQueryBook
 from graphdb.store.quad_store import ChangeListener, QuadStore
 
 __all__ = ["KeptBeside", "StoreDirectory", "StoreLost"]
@@ -52,11 +56,21 @@ class KeptBeside:
 
     requests: RecentRequests
     alerts: AlertBook
+    saved_queries: SavedQueryBook
 
     @property
     def files(self) -> dict[str, bytes]:
         """Names and contents, as of the present entry or a later one: entries that they have count once."""
-        return {"requests": self.requests.to_bytes(), "alerts": self.alerts.to_bytes()}
+        return {
+            "requests": self.requests.to_bytes(),
+            "alerts": self.alerts.to_bytes(),
+            "saved-queries": self.saved_queries.to_bytes(),
+        }
+
+    @property
+    def books(self) -> dict[EntryKind, Book]:
+        """What a `Replayer` feeds."""
+        return {EntryKind.ALERTS: self.alerts, EntryKind.SAVED_QUERIES: self.saved_queries}
 
 
 class StoreLost(Exception):
@@ -124,16 +138,23 @@ class StoreDirectory:
             return RecentRequests(applied_index)
         return requests
 
-    def read_alerts(self) -> AlertBook:
-        """The alerts; none where there is no file. Raises CorruptionError: the log has them no more."""
-        try:
-            return AlertBook.from_bytes((self.path / "alerts").read_bytes())
-        except FileNotFoundError:
-            return AlertBook()
-
     def read_beside(self, applied_index: int) -> KeptBeside:
-        """What is kept beside a store of applied_index. Raises CorruptionError."""
-        return KeptBeside(self.read_requests(applied_index), self.read_alerts())
+        """What is kept beside a store of applied_index; a book without a file is empty.
+
+        Raises CorruptionError where a book is damaged: the log has what was in it no more.
+        """
+        alerts, saved_queries = self._read("alerts"), self._read("saved-queries")
+        return KeptBeside(
+            self.read_requests(applied_index),
+            AlertBook() if alerts is None else AlertBook.from_bytes(alerts),
+            SavedQueryBook() if saved_queries is None else SavedQueryBook.from_bytes(saved_queries),
+        )
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            return (self.path / name).read_bytes()
+        except FileNotFoundError:
+            return None
 
     def write_beside(self, kept: KeptBeside) -> None:
         """Keep it, durably. Raises StorageFull, LogUnavailable."""
@@ -242,8 +263,9 @@ class StoreDirectory:
             with incoming_state(self.path) as draft:
                 new = StoreDirectory(draft, self._files)
                 shutil.copytree(source / "store", new.store, copy_function=_link_or_copy)
-                for name in ("requests", "alerts"):
-                    shutil.copyfile(source / name, draft / name)
+                for name in ("requests", "alerts", "saved-queries"):
+                    with contextlib.suppress(FileNotFoundError):  # a node of an earlier version has fewer
+                        shutil.copyfile(source / name, draft / name)
                 new.write_applied(index)
         except OSError as error:
             raise storage_error(error, "taking over a snapshot") from error

@@ -34,6 +34,11 @@ class Principal:
     visibility: Visibility = NO_VISIBILITY
     index_visibility: IndexVisibility = NO_INDEXES
 
+    @property
+    def qualified_name(self) -> str:
+        """Of this provider: the same name with two providers may be two users."""
+        return f"{self.provider}:{self.name}"
+
     def require(self, permission: Permission) -> None:
         """Raises Forbidden where the roles do not give it."""
         if self.permission < permission:

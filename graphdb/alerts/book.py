@@ -1,17 +1,14 @@
 """`AlertBook`: all alerts of a node as the log has them, a state machine that commands drive.
 
-In bytes, for the data directory: the mark "GLAB", the CRC-32 (zlib) of what follows (4 bytes, little-endian),
-then JSON: `through` and the alerts.
+In bytes, for the data directory: `graphdb.checked_json` with the mark "GLAB": `through` and the alerts.
 """
 
-import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-import orjson
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from graphdb.alerts.commands import (
     Command,
@@ -26,7 +23,8 @@ from graphdb.alerts.commands import (
     encode_command,
 )
 from graphdb.alerts.definition import Alert, Delivery
-from graphdb.errors import AlreadyExists, CorruptionError, LimitExceeded, NotFound, RequestError
+from graphdb.checked_json import from_checked_json, to_checked_json
+from graphdb.errors import AlreadyExists, LimitExceeded, NotFound, RequestError
 
 __all__ = ["AlertBook"]
 
@@ -34,7 +32,6 @@ HISTORY_MAX = 100  # deliveries that an alert remembers
 PENDING_MAX = 4  # of these, how many may still have to be told; what fires beyond has failed at once
 
 _MARK = b"GLAB"
-_CRC_END = len(_MARK) + 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,19 +117,12 @@ class AlertBook:
     def to_bytes(self) -> bytes:
         """All of it, as of one moment."""
         state = self._state
-        body = orjson.dumps(_Saved(state.through, tuple(state.alerts.values())))
-        return b"".join((_MARK, zlib.crc32(body).to_bytes(4, "little"), body))
+        return to_checked_json(_MARK, _Saved(state.through, tuple(state.alerts.values())))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "AlertBook":
         """What to_bytes has written. Raises CorruptionError."""
-        mark, crc, body = data[: len(_MARK)], data[len(_MARK) : _CRC_END], data[_CRC_END:]
-        if mark != _MARK or zlib.crc32(body) != int.from_bytes(crc, "little"):
-            raise CorruptionError("the book of alerts is damaged", "alerts")
-        try:
-            saved = _SAVED.validate_json(body)
-        except ValidationError as error:
-            raise CorruptionError(f"the book of alerts cannot be read: {error}", "alerts") from error
+        saved = from_checked_json(_MARK, data, _SAVED, "the book of alerts", "alerts")
         book = cls()
         book._state = _State(saved.through, {alert.id: alert for alert in saved.alerts})
         return book

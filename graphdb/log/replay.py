@@ -1,4 +1,4 @@
-"""What log entries do to a dataset, and to the alerts beside it: the one path from an entry to its effect,
+"""What log entries do to a dataset, and to the books beside it: the one path from an entry to its effect,
 for recovery and for catching up.
 
 Replay is idempotent. The state that it begins with may hold the effects of any first few of the entries
@@ -7,15 +7,15 @@ last word counts.
 """
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from types import MappingProxyType
+from typing import IO, Protocol
 
 from pyoxigraph import Quad
 
-from graphdb.alerts.book import AlertBook
 from graphdb.errors import CorruptionError
 from graphdb.log.codec import (
     SECTIONS_BYTES,
@@ -32,10 +32,17 @@ from graphdb.log.recent_requests import RecentRequests
 from graphdb.model import ChangeSet, EntryKind, LogEntry, NamedGraph
 from graphdb.rdf.quad_lines import MANY_QUADS, AddedLines
 
-__all__ = ["Replayer", "last_words"]
+__all__ = ["Book", "Replayer", "last_words"]
 
 _LENGTH_BYTES = 4
 _MERGED_QUADS_MAX = 20_000  # applied at once while replaying many entries
+
+
+class Book(Protocol):
+    """A small state beside the quads that entries of one kind drive."""
+
+    def apply(self, log_index: int, payload: bytes) -> None:
+        """Take the entry at log_index, once however often it is replayed. Raises CorruptionError."""
 
 
 @dataclass(slots=True)
@@ -87,13 +94,13 @@ class Replayer:
         applied_index: int,
         spool_directory: str | None = None,
         requests: RecentRequests | None = None,
-        alerts: AlertBook | None = None,
+        books: Mapping[EntryKind, Book] = MappingProxyType({}),
     ) -> None:
         """apply makes the parts of one change visible at once, or raises and leaves nothing of them. It gets
         `AddedLines` for a change that only adds, and many quads.
 
         requests accounts for the entries up to applied_index at least; none are known where it is not given.
-        alerts is fed with what concerns it, where there is one.
+        books: what entries of a kind of their own are fed to; without its book, such an entry has no effect.
         """
         self._apply = apply
         self._spool_directory = spool_directory
@@ -103,7 +110,7 @@ class Replayer:
         # the last index that need not be replayed for a store that holds what this one does; for any thread
         self.resume_index = applied_index
         self.requests = RecentRequests(applied_index) if requests is None else requests
-        self.alerts = alerts
+        self._books = books
         assert self.requests.through >= applied_index
 
     def replay(self, entries: Iterable[LogEntry]) -> None:
@@ -176,9 +183,9 @@ class Replayer:
             affected_triples = self._close_parts(entry)
             self.requests.remember(entry.request_id, entry.log_index, affected_triples)
             self._advance(entry.log_index)
-        elif entry.kind is EntryKind.ALERTS:
-            if self.alerts is not None:
-                self.alerts.apply(entry.log_index, entry.payload)
+        elif entry.kind.is_of_a_book:
+            if (book := self._books.get(entry.kind)) is not None:
+                book.apply(entry.log_index, entry.payload)
             self.requests.remember(entry.request_id, entry.log_index, 0)
             self._advance(entry.log_index)
         elif entry.kind is EntryKind.PART:

@@ -137,7 +137,7 @@ class QueriesEndpoint:
         found = self._running.running_queries()
         if principal.permission >= Permission.ADMIN:
             return found
-        return [query for query in found if query.principal == principal.name]
+        return [query for query in found if query.principal == principal.qualified_name]
 
 
 def _unknown_query(query_id: str) -> Response:

@@ -6,7 +6,8 @@ A test holds real answers against them (`tests/unit/serve/test_openapi.py`).
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from graphdb.node import EmbeddedStore, NodeStatus, RunningQuery, SavedQuery
+from graphdb.node import EmbeddedStore, NodeStatus, RunningQuery
+from graphdb.saved_queries import SavedQuery
 
 __all__ = [
     "AlertHistory",

@@ -283,7 +283,7 @@ class QueryReader:
 def _name_of(request: Request) -> str | None:
     """Who asks; None if authentication is off."""
     principal = principal_of(request.scope)
-    return None if principal is EVERYONE else principal.name
+    return None if principal is EVERYONE else principal.qualified_name
 
 
 def _directives(request: Request) -> list[str]:

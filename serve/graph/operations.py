@@ -10,8 +10,9 @@ from typing import Any
 
 from graphdb.geo.entailment import Entailment
 from graphdb.holonic.names import Layer
-from graphdb.node import ClusterReport, Consistency, RunningQuery, SavedQuery
+from graphdb.node import ClusterReport, Consistency, RunningQuery
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.saved_queries import SavedQuery
 from graphdb.sparql.results import ResultFormat
 from serve.graph.administration import NewLeader, NewMember
 from serve.graph.alerts import AlertBody
@@ -469,29 +470,30 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
         fails=(400, 409, 413, 415, 503),
     ),
     ("/saved-queries", "GET"): Operation(
-        "saved queries", "The queries that you keep, and those that others share", SavedQueryList
+        "saved queries", "Your queries, and those that others share", SavedQueryList, fails=(503,)
     ),
     ("/saved-queries", "POST"): Operation(
         "saved queries",
         "Keep a query",
         SavedQuery,
+        parameters=(_KEY,),
         body=SavedQueryBody,
-        fails=(400, 413, 415),
+        fails=(400, 413, 415, 422, 503),
         says="`shared` needs the permission Write.",
     ),
     ("/saved-queries/{id}", "GET"): Operation(
-        "saved queries", "One query", SavedQuery, parameters=(_SAVED_ID,), fails=(404,)
+        "saved queries", "One query", SavedQuery, parameters=(_SAVED_ID,), fails=(404, 503)
     ),
     ("/saved-queries/{id}", "PUT"): Operation(
         "saved queries",
         "Change a query",
         SavedQuery,
-        parameters=(_SAVED_ID,),
+        parameters=(_SAVED_ID, _KEY),
         body=SavedQueryBody,
-        fails=(400, 404, 413, 415),
+        fails=(400, 404, 413, 415, 422, 503),
     ),
     ("/saved-queries/{id}", "DELETE"): Operation(
-        "saved queries", "Delete a query", Success, parameters=(_SAVED_ID,), fails=(404,)
+        "saved queries", "Delete a query", Success, parameters=(_SAVED_ID, _KEY), fails=_CHANGE_FAILS
     ),
     ("/whoami", "GET"): Operation("service", "The principal of the request", WhoAmI),
     ("/api_keys", "GET"): Operation("service", "The API keys, by name", ApiKeyList),

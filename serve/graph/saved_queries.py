@@ -6,7 +6,6 @@ from typing import Annotated
 
 import orjson
 from pydantic import Field
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -14,10 +13,11 @@ from starlette.routing import Route
 from graphdb.access.permissions import Permission
 from graphdb.access.principal import Principal
 from graphdb.errors import NotFound
-from graphdb.node import QueryDraft
+from graphdb.saved_queries import QueryDraft
 from serve.access.request_scope import principal_of
 from serve.backend import SavedQueries
 from serve.bodies import JSON_TYPE, JsonBody, read_json
+from serve.graph.writes import read_request_id
 from serve.routing import resource
 
 __all__ = ["SavedQueryBody", "saved_query_routes"]
@@ -57,36 +57,30 @@ class _SavedQueriesEndpoint:
         self._saved = saved
 
     async def list(self, request: Request) -> Response:
-        found = await run_in_threadpool(self._saved.list, principal_of(request.scope).name)
+        found = self._saved.list(principal_of(request.scope))
         return _json({"queries": [asdict(one) for one in found]})
 
     async def show(self, request: Request) -> Response:
-        owner = principal_of(request.scope).name
-        return _json(asdict(await run_in_threadpool(self._saved.show, _id_of(request), owner)))
+        return _json(asdict(self._saved.show(_id_of(request), principal_of(request.scope))))
 
     async def create(self, request: Request) -> Response:
         body = await read_json(request, SavedQueryBody, _BODY_BYTES_MAX)
         principal = principal_of(request.scope)
         _check_sharing(principal, body.shared)
-        return _json(asdict(await run_in_threadpool(self._saved.create, body.draft(), principal.name)))
+        request_id = read_request_id(request, (body.model_dump_json(),))
+        return _json(asdict(await self._saved.create(body.draft(), principal, request_id)))
 
     async def replace(self, request: Request) -> Response:
         body = await read_json(request, SavedQueryBody, _BODY_BYTES_MAX)
         principal, query_id = principal_of(request.scope), _id_of(request)
-        known = await run_in_threadpool(self._saved.show, query_id, principal.name)
+        known = self._saved.show(query_id, principal)
         _check_sharing(principal, body.shared or known.shared)
-        changed = await run_in_threadpool(
-            lambda: self._saved.replace(
-                query_id, body.draft(), principal.name, may_administer=_administers(principal)
-            )
-        )
-        return _json(asdict(changed))
+        request_id = read_request_id(request, (body.model_dump_json(),))
+        return _json(asdict(await self._saved.replace(query_id, body.draft(), principal, request_id)))
 
     async def delete(self, request: Request) -> Response:
-        principal, query_id = principal_of(request.scope), _id_of(request)
-        await run_in_threadpool(
-            lambda: self._saved.delete(query_id, principal.name, may_administer=_administers(principal))
-        )
+        request_id = read_request_id(request, ())
+        await self._saved.delete(_id_of(request), principal_of(request.scope), request_id)
         return _json({"success": True})
 
 
@@ -94,10 +88,6 @@ def _check_sharing(principal: Principal, is_shared: bool) -> None:
     """Raises Forbidden."""
     if is_shared:
         principal.require(Permission.WRITE)
-
-
-def _administers(principal: Principal) -> bool:
-    return principal.permission >= Permission.ADMIN
 
 
 def _id_of(request: Request) -> str:

@@ -8,9 +8,11 @@ handed in instead, by somebody who stands after both.
 __all__ = ["ROOMS"]
 
 # what all of the code may name
-_GROUND = "errors model timestamps public_text content_coding bounded_cache rdf config"
+_GROUND = "errors model timestamps public_text checked_json content_coding bounded_cache rdf config"
 # queries over quads and updates of them; then what is said and checked of them, and who may see them
-_GRAPH = "geometry sparql geo planning store updates live access shacl graphql holonic node alerts"
+_GRAPH = """
+    geometry sparql geo planning store updates live access shacl graphql holonic node alerts saved_queries
+"""
 # documents; the log and what orders it; the columns
 _BESIDE = "log raft search columns"
 
@@ -18,7 +20,7 @@ _MEANS = """
     futures freed_memory process_bounds bounded_process disk_room service_files wire
     loop_thread worker_thread processes ray_private ray_environment fork_request fork_server python_values
 """
-_STATE = "access egress alerts log raft shard readers columns views live saved_queries node clustering search"
+_STATE = "access egress alerts log raft shard readers columns views live node clustering search"
 _WHOLE = "cluster connection offline"
 
 _PARTS = """

@@ -109,6 +109,7 @@ def forwarded_work(log: RaftLogClient, follower: ClusterFollower, shard: Shard) 
         parts.own_progress.snapshot_index,
         parts.own_writing,
         parts.own_alerts,
+        parts.own_saved_queries,
         GateLimits(),
         SearchCopies(Settings(), log),
     )

@@ -17,7 +17,7 @@ from pyoxigraph import BlankNode, NamedNode, Quad, Store
 from actors.alerts.alert_service import AlertService
 from actors.live.live_copy import CopiedState
 from actors.live.subscription_hub import SubscriptionHub
-from actors.saved_queries import SavedQueryStore
+from actors.node.saved_queries import SavedQueryService
 from graphdb.access.visibility import Visibility
 from graphdb.alerts.book import AlertBook
 from graphdb.alerts.commands import Command
@@ -29,6 +29,7 @@ from graphdb.graphql.editing import EditCheck, EditPlanner, LastChanges, forgott
 from graphdb.graphql.edits import Edits
 from graphdb.graphql.schema_triples import SchemaWatch
 from graphdb.live.matcher import LiveQuery
+from graphdb.log.replay import Book
 from graphdb.log.request_ids import key_part
 from graphdb.log.views import ViewStatus
 from graphdb.model import ChangeSet, Confirmation, GraphName, NamedGraph
@@ -46,6 +47,7 @@ from graphdb.planning.sources import scans_of
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.pieces import Sink
 from graphdb.rdf.reading import read_quads
+from graphdb.saved_queries import QueryCommand, SavedQueryBook
 from graphdb.shacl.change_check import Report, check_report
 from graphdb.shacl.data_graph import DataGraphName
 from graphdb.shacl.shapes import Shapes
@@ -127,7 +129,7 @@ class MemoryBackend:
         self._edits = EditPlanner(check)
         self.book = AlertBook()
         self.alerts = AlertService(self, self, self, settings or Settings())
-        self.saved_queries = SavedQueryStore(None)
+        self.saved_queries = SavedQueryService(_MemoryQueryLog(self))
         self.book.on_change = self.alerts.timer.wake
         self._confirmed: dict[bytes, tuple[bytes, Confirmation]] = {}  # ids and answers, by `key_part`
         self._index = 0
@@ -397,8 +399,13 @@ class MemoryBackend:
         return self.book
 
     async def change_alerts(self, command: Command, request_id: bytes | None = None) -> Confirmation:
+        return self.log_beside(request_id, self.book, lambda: self.book.plan(command, 1_000))
+
+    def log_beside(self, request_id: bytes | None, book: Book, plan: Callable[[], bytes]) -> Confirmation:
+        """An entry that a book beside the quads follows."""
+
         def change() -> Confirmation:
-            self.book.apply(self._index + 1, self.book.plan(command, 1_000))
+            book.apply(self._index + 1, plan())
             self._index += 1
             return Confirmation(self._index, 0)
 
@@ -448,3 +455,16 @@ class MemoryBackend:
             index_loaded=True,
             uptime_seconds=0,
         )
+
+
+class _MemoryQueryLog:
+    """See `actors.node.saved_queries.SavedQueryLog`."""
+
+    def __init__(self, backend: MemoryBackend) -> None:
+        self._backend, self._book = backend, SavedQueryBook()
+
+    def book(self) -> SavedQueryBook:
+        return self._book
+
+    async def change(self, command: QueryCommand, request_id: bytes | None = None) -> Confirmation:
+        return self._backend.log_beside(request_id, self._book, lambda: self._book.plan(command))

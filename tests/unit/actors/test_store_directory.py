@@ -16,9 +16,17 @@ from graphdb.alerts.commands import Create, encode_command
 from graphdb.errors import CorruptionError, LogUnavailable
 from graphdb.log.recent_requests import RecentRequests, Remembered
 from graphdb.model import ChangeSet
+from graphdb.saved_queries import (
+    CreateQuery,
+    QueryDraft,
+    QueryWriter,
+    SavedQueryBook,
+    encode_query_command,
+)
 from tests.support.alerts import NOON_MS, definition
 
 ID = bytes(range(16))
+ADA = QueryWriter("ada", "basic", False)
 
 
 def quad(number: int) -> Quad:
@@ -30,11 +38,13 @@ def requests_up_to(index: int) -> bytes:
 
 
 def kept_at(index: int) -> KeptBeside:
-    """A request, and an alert, whose entry is the one before."""
-    kept = KeptBeside(RecentRequests(), AlertBook())
+    """A request; an alert whose entry is the one before, and a saved query whose is the one before that."""
+    kept = KeptBeside(RecentRequests(), AlertBook(), SavedQueryBook())
     kept.requests.remember(ID, index, 3)
     created = Create("a", definition(f"made before {index}"), NOON_MS)
     kept.alerts.apply(index - 1, encode_command(created))
+    draft = QueryDraft(f"made before {index}", "", "ASK {}", None, False)
+    kept.saved_queries.apply(index - 2, encode_query_command(CreateQuery("q", draft, ADA, NOON_MS)))
     return kept
 
 
@@ -56,6 +66,7 @@ def holds(path: Path) -> tuple[set[Quad], int, int]:
     store = directory.open_store(applied, union_default_graph=False)
     kept = directory.read_beside(applied)
     assert kept.alerts.find("a").definition.name == f"made before {kept.requests.through}"
+    assert kept.saved_queries.find("q", ADA).name == f"made before {kept.requests.through}"
     return {*store.dataset_quads()}, applied, kept.requests.through
 
 
@@ -65,7 +76,7 @@ def tree(tmp_path: Path) -> Path:
     other, tree = fill(tmp_path / "other", 2, 9), tmp_path / "tree"
     store = other.open_store(9, union_default_graph=False)
     other.make_snapshot(store, kept_at(9), tree)
-    assert {path.name for path in tree.iterdir()} == {"store", "requests", "alerts"}
+    assert {path.name for path in tree.iterdir()} == {"store", "requests", "alerts", "saved-queries"}
     return tree
 
 
@@ -88,13 +99,18 @@ def test_a_list_that_cannot_be_relied_on_begins_anew(
     assert "list of recent requests" in caplog.text
 
 
-def test_alerts_are_kept_and_not_guessed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["alerts", "saved-queries"])
+def test_books_are_kept_and_not_guessed(tmp_path: Path, name: str) -> None:
     directory = StoreDirectory(tmp_path)
-    assert not directory.read_alerts().alerts
+    empty = directory.read_beside(0)
+    assert not empty.alerts.alerts
+    assert not empty.saved_queries.visible(ADA)
     directory.write_beside(kept_at(9))
-    assert [*directory.read_alerts().alerts] == ["a"]
-    (tmp_path / "alerts").write_bytes(b"nonsense")
-    with pytest.raises(CorruptionError, match="alerts"):
+    found = directory.read_beside(0)
+    assert [*found.alerts.alerts] == ["a"]
+    assert [one.id for one in found.saved_queries.visible(ADA)] == ["q"]
+    (tmp_path / name).write_bytes(b"nonsense")
+    with pytest.raises(CorruptionError, match=name):
         directory.read_beside(0)
 
 

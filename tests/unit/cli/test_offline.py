@@ -42,6 +42,7 @@ def test_loads_add_up(loaded: Path) -> None:
         "applied",
         "log",
         "requests",
+        "saved-queries",
         "scratch",
         "service.lock",
         "store",

@@ -100,7 +100,7 @@ def test_only_admins_see_and_cancel_those_of_others(backend: MemoryBackend, tmp_
         }
         with asking(url, ENDLESS, key("reader")):
             [shown] = running(clients["reader"], 1)
-            assert shown["principal"] == "reader"
+            assert shown["principal"] == "api_key:reader"
             address = f"/queries/{shown['id']}"
             assert running(clients["writer"], 0) == []
             for method in ("GET", "DELETE"):

@@ -1,15 +1,11 @@
 """`/saved-queries`, whose queries one sees and changes; `/queries` of one's own."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from actors.saved_queries import QUERIES_MAX, SavedQueryStore
-from graphdb.errors import Forbidden, LimitExceeded, NotFound
-from graphdb.node import QueryDraft
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
@@ -73,28 +69,10 @@ def test_of_an_id_that_is_none_there_is_nothing(http: httpx.Client) -> None:
     assert http.get("/saved-queries/x", headers=key("reader")).status_code == 404
 
 
-def draft(name: str = "a", shared: bool = False) -> QueryDraft:
-    return QueryDraft(name, "", "ASK {}", None, shared)
-
-
-def test_they_survive_a_restart(tmp_path: Path) -> None:
-    store = SavedQueryStore(tmp_path / "saved.db")
-    made = store.create(draft(), "ada")
-    store.close()
-    again = SavedQueryStore(tmp_path / "saved.db")
-    assert again.list("ada") == [made]
-    again.close()
-
-
-def test_the_number_of_one_owner_is_bounded() -> None:
-    store = SavedQueryStore(None)
-    for number in range(QUERIES_MAX):
-        store.create(draft(str(number)), "ada")
-    with pytest.raises(LimitExceeded):
-        store.create(draft(), "ada")
-    shared = store.create(draft(shared=True), "bob")
-    with pytest.raises(Forbidden):
-        store.delete(shared.id, "ada", may_administer=False)
-    with pytest.raises(NotFound):
-        store.show("x", "ada")
-    store.close()
+def test_the_same_request_again_keeps_one(http: httpx.Client) -> None:
+    headers = key("reader") | {"Idempotency-Key": '"one and the same"'}
+    made = [http.post("/saved-queries", json=MINE, headers=headers).json()["id"] for _ in range(2)]
+    assert made[0] == made[1]
+    assert http.post("/saved-queries", json=MINE | {"name": "b"}, headers=headers).status_code == 422
+    others = key("writer") | {"Idempotency-Key": '"one and the same"'}
+    assert http.post("/saved-queries", json=MINE, headers=others).json()["id"] != made[0]

@@ -14,6 +14,7 @@ from actors.clustering.forwarded_writes import (
     GraphDeletion,
     GraphWrite,
     ResourceEdits,
+    SavedQueryChange,
     SparqlUpdate,
     decode_confirmation,
     decode_write,
@@ -24,6 +25,7 @@ from graphdb.alerts.commands import Create, Delete
 from graphdb.graphql.edits import EditKind, Edits, ResourceEdit
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.saved_queries import CreateQuery, DeleteQuery, QueryDraft, QueryWriter, ReplaceQuery
 from graphdb.sparql.dataset import Dataset
 from tests.support.alerts import definition
 
@@ -57,6 +59,14 @@ EDITS = st.builds(
     INDEXES | st.none(),
 )
 
+WRITERS = st.builds(QueryWriter, TEXTS, TEXTS, st.booleans())
+DRAFTS = st.builds(QueryDraft, TEXTS, TEXTS, TEXTS, TEXTS | st.none(), st.booleans())
+QUERY_COMMANDS = st.one_of(
+    st.builds(CreateQuery, TEXTS, DRAFTS, WRITERS, INDEXES),
+    st.builds(ReplaceQuery, TEXTS, DRAFTS, WRITERS, INDEXES),
+    st.builds(DeleteQuery, TEXTS, WRITERS),
+)
+
 WRITES: st.SearchStrategy[ForwardedWrite] = st.one_of(
     st.builds(SparqlUpdate, TEXTS, IRIS, DATASETS, INDEXES, VISIBILITIES),
     st.builds(
@@ -76,6 +86,7 @@ WRITES: st.SearchStrategy[ForwardedWrite] = st.one_of(
     ),
     st.builds(AlertChange, st.builds(Create, TEXTS, TEXTS.map(definition), INDEXES), INDEXES),
     st.builds(AlertChange, st.builds(Delete, TEXTS), INDEXES),
+    st.builds(SavedQueryChange, QUERY_COMMANDS, INDEXES),
 )
 
 
@@ -104,7 +115,9 @@ def test_kinds_are_told_apart() -> None:
 
 
 @given(
-    st.sampled_from(["update", "write_graph", "delete_graph", "edit", "change_alerts", "nothing"]),
+    st.sampled_from(
+        ["update", "write_graph", "delete_graph", "edit", "change_alerts", "change_saved_queries", "nothing"]
+    ),
     st.binary(),
 )
 def test_garbage_is_refused_in_the_ways_that_are_told(operation: str, body: bytes) -> None:

@@ -8,7 +8,7 @@ import { Dialog, confirm, toast } from "../../ui/dialog";
 import { Fault } from "../../ui/states";
 import { change, openTab, tab } from "./store";
 
-export interface Saved { id: string; name: string; description: string; query: string; view: string | null; shared: boolean; owner: string; changed_at: string }
+export interface Saved { id: string; name: string; description: string; query: string; view: string | null; shared: boolean; owner: string; provider: string; changed_at: string }
 export const saved = signal<Saved[] | null>(null);
 
 export async function loadSaved(): Promise<void> {
@@ -26,7 +26,7 @@ export function SavedMenu() {
       await loadSaved();
     } catch (failure) { toast(String((failure as Error).message), "bad"); }
   };
-  const mine = (one: Saved) => one.owner === principal.value?.name;
+  const mine = (one: Saved) => one.owner === principal.value?.name && one.provider === principal.value.provider;
   const groups: [string, Saved[]][] = [
     ["Mine", (saved.value ?? []).filter((one) => mine(one))],
     ["Shared by others", (saved.value ?? []).filter((one) => !mine(one))],

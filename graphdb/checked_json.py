@@ -1,0 +1,36 @@
+"""A state of ours as bytes for a file: a mark of 4 bytes, the CRC-32 (zlib) of what follows (4 bytes,
+little-endian), then JSON.
+"""
+
+import zlib
+from typing import TypeVar
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from graphdb.errors import CorruptionError
+
+__all__ = ["from_checked_json", "to_checked_json"]
+
+_MARK_BYTES = 4
+_CRC_END = _MARK_BYTES + 4
+
+T = TypeVar("T")
+
+
+def to_checked_json(mark: bytes, value: object) -> bytes:
+    """value is of dataclasses, and of what JSON has."""
+    assert len(mark) == _MARK_BYTES
+    body = orjson.dumps(value)
+    return b"".join((mark, zlib.crc32(body).to_bytes(4, "little"), body))
+
+
+def from_checked_json(mark: bytes, data: bytes, expected: TypeAdapter[T], what: str, place: str) -> T:
+    """What to_checked_json has written. Raises CorruptionError, which names what is damaged and its place."""
+    body = data[_CRC_END:]
+    if data[:_MARK_BYTES] != mark or zlib.crc32(body) != int.from_bytes(data[_MARK_BYTES:_CRC_END], "little"):
+        raise CorruptionError(f"{what} is damaged", place)
+    try:
+        return expected.validate_json(body)
+    except ValidationError as error:
+        raise CorruptionError(f"{what} cannot be read: {error}", place) from error
