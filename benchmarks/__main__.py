@@ -26,6 +26,7 @@ from benchmarks import (
     reads,
     search_bm25,
     shacl,
+    sparqloscope,
     weight,
 )
 from benchmarks.report import Line, print_lines
@@ -68,6 +69,15 @@ BENCHMARKS = {
     "analytical": Benchmark(
         analytical.run,
         (ROUNDS, Option("only", str, "", "only the queries whose name has this in it")),
+    ),
+    "sparqloscope": Benchmark(
+        sparqloscope.run,
+        (
+            Option("rounds", int, 3, "times that each query is asked, each time with another text"),
+            Option("copies", int, 1, "of the data: 1.5 million triples each"),
+            Option("only", str, "", "only the queries whose name has this in it"),
+            Option("peers", str, "yes", "whether to ask other stores beside", ("no", "yes")),
+        ),
     ),
     "shacl": Benchmark(shacl.run, RATIO),
     "geo": Benchmark(geo.run, RATIO),

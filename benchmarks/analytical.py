@@ -13,11 +13,8 @@ JSON, one query at a time, one after the other; of each the best of its rounds c
 - Virtuoso, where it is installed, over HTTP. What it answers is not compared; the others are, as multisets.
 """
 
-import gzip
 import json
 import math
-import os
-import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +30,8 @@ from duckdb import DuckDBPyConnection
 from pyoxigraph import RdfFormat, Store
 
 from benchmarks.columns import wait_until_following
-from benchmarks.service import PROJECT, BenchmarkError, running_service
+from benchmarks.service import BenchmarkError, running_service
+from benchmarks.shared_data import write_copies
 from benchmarks.virtuoso import RunningVirtuoso, VirtuosoRefused, is_installed, running_virtuoso
 from graphdb.columns.applying import take_statistics
 from graphdb.columns.catalog import Catalog
@@ -50,8 +48,6 @@ from graphdb.sparql.translation import abstract_query
 __all__ = ["run"]
 
 DATA = {"olympics-medals": 5, "openflights": 1, "bsbm375k": 4, "lubm1": 10}  # how many copies of each
-# What is another one in each copy.
-OWN = re.compile(rb"/olympics/(instance|athlete)/[^>]+|/instances/dataFrom[A-Za-z]+\d+|University0(?=\.edu)")
 TRIPLES = "all.nt"
 QUERIES = Path(__file__).parent / "analytical_queries"
 LEAST, MEAN, SHARE = 1 / 1.2, 20.0, 0.8  # how many times the engine's speed: each query, all; compiled of all
@@ -237,18 +233,8 @@ def _service(directory: Path) -> Iterator[httpx.Client]:
 
 
 def _loaded(directory: Path) -> tuple[Store, DuckDBPyConnection]:
-    shared = Path(os.environ.get("GRAPHDB_SHARED", PROJECT.parent / "shared")) / "data"
     triples = directory / TRIPLES
-    with triples.open("wb") as together:
-        for name, copies in DATA.items():
-            source = shared / f"{name}.nt.gz"
-            if not source.exists():
-                raise BenchmarkError(
-                    f"the data is not there: ../shared/data/{source.name} (or $GRAPHDB_SHARED)"
-                )
-            original = gzip.decompress(source.read_bytes())
-            for copy in range(copies):
-                together.write(OWN.sub(rb"\g<0>" + b"x%d" % copy, original) if copy else original)
+    write_copies(triples, DATA)
     store = Store()
     store.bulk_load(path=str(triples), format=RdfFormat.N_TRIPLES)
     connection = duckdb.connect(str(directory / "columns.duckdb"))

@@ -1,0 +1,311 @@
+"""The queries of `benchmarks.sparqloscope_queries` over HTTP, ours beside other stores.
+
+All of ../shared/data make one default graph of 1.5 million triples; --copies 10 makes 15 million of it. Each
+text is asked once with each target in turn and then never again: the variables of every round have other
+names, so that nothing that is kept of texts is measured. Of each query the best of its rounds counts; one
+that takes longer than 5 s is asked once. Targets: the service as it is configured by default, and Virtuoso,
+Fuseki and Oxigraph's server (the command `oxigraph`) where they are installed.
+
+Answers are compared with ours as multisets of rows, numbers to six digits; where the engine may choose which
+rows it gives, their number is.
+"""
+
+import json
+import math
+import re
+import shutil
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from benchmarks import fuseki, virtuoso
+from benchmarks.columns import wait_until_following
+from benchmarks.service import BenchmarkError, free_port, running_service, stop, work_dir
+from benchmarks.shared_data import DATA_SETS, write_copies
+from benchmarks.sparqloscope_queries import AskedQuery, queries_for
+
+__all__ = ["run"]
+
+OURS, VIRTUOSO, FUSEKI, OXIGRAPH = "ours", "Virtuoso", "Fuseki", "Oxigraph"
+# how many times a peer's speed ours shall have, by geometric mean, with 1.5 and with 15 million triples
+_ASKED = {VIRTUOSO: (5.0, 10.0), FUSEKI: (20.0, 20.0), OXIGRAPH: (50.0, 50.0)}
+_SLOWER_AT_MOST = 2.0  # than the best peer, of any query
+_TIMEOUT_S, _PATIENCE_S = 60.0, 5.0
+_JSON = "application/sparql-results+json"
+_VARIABLE = re.compile(r"\?([a-z]\w*)")
+_COMPARED_ROWS_MAX = 20_000
+_BY_READER = "by a reader"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One query: milliseconds by target, None where it fails or takes longer than 60 s; who answered ours,
+    and why; the targets whose answer is another.
+    """
+
+    name: str
+    rows: int
+    ms: Mapping[str, float | None]
+    path: str
+    reason: str
+    differing: Sequence[str]
+
+    @property
+    def best_peer(self) -> float | None:
+        return min((ms for target, ms in self.ms.items() if target != OURS and ms is not None), default=None)
+
+    @property
+    def passes(self) -> bool:
+        ours, best = self.ms[OURS], self.best_peer
+        return ours is not None and (best is None or ours <= _SLOWER_AT_MOST * best)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"passes": self.passes}
+
+    def cells(self) -> Mapping[str, str]:
+        return {
+            "query": self.name,
+            "rows": str(self.rows),
+            **{f"{target}, ms": "failed" if ms is None else f"{ms:.1f}" for target, ms in self.ms.items()},
+            "by": self.path,
+            "": " ".join(
+                [*(f"{target} differs" for target in self.differing), *([] if self.passes else ["MISSED"])]
+            ),
+        }
+
+    def notes(self) -> Sequence[str]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """All queries together: geometric means in milliseconds and failures by target; how many times each
+    peer's speed ours has, over the queries that both answer; what the columns do not answer, and why.
+    """
+
+    triples: int
+    mean_ms: Mapping[str, float]
+    failed: Mapping[str, int]
+    times: Mapping[str, float]
+    asked: Mapping[str, float]
+    elsewhere: Mapping[str, str]
+    missed: int
+
+    @property
+    def passes(self) -> bool:
+        return not (self.missed or self.failed[OURS]) and all(
+            times >= self.asked[peer] for peer, times in self.times.items()
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"passes": self.passes}
+
+    def cells(self) -> Mapping[str, str]:
+        means = {f"{target}, ms": f"{mean:.1f}" for target, mean in self.mean_ms.items()}
+        return (
+            {"query": "geometric mean", "rows": ""}
+            | means
+            | {"by": "", "": "met" if self.passes else "MISSED"}
+        )
+
+    def notes(self) -> Sequence[str]:
+        return (
+            f"{self.triples:,} triples; failed: "
+            + ", ".join(f"{target} {count}" for target, count in self.failed.items()),
+            *(
+                f"{times:.1f} times {peer}'s speed, at least {self.asked[peer]:.0f} asked"
+                for peer, times in self.times.items()
+            ),
+            f"{self.missed} queries take more than {_SLOWER_AT_MOST:.0f} times the best peer's time",
+            *(f"not by the columns: {name}: {reason}" for name, reason in self.elsewhere.items()),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Who is asked: answer gives the results JSON, or raises `_FailedError`."""
+
+    name: str
+    answer: Callable[[str], bytes]
+
+
+class _FailedError(Exception):
+    """A query that is not answered; str() of it says why."""
+
+
+def run(rounds: int, copies: int, only: str, peers: str) -> list[Measured | Summary]:
+    """Each query whose name has `only` in it, on so many copies of the data; peers: "yes", "no"."""
+    with work_dir() as directory, ExitStack() as stack:
+        once, triples = directory / "once.nt", directory / "all.nt"
+        write_copies(once, dict.fromkeys(DATA_SETS, 1))
+        write_copies(triples, dict.fromkeys(DATA_SETS, copies))
+        queries = [one for one in queries_for(once) if only in one.name]
+        if not queries:
+            raise BenchmarkError(f"no query has {only!r} in its name")
+        service = stack.enter_context(_service(directory, triples))
+        targets = [_Target(OURS, _asking(service, "/sparql"))]
+        if peers == "yes":
+            targets += _peers(directory, triples, stack)
+        measured = [_measured(query, rounds, targets, service) for query in queries]
+        count = sum(1 for _ in triples.open("rb"))
+    return [*measured, _summary(measured, count, copies)]
+
+
+def _measured(query: AskedQuery, rounds: int, targets: Sequence[_Target], service: httpx.Client) -> Measured:
+    taken_ms: dict[str, float | None] = {}
+    answers: dict[str, bytes] = {}
+    for number in range(rounds):
+        text = _VARIABLE.sub(rf"?\1_{number}", query.text)
+        for target in targets:
+            least = taken_ms.get(target.name, math.inf)
+            if least is None or (number and least > 1000 * _PATIENCE_S):
+                continue
+            begun = time.perf_counter()
+            try:
+                answers[target.name] = target.answer(text)
+            except _FailedError:
+                taken_ms[target.name] = None
+            else:
+                taken_ms[target.name] = min(least, 1000 * (time.perf_counter() - begun))
+    evaluated, reason = _explained(service, query)
+    found = {name: _content(answer, query) for name, answer in answers.items()}
+    expected = found.get(OURS)
+    differing = [] if expected is None else [name for name, content in found.items() if content != expected]
+    rows = 0 if OURS not in answers else len(json.loads(answers[OURS])["results"]["bindings"])
+    return Measured(query.name, rows, taken_ms, evaluated, reason, differing)
+
+
+def _explained(service: httpx.Client, query: AskedQuery) -> tuple[str, str]:
+    """Who answers it, and why not the columns."""
+    told = service.get("/sparql", params={"query": query.text, "explain": "true"}).json()
+    columns = told["columns"] or {}
+    return told["classification"]["evaluated"], columns.get("reason") or ""
+
+
+def _content(answer: bytes, query: AskedQuery) -> object:
+    bindings = json.loads(answer)["results"]["bindings"]
+    if query.counted or len(bindings) > _COMPARED_ROWS_MAX:
+        return len(bindings)
+    return Counter(
+        tuple(sorted((name.partition("_")[0], _value(term)) for name, term in row.items()))
+        for row in bindings
+    )
+
+
+def _value(term: Mapping[str, str]) -> str:
+    """A number to six digits: engines add decimals and doubles up in other ways."""
+    try:
+        return f"{float(term['value']):.6g}"
+    except ValueError:
+        return term["value"]
+
+
+def _summary(measured: Sequence[Measured], triples: int, copies: int) -> Summary:
+    targets = list(measured[0].ms)
+    by_target = {target: [one.ms[target] for one in measured] for target in targets}
+    ours = by_target[OURS]
+    times = {
+        target: _mean([peer / own for peer, own in zip(of_peer, ours, strict=True) if peer and own])
+        for target, of_peer in by_target.items()
+        if target != OURS
+    }
+    return Summary(
+        triples,
+        {target: _mean([ms for ms in of_target if ms]) for target, of_target in by_target.items()},
+        {target: sum(ms is None for ms in of_target) for target, of_target in by_target.items()},
+        times,
+        {peer: asked[copies > 1] for peer, asked in _ASKED.items()},
+        {one.name: one.reason for one in measured if one.path == _BY_READER},
+        sum(not one.passes for one in measured),
+    )
+
+
+def _mean(numbers: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, numbers)) / len(numbers)) if numbers else 0.0
+
+
+def _asking(client: httpx.Client, path: str) -> Callable[[str], bytes]:
+    headers = {"Content-Type": "application/sparql-query", "Accept": _JSON}
+
+    def answer(text: str) -> bytes:
+        try:
+            answered = client.post(path, content=text, headers=headers)
+        except httpx.HTTPError as error:
+            raise _FailedError(type(error).__name__) from error
+        if answered.status_code != httpx.codes.OK:
+            raise _FailedError(answered.text[:200])
+        return answered.content
+
+    return answer
+
+
+@contextmanager
+def _service(directory: Path, triples: Path) -> Iterator[httpx.Client]:
+    """A client of a service whose column view has the data."""
+    environment = {"GRAPHDB_SERVER__QUERY_TIMEOUT_SECONDS": f"{_TIMEOUT_S:.0f}"}
+    with running_service(directory, load=triples, environment=environment) as service:
+        wait_until_following(service)
+        with httpx.Client(base_url=service.url, timeout=_TIMEOUT_S + 10, trust_env=False) as client:
+            yield client
+
+
+def _peers(directory: Path, triples: Path, stack: ExitStack) -> Iterator[_Target]:
+    """Those that are installed, with the data."""
+    if virtuoso.is_installed():
+        running = stack.enter_context(virtuoso.running_virtuoso(directory))
+        running.load(triples)
+
+        def answer(text: str) -> bytes:
+            try:
+                return running.answer(text)
+            except virtuoso.VirtuosoRefused as error:
+                raise _FailedError(str(error)) from error
+
+        yield _Target(VIRTUOSO, answer)
+    for name, begin in ((FUSEKI, _fuseki), (OXIGRAPH, _oxigraph)):
+        url = begin(directory, triples, stack)
+        if url is not None:
+            client = stack.enter_context(httpx.Client(timeout=_TIMEOUT_S, trust_env=False))
+            yield _Target(name, _asking(client, url))
+
+
+def _fuseki(directory: Path, triples: Path, stack: ExitStack) -> str | None:
+    if not fuseki.is_installed():
+        return None
+    running = stack.enter_context(fuseki.running_fuseki(directory))
+    with triples.open("rb") as content:
+        headers = {"Content-Type": "application/n-triples"}
+        httpx.post(
+            f"{running.url}/data?default", content=content, headers=headers, timeout=3_600, trust_env=False
+        ).raise_for_status()
+    return f"{running.url}/query"
+
+
+def _oxigraph(directory: Path, triples: Path, stack: ExitStack) -> str | None:
+    command = shutil.which("oxigraph")
+    if command is None:
+        return None
+    data, port = directory / "oxigraph", free_port()
+    subprocess.run([command, "load", "-l", data, "-f", triples], check=True, capture_output=True)
+    with (directory / "oxigraph.log").open("wb") as log:
+        process = subprocess.Popen(
+            [command, "serve-read-only", "-l", data, "-b", f"127.0.0.1:{port}"], stdout=log, stderr=log
+        )
+    stack.callback(stop, process, 20)
+    url = f"http://127.0.0.1:{port}/query"
+    deadline = time.monotonic() + _TIMEOUT_S
+    while time.monotonic() < deadline:
+        try:
+            httpx.get(url, params={"query": "ASK {}"}, trust_env=False)
+        except httpx.HTTPError:
+            time.sleep(0.1)
+        else:
+            return url
+    raise BenchmarkError("Oxigraph's server did not answer in time")
