@@ -32,6 +32,7 @@ _INTEGER: Final = frozenset((Tag.INTEGER,))
 _RESOURCES: Final = frozenset((Tag.IRI, Tag.BLANK_NODE, Tag.TRIPLE))
 # What RE2 and the engine read alike: no classes with a backslash, whose letters differ.
 _SAFE_PATTERN: Final = re.compile(r"[A-Za-z0-9 _,:;@#%&=~'\"/<>!\-^$.*+?|()\[\]À-ɏ]*|")
+_INTEGERS_END: Final = 9_223_372_036_854_775_807  # to the engine, a larger double is no integer
 _TWO_DATES: Final = frozenset((Tag.DATE_TIME, Tag.DATE_TIME_UTC))
 
 
@@ -99,6 +100,23 @@ def _found(name: str) -> Function:
     def call(block: Block, arguments: Sequence[Value]) -> Value:
         hay = _string(block, arguments[0])
         return _truth(f"{name}({hay.sql}, {_needle(block, hay, arguments[1])})")
+
+    return call
+
+
+def _beside(name: str) -> Function:
+    """STRBEFORE and STRAFTER: what is not found leaves a plain empty string, whatever the language was."""
+
+    def call(block: Block, arguments: Sequence[Value]) -> Value:
+        hay = _string(block, arguments[0])
+        needle = _needle(block, hay, arguments[1])
+        place = f"strpos({hay.sql}, {needle})"
+        part = f"left({hay.sql}, {place} - 1)"
+        if name == "after":
+            part = f"substring({hay.sql}, {place} + length({needle}))"
+        sql = f"CASE WHEN {place} = 0 THEN '' WHEN {place} > 0 THEN {part} END"
+        lang = None if hay.lang is None else f"CASE WHEN {place} > 0 THEN {hay.lang} END"
+        return Value(sql, Rep.STRING, hay.tags, lang=lang)
 
     return call
 
@@ -232,8 +250,12 @@ def _rounded(name: str) -> Function:
                 if name == "abs"
                 else number
             )
-        if number.rep in (Rep.DOUBLE, Rep.FLOAT) and name != "round":
-            return number.over(f"{name}({number.sql})")
+        if number.rep in (Rep.DOUBLE, Rep.FLOAT):
+            sql = f"{name}({number.sql})"
+            if name == "round":  # DuckDB rounds a half away from zero, SPARQL up
+                whole = f"{number.sql} - trunc({number.sql})"
+                sql = f"CASE WHEN {whole} = -0.5 THEN ceil({number.sql}) ELSE {sql} END"
+            return number.over(sql)
         if name == "abs":
             return number.over(f"abs({number.sql})")
         unit = f"{10**number.scale}::HUGEINT"
@@ -244,7 +266,8 @@ def _rounded(name: str) -> Function:
             case "ceil":
                 sql = f"({value} // {unit} + CASE WHEN {value} % {unit} > 0 THEN 1 ELSE 0 END)"
             case _:
-                raise NotExact("ROUND of decimals and doubles")
+                half = f"({value} + {unit} // 2)"
+                sql = f"({half} // {unit} - CASE WHEN {half} % {unit} < 0 THEN 1 ELSE 0 END)"
         return Value(sql, Rep.DECIMAL, frozenset((Tag.DECIMAL,)), number.nullable, scale=0)
 
     return call
@@ -295,6 +318,14 @@ def cast_call(block: Block, function: str, arguments: Sequence[Value]) -> Value:
             return number
         if (name, number.rep) == ("decimal", Rep.INTEGER):
             return Value(number.sql, Rep.DECIMAL, frozenset((Tag.DECIMAL,)), number.nullable, scale=0)
+        if (name, number.rep) == ("integer", Rep.DECIMAL):
+            whole = f"(({number.sql})::HUGEINT // {10**number.scale}::HUGEINT)"
+            return Value(whole, Rep.INTEGER, _INTEGER, number.nullable)
+        if name == "integer":
+            sql = f"CASE WHEN abs({number.sql}) < {_INTEGERS_END} THEN trunc({number.sql})::BIGINT END"
+            return Value(sql, Rep.INTEGER, _INTEGER)
+    if value.rep is Rep.BOOLEAN and name == "integer":
+        return Value(f"({value.sql})::BIGINT", Rep.INTEGER, _INTEGER, value.nullable)
     if value.tags <= _STRING and name == "integer":
         text = _string(block, value).sql
         sql = f"CASE WHEN regexp_full_match({text}, '[+-]?[0-9]{{1,18}}') THEN ({text})::BIGINT "
@@ -337,6 +368,8 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "REGEX": _regex,
     "ROUND": _rounded("round"),
     "STR": lambda block, arguments: text_of(block, arguments[0]),
+    "STRAFTER": _beside("after"),
+    "STRBEFORE": _beside("before"),
     "STRENDS": _found("ends_with"),
     "STRLEN": _strlen,
     "STRSTARTS": _found("starts_with"),

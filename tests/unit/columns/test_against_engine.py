@@ -95,3 +95,69 @@ def test_numbers_compare_with_a_constant(
             text = f"SELECT ?s ?o {{ ?s :{predicate} ?o FILTER({test}) }}"
             expected = listed(store.query(PREFIXES + text))
             assert sorted(columns_rows(catalog, text)) == sorted(expected), text
+
+
+ROUNDED = ("2.5", "-2.5", "-2.4", "-0.2", "0.5", "-0.5", "1.5", "7.0", "-0.000001", "9999999999.999999")
+DOUBLES = (
+    *("2.5e0", "-2.5e0", "-0.4e0", "0.5e0", "-0.5e0", "0.49999999999999994e0", "4503599627370497e0", "1e300"),
+    *('"INF"^^xsd:double', '"NaN"^^xsd:double', '"-0"^^xsd:double'),
+)
+
+
+@pytest.fixture(scope="module")
+def rounded() -> tuple[Store, Catalog]:
+    """:d decimals, :i integers, :f doubles, :g floats; :b booleans."""
+    sets = {
+        "d": ROUNDED,
+        "i": INTEGERS,
+        "f": DOUBLES,
+        "b": ("true", "false"),
+    }
+    return stored(
+        " ".join(f":s{n} :{name} {each} ." for name, all_ in sets.items() for n, each in enumerate(all_))
+    )
+
+
+@pytest.mark.parametrize("function", ["ROUND", "CEIL", "FLOOR", "ABS", "xsd:integer"])
+@pytest.mark.parametrize("predicate", ["d", "i", "f"])
+def test_numbers_are_rounded(rounded: tuple[Store, Catalog], predicate: str, function: str) -> None:
+    store, catalog = rounded
+    text = f"SELECT ?s ({function}(?o) AS ?n) {{ ?s :{predicate} ?o }}"
+    assert sorted(columns_rows(catalog, text)) == sorted(listed(store.query(PREFIXES + text)))
+
+
+@pytest.mark.parametrize("value", ["?o > 0", 'STRSTARTS(STR(?o), "2")', "!BOUND(?o)", "?o = ?unbound"])
+def test_truth_becomes_an_integer(rounded: tuple[Store, Catalog], value: str) -> None:
+    store, catalog = rounded
+    text = f"SELECT ?s (xsd:integer({value}) AS ?n) {{ ?s :d ?o }}"
+    if "STR(" in value:
+        text = text.replace(":d", ":b")
+    assert sorted(columns_rows(catalog, text)) == sorted(listed(store.query(PREFIXES + text)))
+
+
+TEXTS = (
+    '"abc"',
+    '"abc"@en',
+    '"abcb"@de',
+    '"xyz"@en',
+    '"éàb→c"',
+    '""',
+    '""@en',
+    '"👨‍👩‍👧b"',
+    "1",
+    "<urn:abc>",
+    "true",
+)
+
+
+@pytest.mark.parametrize("needle", ['"b"', '"b"@en', '""', '""@en', '"éà"', '"zz"', "?n", "1", '"👩"'])
+@pytest.mark.parametrize("function", ["STRBEFORE", "STRAFTER"])
+@pytest.mark.parametrize("whole", ["{}", "STRLEN({})", "LANG({})"])
+def test_what_stands_before_and_after(function: str, needle: str, whole: str) -> None:
+    data = " ".join(f":s{n} :p {each} ; :n {TEXTS[-1 - n]} ." for n, each in enumerate(TEXTS))
+    store, catalog = stored(data)
+    call = whole.format(f"{function}(?o, {needle})")
+    if whole == "{}":  # a column is of one kind of strings: with a language, or without
+        call = f"CONCAT({call}, LANG({call}))" if "lang" in call else f"STR({call})"
+    text = f"SELECT ?s ({call} AS ?r) {{ ?s :p ?o ; :n ?n }}"
+    assert sorted(columns_rows(catalog, text)) == sorted(listed(store.query(PREFIXES + text)))
