@@ -6,6 +6,7 @@ specification has it, and written as text.
 The passes, in their order; each comes only where the query has something for it:
 
 - filters and an order that a spatial index can narrow get slots: `graphdb/geo/narrowing_filters.py`;
+- groups that the engine accepts in a sub-select only are made one: `grouping`;
 - GRAPH with a variable: `graph_variables`;
 - a path of length zero from or to a constant that the graph does not hold: here;
 - triple patterns that match more than is stated: `graphdb/geo/derived_triples.py`;
@@ -25,6 +26,7 @@ from graphdb.geo.function_calls import calls_functions
 from graphdb.geo.lookups import EngineText
 from graphdb.geo.narrowing_filters import Narrowing
 from graphdb.planning.graph_variables import GraphVariables, needs_graph_variables
+from graphdb.planning.grouping import grouped_apart, grouped_below, uses_its_columns
 from graphdb.planning.ordering import chooses, choosing_by_keys, ordered_by_keys, sorting_by_keys
 from graphdb.sparql.algebra import (
     EMPTY,
@@ -34,6 +36,7 @@ from graphdb.sparql.algebra import (
     Exists,
     Extend,
     Filter,
+    Group,
     OrderBy,
     Path,
     Service,
@@ -133,6 +136,9 @@ def _passed(asked: AbstractQuery, narrowing: Narrowing | None, *, is_stated: boo
     if narrowing is not None:
         pattern = narrowing.of_query(pattern)
     nodes = nodes_of(asked) if pattern is asked.pattern else tuple(nodes_below(pattern))
+    if any(isinstance(node, Group) for node in nodes):
+        asked = _with_groups_apart(replace(asked, pattern=pattern))
+        pattern = asked.pattern
     if any(map(needs_graph_variables, nodes)):
         pattern = GraphVariables(fresh).group(pattern)
     if any(isinstance(node, Path) and _may_be_missed(node) for node in nodes):
@@ -145,6 +151,13 @@ def _passed(asked: AbstractQuery, narrowing: Narrowing | None, *, is_stated: boo
     if orders:
         return _sorted(replace(asked, pattern=pattern), fresh, orders)
     return asked if pattern is asked.pattern else replace(asked, pattern=pattern)
+
+
+def _with_groups_apart(asked: AbstractQuery) -> AbstractQuery:
+    asked = grouped_below(asked)
+    if not any(map(uses_its_columns, nodes_below(asked.pattern))):
+        return asked
+    return replace(asked, pattern=rewritten(asked.pattern, grouped_apart))
 
 
 def _sorted(asked: AbstractQuery, fresh: FreshNames, orders: int) -> AbstractQuery:

@@ -32,6 +32,9 @@ __all__ = [
 ]
 
 
+_NO_PREDICATE = "urn:uuid:7d1f9a52-2c0e-4b6b-9a3f-6a0f6f1d8c41"  # drawn at random: nobody's
+
+
 @dataclass(frozen=True, slots=True)
 class Filling:
     """What stands in a slot: without anything found, and around what is found, every time it is written."""
@@ -370,6 +373,8 @@ def _verb(verb: Any) -> str:
             return "|".join([_step_of_path(part) for part in parts])
         case patterns.RepeatedPath(path=path, modifier=modifier):
             return f"{_step_of_path(path)}{modifier}"
+        case patterns.NegatedPropertySet(members=()):  # which the engine does not read: any predicate
+            return f"!(<{_NO_PREDICATE}>)"
         case patterns.NegatedPropertySet(members=members):
             return f"!({'|'.join([_verb(member) for member in members])})"
         case _:

@@ -61,7 +61,9 @@ def abstract_query(query: Query) -> AbstractQuery:
 def _translated(query: Query) -> AbstractQuery:
     described: tuple[Iri | Variable, ...] = ()
     if query.form == "DESCRIBE":
-        described = query.described or tuple(map(Variable, sorted(_variables(query))))
+        described = tuple(dict.fromkeys(query.described or ())) or tuple(
+            map(Variable, sorted(_variables(query)))
+        )
     return AbstractQuery(
         query.form,
         _Translator(query).query(query),
@@ -93,11 +95,13 @@ def pattern_of_quads(quads: Iterable[QuadPattern]) -> Algebra:
 
 
 def columns_of(query: Query) -> list[str]:
-    """What a SELECT shows, in order; a star the variables as they first appear. Another form shows none."""
+    """What a SELECT shows, in order, each once; a star the variables as they first appear. Another form
+    shows none.
+    """
     if query.select is None:
         return []
     if query.select.projections is not None:
-        return [each.variable.name for each in query.select.projections]
+        return list(dict.fromkeys(each.variable.name for each in query.select.projections))
     shown = _variables(query)
     roots = [query.where] if query.values is None else [query.where, query.values]
     found = [node for node in all_below(*roots) if isinstance(node, Variable) and node.name in shown]
@@ -170,7 +174,7 @@ class _Translator:
                 return algebra.Values(element.variables, element.rows)
             case SubSelect():
                 columns = element.select.projections
-                shown = [one.variable for one in columns or ()]
+                shown = list(dict.fromkeys(one.variable for one in columns or ()))
                 if columns is None:
                     shown = list(map(Variable, sorted(element.variables)))
                 return self._select(element, self.group(element.where), shown)

@@ -7,16 +7,10 @@ from typing import Any
 from pyoxigraph import Literal
 
 from graphdb.sparql.lexer import tokens
-from graphdb.sparql.patterns import (
-    Aggregate,
-    FunctionCall,
-    NegatedPropertySet,
-    SelectClause,
-    SolutionModifiers,
-)
+from graphdb.sparql.patterns import FunctionCall
 from graphdb.sparql.syntax import Query, Update
 from graphdb.sparql.tables import load_tables
-from graphdb.sparql.terms import RdfLiteral, TripleTerm, Variable
+from graphdb.sparql.terms import RdfLiteral, TripleTerm
 
 __all__ = ["why_refused"]
 
@@ -59,50 +53,21 @@ def _is_no_language(literal: RdfLiteral) -> bool:
     return False
 
 
-def _names_a_column_twice(clause: SelectClause) -> bool:
-    names = [projection.variable.name for projection in clause.projections or ()]
-    return len(set(names)) < len(names)
-
-
-def _uses_a_column_beside_an_aggregate(clause: SelectClause) -> bool:
-    columns: set[str] = set()
-    for projection in clause.projections or ():
-        names = {node.name for node in _nodes(projection.expression) if isinstance(node, Variable)}
-        if names & columns:
-            return _has_aggregate(clause)
-        columns.add(projection.variable.name)
-    return False
-
-
-def _describes_a_variable_twice(request: Query | Update) -> bool:
-    described = (request.described or ()) if isinstance(request, Query) else ()
-    return len(set(described)) < len(described)
-
-
 NAMES = ("VAR1", "VAR2", "PNAME_LN", "PNAME_NS", "BLANK_NODE_LABEL")
 
 _has_term_within_a_term = _holds(
     TripleTerm, lambda term: TripleTerm in (type(term.subject), type(term.object))
 )
-_has_aggregate = _holds(Aggregate, lambda _: True)
 
 DIFFERENCES: dict[str, Callable[[Any], bool]] = {
+    # the engine's parser gives the reifier a place from which it cannot be written
     "annotations beside triple terms within each other": lambda request: (
         "~" in request.text and _has_term_within_a_term(request)
     ),
+    # the names of columns are the engine's, and its grammar ends there
     "names with characters beyond U+FFFF": _has_name_beyond_ffff,
+    # no term of the engine can have one
     "language tags that BCP 47 does not know": _holds(RdfLiteral, _is_no_language),
+    # to SPARQL that is a custom aggregate, and the engine has only those that it is given
     "DISTINCT arguments of a function": _holds(FunctionCall, lambda call: call.distinct),
-    "the empty set of properties, !()": _holds(NegatedPropertySet, lambda path: not path.members),
-    "a column named twice": _holds(SelectClause, _names_a_column_twice),
-    "a column, in an expression beside aggregates": _holds(SelectClause, _uses_a_column_beside_an_aggregate),
-    "a variable described twice": _describes_a_variable_twice,
-    "groups without SELECT": lambda request: (
-        isinstance(request, Query)
-        and request.form != "SELECT"
-        and bool(request.modifiers.group_by or request.modifiers.having)
-    ),
-    "an aggregate in HAVING": _holds(
-        SolutionModifiers, lambda modifiers: any(map(_has_aggregate, modifiers.having))
-    ),
 }
