@@ -276,9 +276,13 @@ def test_wiped_and_lagging_nodes_come_back_by_a_snapshot(cluster: ClusterService
     lagging = cluster.followers()[0]
     cluster.nodes[lagging].stop()
     leader = cluster.nodes[cluster.leader()]
+    first_missed = leader.update("DROP SILENT GRAPH <urn:ballast>")["snapshot_index"] + 1
     for number in range(14):  # two checkpoints' worth, of which the log keeps one
         noise = os.urandom(6 << 20).hex()
         leader.update(f"DROP SILENT GRAPH <urn:ballast> ; {BLOB.format(number=number, noise=noise)}")
+    for number, node in cluster.nodes.items():
+        if number != lagging:  # a checkpoint is made beside the writes, and drops the log at its end
+            node.wait_until(lambda node=node: first_index_of_log(node) > first_missed, 120)
     with clients_of(cluster, seed=6) as clients:
         cluster.start(lagging)
         cluster.await_healthy()
