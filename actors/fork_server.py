@@ -7,12 +7,14 @@ it, FD its listening socket, MAIN the module that a worker runs. `fork_request` 
 
 import gc
 import json
+import logging
 import os
 import runpy
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -25,8 +27,10 @@ __all__ = ["ForkServer"]
 
 _SOCKET = "fork.sock"
 _WAITING = 16  # requests, while the modules are imported
+_AGAIN_S = 60.0  # between two starts of one that ends by itself: each takes a second of processor time
 _ROOT = Path(__file__).resolve().parents[1]  # where `actors` is found, also when it is not installed
 _REQUEST = Path(__file__).with_name("fork_request.py")
+logger = logging.getLogger(__name__)
 
 
 class ForkServer:
@@ -37,6 +41,7 @@ class ForkServer:
         self._path = directory / _SOCKET
         self._modules = [main, *modules]
         self._process: subprocess.Popen[bytes] | None = None
+        self._again_at = float("-inf")  # time.monotonic
 
     @property
     def prefix(self) -> list[str]:
@@ -47,6 +52,7 @@ class ForkServer:
         """Unless it runs. It ends with the thread that starts it. Requests wait until it is ready."""
         if self._process is not None and self._process.poll() is None:
             return
+        self._path.unlink(missing_ok=True)
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(str(self._path))
             listening.listen(_WAITING)
@@ -58,6 +64,22 @@ class ForkServer:
                 stdin=subprocess.DEVNULL,
                 cwd=_ROOT,
             )
+
+    def keep(self) -> None:
+        """Start it again if it has ended, not more often than once a minute. What it has forked goes on.
+
+        To be called now and then, by the thread that has started it.
+        """
+        process, now = self._process, time.monotonic()
+        if process is None or (code := process.poll()) is None or now < self._again_at:
+            return
+        self._again_at = now + _AGAIN_S
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        logger.warning("the process that forks workers ended by itself (%s) and is started again", how)
+        try:
+            self.start()
+        except OSError as error:
+            logger.warning("the process that forks workers cannot be started: %s", error)
 
     def stop(self) -> None:
         """What it has forked goes on."""

@@ -118,6 +118,7 @@ class Checkpointer:
         self._grown_bytes = 0
         self._held_bytes: int | None = None  # by the log, the fewest since the last checkpoint
         self._task: asyncio.Task[None] | None = None
+        self._is_due = False
         self.room = room
         self._one_at_a_time = asyncio.Lock()
         self.unflushed = Unflushed(room, directory.engine_files)
@@ -181,9 +182,16 @@ class Checkpointer:
             self._begin()
 
     def _begin(self) -> None:
+        """A checkpoint, after one that is under way: that one drops nothing of what is written meanwhile."""
+        self._is_due = True
         if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        while self._is_due:
+            self._is_due = False
             self._grown_bytes, self._held_bytes = 0, None
-            self._task = asyncio.get_running_loop().create_task(self._try())
+            await self._try()
 
     async def _try(self) -> None:
         try:
@@ -208,7 +216,7 @@ class Checkpointer:
         self._directory.write_applied(index)
 
     async def finish(self) -> None:
-        """Wait for a checkpoint that is under way."""
+        """Wait for a checkpoint that is under way, and for the one that is due behind it."""
         if self._task is not None:
             await self._task
 

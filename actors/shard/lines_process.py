@@ -1,8 +1,8 @@
 """A process that makes lines of a document, and compares them with a store (`graphdb.store.document_lines`).
 
 `convert` and `compare` run it, `python -m actors.shard.lines_process`: its task on standard input, its
-answer on standard output, both JSON. It gives way to others, and may crash or fill its memory: then it has no
-answer.
+answer on standard output, both JSON. It gives way to others, and may crash, fill its memory or hang: then it
+has no answer.
 """
 
 import json
@@ -31,6 +31,9 @@ _NICENESS = 10  # as for readers: see `actors.bounded_process`
 _MEMORY_MB = 1024
 _IN_MEMORY_BYTES = 128 << 20  # of a document, which take some 450 MB
 _ON_DISK_MEMORY_MB = 4096  # the engine sorts a million quads at a time on each of its threads
+# Until it is given up. A machine that is idle does some MB in a second; where others keep the processors
+# busy, the process gets a tenth of them.
+_LIMIT_S, _LIMIT_BYTES_A_SECOND = 120.0, 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,10 @@ class _Conversion:
     staging: str | None
     base_iri: str | None
     graph: str | None
+
+    def size_bytes(self) -> int:
+        """What is read."""
+        return Path(self.document).stat().st_size
 
     def perform(self) -> dict[str, Any]:
         found = document_lines(
@@ -65,6 +72,10 @@ class _Comparison:
     filled: list[str | None]
     added: str
     removed: str | None
+
+    def size_bytes(self) -> int:
+        """What is read, of the store at most."""
+        return sum(path.stat().st_size for path in (Path(self.lines), *Path(self.store).iterdir()))
 
     def perform(self) -> dict[str, Any]:
         removed = Path(self.removed) if self.removed else None
@@ -108,7 +119,8 @@ _NO_ROOM: dict[str, Any] = {"ended": "by a signal"}
 
 
 def _ask(task: _Conversion | _Comparison, memory_mb: int) -> dict[str, Any] | None:
-    """The answer; None where there is an error, _NO_ROOM where the process was ended."""
+    """The answer; None where there is an error or it takes too long, _NO_ROOM where the process was ended."""
+    limit_s = _LIMIT_S + task.size_bytes() / _LIMIT_BYTES_A_SECOND
     try:
         process = subprocess.Popen(
             [sys.executable, "-m", __spec__.name, type(task).__name__, str(memory_mb)],
@@ -123,7 +135,13 @@ def _ask(task: _Conversion | _Comparison, memory_mb: int) -> dict[str, Any] | No
         return None
     with suppress(ProcessLookupError):
         os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
-    answer, _ = process.communicate(json.dumps(asdict(task)).encode())
+    try:
+        answer, _ = process.communicate(json.dumps(asdict(task)).encode(), limit_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        logger.warning("a large document is read slowly: its process had no answer after %.0f s", limit_s)
+        return None
     if process.returncode:
         return _NO_ROOM if process.returncode < 0 else None
     found: dict[str, Any] = json.loads(answer)

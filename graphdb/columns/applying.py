@@ -39,8 +39,8 @@ def apply_changes(connection: DuckDBPyConnection, entries: EntryLines, scratch: 
     what is removed, or the errors of DuckDB; then nothing has changed.
     """
     with transaction(connection):
-        if entries.net:
-            _apply(connection, entries.net, scratch)
+        for net in entries.lines():
+            _apply(connection, net, scratch)
         _set_meta(connection, "log_index", entries.applied_index)
         _set_meta(connection, "resume_index", entries.resume_index)
 

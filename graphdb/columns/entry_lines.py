@@ -1,7 +1,7 @@
 """`EntryLines`: what entries of the log change, gathered as N-Quads lines until a view takes it."""
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -11,7 +11,9 @@ from graphdb.model import EntryKind, LogEntry
 
 __all__ = ["EntryLines", "NetLines"]
 
-_SPOOL_BYTES = 16 << 20  # of open parts that stay in memory
+_SPOOL_BYTES = 16 << 20  # of parts that stay in memory
+# Of a larger change so many bytes are made lines at a time: they take two to three times as much memory.
+_TOGETHER_BYTES = 32 << 20
 T = TypeVar("T")
 
 
@@ -60,6 +62,29 @@ class NetLines:
                 file.writelines(line + b"\n" for line, is_added in self._quads.items() if is_added is wanted)
 
 
+class _LargeChange:
+    """The parts of a closed change that are too large to be held in memory, in a file."""
+
+    def __init__(self, parts: IO[bytes], place: int, lengths: list[int]) -> None:
+        """place and lengths are those of the payloads in the file; it is closed with the change."""
+        self._parts, self._place, self._lengths = parts, place, lengths
+
+    def lines(self) -> Iterator[NetLines]:
+        """Some of the parts at a time, in their order. Raises CorruptionError."""
+        net, size = NetLines(), 0
+        self._parts.seek(self._place)
+        for length in self._lengths:
+            if size and size + length > _TOGETHER_BYTES:
+                yield net
+                net, size = NetLines(), 0
+            net.add(self._parts.read(length))
+            size += length
+        yield net
+
+    def close(self) -> None:
+        self._parts.close()
+
+
 class EntryLines:
     """Feed it entries in order, beginning anywhere that no part of a change was open.
 
@@ -69,8 +94,9 @@ class EntryLines:
 
     def __init__(self, index: int, resume_index: int | None = None) -> None:
         """index is that of the view. The first entry fed is the one after resume_index, by default index."""
-        self.net = NetLines()  # since the last call of taken()
-        self.applied_index = index  # net brings a view here
+        # since the last call of taken()
+        self._gathered: list[NetLines | _LargeChange] = [NetLines()]
+        self.applied_index = index  # lines() bring a view here
         self.resume_index = index if resume_index is None else resume_index
         self.read_index = self.resume_index  # the last entry that was fed
         self._request_id = b""
@@ -93,7 +119,7 @@ class EntryLines:
                 self._add_part(entry)
             case EntryKind.CHANGES | EntryKind.CLOSE:
                 if is_new and entry.kind is EntryKind.CHANGES:
-                    self.net.add(entry.payload)
+                    self._net().add(entry.payload)
                 elif is_new:
                     self._close_parts(entry)
                 self._forget_parts()
@@ -103,9 +129,30 @@ class EntryLines:
         if self._parts is None:
             self.resume_index = entry.log_index
 
+    def lines(self) -> Iterator[NetLines]:
+        """What was gathered, each to be applied behind the one before; the same each time.
+
+        Those of a large change are made one after the other. Raises CorruptionError.
+        """
+        for gathered in self._gathered:
+            if isinstance(gathered, _LargeChange):
+                yield from gathered.lines()
+            elif gathered:
+                yield gathered
+
     def taken(self) -> None:
         """What was gathered is in the view."""
-        self.net = NetLines()
+        for gathered in self._gathered:
+            if isinstance(gathered, _LargeChange):
+                gathered.close()
+        self._gathered = [NetLines()]
+
+    def _net(self) -> NetLines:
+        """Where to add what comes next."""
+        if isinstance(last := self._gathered[-1], NetLines):
+            return last
+        self._gathered.append(added := NetLines())
+        return added
 
     def _add_part(self, entry: LogEntry) -> None:
         if self._parts is None or self._request_id != entry.request_id:
@@ -123,9 +170,14 @@ class EntryLines:
                 f"entry {entry.log_index} closes {count} parts that are not there", "update log"
             )
         first = len(self._lengths) - count
-        self._parts.seek(sum(self._lengths[:first]))
-        for length in self._lengths[first:]:
-            self.net.add(self._parts.read(length))
+        place, lengths = sum(self._lengths[:first]), self._lengths[first:]
+        if sum(lengths) > _TOGETHER_BYTES:
+            self._gathered.append(_LargeChange(self._parts, place, lengths))
+            self._parts = None  # the change closes it
+            return
+        self._parts.seek(place)
+        for length in lengths:
+            self._net().add(self._parts.read(length))
 
     def _forget_parts(self) -> None:
         if self._parts is not None:

@@ -76,6 +76,7 @@ class _Service:
         self._address = os.environ.get("RAY_ADDRESS")
         self._sockets: HeldSockets | None = None
         self._runtime: Any = None
+        self._forks: ForkServer | None = None  # of a runtime of its own
         self._name = ""  # in the Ray cluster, once connected
         self._log: Any = None
         self._readers: Any = None
@@ -130,14 +131,16 @@ class _Service:
             self._bind()
             os.environ.update(service_environment(self._files.token_file))
             os.environ[MARKER_VARIABLE] = self._files.marker
-            forks = ForkServer(self._files.runtime_dir, WORKER_MODULE, _worker_modules(self._settings))
-            forks.start()  # it imports while this process imports Ray
+            modules = _worker_modules(self._settings)
+            self._forks = ForkServer(self._files.runtime_dir, WORKER_MODULE, modules)
+            self._forks.start()  # it imports while this process imports Ray
         from actors import cluster
 
-        if self._address is None:
-            self._runtime = cluster.OwnRuntime(self._files, forks)
-        else:
+        if self._address is not None:
             self._runtime = cluster.SharedRuntime(self._files, self._address)
+        else:
+            assert self._forks is not None
+            self._runtime = cluster.OwnRuntime(self._files, self._forks)
         self._runtime.start()
         self._name = cluster.service_name()
         if self._address is not None:
@@ -221,13 +224,15 @@ class _Service:
     def _watch(self) -> NoReturn:
         """Look after the service until a signal ends it. Raises UnavailableError where it cannot go on.
 
-        Ray starts killed actors again; here is noticed what they cannot mend.
+        Ray starts killed actors again; here is noticed what it does not.
         """
         last_answers = dict.fromkeys(self._listens, time.monotonic())
         for listen in self._listens:  # one that is made again keeps who asks it waiting
             threading.Thread(target=_look_at, args=(listen, last_answers), daemon=True).start()
         while True:
             time.sleep(_LOOK_S)
+            if self._forks is not None:
+                self._forks.keep()
             if failure := self._runtime.failure():
                 raise UnavailableError(f"{failure}; nothing acknowledged is lost, start the service again")
             for listen, answered_at in last_answers.items():

@@ -13,6 +13,7 @@ from redis import Redis
 from tests.support.redis_server import RedisServer, needs_redis
 from tests.support.service import Service
 from tests.support.slapd import BASE, MANAGER, SECRET, Slapd, needs_slapd
+from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, needs_slapd, needs_redis]
 
@@ -97,7 +98,7 @@ def test_a_user_of_the_directory_on_both_ports(running: Running) -> None:
         ("search", "/{index}", 403, "ldap"),
         ("search", "/{index}/_doc/{id}", 201, "ldap"),
     ]
-    service.wait_until(lambda: found() == expected, 10)
+    service.wait_until(lambda: found() == expected, HANG_S)
     assert stat.S_IMODE(audit_file(service).stat().st_mode) == 0o600
     text = audit_file(service).read_text()
     assert ADA[1] not in text

@@ -18,6 +18,7 @@ from gql.transport.websockets import WebsocketsTransport
 from benchmarks.graphql import ONTOLOGY
 from tests.support.npm_peer import npm_peer, why_no_npm
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 from tests.support.transport_socket import transport_client
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
@@ -327,7 +328,7 @@ def test_graphql_ws_of_npm_hears_what_it_missed_and_what_comes(counters: Service
         assert [
             (one["extensions"]["index"], one["data"]["counterChanged"]["node"]["count"]) for one in peer.heard
         ] == list(acknowledged.items())
-    counters.wait_until(lambda: not telling(counters), 30)
+    counters.wait_until(lambda: not telling(counters), HANG_S)
 
 
 def test_a_subscription_resumes_after_a_kill(counters: Service) -> None:

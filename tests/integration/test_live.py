@@ -94,7 +94,7 @@ def test_a_client_that_resumes_loses_nothing_and_hears_nothing_twice(mortal: Ser
                 mortal.wait_ready()
             wait_for_more(mortal, listener)
         last = max(writer.acknowledged)
-        mortal.wait_until(lambda: listener.heard[-1][0] >= last, 30)
+        mortal.wait_until(lambda: listener.heard[-1][0] >= last, 60)
     assert listener.connections >= 3
     check_all_heard(listener, writer)
 

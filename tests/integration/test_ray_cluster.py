@@ -13,6 +13,7 @@ import yaml
 
 from tests.support.ray_cluster import RayCluster
 from tests.support.service import Service, free_port
+from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.long]
 
@@ -81,7 +82,7 @@ def _await_hosted(service: Service, cluster: RayCluster, name: str) -> None:
 def _await_values(service: Service, expected: set[str]) -> None:
     """Wait until the node itself has applied this and nothing else."""
     query = "SELECT ?o { <urn:s> <urn:p> ?o }"
-    service.wait_until(lambda: {row["o"] for row in service.select(query)} == expected, 20)
+    service.wait_until(lambda: {row["o"] for row in service.select(query)} == expected, HANG_S)
 
 
 def test_one_database_node_per_ray_node(ray_cluster: RayCluster, services: dict[str, Service]) -> None:
@@ -95,7 +96,7 @@ def test_one_database_node_per_ray_node(ray_cluster: RayCluster, services: dict[
         _await_values(service, set(NAMES))
 
     ray_cluster.remove("two")
-    assert services["two"].exit_code(timeout_s=20) == 1, "for a supervisor to start it again"
+    assert services["two"].exit_code(timeout_s=HANG_S) == 1, "for a supervisor to start it again"
     services["one"].update("INSERT DATA { <urn:s> <urn:p> 'without two' }")
     _await_values(services["three"], {*NAMES, "without two"})
     _replace_port(ray_cluster, services["three"])  # Ray has an actor that it cannot place; it goes on
@@ -111,7 +112,7 @@ def test_one_database_node_per_ray_node(ray_cluster: RayCluster, services: dict[
 def _replace_port(cluster: RayCluster, service: Service) -> None:
     """Kill the port of node three and wait until Ray has made it again."""
     killed = cluster.kill_worker("three", "ray::GraphPort")
-    service.wait_until(lambda: killed not in cluster.workers("three").values(), 10)
+    service.wait_until(lambda: killed not in cluster.workers("three").values(), HANG_S)
     service.wait_until(lambda: service.health()["status"] == "degraded", 30)  # as one of three is missing
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.readers import exists
 from tests.support.service import Service
+from tests.support.timing import HANG_S, quick_enough
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -53,17 +54,17 @@ def test_kills_of_readers_are_mended(tmp_path: Path) -> None:
         service.start()
         service.load(b"".join(b"<urn:s%d> <urn:p> <urn:o> .\n" % number for number in range(300)))
         assert count(service) == "300"
-        service.wait_until(lambda: len(evaluators(service)) == 4, 10)
+        service.wait_until(lambda: len(evaluators(service)) == 4, HANG_S)
         killed = evaluators(service)
         for pid in killed:
             os.kill(pid, signal.SIGKILL)
         assert count(service) == "300"
-        service.wait_until(lambda: len(set(evaluators(service)) - set(killed)) == 4, 10)
+        service.wait_until(lambda: len(set(evaluators(service)) - set(killed)) == 4, HANG_S)
         asking = ask_endless(service)
         time.sleep(1)
         before = evaluators(service)
         service.kill("StoreReader")
-        service.wait_until(lambda: not any(map(exists, before)), 5)
+        service.wait_until(lambda: not any(map(exists, before)), HANG_S)
         asking.join()
         assert count(service) == "300"
         service.update("INSERT DATA { <urn:s> <urn:p> <urn:new> }")
@@ -102,10 +103,11 @@ def test_explaining_what_ends_and_what_does_not(service: Service) -> None:
     endless = f"SELECT (COUNT(*) AS ?n) {{ {cross} }}"
     joined = "SELECT (COUNT(*) AS ?n) { ?a <urn:explained> ?b . ?c <urn:explained> ?b }"
     service.wait_until(lambda: explained(service, joined)["columns"]["path"] == "columns", 60)
-    before = evaluators(service)  # the one that does not end in time is ended
-    began = time.monotonic()
-    long = explained(service, endless, timeout="1")
-    assert time.monotonic() - began < 2.5
+    for took in quick_enough(2.5):
+        service.wait_until(lambda: evaluators(service), HANG_S)
+        before = evaluators(service)  # the one that does not end in time is ended
+        with took:
+            long = explained(service, endless, timeout="1")
     assert long["classification"]["evaluated"] == "by the column view"
     assert any(f"(process {pid})" in long["evaluation"]["where"] for pid in before), "to explain it"
     assert [each["quads"] for each in long["scans"]] == [300] * 4
@@ -124,9 +126,9 @@ def test_cancelling_an_explanation(service: Service) -> None:
             return [query["id"] for query in queries if query["text"] == endless and query["where"]]
 
         asking = pool.submit(explained, service, endless)
-        service.wait_until(ours, 5)
+        service.wait_until(ours, HANG_S)
         time.sleep(0.5)  # it has counted by then
         assert client.delete(f"/queries/{ours()[0]}").status_code == 200
-        found = asking.result(10)
+        found = asking.result(HANG_S)
     assert found["evaluation"]["outcome"] == "cancelled"
     assert [each["quads"] for each in found["scans"]] == [300] * 4

@@ -13,6 +13,7 @@ from tests.support.bulk_clients import document, search_client
 from tests.support.cluster_service import ClusterService
 from tests.support.graph_changers import INDEXES, GraphChangers, await_followed, following
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -148,10 +149,10 @@ def test_every_node_tells_the_same_of_the_cluster_and_clients_find_all(cluster: 
     stopped = cluster.followers()[0]
     cluster.nodes[stopped].stop()
     rest = cluster.nodes[cluster.leader()]
-    rest.wait_until(lambda: len(sniffed(rest)) == 2, 30)
+    rest.wait_until(lambda: len(sniffed(rest)) == 2, HANG_S)
     cluster.start(stopped)
     await_all(cluster)
-    rest.wait_until(lambda: len(sniffed(rest)) == 3, 30)
+    rest.wait_until(lambda: len(sniffed(rest)) == 3, HANG_S)
     assert cluster_as_told(cluster.nodes[stopped])[0] == uuid
 
 

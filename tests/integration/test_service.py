@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.support.service import Service, free_port
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.ray
 
@@ -37,7 +38,7 @@ def test_request_to_upgrade_is_answered_without(service: Service, protocol: str)
 def test_data_directory_in_use_is_one_line_and_exit_code_1(service: Service) -> None:
     second = Service(service.data_dir)
     second.start(wait=False)
-    assert second.exit_code(timeout_s=20) == 1
+    assert second.exit_code(timeout_s=HANG_S) == 1
     assert second.output.splitlines() == [
         f"graphdb: another service uses {service.data_dir} (process {service.command_pid}, {service.url})"
     ]
@@ -46,7 +47,7 @@ def test_data_directory_in_use_is_one_line_and_exit_code_1(service: Service) -> 
 def test_port_in_use_is_one_line_and_exit_code_1(service: Service, tmp_path: Path) -> None:
     second = Service(tmp_path / "data", port=service.port)
     second.start(wait=False)
-    assert second.exit_code(timeout_s=20) == 1
+    assert second.exit_code(timeout_s=HANG_S) == 1
     assert second.output.splitlines() == [
         f"graphdb: cannot listen on 127.0.0.1:{service.port}: Address already in use"
     ]
@@ -61,7 +62,7 @@ def test_second_service_beside_the_first_stops_cleanly_and_alone(
         second.start()
         second.update("INSERT DATA { <urn:t:second> <urn:t:p> 1 }")
         assert service.select("SELECT * WHERE { <urn:t:second> ?p ?o }") == []
-        assert second.stop(number, timeout_s=15) == 0
+        assert second.stop(number, timeout_s=HANG_S) == 0
         assert second.pids() == []
         assert not (second.data_dir / "service.json").exists()
         service.update("INSERT DATA { <urn:t:first> <urn:t:p> 1 }")

@@ -16,6 +16,7 @@ import rdflib
 from rdflib import RDF, SH
 
 from tests.support.service import Service
+from tests.support.timing import HANG_S, quick_enough
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -111,12 +112,12 @@ def listed(http: httpx.Client) -> list[dict[str, Any]]:
 def test_a_validation_is_cancelled(service: Service, http: httpx.Client) -> None:
     with ThreadPoolExecutor() as pool:
         asking = validating(http, pool)
-        service.wait_until(lambda: listed(http), 10)
+        service.wait_until(lambda: listed(http), HANG_S)
         [shown] = listed(http)
         assert shown["text"] == f"validate <{GRAPH}/many> against given shapes"
         time.sleep(0.5)
         assert http.delete(f"/queries/{shown['id']}").status_code == 200
-        answer = asking.result(10)
+        answer = asking.result(HANG_S)
     assert (answer.status_code, answer.json()["error"]) == (503, "the query was cancelled")
     assert listed(http) == []
 
@@ -127,11 +128,11 @@ def test_kills_during_a_validation(service: Service, http: httpx.Client) -> None
         asking = validating(http, pool)
         killed: set[int] = set()
         for _ in range(2):
-            service.wait_until(lambda: working(service) - killed, 20)
+            service.wait_until(lambda: working(service) - killed, HANG_S)
             for pid in working(service) - killed:
                 os.kill(pid, signal.SIGKILL)
                 killed.add(pid)
-        answer = asking.result(30)
+        answer = asking.result(HANG_S)
     assert answer.status_code == 503
     assert "signal 9" in answer.json()["error"]
     assert (
@@ -155,13 +156,13 @@ def _cpu_s(pid: int) -> float:
 
 
 def test_the_time_limit(http: httpx.Client) -> None:
-    began = time.monotonic()
-    answer = validate(http, params={"graph": f"{GRAPH}/many", "timeout": "1"}, content=ENDLESS)
+    for took in quick_enough(5):
+        with took:
+            answer = validate(http, params={"graph": f"{GRAPH}/many", "timeout": "1"}, content=ENDLESS)
     assert (answer.status_code, answer.json()["error"]) == (
         503,
         "the validation took longer than 1 s and was ended",
     )
-    assert time.monotonic() - began < 5
 
 
 def test_shapes_that_every_write_must_satisfy(tmp_path: Path) -> None:

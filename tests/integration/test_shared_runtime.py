@@ -13,6 +13,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from tests.support.service import Service, free_port
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.ray
 
@@ -46,7 +47,7 @@ def _end(runtime: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(psutil.NoSuchProcess):
         for process in [*psutil.Process(runtime.pid).children(recursive=True), runtime]:
             process.kill()
-    runtime.wait(10)
+    runtime.wait(HANG_S)
 
 
 def _rows(data_dir: Path) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.certificate import certificate_and_key, needs_openssl
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, needs_openssl]
 
@@ -25,7 +26,7 @@ def test_the_port_speaks_tls_and_nothing_else(tmp_path: Path) -> None:
             assert client.get(f"{url}/sparql", params={"query": "ASK {}"}).json()["boolean"] is True
         with pytest.raises(httpx.TransportError):
             httpx.get(f"{service.url}/health", trust_env=False)
-        service.wait_until(lambda: url in service.output, 10)
+        service.wait_until(lambda: url in service.output, HANG_S)
         assert service.stop() == 0
     finally:
         service.close()

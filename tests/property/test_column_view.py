@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import (
@@ -21,7 +22,7 @@ from pyoxigraph import (
     parse,
 )
 
-from graphdb.columns import schema
+from graphdb.columns import entry_lines, schema
 from graphdb.columns.applying import apply_changes, collect_terms, is_worth_collecting, take_statistics
 from graphdb.columns.entry_lines import EntryLines
 from graphdb.columns.loading import load_store, settle
@@ -36,7 +37,7 @@ from graphdb.columns.term_ids import (
     tag_of,
     tag_of_term,
 )
-from graphdb.log.codec import encode_changes
+from graphdb.log.codec import encode_changes, encode_close
 from graphdb.model import ChangeSet, EntryKind, LogEntry
 from graphdb.store.stored_form import stored_form, stored_term
 
@@ -120,8 +121,27 @@ class Twin:
                 dropped.append(graph)
         created = tuple(set(self.store.named_graphs()) - before)
         change = ChangeSet(removed, added, tuple(graph for graph in dropped if graph in before), created)
+        self.feed(EntryKind.CHANGES, encode_changes(change))
+
+    def change_in_parts(self, coming: Iterable[Quad], *, replaces: bool) -> None:
+        """What is put comes, and, where it replaces, all else goes: two quads a part, those that go first."""
+        coming, present = dict.fromkeys(coming), set(self.store)
+        removed = sorted(present - set(coming), key=str) if replaces else []
+        added = [quad for quad in coming if quad not in present]
+        before = set(self.store.named_graphs())
+        for quad in removed:
+            self.store.remove(quad)
+        self.store.extend(added)
+        parts = [ChangeSet(tuple(removed[at : at + 2]), ()) for at in range(0, len(removed), 2)]
+        parts += [ChangeSet((), tuple(added[at : at + 2])) for at in range(0, len(added), 2)]
+        parts.append(ChangeSet((), (), (), tuple(set(self.store.named_graphs()) - before)))
+        for part in parts:
+            self.feed(EntryKind.PART, encode_changes(part))
+        self.feed(EntryKind.CLOSE, encode_close(len(parts)))
+
+    def feed(self, kind: EntryKind, payload: bytes) -> None:
         self.index += 1
-        self.entries.feed(LogEntry(self.index, 0, EntryKind.CHANGES, bytes(16), 0, encode_changes(change)))
+        self.entries.feed(LogEntry(self.index, 0, kind, bytes(16), 0, payload))
 
     def apply(self) -> None:
         apply_changes(self.view, self.entries, self.directory)
@@ -167,6 +187,27 @@ def test_a_view_holds_what_the_store_does(
                 twin.apply()
                 if collects:
                     collect_terms(twin.view)
+        twin.apply()
+        _same(twin)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(QUADS, max_size=30),
+    st.lists(st.tuples(st.lists(QUADS, max_size=12), st.booleans(), st.booleans()), max_size=5),
+    st.integers(1, 600),
+)
+def test_large_changes_are_made_lines_of_some_parts_at_a_time(
+    quads: list[Quad], steps: list[tuple[list[Quad], bool, bool]], together_bytes: int
+) -> None:
+    with TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(entry_lines, "_TOGETHER_BYTES", together_bytes)
+        twin = Twin(Path(directory), quads)
+        for coming, replaces, applies in steps:
+            twin.change_in_parts(coming, replaces=replaces)
+            twin.change(coming[:2], {0, 3}, drops=False)
+            if applies:
+                twin.apply()
         twin.apply()
         _same(twin)
 

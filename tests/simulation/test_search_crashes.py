@@ -23,6 +23,7 @@ from graphdb.search.errors import SearchError
 from graphdb.search.segments.operations import Action, Operation
 from tests.support.memory_log import Fault, MemoryLog, answer_is_lost
 from tests.support.search_nodes import found
+from tests.support.timing import HANG_S
 
 INDEX = "books"
 CONFIG = SearchConfig(
@@ -128,7 +129,7 @@ class World:
         return {doc_id: (one.version, one.seq_no) for doc_id, one in documents if one is not None}
 
     async def _await_applied(self, node: SearchNode) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_S):
             while node.status().snapshot_index < self.log.last_index:  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tests.support.timing import HANG_S
+
 __all__ = ["Chromium", "browser", "why_no_browser"]
 
 _COMMAND = "chromium"
@@ -91,7 +93,7 @@ class Chromium:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def wait_for(self, script: str, timeout_s: float = 30) -> Any:
+    def wait_for(self, script: str, timeout_s: float = HANG_S) -> Any:
         """The value of an expression once it is true in JavaScript's eyes. While the page changes to another
         one, an expression may fail: there is no document.
         """
@@ -107,7 +109,7 @@ class Chromium:
             assert time.monotonic() < deadline, waited
             time.sleep(0.1)
 
-    def click(self, selector: str, timeout_s: float = 30) -> None:
+    def click(self, selector: str, timeout_s: float = HANG_S) -> None:
         """Press the left button in the middle of the first element that a CSS selector finds."""
         place = self.wait_for(
             f"(() => {{ const found = document.querySelector({json.dumps(selector)}); "

@@ -16,6 +16,7 @@ from graphdb.config.limits import GateLimits
 from tests.support.raft_logs import RaftLogs
 from tests.support.readers import answering
 from tests.support.shards import Shard, no_readers
+from tests.support.timing import HANG_S
 
 __all__ = ["Nodes", "alone", "forwarded_work", "nodes"]
 
@@ -50,7 +51,7 @@ class Nodes:
             if self._with_columns:
                 await self._start_view(node_id)
         shards = {node_id: self.make(node_id) for node_id in node_ids}
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_S):
             await asyncio.gather(*(shard.start() for shard in shards.values()))
         self.shards |= shards
 

@@ -23,6 +23,7 @@ from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.results import ResultFormat
 from tests.support.readers import answering
 from tests.support.shards import SMALL_LOG, Shard
+from tests.support.timing import HANG_S
 
 __all__ = ["ColumnNode", "open_columns"]
 
@@ -36,7 +37,7 @@ class ColumnNode:
     view: ColumnView
 
     async def query(
-        self, text: str, format: ResultFormat = ResultFormat.CSV, timeout_s: float = 20
+        self, text: str, format: ResultFormat = ResultFormat.CSV, timeout_s: float = HANG_S
     ) -> tuple[str, bytes]:
         """Where the answer came from (columns, reader), and the answer."""
         stream = await self.shard.start_query(self.request(text, format, timeout_s))
@@ -50,7 +51,7 @@ class ColumnNode:
             stream.close()
 
     def request(
-        self, text: str, format: ResultFormat = ResultFormat.CSV, timeout_s: float = 20
+        self, text: str, format: ResultFormat = ResultFormat.CSV, timeout_s: float = HANG_S
     ) -> QueryRequest:
         return QueryRequest(parse_query(text, None), Dataset(), format, timeout_s)
 
@@ -74,7 +75,11 @@ async def open_columns(directory: Path, **sections: dict[str, Any]) -> AsyncIter
     """A started node on a directory. sections are those of the configuration; one reader unless told more."""
     server = {"data_dir": directory} | sections.pop("server", {})
     readers = {"count": 1} | sections.pop("readers", {})
-    settings = Settings.model_validate({"server": server, "readers": readers, **sections})
+    # however busy the machine is: the engine gives way to all else
+    of_columns = {"wait_seconds": 20} | sections.pop("columns", {})
+    settings = Settings.model_validate(
+        {"server": server, "readers": readers, "columns": of_columns, **sections}
+    )
     sockets = str(directory)
     log = UpdateLog(str(directory / "log"), SMALL_LOG, socket_directory=sockets)
     reader = await asyncio.to_thread(StoreReader, settings, socket_directory=sockets)

@@ -23,6 +23,7 @@ from graphdb.raft.journal import Journal
 from graphdb.raft.messages import SnapshotMark
 from graphdb.raft.raft_node import RaftNode
 from graphdb.raft.replica import RaftConfig
+from tests.support.timing import HANG_S
 
 __all__ = [
     "ClusterPeer",
@@ -46,7 +47,7 @@ def data_entry(payload: bytes) -> LogEntry:
     return LogEntry(0, 0, EntryKind.CHANGES, bytes(16), 0, payload)
 
 
-def eventually(condition: Callable[[], bool], what: str, timeout_s: float = 20) -> None:
+def eventually(condition: Callable[[], bool], what: str, timeout_s: float = HANG_S) -> None:
     """Wait until it holds."""
     deadline = time.monotonic() + timeout_s
     while not condition():

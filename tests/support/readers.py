@@ -20,6 +20,7 @@ from actors.readers.client import Lease, ReaderClient
 from actors.readers.protocol import EvaluatorStatus, ReaderStatus, ReaderTask, Task
 from actors.readers.store_reader import StoreReader
 from graphdb.config import Settings
+from tests.support.timing import HANG_S
 
 __all__ = ["Readers", "answering", "cpu_s", "exists", "readers", "rest", "start_reader", "wait_gone"]
 
@@ -44,9 +45,9 @@ class Readers:
         """The processes of the evaluators that are there, by their number."""
         return [evaluator.pid for evaluator in (await self.client.status()).evaluators]
 
-    async def until(self, holds: Callable[[ReaderStatus], bool], timeout_s: float = 5) -> ReaderStatus:
+    async def until(self, holds: Callable[[ReaderStatus], bool]) -> ReaderStatus:
         """Wait until the status is so, and return it."""
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + HANG_S
         while not holds(status := await self.client.status()):
             assert time.monotonic() < deadline, status
             await asyncio.sleep(0.01)
@@ -114,9 +115,9 @@ def exists(pid: int) -> bool:
     return False
 
 
-async def wait_gone(pids: Iterable[int], timeout_s: float) -> None:
-    """Raise AssertionError unless the processes end in time."""
-    deadline = time.monotonic() + timeout_s
+async def wait_gone(pids: Iterable[int]) -> None:
+    """Raise AssertionError unless the processes end. One that is killed needs the processor for it too."""
+    deadline = time.monotonic() + HANG_S
     while left := [pid for pid in pids if exists(pid)]:
         assert time.monotonic() < deadline, f"{left} are still there"
         await asyncio.sleep(0.01)

@@ -12,6 +12,7 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.clustered_shards import Nodes
 from tests.support.search_nodes import source_of
+from tests.support.timing import HANG_S
 
 __all__ = ["SearchCluster", "search_cluster"]
 
@@ -48,7 +49,7 @@ class SearchCluster:
 
     async def _caught_up(self, node_id: int) -> None:
         newest = max(log.applied_index for log in self.quads.logs.logs.values())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_S):
             while self._snapshot_index(node_id) < newest:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
@@ -61,14 +62,14 @@ class SearchCluster:
 
     async def opened(self, node_id: int) -> SearchNode:
         """The node's search, once its indexes are open."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             await asyncio.shield(self._starting[node_id])
         return self.searches[node_id]
 
     async def insert(self, number: int) -> None:
         """A quad, by any node. A client tries again while there is no leader, as the error says."""
         update = parse_update(f"INSERT DATA {{ <urn:s> <urn:p> {number} }}")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while True:
                 try:
                     node = next(iter(self.quads.shards.values()))

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.chromium import Chromium
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -90,7 +91,7 @@ def test_completion_knows_the_data(museum: Service, page: Chromium) -> None:
 
 def test_cancelling_stops_the_evaluator(museum: Service, page: Chromium) -> None:
     open_query(museum, page, ENDLESS)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HANG_S
     while not (running := running_queries(museum)):
         assert time.monotonic() < deadline
         time.sleep(0.1)

@@ -12,6 +12,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from actors.fork_server import ForkServer
+from tests.support.timing import HANG_S
 
 MAIN = "tests.support.forked_worker"
 FALLBACK = "import sys; print(sys.argv[1:])"
@@ -24,6 +25,13 @@ def children() -> list[Any]:
 
 def is_running(pid: int) -> bool:
     return psutil.pid_exists(pid) and bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+
+
+def await_end(pid: int) -> None:
+    deadline = time.monotonic() + HANG_S
+    while is_running(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -74,6 +82,26 @@ def test_a_killed_server_is_done_without_and_can_be_started_again(server: ForkSe
     assert json.loads(asked(server, tmp_path).stdout)["given"] == "yes"
 
 
+def test_one_that_ends_is_started_again_but_not_in_a_spin(
+    server: ForkServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.keep()
+    (first,) = children()
+    for _ in range(2):
+        (child,) = children()
+        child.kill()
+        await_end(child.pid)
+        server.keep()
+    assert children() == [], "the second time it waits"
+    assert asked(server, tmp_path, "alone").stdout == "['alone']\n"
+    said = "the process that forks workers ended by itself (signal 9) and is started again"
+    assert [record.message for record in caplog.records] == [said]
+    server._again_at = 0
+    server.keep()
+    assert children()[0].pid != first.pid
+    assert json.loads(asked(server, tmp_path).stdout)["given"] == "yes"
+
+
 def test_nothing_is_forked_beside_a_thread(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     server = ForkServer(tmp_path, MAIN, ["tests.support.threading_module"])
     server.start()
@@ -102,7 +130,4 @@ sys.stdin.read()
     starter.stdout.close()
     assert starter.stdin is not None
     starter.stdin.close()
-    deadline = time.monotonic() + 10
-    while is_running(pid) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not is_running(pid)
+    await_end(pid)

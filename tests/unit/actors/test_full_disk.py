@@ -21,6 +21,7 @@ from graphdb.sparql.results import ResultFormat
 from graphdb.store.quad_store import QuadStore
 from tests.support.shards import Shard, open_shard
 from tests.support.small_disk import ToldDisk, fill, mounted
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +47,7 @@ def inserting(graph: str, first: int, count: int) -> str:
 
 async def counted(shard: Shard) -> int:
     """As a reader counts them, from a checkpoint."""
-    request = QueryRequest(parse_query(COUNT), Dataset(), ResultFormat.JSON, 20)
+    request = QueryRequest(parse_query(COUNT), Dataset(), ResultFormat.JSON, HANG_S)
     stream = await shard.start_query(request)
     try:
         body = b""
@@ -58,7 +59,7 @@ async def counted(shard: Shard) -> int:
     return int(row["n"]["value"])
 
 
-async def until(holds: Callable[[], Awaitable[bool]], seconds: float = 40) -> None:
+async def until(holds: Callable[[], Awaitable[bool]], seconds: float = HANG_S) -> None:
     async with asyncio.timeout(seconds):
         while not await holds():  # noqa: ASYNC110 a node has no event for it
             await asyncio.sleep(0.2)

@@ -27,6 +27,7 @@ from graphdb.log.views import ViewStatus
 from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
+from tests.support.timing import HANG_S
 
 ID = bytes(range(16))
 CONFIG = WriterConfig(part_bytes_max=300, log_wait_s=0.2, log_poll_s=0.001, retry_s=0.01)
@@ -271,7 +272,7 @@ def test_a_lost_append_is_decided_when_its_place_is_taken(error: GraphDBError, c
         async with writing(log) as (writer, _):
             request = asyncio.ensure_future(writer.write(adding("a", count)))
             appends = 3 if count else 1
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(HANG_S):
                 while log.appends < appends:  # noqa: ASYNC110 a busy machine takes its time
                     await asyncio.sleep(0.001)
             await asyncio.sleep(0.05)
@@ -346,7 +347,7 @@ def test_what_is_heard_while_the_log_is_read_is_not_missed(in_empty_reads: bool)
             log.read = read  # type: ignore[method-assign]
             log.add(foreign("first"))
             writer.hear(2 if in_empty_reads else 1)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(HANG_S):
                 await writer.applied.wait_for(3)
 
     asyncio.run(go())
@@ -428,7 +429,7 @@ def test_a_log_that_cannot_start_refuses_writes_and_does_not_end_the_writer(is_i
                 log.on_append = [raising(ConfigError("the update log cannot start"))]
                 with pytest.raises(LogUnavailable, match="cannot start"):
                     await writer.write(adding("a"))
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(HANG_S):
                 while log.on_read or writer.fault is not None:  # noqa: ASYNC110 nobody tells
                     await asyncio.sleep(0.01)
             assert (await writer.write(adding("b"))).snapshot_index == 1

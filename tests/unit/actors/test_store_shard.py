@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
@@ -133,6 +134,27 @@ def test_a_checkpoint_lets_the_log_go(tmp_path: Path) -> None:
     with_shard(tmp_path, write_a_hundred, checkpoint_log_bytes=5000)
     assert len(list((tmp_path / "log").glob("*.segment"))) < 3
     with_shard(tmp_path, expect_a_hundred)
+
+
+def test_what_is_written_during_a_checkpoint_has_one_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the log of a load that ends during a checkpoint stays until much more is written."""
+    flush, may_end = QuadStore.flush, threading.Event()
+
+    def flush_late(quads: QuadStore) -> None:
+        assert may_end.wait(60)
+        flush(quads)
+
+    async def use(shard: Shard) -> None:
+        monkeypatch.setattr(QuadStore, "flush", flush_late)
+        await write_a_hundred(shard)
+        may_end.set()
+        assert shard.open is not None
+        await shard.open.checkpointer.finish()
+        assert (tmp_path / "applied").read_text() == "100\n"
+
+    with_shard(tmp_path, use, checkpoint_log_bytes=2000)
 
 
 def test_a_lost_store_is_made_anew_from_a_whole_log(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.readers import answering
 from tests.support.shards import Shard, no_readers
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 SMALL = FileLogConfig(segment_bytes=16_384, reserve_bytes=16_384)
@@ -122,7 +123,7 @@ async def test_a_large_load_makes_progress_while_documents_stream_in(tmp_path: P
         await put(shard, 0)
         async with documents_streaming(log) as stored:
             began = time.monotonic()
-            closed = await asyncio.wait_for(put(shard, 12_000), 10 * alone_s + 5)
+            closed = await asyncio.wait_for(put(shard, 12_000), 10 * alone_s + HANG_S)
         assert stored[-1] > stored[0]
         own = [entry for entry in await all_entries(log) if entry.log_index <= closed]
         parts = [entry.log_index for entry in own if entry.kind is EntryKind.PART]
@@ -153,7 +154,7 @@ async def test_documents_that_are_passed_over_let_the_log_go_too(tmp_path: Path)
             for _ in range(5):
                 last_index = await log.append_unconditionally([DOCUMENT])
             await insert(shard, number)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             while (await log.status()).first_index < 100:
                 await log.truncate_before(last_index, SEARCH)
                 await log.append_unconditionally([DOCUMENT])

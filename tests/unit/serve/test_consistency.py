@@ -17,6 +17,7 @@ from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
 from tests.support.memory_cluster import MemoryCluster
+from tests.support.timing import quick_enough
 from tests.unit.serve.conftest import error_of
 
 TIME_LIMIT_S = 2.0
@@ -217,18 +218,21 @@ def test_an_index_is_waited_for_too(client: httpx.Client, backend: LateBackend, 
 def test_both_waits_share_the_time_limit(client: httpx.Client, backend: LateBackend, path: str) -> None:
     backend.reaching_s = 0.5
     asked = {"query": CHEAP, "consistency": "leader", "min_index": "1000000"}
-    began = time.monotonic()
-    answer = client.get(path, params=asked)
-    assert TIME_LIMIT_S * 0.9 < time.monotonic() - began < TIME_LIMIT_S + 0.4
-    assert answer.status_code == 503
-    [waited_s] = backend.waited_s
-    assert waited_s < TIME_LIMIT_S - 0.4
+    for took in quick_enough(TIME_LIMIT_S + 0.4):
+        backend.waited_s.clear()
+        with took:
+            answer = client.get(path, params=asked)
+        assert took.seconds > TIME_LIMIT_S * 0.9
+        assert answer.status_code == 503
+        [waited_s] = backend.waited_s
+        assert waited_s < TIME_LIMIT_S - 0.4
 
 
 def test_the_clients_time_limit(client: httpx.Client, backend: LateBackend) -> None:
+    began = time.monotonic()
     client.get("/sparql", params={"query": CHEAP, "consistency": "leader", "timeout": "0.5"})
     [(_, left_s)] = backend.peers.reached
-    assert 0.2 < left_s <= 0.5
+    assert 0.5 - (time.monotonic() - began) < left_s <= 0.5
 
 
 # Failures

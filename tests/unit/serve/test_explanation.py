@@ -25,6 +25,7 @@ from graphdb.errors import (
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.scripted_backend import ScriptedBackend, ScriptedStream
+from tests.support.timing import HANG_S
 from tests.unit.serve.conftest import error_of, update
 
 QUERY = "application/sparql-query"
@@ -78,7 +79,7 @@ def outcomes(client: httpx.Client) -> dict[str, float]:
 
 def slow_query(directory: Path, text: str) -> dict[str, Any]:
     """What the log says of a query, which a thread writes down soon."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + HANG_S
     while time.monotonic() < deadline:
         with contextlib.suppress(FileNotFoundError, ValueError):
             entries = map(json.loads, (directory / "slow-queries.log").read_text().splitlines())

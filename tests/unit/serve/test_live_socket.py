@@ -19,6 +19,7 @@ from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.live_socket import LiveClient, live_client
 from tests.support.memory_backend import MemoryBackend
+from tests.support.timing import HANG_S
 from tests.unit.serve.conftest import update
 
 X = "PREFIX x: <http://x/> "
@@ -287,7 +288,7 @@ def metric(client: httpx.Client, name: str) -> float:
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + HANG_S
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.02)

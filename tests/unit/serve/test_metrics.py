@@ -26,6 +26,7 @@ from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
 from tests.support.scripted_backend import HANG, ScriptedBackend, ScriptedStream, Step
+from tests.support.timing import HANG_S
 
 OUTCOMES_TOTAL = "service_service_query_outcomes_total"
 KILLED_TOTAL = "service_service_queries_killed_total"
@@ -167,7 +168,7 @@ def test_outcomes_and_kills(outcome: str) -> None:
         before = [labelled(client, name) for name in (OUTCOMES_TOTAL, KILLED_TOTAL)]
         with contextlib.suppress(httpx.RemoteProtocolError, httpx.ReadTimeout):
             client.get("/sparql", params={"query": "SELECT * { ?s ?p ?o . ?o ?q ?r }"}, timeout=0.3)
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + HANG_S
         while not (grown := growth(before[0], labelled(client, OUTCOMES_TOTAL))):
             assert time.monotonic() < deadline
         assert grown == {outcome: 1}

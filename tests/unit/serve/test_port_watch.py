@@ -25,6 +25,7 @@ from serve.search_app import build_search_app
 from tests.support.certificate import certificate_and_key, needs_openssl
 from tests.support.memory_search import MemorySearch
 from tests.support.service import free_port
+from tests.support.timing import HANG_S
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: x\r\n"
@@ -98,7 +99,7 @@ class Serving:
         certificate_file, key_file = certificate or (None, None)
         listen = Listen("127.0.0.1", free_port(), certificate_file, key_file, Server(**settings))
         server = PortServer(listen, host)
-        assert server.ready.wait(10)
+        assert server.ready.wait(HANG_S)
         self._servers.append(server)
         return listen
 
@@ -133,7 +134,7 @@ def statuses(received: bytes) -> list[int]:
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + HANG_S
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.05)

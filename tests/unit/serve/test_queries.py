@@ -15,6 +15,7 @@ from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
+from tests.support.timing import HANG_S
 from tests.unit.serve.access.accounts import key, settings_of
 from tests.unit.serve.conftest import error_of
 
@@ -50,7 +51,7 @@ def asking(
 
 def running(client: httpx.Client, count: int) -> list[dict[str, Any]]:
     """The list, once it is so long."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + HANG_S
     while True:
         answer = client.get("/queries")
         assert answer.headers["cache-control"] == "no-store"

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from serve.deployments.search_note import SearchNote, search_word
+from tests.support.timing import HANG_S
 
 TELLER = """
 import asyncio, sys
@@ -76,7 +77,7 @@ def test_it_follows_how_the_port_is(tmp_path: Path) -> None:
             note.tell()
             seen.append(search_word(str(tmp_path)))
         states["well"] = False
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_S):
             while search_word(str(tmp_path)) != "degraded":  # noqa: ASYNC110 it tells by itself
                 await asyncio.sleep(0.05)
         states["well"] = True

@@ -11,8 +11,9 @@ from pyoxigraph import Store
 from graphdb.model import ChangeSet
 from graphdb.store.engine_flushes import EngineFlushes
 from graphdb.store.quad_store import QuadStore
+from tests.support.timing import HANG_S
 
-_SOON_S = 0.01
+_SOON_S = 0.2
 
 
 class LosingEngine:
@@ -29,7 +30,7 @@ class LosingEngine:
             self.flushes += 1
             if self.flushes > self._lost:
                 self._flushed.set()
-        assert self._flushed.wait(20)
+        assert self._flushed.wait(HANG_S)
 
 
 @pytest.mark.parametrize("lost", [1, 2, 5])

@@ -14,6 +14,7 @@ import pytest
 from actors.access import audit_file
 from actors.access.audit_file import AuditFile
 from graphdb.config.audit import Audit
+from tests.support.timing import HANG_S
 
 ROOT = Path(__file__).parents[4]
 
@@ -111,14 +112,14 @@ def test_while_the_disk_takes_nothing(
     path = in_the_way / "audit.log"
     file = AuditFile(path, Audit())
     file.note({"number": 0})
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + HANG_S
     while not caplog.records:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     began = time.monotonic()
     for number in range(1, 1_000):
         file.note({"number": number})
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 20, "it waited"
     assert file.dropped == 949
     in_the_way.unlink()
     while not path.exists():

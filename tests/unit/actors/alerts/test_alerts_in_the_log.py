@@ -20,6 +20,7 @@ from graphdb.sparql.parser import parse_update
 from tests.support.alerts import NOON_MS, definition
 from tests.support.clustered_shards import nodes
 from tests.support.shards import Shard, stand_alone
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -151,12 +152,12 @@ async def test_they_are_no_change_of_quads(filled: Filled) -> None:
         stream = await node.follow_changes(0, 5)
         told: list[ChangeSet] = []
         while len(told) < 2:
-            changes = await asyncio.wait_for(stream.read(5), 15)
+            changes = await asyncio.wait_for(stream.read(5), HANG_S)
             assert changes is not None
             told += [one.change for one in changes]
         await make(node, "third")
         await insert(node, 3)
-        changes = await asyncio.wait_for(stream.read(5), 15)
+        changes = await asyncio.wait_for(stream.read(5), HANG_S)
         assert changes is not None
         assert len(changes) == 1
         assert stream.through == node.snapshot_index()

@@ -19,6 +19,7 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.clustered_shards import alone, nodes
 from tests.support.shards import Shard, stand_alone
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -245,7 +246,7 @@ async def test_every_node_tells_the_same_changes_once(tmp_path: Path) -> None:
         for number, stream in streams.items():
             told[number] = []
             while stream.through < expected[-1]:
-                changes = await asyncio.wait_for(stream.read(5), 15)
+                changes = await asyncio.wait_for(stream.read(5), HANG_S)
                 assert changes is not None
                 told[number] += [(one.index, str(one.change)) for one in changes]
         assert [index for index, _ in told[1]] == expected

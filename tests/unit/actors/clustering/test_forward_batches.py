@@ -12,6 +12,7 @@ from actors.raft.log_requests import ForwardedRequest, decode_requests
 from actors.wire.messages import encode_error
 from graphdb.errors import CorruptionError, LogUnavailable, NotLeader, OutcomeUnknown, UnknownGraph
 from tests.support.scripted_log import Forwarding, ScriptedLog, scripted_log
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -39,11 +40,11 @@ def begin(batches: ForwardBatches, *names: str) -> list["asyncio.Task[bytes]"]:
 
 async def outcomes(tasks: list["asyncio.Task[bytes]"]) -> list[bytes | BaseException]:
     waiting: Awaitable[list[Any]] = asyncio.gather(*tasks, return_exceptions=True)
-    return await asyncio.wait_for(waiting, 5)
+    return await asyncio.wait_for(waiting, HANG_S)
 
 
 async def call(log: ScriptedLog) -> Forwarding:
-    return await asyncio.wait_for(log.forwardings.get(), 5)
+    return await asyncio.wait_for(log.forwardings.get(), HANG_S)
 
 
 def names(forwarding: Forwarding) -> list[str]:

@@ -30,6 +30,7 @@ from graphdb.sparql.dataset import Dataset
 from tests.support.clustered_shards import forwarded_work
 from tests.support.scripted_log import ScriptedLog, following, scripted_log
 from tests.support.shards import Shard, stand_alone
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -49,13 +50,13 @@ class Leader:
 
     async def until_seen(self) -> None:
         """Return when the port knows what the log shows."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             while self.follower.view != self.log.view:
                 await self.follower.change(5)
 
     async def ask(self, operation: str, body: bytes, request_id: str = "") -> bytes:
         forwarded = Forwarded(2, operation, request_id, body)
-        return await asyncio.wait_for(self.log.queue.serve(forwarded), 5)
+        return await asyncio.wait_for(self.log.queue.serve(forwarded), HANG_S)
 
     async def write(self, write: ForwardedWrite, number: int) -> Confirmation:
         return decode_confirmation(await self.ask(write.operation, write.encode(), id_of(number)))
@@ -204,7 +205,7 @@ async def test_what_was_taken_is_finished_before_the_end(leader: Leader) -> None
     await asyncio.sleep(0.05)
     assert not closing.done()
     release.set()
-    await asyncio.wait_for(asyncio.gather(holding, closing), 5)
+    await asyncio.wait_for(asyncio.gather(holding, closing), HANG_S)
     assert await writing == Confirmation(1, 1)
     with pytest.raises(NotLeader, match="stopping"):  # for no port might come next
         await late

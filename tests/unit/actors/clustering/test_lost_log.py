@@ -19,6 +19,7 @@ from graphdb.node import ClusterReport
 from tests.support.clustered_shards import forwarded_work
 from tests.support.scripted_log import following, scripted_log
 from tests.support.shards import stand_alone
+from tests.support.timing import HANG_S
 from tests.unit.actors.clustering.test_cluster_report import OWN
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +39,7 @@ class Broken:
 
 
 async def until(follower: ClusterFollower, condition: Callable[[ClusterView | None], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_S):
         while not condition(follower.view):
             await follower.change(5)
 
@@ -73,7 +74,7 @@ async def test_a_log_that_cannot_start_is_an_error_and_asked_for_again(tmp_path:
         assert node_status(OWN, view).status == "error"
         assert cluster_report(OWN, view) == ClusterReport(1, "follower", 0, None, 0, 0, 40, 0, 0, ())
         with pytest.raises(NotLeader):
-            await asyncio.wait_for(follower.leader(), 5)
+            await asyncio.wait_for(follower.leader(), HANG_S)
         assert heard == []
         broken.is_mended = True
         await until(follower, lambda view: view == log.view)
@@ -100,7 +101,7 @@ async def test_work_is_taken_once_the_log_has_come_after_all(
         log.let_lead(1)
         await until(follower, lambda view: view == log.view)
         asking = log.queue.serve(Forwarded(2, APPLIED_INDEX, "", b""))
-        assert await asyncio.wait_for(asking, 5) == b"0"
+        assert await asyncio.wait_for(asking, HANG_S) == b"0"
         await work.close()
         await client.close()
 
@@ -115,4 +116,4 @@ async def test_a_log_that_is_gone_does_not_keep_the_work_from_ending(tmp_path: P
         work = forwarded_work(client, follower, shard)
         work.start()
         await asyncio.sleep(0.05)
-        await asyncio.wait_for(work.close(), 5)
+        await asyncio.wait_for(work.close(), HANG_S)

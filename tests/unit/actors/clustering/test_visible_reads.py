@@ -17,6 +17,7 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.clustered_shards import nodes
 from tests.support.shards import Shard
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -45,7 +46,9 @@ class Heard:
 
 
 async def write(node: Shard, text: str) -> None:
-    await asyncio.wait_for(node.writes(FULL_VISIBILITY).update(parse_update(PREFIX + text), Dataset()), 15)
+    await asyncio.wait_for(
+        node.writes(FULL_VISIBILITY).update(parse_update(PREFIX + text), Dataset()), HANG_S
+    )
 
 
 async def seen(node: Shard, visibility: Visibility) -> list[str]:

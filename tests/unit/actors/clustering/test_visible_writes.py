@@ -15,6 +15,7 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.clustered_shards import nodes
 from tests.support.shards import Shard
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +29,7 @@ DATA = """INSERT DATA {
 
 
 async def update(node: Shard, text: str, visibility: Visibility) -> Confirmation:
-    return await asyncio.wait_for(node.writes(visibility).update(parse_update(text), Dataset()), 15)
+    return await asyncio.wait_for(node.writes(visibility).update(parse_update(text), Dataset()), HANG_S)
 
 
 async def test_at_every_node_a_write_is_one_of_its_own_visibility(tmp_path: Path) -> None:

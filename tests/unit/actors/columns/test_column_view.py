@@ -17,6 +17,7 @@ from graphdb.columns.schema import check
 from graphdb.errors import QueryCancelled, QueryTimeout
 from graphdb.rdf.formats import RdfSyntax
 from tests.support.columns import ColumnNode, open_columns
+from tests.support.timing import HANG_S
 
 PREFIX = "PREFIX : <http://example.org/> "
 KIND = NamedNode("http://example.org/kind")
@@ -90,7 +91,7 @@ def test_what_goes_to_a_reader_is_asked_of_it_once_for_each_state(
 
     async def run() -> None:
         monkeypatch.setattr(ColumnClient, "ask", counted)
-        async with open_columns(tmp_path, columns={"wait_seconds": 20}) as node:
+        async with open_columns(tmp_path) as node:
             await node.following()
             for number in range(3):
                 await fill(node, 30 * number)
@@ -226,13 +227,14 @@ def test_a_query_that_is_cancelled_ends(tmp_path: Path) -> None:
             for first in range(0, 300, 30):
                 await fill(node, first)
             asked = asyncio.create_task(node.query(crossed))
-            while (await node.columns.status()).running == 0:  # noqa: ASYNC110
+            while (await node.columns.status()).running == 0:
+                assert not asked.done(), await asked
                 await asyncio.sleep(0.02)
             (running,) = node.shard.running_queries()
             assert node.shard.cancel_query(running.id)
             with pytest.raises(QueryCancelled):
                 await asked
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(HANG_S):
                 while (await node.columns.status()).running:  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
 

@@ -12,6 +12,7 @@ from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.results import ResultFormat
 from tests.support.clustered_shards import Nodes, nodes
 from tests.support.shards import Shard
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +22,7 @@ SUM = "SELECT ?p (COUNT(?o) AS ?n) (SUM(?o) AS ?sum) { ?s ?p ?o } GROUP BY ?p"
 async def insert(shard: Shard, value: int) -> int:
     text = f"INSERT DATA {{ <urn:s> <urn:p> {value} }}"
     writing = shard.writes(FULL_VISIBILITY).update(parse_update(text), Dataset())
-    return (await asyncio.wait_for(writing, 15)).snapshot_index
+    return (await asyncio.wait_for(writing, HANG_S)).snapshot_index
 
 
 async def summed(shard: Shard) -> bytes:

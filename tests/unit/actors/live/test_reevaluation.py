@@ -15,6 +15,7 @@ from graphdb.live.sparql_queries import SolutionQuery, WholeQuery, solution_id
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.shards import Shard, open_shard
+from tests.support.timing import HANG_S
 from tests.unit.actors.live.test_subscription_hub import Heard, query
 
 pytestmark = pytest.mark.anyio
@@ -168,19 +169,29 @@ async def test_what_falls_behind_is_ended_and_can_be_resumed(
             assert one.states == {index: counted(number) for number, index in enumerate(indexes, 1)}
 
 
-async def test_there_may_be_so_many_and_each_can_be_cancelled(tmp_path: Path) -> None:
+async def test_there_may_be_so_many_and_each_can_be_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, is_listed, may_go = ReaderEvaluation._ask, asyncio.Event(), asyncio.Event()
+
+    async def held_up(*args: Any) -> bytes:
+        is_listed.set()
+        await may_go.wait()
+        return await ask(*args)
+
     async with open_shard(tmp_path, live={"max_reevaluated_queries": 1}) as shard:
         sink = Folding(0)
         await shard.subscribe(COUNT, None, sink)
         await shard.subscribe(COUNT, None, Folding(0))
         with pytest.raises(Overloaded, match=r"^1 live queries .* \(live\.max_reevaluated_queries\)"):
             await shard.subscribe(NEWEST, None, Folding())
+        monkeypatch.setattr(ReaderEvaluation, "_ask", held_up)
         await add(shard, 0)
-        async with asyncio.timeout(10):
-            while not (running := shard.running_queries()):  # noqa: ASYNC110
-                await asyncio.sleep(0.0005)
-        assert running[0].form == "LIVE"
-        assert shard.cancel_query(running[0].id)
+        await asyncio.wait_for(is_listed.wait(), HANG_S)
+        (running,) = shard.running_queries()
+        assert running.form == "LIVE"
+        assert shard.cancel_query(running.id)
+        may_go.set()
         assert isinstance(await sink.failure(), QueryCancelled)
         assert shard.live_report().subscriptions == 0
 

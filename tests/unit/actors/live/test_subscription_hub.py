@@ -16,6 +16,7 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.clustered_shards import nodes
 from tests.support.shards import Shard, stand_alone
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -131,7 +132,7 @@ async def test_a_change_that_is_too_large_to_match_is_said(
         await sink.count(1)
         quads = " ".join(f"<urn:s> <urn:n> {number} ." for number in range(100))
         await shard.writes(FULL_VISIBILITY).update(parse_update(f"INSERT DATA {{ {quads} }}"), Dataset())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_S):
             while not sink.errors:  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
         assert isinstance(sink.errors[0], ChangesForgotten)

@@ -17,6 +17,7 @@ from actors.raft.raft_log_client import RaftLogClient
 from graphdb.errors import LogUnavailable, OutcomeUnknown
 from graphdb.log.views import QUADS
 from tests.support.readers import answering
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -59,7 +60,7 @@ async def test_what_may_be_asked_again_finds_the_log_unavailable(
     silent: RaftLogClient, ask: Callable[[RaftLogClient], Awaitable[Any]]
 ) -> None:
     with pytest.raises(LogUnavailable, match="has not answered for"):
-        await asyncio.wait_for(ask(silent), 5)
+        await asyncio.wait_for(ask(silent), HANG_S)
     assert await silent.status() == LogStatus(1, 7)  # over the same connection
 
 
@@ -75,7 +76,7 @@ async def test_of_what_changes_anything_the_outcome_is_unknown(
     silent: RaftLogClient, ask: Callable[[RaftLogClient], Awaitable[Any]]
 ) -> None:
     with pytest.raises(OutcomeUnknown, match="has not answered for"):
-        await asyncio.wait_for(ask(silent), 5)
+        await asyncio.wait_for(ask(silent), HANG_S)
 
 
 async def test_who_waits_for_news_waits_as_long_as_it_takes(silent: RaftLogClient) -> None:

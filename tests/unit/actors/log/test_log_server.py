@@ -12,6 +12,7 @@ from actors.log.protocol import Append, AskStatus, Index
 from actors.log.server import log_server
 from graphdb.errors import CorruptionError, LogUnavailable, OutcomeUnknown
 from tests.support.readers import answering
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +34,7 @@ class HeldLog:
         return future
 
     async def next(self) -> "Future[int]":
-        return await asyncio.wait_for(self.held.get(), 5)
+        return await asyncio.wait_for(self.held.get(), HANG_S)
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ async def test_an_append_that_the_log_gives_up_has_an_unknown_outcome(
     given_up, kept = append(client), append(client)
     (await log.next()).cancel()
     with pytest.raises(OutcomeUnknown, match="given the request up"):
-        await asyncio.wait_for(given_up, 5)
+        await asyncio.wait_for(given_up, HANG_S)
     (await log.next()).set_result(7)
     assert await kept == 7
 
@@ -78,7 +79,7 @@ async def test_a_question_that_the_log_gives_up_can_be_asked_again(log: HeldLog,
     asking = asyncio.create_task(client.status())
     (await log.next()).cancel()
     with pytest.raises(LogUnavailable, match="given the request up"):
-        await asyncio.wait_for(asking, 5)
+        await asyncio.wait_for(asking, HANG_S)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ async def test_what_a_client_that_leaves_has_asked_is_given_up(log: HeldLog, cli
     await client.close()
     with pytest.raises(OutcomeUnknown, match="connection"):
         await asking
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_S):
         while not held.cancelled():  # noqa: ASYNC110 nobody tells
             await asyncio.sleep(0.01)
 
@@ -119,7 +120,7 @@ async def test_a_caller_that_leaves_hinders_no_other_on_its_connection(
     await asyncio.wait([leaving])
     first.set_result(1)
     second.set_result(2)
-    assert await asyncio.wait_for(staying, 5) == 2
+    assert await asyncio.wait_for(staying, HANG_S) == 2
 
 
 async def test_a_server_that_closes_leaves_outcomes_unknown(log: HeldLog, client: LogClient) -> None:
@@ -127,8 +128,8 @@ async def test_a_server_that_closes_leaves_outcomes_unknown(log: HeldLog, client
     await log.next()
     await log.server.close()
     with pytest.raises(OutcomeUnknown):
-        await asyncio.wait_for(asking, 5)
+        await asyncio.wait_for(asking, HANG_S)
     await log.server.start()
     again = append(client)
     (await log.next()).set_result(1)
-    assert await asyncio.wait_for(again, 5) == 1
+    assert await asyncio.wait_for(again, HANG_S) == 1

@@ -17,6 +17,7 @@ from graphdb.errors import CorruptionError, LogCompacted, LogUnavailable, Storag
 from graphdb.log.views import SnapshotView
 from graphdb.model import EntryKind, LogEntry
 from tests.support.memory_log import MemoryLog
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -465,7 +466,7 @@ async def test_an_owner_hears_of_more_entries_while_it_watches() -> None:
     assert not heard.is_set()
     log.blind = 1
     log.write(3)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_S):
         await heard.wait()
     assert runner.is_behind
     watching.cancel()
@@ -487,7 +488,7 @@ class WatchedLog(FaultyLog):
 
 async def test_while_it_gathers_it_does_not_hear_of_each_entry() -> None:
     log, view = WatchedLog(), FaultyCounts()
-    runner = counting(view, log, pace=Pace(gather_s=0.3, behind_watch_s=10))
+    runner = counting(view, log, pace=Pace(gather_s=2, behind_watch_s=10))
     async with running(runner):
         for _ in range(20):
             log.write(1)
@@ -501,7 +502,7 @@ async def test_while_it_gathers_it_does_not_hear_of_each_entry() -> None:
 async def test_a_view_that_stays_behind_tells_how_far() -> None:
     log, view = WatchedLog(), FaultyCounts()
     runner = counting(view, log, pace=Pace(gather_s=10, behind_watch_s=0.005))
-    async with running(runner), asyncio.timeout(5):
+    async with running(runner), asyncio.timeout(HANG_S):
         for count in (1, 2, 3):
             log.write(1)
             while runner.status().entries_behind < count:  # noqa: ASYNC110 nothing tells of it

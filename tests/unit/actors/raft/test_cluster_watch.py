@@ -12,6 +12,7 @@ from actors.raft.log_requests import ClusterView, ReceivedSnapshot, ViewedMember
 from graphdb.errors import LogUnavailable
 from graphdb.raft.membership import Member, PeerId
 from graphdb.raft.raft_node import RaftStatus
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -180,7 +181,7 @@ async def test_who_waits_long_is_told_all_the_same() -> None:
     clock = asyncio.get_running_loop().time
     running = asyncio.create_task(facts.watch.run())
     began = clock()
-    await asyncio.wait_for(asyncio.wrap_future(facts.watch.watch(1, 0)), 5)
+    await asyncio.wait_for(asyncio.wrap_future(facts.watch.watch(1, 0)), HANG_S)
     assert 0.4 < clock() - began < 2
     running.cancel()
     await asyncio.wait([running])
@@ -219,7 +220,7 @@ async def test_a_look_that_fails_is_not_the_last(error: Exception, caplog: pytes
 
     facts.watch._facts = replace(facts.watch._facts, status=status)
     running = asyncio.create_task(facts.watch.run())
-    view = await asyncio.wait_for(asyncio.wrap_future(facts.watch.watch(1, 0)), 5)
+    view = await asyncio.wait_for(asyncio.wrap_future(facts.watch.watch(1, 0)), HANG_S)
     assert (view.term, fates) == (9, [])
     assert caplog.text.count("the view of the cluster is an old one") == 1
     running.cancel()

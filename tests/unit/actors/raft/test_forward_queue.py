@@ -11,6 +11,7 @@ from actors.raft.incoming_links import Forwarded
 from actors.raft.log_requests import ForwardedRequest
 from actors.wire.messages import encode_error
 from graphdb.errors import LogUnavailable, NotLeader, OutcomeUnknown, UnknownGraph
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -181,7 +182,7 @@ async def test_a_port_that_takes_nothing_is_not_waited_for(monkeypatch: pytest.M
     queue.take(PORT)
     waiting = await ask(queue, "waiting")
     with pytest.raises(LogUnavailable):
-        await asyncio.wait_for(waiting, 5)
+        await asyncio.wait_for(waiting, HANG_S)
     assert not in_work.done()  # which may take as long as it takes
     again = queue.take(PORT)
     assert not again.done()

@@ -15,6 +15,7 @@ from graphdb.model import EntryKind, LogEntry
 from graphdb.raft.journal import JournalConfig
 from tests.support.raft_cluster import data_entry
 from tests.support.raft_logs import RaftLogs, raft_logs
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 LARGE_BYTES = 16 << 20
@@ -33,7 +34,7 @@ def document(payload: bytes = b"document") -> LogEntry:
 
 async def read_at(client: RaftLogClient, index: int) -> LogEntry:
     known = 0
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         while known < index:
             known = await client.watch_index(known)
     return (await client.read(index))[0]

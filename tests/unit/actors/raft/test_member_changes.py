@@ -11,6 +11,7 @@ from actors.raft.log_requests import MemberChange
 from benchmarks.service import free_port
 from graphdb.errors import MembershipRefused, NotLeader, OutcomeUnknown, UnavailableError
 from tests.support.raft_logs import RaftLogs, raft_logs
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +30,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def change(logs: RaftLogs, asked: int, change: MemberChange) -> None:
     """Ask a node for it."""
-    await asyncio.wait_for(logs.client(asked).change(change), 15)
+    await asyncio.wait_for(logs.client(asked).change(change), HANG_S)
 
 
 async def followers(logs: RaftLogs) -> list[int]:
@@ -74,7 +75,7 @@ async def test_a_removed_node_is_no_member_and_the_others_go_on(three: RaftLogs)
 
 
 async def until_members_of(logs: RaftLogs, node_id: int, members: set[int]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         while {each.node_id for each in (await logs.client(node_id).watch(0, 0)).members} != members:  # noqa: ASYNC110 no event
             await asyncio.sleep(0.02)
 
@@ -114,7 +115,7 @@ async def test_without_a_majority_nothing_changes(three: RaftLogs) -> None:
     away, stays = await followers(three)
     await three.stop(away)
     await three.stop(leader_id)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         while (await three.client(stays).watch(0, 0)).leader_id is not None:  # noqa: ASYNC110 no event
             await asyncio.sleep(0.02)
     with pytest.raises(NotLeader, match="no node leads"):

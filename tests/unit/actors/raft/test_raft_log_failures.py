@@ -11,6 +11,7 @@ from actors.raft.raft_log import RaftLog
 from graphdb.errors import CorruptionError, LogUnavailable, OutcomeUnknown
 from tests.support.raft_cluster import data_entry
 from tests.support.raft_logs import RaftLogs, raft_logs
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +38,7 @@ async def test_snapshots_that_cannot_be_dropped_are_tried_again(
         loop.call_soon_threadsafe(dropped.set)
 
     monkeypatch.setattr(alone.logs[1]._snapshots, "drop_unused", drop)
-    await asyncio.wait_for(dropped.wait(), 5)
+    await asyncio.wait_for(dropped.wait(), HANG_S)
 
 
 async def test_damage_ends_the_lead_in_every_view(alone: RaftLogs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +52,7 @@ async def test_damage_ends_the_lead_in_every_view(alone: RaftLogs, monkeypatch: 
     monkeypatch.setattr(log._journal, "sync", fail)
     with pytest.raises(OutcomeUnknown):
         await client.append([data_entry(b"a")])
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_S):
         view = await client.watch(0, 0)
         while view.failure is None:
             view = await client.watch(view.version, view.committed_index)

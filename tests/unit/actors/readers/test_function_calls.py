@@ -50,7 +50,7 @@ async def test_one_that_takes_long_ends_at_its_deadline(tmp_path: Path) -> None:
         pids = await there.pids()
         with pytest.raises(QueryTimeout):
             await there.answer(FunctionTask("metricBuffer", [tangle(4000), "0.01"]), timeout_s=2)
-        await wait_gone(pids, 5)
+        await wait_gone(pids)
         assert await there.answer(FunctionTask("isEmpty", ["POINT EMPTY"]))
 
 

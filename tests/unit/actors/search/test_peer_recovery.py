@@ -11,6 +11,7 @@ from graphdb.errors import LogUnavailable
 from graphdb.raft.journal import Journal
 from tests.support.search_cluster import SearchCluster, search_cluster
 from tests.support.search_nodes import indexed
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -39,7 +40,7 @@ async def have(cluster: SearchCluster, *numbers: int) -> None:
     """All nodes have these documents, and no others."""
     for node_id in cluster.searches:
         await cluster.opened(node_id)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_S):
             while cluster.documents(node_id) != list(numbers):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 

@@ -19,6 +19,7 @@ from graphdb.search.catalog.files import read_log_index
 from graphdb.search.errors import SearchError
 from tests.support.memory_log import MemoryLog
 from tests.support.search_nodes import found, indexed, source_of, started
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -173,7 +174,7 @@ async def test_a_node_whose_log_is_compacted_under_it_takes_over_a_snapshot(tmp_
         await written(tmp_path / "ahead", ahead, 2, 3)
         shutil.copytree(tmp_path / "ahead" / "search", tmp_path / "behind" / "search.incoming")
         log.become(ahead.entries[-1:])
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_S):
             while node.status().snapshot_index < log.last_index:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert [source_of(node, number) is not None for number in (1, 2, 3)] == [True, True, True]
@@ -191,7 +192,7 @@ async def test_a_damaged_snapshot_ends_the_search_and_it_is_said(tmp_path: Path)
         damage(tmp_path / "ahead")
         shutil.copytree(tmp_path / "ahead" / "search", tmp_path / "behind" / "search.incoming")
         log.become(ahead.entries[-1:])
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_S):
             while node.status().status != "error":  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         with pytest.raises(SearchError, match="cannot be used"):
@@ -215,7 +216,7 @@ async def test_where_memory_runs_out_in_a_change_the_log_makes_the_state_anew(
         monkeypatch.setattr(Catalog, "apply", torn)
         with pytest.raises(UnavailableError):
             await node.write([indexed(1), indexed(2)])
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             await node.failed.wait()
         assert node.must_restart
         assert node.status().status == "error"

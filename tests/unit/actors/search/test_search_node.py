@@ -29,6 +29,7 @@ from graphdb.search.segments.operations import Action, Operation, Outcome
 from graphdb.search.vectors.upkeep import ROWS_MIN
 from tests.support.memory_log import MemoryLog
 from tests.support.search_nodes import found, index_of, indexed, open_node, source_of, started
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -79,7 +80,7 @@ async def test_writes_are_found_by_themselves_after_the_refresh_interval(tmp_pat
         await node.perform(CreateIndex("books", "u1", {"settings": {"index": {"refresh_interval": "200ms"}}}))
         await node.write([indexed(1)])
         assert found(node) == 0
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             while found(node) == 0:  # noqa: ASYNC110 nobody tells of a refresh
                 await asyncio.sleep(0.01)
 
@@ -131,7 +132,7 @@ class Held:
 
         def held(*arguments: Any) -> Any:
             self.begun.set()
-            assert self.may_go_on.wait(20)
+            assert self.may_go_on.wait(HANG_S)
             return method(*arguments)
 
         patches.setattr(owner, name, held)
@@ -200,7 +201,7 @@ async def test_memory_goes_back_when_nothing_has_changed_for_a_while(
     async with open_node(tmp_path, config) as node:
         for command in (CreateIndex("books", "u1", {}), DeleteIndices(("u1",))):
             await node.perform(command)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(HANG_S):
                 await given_back.wait()
             given_back.clear()
         await asyncio.sleep(0.3)
@@ -213,7 +214,7 @@ async def test_what_others_have_logged_is_followed(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     async with started(tmp_path / "a", log) as writer, started(tmp_path / "b", log) as follower:
         await writer.write([indexed(1)], "true")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             while follower.status().snapshot_index < log.last_index:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert found(follower) == 1

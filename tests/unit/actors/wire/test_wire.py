@@ -26,6 +26,7 @@ from graphdb.errors import (
     UnavailableError,
 )
 from tests.support.readers import answering
+from tests.support.timing import HANG_S
 from tests.support.travelling import travelled
 
 pytestmark = pytest.mark.anyio
@@ -62,7 +63,7 @@ class Asked:
         self.client = WireClient(MESSAGES, "the oracle does", answering(self.server.path))
 
     async def next(self) -> Call:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             return await self.calls.get()
 
 
@@ -80,7 +81,7 @@ def ask(asked: Asked, text: str, timeout_s: float | None = 5) -> "asyncio.Task[R
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_S):
         while not holds():  # noqa: ASYNC110 nobody tells
             await asyncio.sleep(0.005)
 
@@ -261,7 +262,7 @@ async def test_a_client_that_sends_what_makes_no_sense_is_left(
 ) -> None:
     reader, writer = await asyncio.open_unix_connection(asked.server.path)
     writer.write(data)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_S):
         assert await reader.read() == b""
     [line] = caplog.messages
     assert line.startswith(
@@ -355,7 +356,7 @@ async def test_a_call_has_its_own_connection_and_cancels_with_it(asked: Asked) -
     (await asked.next()).run(work())
     await asyncio.sleep(0)
     calling.cancel()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_S):
         await ended.wait()
     assert asked.client._channel is None
 
@@ -428,7 +429,7 @@ async def test_a_sender_can_stop_waiting(asked: Asked) -> None:
     await asyncio.sleep(0.1)
     assert not ended.is_set()
     call.wait_no_more()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_S):
         await ended.wait()
     stream.close()
 
@@ -440,7 +441,7 @@ async def test_what_there_is_to_do_when_a_client_goes(asked: Asked) -> None:
     gone = asyncio.Event()
     call.on_gone = gone.set
     stream.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_S):
         await gone.wait()
     assert call.is_over
     call.answer(Done())  # nobody is there
@@ -522,7 +523,7 @@ async def test_an_adopted_pair(asked: Asked) -> None:
     (await asked.next()).answer(Reply(()))
     assert await asking == Reply(())
     connection.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_S):
         await client.until_gone()
         await connection.ended()
     with pytest.raises(LogUnavailable):

@@ -24,6 +24,7 @@ from serve.search_app import build_search_app
 from tests.support.memory_backend import MemoryBackend
 from tests.support.memory_search import MemorySearch
 from tests.support.service import free_port
+from tests.support.timing import HANG_S
 from tests.unit.serve.access.accounts import settings_of
 
 READER = Principal(
@@ -57,7 +58,7 @@ def port(socket_path: str, tmp_path: Path) -> Iterator[int]:
 
     number = free_port()
     server = PortServer(Listen("127.0.0.1", number), host, socket_path)
-    assert server.ready.wait(10)
+    assert server.ready.wait(HANG_S)
     yield number
     server.stop(10)
 

@@ -17,6 +17,7 @@ from serve.graph_app import build_app
 from serve.port_server import Listen, PortServer
 from serve.search.graph.local_graph import LocalGraph
 from tests.support.memory_backend import MemoryBackend
+from tests.support.timing import HANG_S
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 _DATA = "".join(
@@ -51,7 +52,7 @@ def port(socket_path: str, tmp_path: Path) -> Iterator[PortServer]:
         return Hosted()
 
     server = PortServer(Listen("127.0.0.1", free_port()), host, socket_path)
-    assert server.ready.wait(10)
+    assert server.ready.wait(HANG_S)
     yield server
     server.stop(10)
     assert not server.is_alive

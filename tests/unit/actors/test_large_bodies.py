@@ -1,0 +1,144 @@
+"""Documents that a process makes lines of: what becomes of them when it hangs, ends, or its client leaves."""
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyoxigraph import NamedNode
+
+from actors.shard import lines_process
+from graphdb.access.visibility import FULL_VISIBILITY
+from graphdb.errors import StorageFull
+from graphdb.model import Confirmation
+from graphdb.rdf.formats import RdfSyntax
+from tests.support.readers import exists
+from tests.support.shards import Shard, open_shard
+from tests.support.small_disk import fill, mounted
+from tests.support.timing import HANG_S
+
+pytestmark = pytest.mark.anyio
+
+GRAPH = NamedNode("urn:large")
+QUADS = 12_000  # in more than 2 MB
+
+
+def document(first: int = 0) -> bytes:
+    return b"".join(b"<urn:s%d> <urn:p> <urn:o%0200d> .\n" % (n, n) for n in range(first, QUADS))
+
+
+async def whole(body: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(body), 100_000):
+        yield body[start : start + 100_000]
+
+
+async def put(shard: Shard, body: AsyncIterator[bytes]) -> Confirmation:
+    return await shard.writes(FULL_VISIBILITY).write_graph(
+        body, RdfSyntax.N_TRIPLES, graph=GRAPH, whole_dataset=False, replace=True, base_iri=None
+    )
+
+
+def scratch(shard: Shard) -> list[str]:
+    """What bodies have left on the disk."""
+    return [path.name for path in shard.opened().directory.scratch.iterdir() if path.name.startswith("tmp")]
+
+
+class Signalled:
+    """The processes that perform a task, `_Conversion` or `_Comparison`, each signalled when it starts."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, task: str, number: signal.Signals) -> None:
+        self.pids: list[int] = []
+        self.limits_s: list[float] = []
+        popen = subprocess.Popen
+
+        def start(command: list[str], **options: Any) -> "subprocess.Popen[bytes]":
+            process: subprocess.Popen[bytes] = popen(command, **options)
+            if lines_process.__name__ in command and task in command:
+                process.send_signal(number)
+                self.pids.append(process.pid)
+                self._shorten_limit(process)
+            return process
+
+        monkeypatch.setattr(subprocess, "Popen", start)
+
+    def _shorten_limit(self, process: "subprocess.Popen[bytes]") -> None:
+        communicate = process.communicate
+
+        def communicate_briefly(given: bytes | None = None, timeout: float | None = None) -> Any:
+            if timeout is None:
+                return communicate(given)
+            self.limits_s.append(timeout)
+            return communicate(given, 0.2)
+
+        process.communicate = communicate_briefly  # type: ignore[assignment, method-assign]
+
+
+@pytest.mark.parametrize("task", ["_Conversion", "_Comparison"])
+async def test_a_process_that_hangs_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, task: str
+) -> None:
+    """While it makes lines, and while it compares, in the writer's turn."""
+    async with open_shard(tmp_path) as shard:
+        assert (await put(shard, whole(document(1)))).affected_triples == QUADS - 1
+        signalled = Signalled(monkeypatch, task, signal.SIGSTOP)
+        assert (await put(shard, whole(document()))).affected_triples == 1
+        [pid], [limit_s] = signalled.pids, signalled.limits_s
+        assert limit_s > len(document()) / 100_000
+        assert not exists(pid)
+        assert len(list(shard.graph_quads(GRAPH))) == QUADS
+        assert scratch(shard) == []
+    assert "its process had no answer" in caplog.text
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+async def test_a_process_that_ends_costs_time_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    async with open_shard(tmp_path) as shard:
+        Signalled(monkeypatch, "_Conversion", number)
+        assert (await put(shard, whole(document()))).affected_triples == QUADS
+        assert (await put(shard, whole(document(1)))).affected_triples == 1
+        assert len(list(shard.graph_quads(GRAPH))) == QUADS - 1
+        assert scratch(shard) == []
+
+
+async def test_a_client_that_leaves_in_the_midst_leaves_nothing(tmp_path: Path) -> None:
+    class Left(Exception):
+        pass
+
+    async def half() -> AsyncIterator[bytes]:
+        yield document()[:-20]
+        raise Left
+
+    async with open_shard(tmp_path) as shard:
+        with pytest.raises(Left):
+            await put(shard, half())
+        assert (shard.snapshot_index(), scratch(shard)) == (0, [])
+        assert (await put(shard, whole(document()))).affected_triples == QUADS
+
+
+async def test_a_disk_that_fills_up_while_lines_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with mounted(tmp_path / "disk", 300, "tmpfs") as disk:
+        data_dir, filler = disk / "data", disk / "filler"
+        data_dir.mkdir()
+        async with open_shard(data_dir, server={"disk_reserve_mb": 24}) as shard:
+            started = Signalled(monkeypatch, "_Conversion", signal.SIGSTOP)
+            monkeypatch.setattr(started, "_shorten_limit", lambda process: None)
+            putting = asyncio.create_task(put(shard, whole(document())))
+            async with asyncio.timeout(HANG_S):
+                while not started.pids:  # noqa: ASYNC110 nobody tells
+                    await asyncio.sleep(0.01)
+            fill(filler)
+            os.kill(started.pids[0], signal.SIGCONT)
+            with pytest.raises(StorageFull):
+                await putting
+            assert (shard.snapshot_index(), scratch(shard)) == (0, [])
+            filler.unlink()
+            monkeypatch.undo()
+            assert (await put(shard, whole(document()))).affected_triples == QUADS
