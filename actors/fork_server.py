@@ -18,6 +18,7 @@ from importlib import import_module
 from pathlib import Path
 
 from actors.process_bounds import end_with_parent
+from actors.ray_at_rest import late_timers, look_less_often
 from actors.ray_environment import forked_environment
 from actors.ray_private import worker_arguments
 
@@ -119,6 +120,8 @@ def _become(connection: socket.socket, main: str) -> None:
         connection.sendall(b"\0")
     sys.argv = worker_arguments(request["command"])
     del sys.modules[main]
+    look_less_often()
+    late_timers()
     runpy.run_module(main, run_name="__main__", alter_sys=True)
 
 
