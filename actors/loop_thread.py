@@ -5,8 +5,6 @@ from collections.abc import Coroutine
 from threading import Thread
 from typing import Any, TypeVar
 
-from actors.ray_at_rest import punctual_timers
-
 __all__ = ["LoopThread"]
 
 T = TypeVar("T")
@@ -17,12 +15,8 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._work, name=name, daemon=True)
+        self._thread = Thread(target=self.loop.run_forever, name=name, daemon=True)
         self._thread.start()
-
-    def _work(self) -> None:
-        punctual_timers()
-        self.loop.run_forever()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run it on the loop and wait for its result. Not on the loop's own thread."""

@@ -10,10 +10,10 @@ import select
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["late_timers", "look_less_often", "punctual_timers", "slow_down"]
+__all__ = ["late_timers", "look_less_often", "slow_down"]
 
 _PR_SET_TIMERSLACK = 29
 _LATE_S, _PUNCTUAL_S = 1.0, 50e-6  # the latter is what Linux begins with
@@ -38,17 +38,17 @@ class _Times(ctypes.Structure):
     _fields_ = [(name, ctypes.c_long) for name in ("interval_s", "interval_ns", "first_s", "first_ns")]
 
 
-def late_timers() -> None:
-    """Let timers of the calling thread, and of threads and processes that it starts, go off a second late.
+@contextmanager
+def late_timers() -> Iterator[None]:
+    """Let the timers of threads that this one starts meanwhile, and its own, go off up to a second late.
 
     So that several wake a processor together. Events that come from outside still wake a thread at once.
     """
     _set_slack(_LATE_S)
-
-
-def punctual_timers() -> None:
-    """The opposite: what is needed by a thread that a thread with late timers has started."""
-    _set_slack(_PUNCTUAL_S)
+    try:
+        yield
+    finally:
+        _set_slack(_PUNCTUAL_S)
 
 
 def _set_slack(seconds: float) -> None:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, NoReturn, TypeVar
 
-from actors.ray_at_rest import punctual_timers
 from actors.wire.server import private_directory
 from graphdb.config import Settings
 from graphdb.errors import StorageFull, UnavailableError
@@ -46,7 +45,6 @@ class PortActor:
         sockets; for socket_path see `PortServer`.
         """
         sys.setswitchinterval(_SWITCH_S)
-        punctual_timers()  # of the port's thread, which this one starts
         self._is_stopping = False
         self._server = PortServer(
             listen, host, socket_path, functools.partial(take_socket, directory), self._note_end

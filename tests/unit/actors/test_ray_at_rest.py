@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from actors.ray_at_rest import late_timers, punctual_timers, slow_down
+from actors.ray_at_rest import late_timers, slow_down
 
 LIBRARY = ctypes.CDLL(None)
 MARK = 7 << 32 | 5  # more than a descriptor
@@ -88,7 +88,7 @@ def test_a_thread_that_waits_for_something_else_stays_as_it_is() -> None:
     thread.join()
 
 
-def test_threads_have_the_timers_of_the_one_that_starts_them() -> None:
+def test_only_threads_that_are_started_meanwhile_have_late_timers() -> None:
     slacks: list[str] = []
 
     def note() -> None:
@@ -96,11 +96,14 @@ def test_threads_have_the_timers_of_the_one_that_starts_them() -> None:
             slacks.append(file.read().strip())
 
     def start() -> None:
-        for change in (late_timers, punctual_timers):
-            change()
-            inner = threading.Thread(target=note)
-            inner.start()
-            inner.join()
+        with late_timers():
+            start_one()
+        start_one()
+
+    def start_one() -> None:
+        inner = threading.Thread(target=note)
+        inner.start()
+        inner.join()
 
     outer = threading.Thread(target=start)
     outer.start()
