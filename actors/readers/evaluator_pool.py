@@ -229,7 +229,8 @@ class EvaluatorPool:
     async def _wait(self, again: bool) -> EvaluatorProcess:
         if len(self._waiting) >= self._settings.queue_max and not again:
             raise Overloaded(f"{len(self._waiting)} queries wait for a reader already (readers.queue_max)")
-        if len(self._places) < self._settings.count:
+        starting = len(self._places) - len(self._present)
+        if len(self._waiting) >= starting and len(self._places) < self._settings.count:
             self._add_place()
         place: asyncio.Future[EvaluatorProcess] = asyncio.get_running_loop().create_future()
         (self._waiting.appendleft if again else self._waiting.append)(place)
