@@ -21,7 +21,7 @@ import ray
 from actors.fork_server import ForkServer
 from actors.log.update_log import UpdateLog
 from actors.processes import end_processes, start_keeper
-from actors.ray_private import default_temp_dir, print_no_deaths, start_head_node
+from actors.ray_private import calm_connections, default_temp_dir, print_no_deaths, start_head_node
 from actors.readers.store_reader import StoreReader
 from actors.service_files import ServiceFiles
 from graphdb.config import Settings
@@ -126,7 +126,8 @@ class OwnRuntime:
             no_monitor=True,
         )
         self.address = self._node.gcs_address
-        connect(self.address, self._files.name, str(self._files.runtime_dir))
+        with calm_connections():
+            connect(self.address, self._files.name, str(self._files.runtime_dir))
 
     def failure(self) -> str | None:
         """Which of Ray's processes has died, if any has."""

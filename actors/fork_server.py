@@ -16,12 +16,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 
 from actors.process_bounds import end_with_parent
+from actors.ray_at_rest import look_less_often
 from actors.ray_environment import forked_environment
-from actors.ray_private import worker_arguments
+from actors.ray_private import WORKER_MODULE, calm_connections, worker_arguments
 
 __all__ = ["ForkServer"]
 
@@ -141,7 +143,11 @@ def _become(connection: socket.socket, main: str) -> None:
         connection.sendall(b"\0")
     sys.argv = worker_arguments(request["command"])
     del sys.modules[main]
-    runpy.run_module(main, run_name="__main__", alter_sys=True)
+    with ExitStack() as calm:
+        if main == WORKER_MODULE:
+            look_less_often()
+            calm.enter_context(calm_connections())
+        runpy.run_module(main, run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

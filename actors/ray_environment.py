@@ -26,6 +26,7 @@ _REST = {
     "RAY_metrics_report_interval_ms": "600000",  # not 0, with which the raylet gives its agents an option
     "RAY_task_events_report_interval_ms": "60000",
     "RAY_ray_events_report_interval_ms": "60000",
+    "RAY_memory_monitor_refresh_ms": "2000",  # of the machine, where it ends workers above 95 %
     "RAY_event_stats": "0",
     "RAY_event_stats_print_interval_ms": "3600000",  # not -1, which some of its processes take for always
     "RAY_debug_dump_period_milliseconds": "600000",

@@ -12,10 +12,13 @@ from contextlib import contextmanager
 from subprocess import list2cmdline
 from typing import Any
 
+from actors.ray_at_rest import late_timers
+
 __all__ = [
     "AGENT_OPTIONS",
     "WORKER_MODULE",
     "WORKER_OPTION",
+    "calm_connections",
     "default_temp_dir",
     "print_no_deaths",
     "start_head_node",
@@ -98,6 +101,27 @@ def default_temp_dir() -> str:
 
     directory: str = get_default_ray_temp_dir()  # type: ignore[no-untyped-call]
     return directory
+
+
+@contextmanager
+def calm_connections() -> Iterator[None]:
+    """Have the threads that a connection to Ray starts meanwhile wake less often.
+
+    What comes before the connection is not to be late: gRPC measures the processor's frequency with a sleep.
+    """
+    from ray._private import worker
+
+    connect = worker.connect
+
+    def connect_calmly(*arguments: Any, **keywords: Any) -> Any:
+        with late_timers():
+            return connect(*arguments, **keywords)
+
+    worker.connect = connect_calmly
+    try:
+        yield
+    finally:
+        worker.connect = connect
 
 
 def print_no_deaths() -> None:

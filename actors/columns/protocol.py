@@ -50,7 +50,7 @@ __all__ = [
     "Wanted",
 ]
 
-ALIVE_S = 0.5
+ALIVE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,13 +130,15 @@ class EvaluatorProcess(BoundedProcess):
 
 
 logger = logging.getLogger(__name__)
+_FIRST = 2  # evaluators at the start; one takes 13 MB, and a tenth of a second to start
 _KEPT_MB = 256  # an evaluator that keeps more than this after a query is replaced
 _RETRY_S, _RETRY_S_MAX = 0.1, 10.0  # between attempts to start an evaluator that does not start
 
 
 class EvaluatorPool:
-    """For one event loop. As many evaluators as the settings say, each idle, leased, or on its way out while
-    the next one in its place starts already. Leases are given in the order of asking.
+    """For one event loop. As many evaluators as have been needed at a time, up to what the settings say, each
+    idle, leased, or on its way out while the next one in its place starts already. Leases are given in the
+    order of asking.
     """
 
     def __init__(self, settings: Readers) -> None:
@@ -148,10 +150,9 @@ class EvaluatorPool:
         self._places: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Have the evaluators started; leases wait for the first."""
-        self._places = [
-            asyncio.create_task(self._fill(number)) for number in range(1, self._settings.count + 1)
-        ]
+        """Have the first evaluators started; leases wait for them."""
+        for _ in range(min(_FIRST, self._settings.count)):
+            self._add_place()
 
     async def close(self) -> None:
         """Kill them all; return when they are gone."""
@@ -190,6 +191,9 @@ class EvaluatorPool:
         running = sum(each.state == "busy" for each in evaluators)
         return ReaderStatus(running, len(self._waiting), evaluators)
 
+    def _add_place(self) -> None:
+        self._places.append(asyncio.create_task(self._fill(len(self._places) + 1)))
+
     async def _fill(self, number: int) -> None:
         """Keep an evaluator in this place: the next one starts as soon as one is killed or ends."""
         failures = 0
@@ -225,6 +229,9 @@ class EvaluatorPool:
     async def _wait(self, again: bool) -> EvaluatorProcess:
         if len(self._waiting) >= self._settings.queue_max and not again:
             raise Overloaded(f"{len(self._waiting)} queries wait for a reader already (readers.queue_max)")
+        starting = len(self._places) - len(self._present)
+        if len(self._waiting) >= starting and len(self._places) < self._settings.count:
+            self._add_place()
         place: asyncio.Future[EvaluatorProcess] = asyncio.get_running_loop().create_future()
         (self._waiting.appendleft if again else self._waiting.append)(place)
         wait_s = self._settings.queue_timeout_seconds

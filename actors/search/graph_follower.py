@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from actors.search.index_follower import FollowerContext, IndexFollower
@@ -16,7 +17,8 @@ __all__ = ["GraphFollower", "note_end"]
 
 logger = logging.getLogger(__name__)
 
-_LOOK_S = 0.1
+_LOOK_S = 0.1  # at least so long between two looks at the indexes
+_REST_S = 1.0  # and so long where nothing is logged: this node may have become the one that writes
 
 
 class GraphFollower:
@@ -35,6 +37,7 @@ class GraphFollower:
         """For ever."""
         try:
             while True:
+                seen = self._context.recent.last_index
                 wanted = self._wanted() if self._leads() else {}
                 for uuid in [uuid for uuid in self._tasks if uuid not in wanted]:
                     await self._end(uuid)
@@ -42,6 +45,9 @@ class GraphFollower:
                     if uuid not in self._tasks or self._tasks[uuid].done():
                         self._start(index)
                 await asyncio.sleep(_LOOK_S)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_REST_S):
+                        await self._context.recent.beyond(seen)
         finally:
             for uuid in list(self._tasks):
                 await self._end(uuid)

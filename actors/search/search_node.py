@@ -5,6 +5,7 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -150,6 +151,20 @@ class SearchNode:
         if opened is not None:
             await opened.close(LogUnavailable("the node is stopping"))
         await self._log.close()
+
+    async def until_indexed(self) -> None:
+        """Return once there is an index."""
+        while True:
+            opened = self._open
+            if opened is None:
+                await asyncio.sleep(1)
+                continue
+            seen = opened.recent.last_index
+            if opened.view.catalog.indexes():
+                return
+            with suppress(TimeoutError):  # another catalogue may have taken its place
+                async with asyncio.timeout(_SWEEP_S):
+                    await opened.recent.beyond(seen)
 
     @property
     def must_restart(self) -> bool:

@@ -3,6 +3,7 @@ on disk.
 """
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -61,6 +62,11 @@ class RefreshSchedule:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(name, []).append(future)
         return future
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no index waits for a refresh."""
+        return not self._written_at and not self._waiting
 
     def take_due(self, now: float) -> list[str]:
         """The indexes to refresh now; they count as refreshed from here on."""
@@ -195,6 +201,7 @@ class Upkeep:
         self._unsaved_bytes = 0
         self._unsaved_since: float | None = None
         self._changed_at: float | None = None  # the last time since memory was given back
+        self._wake = asyncio.Event()  # something may be due
         self._flushing = asyncio.Lock()
         self._flush_task: asyncio.Task[None] | None = None
         self._rest: asyncio.Task[None] | None = None
@@ -202,6 +209,7 @@ class Upkeep:
     def note(self, applied: Iterable[Applied], logged_bytes: int) -> None:
         """So much of the log has been followed, and these search entries in it have taken effect."""
         self._unsaved_bytes += logged_bytes
+        self._wake.set()
         for one in applied:
             self._schedule.note_written(one.written, self._clock())
             self._changed_at = self._clock()
@@ -212,7 +220,7 @@ class Upkeep:
         """For ever."""
         self._merger.look_at(index.name for index in self._view.catalog.indexes())
         while True:
-            await asyncio.sleep(self._config.look_s)
+            await self._until_due()
             try:
                 due = self._schedule.take_due(self._clock())
                 if due:
@@ -227,6 +235,7 @@ class Upkeep:
 
     async def refreshed(self, names: Sequence[str]) -> None:
         """Return when these indexes have been refreshed in their turn."""
+        self._wake.set()
         await self._schedule.wait_for(names)
 
     async def refresh(self, indexes: Sequence[Index]) -> None:
@@ -266,6 +275,7 @@ class Upkeep:
             raise
         await self._thread.write(self._view.note_flush, planned, commits)
         self._changed_at = self._clock()  # arrays in memory gave way to mapped files
+        self._wake.set()
 
     async def close(self) -> None:
         """Leave merges, flush a last time, let go of who waits for a refresh: their writes are stored."""
@@ -274,6 +284,23 @@ class Upkeep:
             await self._flush_task
         await self._try_flush()
         _tell(self._schedule.take_all_waiting())
+
+    async def _until_due(self) -> None:
+        """Wait until something may be due by its time, and in any case for a moment."""
+        self._wake.clear()
+        if self._schedule.is_empty:
+            times = [
+                since + after_s
+                for since, after_s in (
+                    (self._unsaved_since, self._config.flush_s),
+                    (self._changed_at, self._config.rest_s),
+                )
+                if since is not None
+            ]
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(min(times, default=None)):
+                    await self._wake.wait()
+        await asyncio.sleep(self._config.look_s)
 
     def _is_flush_due(self) -> bool:
         since = self._unsaved_since
@@ -300,6 +327,8 @@ class Upkeep:
         except Exception:
             self._unsaved_since = self._clock()
             logger.exception("putting the search indexes on disk failed; the log keeps what it has")
+        finally:
+            self._wake.set()
 
 
 def _build(indexes: Iterable[Index]) -> None:

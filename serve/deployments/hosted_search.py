@@ -42,6 +42,7 @@ class HostedSearch:
         self.search = SearchNode(settings, log, self.graph)
         self.app: ASGIApp = build_search_app(self.search, settings, access_backend(settings))
         self.search.serve_others(PeerRequests(self.app).perform)
+        self._warming: asyncio.Task[None] | None = None
         self._restarting = asyncio.create_task(self._restart_where_memory_ran_out())
         self._note = SearchNote(directory, lambda: self.search.is_opening, self._is_well)
 
@@ -52,7 +53,13 @@ class HostedSearch:
         await self._note.begin()
         await start_patiently(self.search.start)
         self._note.tell()
-        threading.Thread(target=self._settle, daemon=True).start()
+        self._warming = asyncio.create_task(self._warm_up())
+        threading.Thread(target=_settle, daemon=True).start()
+
+    async def _warm_up(self) -> None:
+        """Once there is something to search: what is compiled takes 57 MB, and time at the start."""
+        await self.search.until_indexed()
+        await asyncio.to_thread(warm_up)
 
     async def _restart_where_memory_ran_out(self) -> None:
         await self.search.failed.wait()
@@ -61,15 +68,17 @@ class HostedSearch:
             await asyncio.sleep(_ANSWERED_S)
             end_process()
 
-    def _settle(self) -> None:
-        """Freeze the present objects, mostly modules, so that the garbage collector skips them."""
-        warm_up()
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(_COLLECT_AFTER)
-
     async def close(self) -> None:
         self._restarting.cancel()
+        if self._warming is not None:
+            self._warming.cancel()
         await self._note.close()
         await self.search.close()
         await self.graph.close()
+
+
+def _settle() -> None:
+    """Freeze the present objects, mostly modules, so that the garbage collector skips them."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER)

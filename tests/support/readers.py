@@ -22,7 +22,9 @@ from actors.readers.store_reader import StoreReader
 from graphdb.config import Settings
 from tests.support.timing import HANG_S
 
-__all__ = ["Readers", "answering", "cpu_s", "exists", "readers", "rest", "start_reader", "wait_gone"]
+__all__ = ["FIRST", "Readers", "answering", "cpu_s", "exists", "readers", "rest", "start_reader", "wait_gone"]
+
+FIRST = 2  # evaluators, which are there before more are needed
 
 
 class Readers:
@@ -40,6 +42,15 @@ class Readers:
             return await rest(lease)
         finally:
             lease.close()
+
+    async def have_all_started(self, count: int) -> None:
+        """Ask for so many at a time where there are more than the first: they start when they are needed."""
+        if count > FIRST:
+            leases = await asyncio.gather(*(self.client.lease("q", 30) for _ in range(count)))
+            for lease in leases:
+                lease.close()
+            await self.until(lambda status: status.running == 0)
+        await self.until(lambda status: len(status.evaluators) == count)
 
     async def pids(self) -> list[int]:
         """The processes of the evaluators that are there, by their number."""
@@ -67,7 +78,7 @@ async def readers(directory: Path, **settings: Any) -> AsyncIterator[Readers]:
     reader = await asyncio.to_thread(start_reader, directory, **section)
     there = Readers(reader)
     try:
-        await there.until(lambda status: len(status.evaluators) == section["count"])
+        await there.have_all_started(section["count"])
         yield there
     finally:
         await there.client.close()

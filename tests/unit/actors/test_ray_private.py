@@ -1,5 +1,6 @@
 """What the service uses of Ray's inside is where it was; a new Ray that moves it fails here."""
 
+import importlib.util
 import inspect
 import re
 import subprocess
@@ -96,3 +97,11 @@ def test_the_names_are_in_one_file(floor: str) -> None:
 
 def test_the_module_that_its_processes_begin_with_is_there() -> None:
     subprocess.run([sys.executable, "-c", f"import {WORKER_MODULE}"], check=True, capture_output=True)
+
+
+def test_processes_connect_by_the_function_that_is_replaced() -> None:
+    forked = importlib.util.find_spec(WORKER_MODULE)
+    assert forked is not None
+    assert forked.origin is not None
+    assert "\n    ray._private.worker.connect(" in Path(forked.origin).read_text()
+    assert "\n    connect(" in inspect.getsource(worker.init)

@@ -17,7 +17,7 @@ from actors.readers import evaluator_pool
 from actors.readers.client import Lease, ReaderClient
 from graphdb.errors import QueryTimeout, UnavailableError
 from tests.support.reader_tasks import CRASHING, ENDLESS, FEW, MANY, in_process, task
-from tests.support.readers import answering, exists, readers, rest, wait_gone
+from tests.support.readers import Readers, answering, exists, readers, rest, start_reader, wait_gone
 from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
@@ -51,6 +51,21 @@ async def test_a_query_whose_evaluator_is_killed_is_tried_again_once(
             await lease.read()
         lease.close()
         await there.until(lambda status: len(status.evaluators) == 2)
+
+
+async def test_more_evaluators_than_the_first_start_when_they_are_needed(tmp_path: Path) -> None:
+    reader = await asyncio.to_thread(start_reader, tmp_path, count=4)
+    there = Readers(reader)
+    try:
+        await there.until(lambda status: len(status.evaluators) == 2)
+        leases = [await there.client.lease("q", 30) for _ in range(3)]
+        await there.until(lambda status: (len(status.evaluators), status.running) == (3, 3))
+        for lease in leases:
+            lease.close()
+        await there.until(lambda status: (len(status.evaluators), status.running) == (3, 0))
+    finally:
+        await there.client.close()
+        await asyncio.to_thread(reader.close)
 
 
 async def test_evaluators_that_are_killed_before_they_begin_cost_a_query_nothing(

@@ -1,0 +1,118 @@
+"""Lets Ray's threads sleep where nothing happens. Ray has no settings for this, Linux has.
+
+The main thread of each worker looks for signals a hundred times a second (`look_less_often`), and each
+connection of gRPC wakes four times a second to see that nothing has come (`late_timers`).
+"""
+
+import ctypes
+import os
+import select
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+__all__ = ["late_timers", "look_less_often", "slow_down"]
+
+_PR_SET_TIMERSLACK = 29
+_LATE_S, _PUNCTUAL_S = 1.0, 50e-6  # the latter is what Linux begins with
+
+_PERIOD_S = 1
+_IO_THREAD, _LOOPS = "worker.io\n", 2
+_AGAIN_S, _ATTEMPTS = 0.5, 240  # until the worker waits for its first task
+_CTL_ADD, _CTL_DEL = 1, 2  # of epoll_ctl
+
+
+class _Event(ctypes.Structure):
+    """`struct epoll_event`, which is packed on x86-64 alone."""
+
+    if os.uname().machine == "x86_64":
+        _pack_ = 1
+    _fields_ = [("events", ctypes.c_uint32), ("data", ctypes.c_uint64)]
+
+
+class _Times(ctypes.Structure):
+    """`struct itimerspec`: the interval and the first time, each in seconds and nanoseconds."""
+
+    _fields_ = [(name, ctypes.c_long) for name in ("interval_s", "interval_ns", "first_s", "first_ns")]
+
+
+@contextmanager
+def late_timers() -> Iterator[None]:
+    """Let the timers of threads that this one starts meanwhile, and its own, go off up to a second late.
+
+    So that several wake a processor together. Events that come from outside still wake a thread at once.
+    """
+    _set_slack(_LATE_S)
+    try:
+        yield
+    finally:
+        _set_slack(_PUNCTUAL_S)
+
+
+def _set_slack(seconds: float) -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(round(seconds * 1e9)), 0, 0, 0)
+
+
+def look_less_often() -> None:
+    """Have the two event loops of this worker, once they wait for events, look after timers once a second.
+
+    The main thread looks for signals a hundred times a second, the thread `worker.io` for lost objects ten
+    times. Each waits in `epoll_wait` for events, and for a timer that its loop (Boost.Asio) sets after each
+    look. That timer is taken out, and one that goes off once a second put in its place, under the same mark.
+    Events wake the threads at once, as before. Where one does not wait like this, as with another Ray, it
+    stays as it is.
+    """
+    threading.Thread(target=_wait_for_loops, daemon=True).start()
+
+
+def _wait_for_loops() -> None:
+    done: set[int] = set()
+    for _ in range(_ATTEMPTS):
+        time.sleep(_AGAIN_S)
+        done.update(thread for thread in set(_loop_threads()) - done if slow_down(thread))
+        if len(done) == _LOOPS:
+            return
+
+
+def _loop_threads() -> Iterator[int]:
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(OSError):  # it has ended
+            if int(task.name) == os.getpid() or (task / "comm").read_text() == _IO_THREAD:
+                yield int(task.name)
+
+
+def slow_down(thread: int) -> bool:
+    """See `look_less_often`, of one thread of this process; whether it waited as described."""
+    try:
+        _, first, *_ = Path(f"/proc/self/task/{thread}/syscall").read_text().split()
+        poller = int(first, 16)
+        if not _is_a(poller, "eventpoll"):
+            return False
+        for line in Path(f"/proc/self/fdinfo/{poller}").read_text().splitlines():
+            match line.split():
+                case ["tfd:", waited_for, "events:", _, "data:", mark, *_] if _is_a(
+                    int(waited_for), "timerfd"
+                ):
+                    return _replace(poller, int(waited_for), int(mark, 16))
+    except (OSError, ValueError):  # it does something
+        pass
+    return False
+
+
+def _is_a(descriptor: int, kind: str) -> bool:
+    return os.readlink(f"/proc/self/fd/{descriptor}") == f"anon_inode:[{kind}]"
+
+
+def _replace(poller: int, timer: int, mark: int) -> bool:
+    library = ctypes.CDLL(None)
+    slow = library.timerfd_create(time.CLOCK_MONOTONIC, os.O_CLOEXEC | os.O_NONBLOCK)
+    if slow < 0:
+        return False
+    library.timerfd_settime(slow, 0, ctypes.byref(_Times(_PERIOD_S, 0, _PERIOD_S, 0)), None)
+    # nobody reads it, so each time that it goes off has to count as an event of its own
+    event = _Event(select.EPOLLIN | select.EPOLLET, mark)
+    library.epoll_ctl(poller, _CTL_ADD, slow, ctypes.byref(event))
+    library.epoll_ctl(poller, _CTL_DEL, timer, ctypes.byref(event))
+    return True
