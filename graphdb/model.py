@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad
 
-__all__ = ["ChangeSet", "Confirmation", "EntryKind", "GraphName", "LogEntry", "NamedGraph"]
+__all__ = ["ChangeSet", "Confirmation", "EntryKind", "GraphName", "LogEntry", "NamedGraph", "Outcome"]
 
 NamedGraph: TypeAlias = NamedNode | BlankNode
 GraphName: TypeAlias = NamedNode | BlankNode | DefaultGraph
@@ -87,3 +87,16 @@ class Confirmation:
     snapshot_index: int
     affected_triples: int
     message: str = "update applied"
+
+
+class Outcome(Protocol):
+    """Receives how a write ends, once, on the event loop. An `asyncio.Future` is one."""
+
+    def done(self) -> bool:
+        """Whether it has it already, or nobody waits any more."""
+
+    def set_result(self, result: Confirmation, /) -> None:
+        """The write is stored and visible."""
+
+    def set_exception(self, exception: Exception, /) -> None:
+        """Why it failed, or why it is unknown how it ended."""

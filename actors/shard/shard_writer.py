@@ -46,7 +46,7 @@ from graphdb.log.codec import encode_close
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
 from graphdb.log.views import QUADS, ViewStatus
-from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
+from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry, Outcome
 from graphdb.public_text import fault_text
 from graphdb.store.quad_store import QuadStore
 
@@ -224,33 +224,45 @@ class ShardWriter:
         Raises what plan raises, KeyReused, UnavailableError, CorruptionError.
         """
         answer: asyncio.Future[Confirmation] = asyncio.get_running_loop().create_future()
+        self.begin(plan, answer, quick=quick, request_id=request_id, since=since, seeing=seeing)
+        return await answer
+
+    def begin(
+        self,
+        plan: Plan | EntryPlan,
+        answer: Outcome,
+        *,
+        quick: bool = False,
+        request_id: bytes | None = None,
+        since: int | None = None,
+        seeing: Seeing = WholeState,
+    ) -> None:
+        """`write`, whose outcome goes to answer, after this call. Raises LogUnavailable, Overloaded."""
         is_new = request_id is None
         own_id = request_id or self._fresh_request_id()
-        job = WriteJob(plan, quick, own_id, since, is_new, answer, seeing)
-        confirmation: Confirmation = await self._wait_for(job)
-        return confirmation
+        self._enqueue(WriteJob(plan, quick, own_id, since, is_new, answer, seeing))
 
     async def in_turn(self, perform: Callable[[int], T]) -> T:
         """Call perform, with the index that the store is at, on a thread while nothing is written."""
-        result: T = await self._wait_for(TurnJob(perform, asyncio.get_running_loop().create_future()))
-        return result
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._enqueue(TurnJob(perform, answer))
+        return await answer
 
     async def hold_turn(self, perform: Callable[[int], Awaitable[T]]) -> T:
         """Await perform, with the index that the store is at, on the event loop; nothing is written until
         it is done.
         """
-        answer = asyncio.get_running_loop().create_future()
-        result: T = await self._wait_for(TurnJob(perform, answer, on_loop=True))
-        return result
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._enqueue(TurnJob(perform, answer, on_loop=True))
+        return await answer
 
-    async def _wait_for(self, job: WriteJob | TurnJob) -> Any:
+    def _enqueue(self, job: WriteJob | TurnJob) -> None:
         if self._closing:
             raise LogUnavailable("the node is stopping")
         if len(self._queue) >= self._config.waiting_requests_max:
             raise Overloaded(f"{len(self._queue)} writes are waiting")
         self._queue.add(job)
         self._wake.set()
-        return await job.answer
 
     def hear(self, committed_index: int) -> None:
         """The log can be read up to committed_index; the store follows between two turns."""

@@ -13,7 +13,7 @@ from graphdb.access.writer_state import Planned, WholeState
 from graphdb.errors import Forbidden
 from graphdb.log.codec import encode_change_parts, encode_lines
 from graphdb.log.request_ids import key_part
-from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
+from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry, Outcome
 from graphdb.rdf.quad_lines import LineChange
 from graphdb.store.overlay import BaseNotApplied, Overlay
 from graphdb.store.quad_store import QuadStore
@@ -74,7 +74,7 @@ class WriteJob:
     request_id: bytes  # the same however often it is planned
     since: int | None  # the log index behind which all entries of this request are, if there are any
     is_new: bool  # its id was made for it, and is not in the log
-    answer: "asyncio.Future[Confirmation]"
+    answer: Outcome
     seeing: Seeing = WholeState
     sent: bool = False  # by this writer, to the log
     maybe_stored: bool = False  # sent, and not known to be refused
