@@ -79,6 +79,10 @@ class LogEntry:
     timestamp_ms: int
     payload: bytes = field(repr=False)
 
+    def at(self, log_index: int, raft_term: int = 0) -> "LogEntry":
+        """The same entry at another place of a log."""
+        return LogEntry(log_index, raft_term, self.kind, self.request_id, self.timestamp_ms, self.payload)
+
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:

@@ -17,7 +17,7 @@ from graphdb.config.service import Server
 from serve.connection_parts import BodyOnly, Flow, LentTransport
 from serve.errors import unread_response
 from serve.port_watch import NEVER, PortWatch
-from serve.request_heads import FRAMING, Refused, check_head, check_header, origin_form
+from serve.request_heads import CHECKED, FRAMING, Refused, check_head, check_header, origin_form
 
 __all__ = ["BoundedProtocol"]
 
@@ -221,10 +221,10 @@ class BoundedProtocol(HttpToolsProtocol):
             raise Refused(431, f"there are more than {self._headers_max} headers (server.max_headers)")
         name = name.lower()
         self.headers.append((name, value))
-        if name == b"expect":
-            self.expect_100_continue = value.lower() == b"100-continue"
-        else:
+        if name in CHECKED:
             check_header(name, value)
+        elif name == b"expect":
+            self.expect_100_continue = value.lower() == b"100-continue"
 
     def on_headers_complete(self) -> None:
         """The head is complete. The task that answers it runs later."""

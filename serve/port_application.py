@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from fastapi import FastAPI
 from starlette.responses import Response
@@ -11,7 +11,10 @@ from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from serve.errors import unread_response
 
-__all__ = ["LaterAnswer", "PortApplication", "QuickAnswers", "QuickPaths"]
+__all__ = ["Answering", "LaterAnswer", "PortApplication", "QuickAnswers", "QuickPaths"]
+
+
+Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 
 class Connection(Protocol):
@@ -50,17 +53,21 @@ class LaterAnswer:
         self.connection.write_later(self, answer)
 
 
+Answering: TypeAlias = Callable[[bytes], Response | LaterAnswer | None]
+"""Takes the body of a request. Returns the answer, with its Content-Length, or what will be told it; None if
+the request is for the application. It never raises.
+"""
+
+
 class QuickAnswers(Protocol):
     """Answers requests without a task. Used on the port's event loop."""
 
     def may_answer(self, method: bytes, target: bytes, body_bytes: int) -> bool:
         """Whether it is worth waiting for the body of a request, of so many bytes."""
 
-    def answer(
-        self, method: bytes, target: bytes, scheme: str, headers: list[tuple[bytes, bytes]], body: bytes
-    ) -> Response | LaterAnswer | None:
-        """The answer to a request of which `may_answer` holds, with its Content-Length, or what will be told
-        it; None if the request is for the application. It never raises.
+    def understood(self, method: bytes, target: bytes, scheme: str, headers: Headers) -> "Answering | None":
+        """What answers requests with a head of which `may_answer` holds; None if they are for the
+        application. It never raises.
         """
 
 
@@ -75,11 +82,9 @@ class QuickPaths:
         found = self._paths.get(target.partition(b"?")[0])
         return found is not None and found.may_answer(method, target, body_bytes)
 
-    def answer(
-        self, method: bytes, target: bytes, scheme: str, headers: list[tuple[bytes, bytes]], body: bytes
-    ) -> Response | LaterAnswer | None:
-        """See `QuickAnswers.answer`."""
-        return self._paths[target.partition(b"?")[0]].answer(method, target, scheme, headers, body)
+    def understood(self, method: bytes, target: bytes, scheme: str, headers: Headers) -> "Answering | None":
+        """See `QuickAnswers.understood`."""
+        return self._paths[target.partition(b"?")[0]].understood(method, target, scheme, headers)
 
 
 class PortApplication(FastAPI):

@@ -7,12 +7,15 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from serve.bounded_protocol import BoundedProtocol
-from serve.port_application import LaterAnswer, QuickAnswers
+from serve.known_heads import KnownHead
+from serve.port_application import Answering, LaterAnswer, QuickAnswers
 from serve.port_watch import PortWatch
 from serve.port_websocket import HANDSHAKE_LINE_BYTES_MAX, concerns_handshake
 from serve.request_heads import FRAMING
 
 __all__ = ["PortProtocol"]
+
+_METHOD, _HEAD_END = b"POST ", b"\r\n\r\n"  # heads of other methods differ by their targets
 
 
 class PortProtocol(BoundedProtocol):
@@ -33,6 +36,8 @@ class PortProtocol(BoundedProtocol):
         # The body of a request that waits for its end, to be answered at once; None while none does.
         self._quick_body: bytes | None = None
         self._may_be_quick = True  # one request of each piece of input, then others have their turn
+        self._answered_by: Answering | None = None  # what has answered that one
+        self._known_heads = self._watch.known_heads
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is closed. Requests are given up."""
@@ -40,9 +45,34 @@ class PortProtocol(BoundedProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse received bytes."""
-        self._may_be_quick = True
+        """Parse received bytes, unless they are a whole request whose head is known."""
+        if not data.startswith(_METHOD) or not self._awaits_request():
+            self._may_be_quick = True
+            super().data_received(data)
+            return
+        end = data.find(_HEAD_END)
+        known = self._known_heads.find(data[:end])
+        if (
+            known is not None
+            and len(data) == end + len(_HEAD_END) + known.body_bytes
+            and self._see_to(known.answering, data[end + len(_HEAD_END) :])
+        ):
+            return
+        self._may_be_quick, self._answered_by = True, None
         super().data_received(data)
+        if self._answered_by is not None and end >= 0:
+            body_bytes = len(data) - end - len(_HEAD_END)
+            if body_bytes == self._content:  # it was this request alone
+                self._known_heads.add(data[:end], KnownHead(self._answered_by, body_bytes))
+
+    def _awaits_request(self) -> bool:
+        """Whether a request may begin, and be answered here."""
+        return (
+            self._quick is not None
+            and self._is_idle()
+            and not (self._in_head or self._in_body or self._is_deaf or self._leaves)
+            and not self.flow.write_paused
+        )
 
     # What is answered without the application
 
@@ -91,12 +121,18 @@ class PortProtocol(BoundedProtocol):
         """See to the answer to a request that has come whole, if that can be done here."""
         if self._quick is None or self._leaves or self.flow.write_paused:
             return False
-        answer = self._quick.answer(
-            self.parser.get_method(), self.url, self.scheme or "http", self.headers, body
-        )
-        if answer is None:
+        method, scheme = self.parser.get_method(), self.scheme or "http"
+        answering = self._quick.understood(method, self.url, scheme, self.headers)
+        if answering is None or not self._see_to(answering, body):
             return False
         self._quick_body, self._may_be_quick = None, False
+        self._answered_by = answering
+        return True
+
+    def _see_to(self, answering: Answering, body: bytes) -> bool:
+        answer = answering(body)
+        if answer is None:
+            return False
         if isinstance(answer, LaterAnswer):
             answer.connection = self
             self.cycle = self._answered = answer  # type: ignore[assignment] # it has what is read of one

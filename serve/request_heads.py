@@ -2,9 +2,10 @@
 
 from serve.parameters import is_authority
 
-__all__ = ["FRAMING", "Refused", "check_head", "check_header", "origin_form"]
+__all__ = ["CHECKED", "FRAMING", "Refused", "check_head", "check_header", "origin_form"]
 
 FRAMING = (b"content-length", b"transfer-encoding")
+CHECKED = frozenset({b"host", b"transfer-encoding"})
 Headers = list[tuple[bytes, bytes]]
 
 
@@ -17,17 +18,17 @@ class Refused(Exception):
 
 
 def check_header(name: bytes, value: bytes) -> None:
-    """Raises Refused for a value that is not served."""
+    """Raises Refused for a value of one of CHECKED that is not served."""
     if name == b"host":
         if not is_authority(value):
             raise Refused(400, "Host is not a host with an optional port")
-    elif name == b"transfer-encoding" and value.lower() != b"chunked":
+    elif value.lower() != b"chunked":
         raise Refused(501, "Transfer-Encoding other than chunked is not read")
 
 
 def check_head(version: str, headers: Headers) -> None:
     """Raises Refused for requests that RFC 9112 forbids and the parser accepts."""
-    hosts = sum(name == b"host" for name, _ in headers)
+    hosts = [name for name, _ in headers].count(b"host")
     if version == "1.1":
         if hosts != 1:
             raise Refused(400, "a request of HTTP/1.1 has one Host header")  # section 3.2

@@ -33,6 +33,9 @@ __all__ = [
 ]
 
 
+_NO_CHANGE = ChangeSet()
+
+
 class WriteGuard(Protocol):
     """Owned by a `ShardWriter`; used on its thread, by one batch after the other."""
 
@@ -104,7 +107,7 @@ class Attempt:
     job: WriteJob
     affected_triples: int = 0  # as whoever writes sees it
     payload: bytes = b""  # empty: nothing to log
-    change: ChangeSet = field(default_factory=ChangeSet)  # that the payload encodes
+    change: ChangeSet = _NO_CHANGE  # that the payload encodes
     error: Exception | None = None  # what planning ended in
 
 
@@ -185,8 +188,9 @@ class Batch:
 
     def entries(self, timestamp_ms: int) -> list[LogEntry]:
         """The log entries of those that change something."""
+        changes = EntryKind.CHANGES
         return [
-            LogEntry(0, 0, EntryKind.CHANGES, attempt.job.request_id, timestamp_ms, attempt.payload)
+            LogEntry(0, 0, changes, attempt.job.request_id, timestamp_ms, attempt.payload)
             for attempt in self.logged
         ]
 
@@ -238,7 +242,7 @@ def _plan(attempt: Attempt, overlay: Overlay, part_bytes: int, guard: WriteGuard
         assert planned.state is overlay, "whoever does not see everything gets the quads"
         return None if made.is_empty else LargeWrite(attempt, planned, made, part_bytes)
     parts = iter(made)
-    first = next(parts, ChangeSet())
+    first = next(parts, _NO_CHANGE)
     second = next(parts, None)
     if not first:
         return None

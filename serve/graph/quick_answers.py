@@ -5,13 +5,15 @@ a special header are answered here, on a port without authentication, audit log 
 whose plan is known by their text or its shape. All others go to the application, which answers the same.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from time import perf_counter
 from typing import Any
 
 from starlette.requests import Request
 
+from graphdb.errors import RequestError
 from graphdb.node import Consistency
 from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
 from serve.backend import Queries
@@ -59,17 +61,20 @@ class QuickAnswers:
             method == b"GET" and body_bytes == 0
         )
 
-    def answer(
-        self, method: bytes, target: bytes, scheme: str, headers: list[tuple[bytes, bytes]], body: bytes
-    ) -> WholeAnswer | None:
-        """The answer to a request of which `may_answer` holds; None if it has to go the usual way."""
-        began = perf_counter()
-        query_string = target.partition(b"?")[2]
+    def understood(
+        self, method: bytes, target: bytes, scheme: str, headers: list[tuple[bytes, bytes]]
+    ) -> Callable[[bytes], WholeAnswer | None] | None:
+        """What answers requests with a head of which `may_answer` holds; None if they have to go the usual
+        way.
+        """
         kept = tuple([header for header in headers if header[0] != b"content-length"])
+        head = self._head(method, scheme, kept)
+        return None if head is None else partial(self.answer, head, target.partition(b"?")[2])
+
+    def answer(self, head: Head, query_string: bytes, body: bytes) -> WholeAnswer | None:
+        """The answer to a request; None if it has to go the usual way."""
+        began = perf_counter()
         try:
-            head = self._head(method, scheme, kept)
-            if head is None:
-                return None
             return self._answer(head, query_string, body, began)
         except (KeyboardInterrupt, SystemExit):
             raise
@@ -117,9 +122,10 @@ def read_head(
         "headers": list(headers),
     }
     request = Request(scope)
-    media_type = ""
-    if method == b"POST":
-        media_type = content_type(request, types).name
-        if media_type not in types:
+    try:
+        media_type = content_type(request, types).name if method == b"POST" else ""
+        if media_type and media_type not in types:
             return None
-    return Head(request, request_iri(request), media_type)
+        return Head(request, request_iri(request), media_type)
+    except RequestError:  # the application says what is wrong
+        return None

@@ -6,7 +6,7 @@ What is answered here, and where, is as for `QuickAnswers`; the application answ
 
 import logging
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from time import perf_counter
 
 from graphdb.errors import GraphDBError
@@ -16,7 +16,7 @@ from serve.backend import Writing
 from serve.errors import error_response, failure_response
 from serve.graph.metrics import Outcome
 from serve.graph.query_accounts import Account, QueryAccounts, outcome_of
-from serve.graph.quick_answers import read_head
+from serve.graph.quick_answers import Head, read_head
 from serve.graph.sparql import FORM_TYPE, UPDATE_TYPE
 from serve.graph.writes import confirm
 from serve.parameters import Parameters
@@ -50,30 +50,35 @@ class QuickUpdates:
         """Whether it is worth waiting for the body of a request, of so many bytes."""
         return method == b"POST" and target == UPDATE_PATH and body_bytes <= self._body_bytes_max
 
-    def answer(
-        self, method: bytes, target: bytes, scheme: str, headers: list[tuple[bytes, bytes]], body: bytes
-    ) -> LaterAnswer | None:
-        """What will be told the answer to a request of which `may_answer` holds; None if it has to go the
-        usual way.
+    def understood(
+        self, method: bytes, target: bytes, scheme: str, headers: list[tuple[bytes, bytes]]
+    ) -> Callable[[bytes], LaterAnswer | None] | None:
+        """What begins requests with a head of which `may_answer` holds; None if they have to go the usual
+        way.
         """
-        began = perf_counter()
         kept = tuple([header for header in headers if header[0] != b"content-length"])
+        head = self._head(method, scheme, kept)
+        return None if head is None else partial(self.answer, head)
+
+    def answer(self, head: Head, body: bytes) -> LaterAnswer | None:
+        """What will be told the answer to a request; None if it has to go the usual way."""
+        began = perf_counter()
         try:
-            head = self._head(method, scheme, kept)
-            if head is None:
-                return None
-            text = body.decode() if head.media_type == UPDATE_TYPE else _only_field(body)
-            if text is None or len(text) > SHORT_TEXT_CHARACTERS:
-                return None
-            update = read_plain_update(text, head.base_iri, self._limits)
-            if update is None:
-                return None
-            answer = _UpdateAnswer(self, text, began)
-            return answer if self._writing.begin_update(update, answer) else None
+            return self._begin(head, body, began)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # noqa: BLE001 also a panic of the engine; the application says what is wrong
             return None
+
+    def _begin(self, head: Head, body: bytes, began: float) -> LaterAnswer | None:
+        text = body.decode() if head.media_type == UPDATE_TYPE else _only_field(body)
+        if text is None or len(text) > SHORT_TEXT_CHARACTERS:
+            return None
+        update = read_plain_update(text, head.base_iri, self._limits)
+        if update is None:
+            return None
+        answer = _UpdateAnswer(self, text, began)
+        return answer if self._writing.begin_update(update, answer) else None
 
     def close(self, text: str, began: float, outcome: Outcome, snapshot_index: int | None = None) -> None:
         """Record the outcome of an update."""

@@ -26,8 +26,8 @@ _PARTS = """
     port_application workbench
 """
 _PORTS = """
-    port_watch port_websocket request_heads connection_parts bounded_protocol port_protocol port_server
-    graph search graph_app search_app deployments cli
+    known_heads port_watch port_websocket request_heads connection_parts bounded_protocol port_protocol
+    port_server graph search graph_app search_app deployments cli
 """
 
 ROOMS = [

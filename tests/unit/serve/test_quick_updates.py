@@ -41,14 +41,15 @@ def base_url(backend: MemoryBackend) -> Iterator[str]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each request that was looked at, whether it was taken."""
     found: list[bool] = []
-    answer = QuickUpdates.answer
+    answer = QuickUpdates._begin
 
     def noted(self, *arguments):  # type: ignore[no-untyped-def]
+        found.append(False)
         made = answer(self, *arguments)
-        found.append(made is not None)
+        found[-1] = made is not None
         return made
 
-    monkeypatch.setattr(QuickUpdates, "answer", noted)
+    monkeypatch.setattr(QuickUpdates, "_begin", noted)
     return found
 
 
@@ -210,6 +211,50 @@ def test_in_pieces(client: httpx.Client, quick: list[bool], size: int) -> None:
                 connection.sendall(sent[start : start + size])
             assert answered(connection)[0] == 200
     assert quick == [True, True, True]
+
+
+def test_a_head_that_is_known(client: httpx.Client, quick: list[bool]) -> None:
+    """The parser reads it once; what follows in the same piece, or is cut off, it reads again."""
+    plain, other = INSERT % "aa", "DELETE WHERE { <urn:s> <urn:p> ?o }".ljust(len(INSERT % "aa"))
+    with connected(client) as connection:
+        for text in (plain, INSERT % "bb", INSERT % "cc"):
+            connection.sendall(request(text))
+            assert answered(connection)[0] == 200
+        assert len(dump(client)) == 3
+        connection.sendall(request(other))
+        assert answered(connection)[0] == 200
+        assert dump(client) == []
+        assert quick == [True, True, True, False, False]  # the last one is asked about twice
+        connection.sendall(request(plain) + request(INSERT % "bb"))
+        received = connection.makefile("rb")
+        for _ in range(2):
+            assert received.readline() == b"HTTP/1.1 200 OK\r\n"
+            while received.readline() != b"\r\n":
+                pass
+            received.read(len(b'{"success":true,"message":"update applied","snapshot_index":'))
+            while received.read(1) != b"}":
+                pass
+        assert len(dump(client)) == 2
+        sent = request(INSERT % "dd")
+        connection.sendall(sent[:-5])
+        time.sleep(0.05)
+        connection.sendall(sent[-5:])
+        assert answered(connection)[0] == 200
+        connection.sendall(request(plain)[:-1] + b"\n")
+        assert answered(connection)[0] == 400
+    assert len(dump(client)) == 3
+
+
+def test_a_known_head_with_a_bad_body_length(client: httpx.Client, quick: list[bool]) -> None:
+    sent = request(INSERT % "aa")
+    with connected(client) as connection:
+        for _ in range(2):
+            connection.sendall(sent)
+            assert answered(connection)[0] == 200
+        connection.sendall(sent + b"x" * 10 + b"\r\n\r\n")
+        received = connection.makefile("rb").read()
+    assert received.count(b"HTTP/1.1 ") == 2
+    assert received.index(b"HTTP/1.1 200") < received.index(b"HTTP/1.1 400")
 
 
 def test_the_last_answer_of_a_connection(client: httpx.Client, quick: list[bool]) -> None:
