@@ -257,10 +257,13 @@ class RoutedWriting:
         return RoutedWrites(self._own.writes(visibility), visibility, self._router, self._current)
 
     def begin_update(self, update: Update, outcome: Outcome) -> bool:
-        """See `serve.backend.Writing.begin_update`: where this node leads."""
-        if not self._router.leads:
+        """See `serve.backend.Writing.begin_update`. Where another node leads, a task takes it there."""
+        if not is_quick(update):
             return False
         begun = self._router.begin()
+        if not self._router.leads:
+            self._go_on(update, outcome, begun)
+            return True
         first = _FirstTry(begun, outcome, lambda: self._go_on(update, outcome, begun))
         return self._own.begin_update(update, first, begun.request_id, begun.since)
 

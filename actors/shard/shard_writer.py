@@ -136,6 +136,7 @@ class ShardWriter:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="writer")
         self._queue = WriteQueue()
         self._under_way: list[WriteJob] = []  # of the present turn
+        self._was_alone = False  # the last batch had one request
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
@@ -316,8 +317,11 @@ class ShardWriter:
 
     async def _gather(self) -> None:
         """Let the requests that have been received already come into the queue, as long as more do with each
-        step of the event loop: a batch costs the log and the engine almost as much as a single request.
+        step of the event loop: a batch costs the log and the engine almost as much as a single request. A
+        client that is alone need not wait for others.
         """
+        if self._was_alone and len(self._queue) == 1:
+            return
         idle = 0
         while idle < _IDLE_STEPS and len(self._queue) < self._config.batch_requests_max:
             waiting = len(self._queue)
@@ -327,6 +331,9 @@ class ShardWriter:
     async def _sleep(self) -> None:
         """Until there is work: a request, more in the log, or a fault that may have passed."""
         self._wake.clear()
+        if self._runner.retry_s is None:
+            await self._wake.wait()
+            return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._runner.retry_s):
                 await self._wake.wait()
@@ -349,6 +356,7 @@ class ShardWriter:
             await self._commit_entry(entry)
             return
         taken = self._queue.take_writes(self._config.batch_requests_max)
+        self._was_alone = len(taken) == 1
         self._under_way = [job for job in taken if not self._appender.answer_known(job)]
         batch = await self._plan(self._under_way)
         committed = await self._commit(batch)
