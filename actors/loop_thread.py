@@ -1,8 +1,8 @@
 """`LoopThread`: an event loop on a thread of its own, for an actor whose callers block."""
 
 import asyncio
-from collections.abc import Coroutine
-from threading import Thread
+from collections.abc import Callable, Coroutine
+from threading import Thread, get_ident
 from typing import Any, TypeVar
 
 __all__ = ["LoopThread"]
@@ -13,14 +13,23 @@ T = TypeVar("T")
 class LoopThread:
     """The thread lives until close(), or as long as the process."""
 
-    def __init__(self, name: str) -> None:
-        self.loop = asyncio.new_event_loop()
+    def __init__(
+        self, name: str, new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+    ) -> None:
+        self.loop = new_loop()
         self._thread = Thread(target=self.loop.run_forever, name=name, daemon=True)
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run it on the loop and wait for its result. Not on the loop's own thread."""
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+
+    def call_soon(self, function: Callable[[], object]) -> None:
+        """Call it on the loop soon. Any thread; on the loop's own it costs no wake-up."""
+        if get_ident() == self._thread.ident:
+            self.loop.call_soon(function)
+        else:
+            self.loop.call_soon_threadsafe(function)
 
     def close(self) -> None:
         """End the thread; what is still under way is forgotten."""

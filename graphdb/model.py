@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad
 
 __all__ = ["APPLIED_BEFORE", "ChangeSet", "Confirmation", "EntryKind", "GraphName", "LogEntry", "NamedGraph"]
+=======
+__all__ = ["ChangeSet", "Confirmation", "EntryKind", "GraphName", "LogEntry", "NamedGraph", "Outcome"]
 
 NamedGraph: TypeAlias = NamedNode | BlankNode
 GraphName: TypeAlias = NamedNode | BlankNode | DefaultGraph
@@ -85,6 +87,10 @@ class LogEntry:
     timestamp_ms: int
     payload: bytes = field(repr=False)
 
+    def at(self, log_index: int, raft_term: int = 0) -> "LogEntry":
+        """The same entry at another place of a log."""
+        return LogEntry(log_index, raft_term, self.kind, self.request_id, self.timestamp_ms, self.payload)
+
 
 APPLIED_BEFORE = "applied before"
 
@@ -101,3 +107,16 @@ class Confirmation:
     def is_repeated(self) -> bool:
         """Whether the same request had been applied before, and this one had no effect."""
         return self.message == APPLIED_BEFORE
+
+
+class Outcome(Protocol):
+    """Receives how a write ends, once, on the event loop. An `asyncio.Future` is one."""
+
+    def done(self) -> bool:
+        """Whether it has it already, or nobody waits any more."""
+
+    def set_result(self, result: Confirmation, /) -> None:
+        """The write is stored and visible."""
+
+    def set_exception(self, exception: Exception, /) -> None:
+        """Why it failed, or why it is unknown how it ended."""

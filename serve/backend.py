@@ -17,7 +17,7 @@ from graphdb.live.changes import LoggedChange
 from graphdb.live.matcher import LiveQuery
 from graphdb.live.notifications import Notification
 from graphdb.log.views import ViewStatus
-from graphdb.model import Confirmation, GraphName, NamedGraph
+from graphdb.model import Confirmation, GraphName, NamedGraph, Outcome
 from graphdb.node import (
     ClusterMember,
     ClusterReport,
@@ -400,6 +400,13 @@ class Writing(Protocol):
 
     def writes(self, visibility: Visibility) -> GraphWrites:
         """Writing to the visible graph."""
+
+    def begin_update(self, update: Update, outcome: Outcome) -> bool:
+        """`GraphWrites.update` for INSERT DATA and DELETE DATA of few quads, with everything visible, without
+        a task: its end is reported to outcome, after this call. On the event loop.
+
+        False: nothing was begun, and the update has to go the usual way. Raises UnavailableError.
+        """
 
 
 class Changes(Protocol):

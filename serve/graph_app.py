@@ -46,11 +46,12 @@ from serve.graph.live_socket import LiveSocketEndpoint
 from serve.graph.metrics import AccessMetrics, HostMetrics, LiveMetrics, Metrics, MetricsEndpoint
 from serve.graph.query_accounts import QueryAccounts, SlowQueryLog
 from serve.graph.query_answers import QueryAnswers
-from serve.graph.quick_answers import QuickAnswers
+from serve.graph.quick_answers import QUERY_PATH, QuickAnswers
+from serve.graph.quick_updates import UPDATE_PATH, QuickUpdates
 from serve.graph.saved_queries import saved_query_routes
 from serve.graph.shacl import ShaclEndpoint, ValidationReader
 from serve.graph.sparql import SparqlEndpoint, UpdateEndpoint
-from serve.port_application import PortApplication
+from serve.port_application import PortApplication, QuickPaths
 from serve.routing import ByRawPath, Handler, methods_of, not_found, resource
 from serve.workbench.pages import Workbench
 
@@ -169,7 +170,7 @@ def _routes(
     access: AccessBackend,
     search_word: Callable[[], str] | None,
     workbench: Workbench,
-) -> tuple[list[BaseRoute], QuickAnswers]:
+) -> tuple[list[BaseRoute], QuickPaths]:
     server, limits = settings.server, settings.security
     cache, tags = ResultCache(settings.readers.result_cache_mb << 20), EntityTags()
     metrics = Metrics(node.running, node.admin, cache)
@@ -232,7 +233,9 @@ def _routes(
         *workbench.routes(),
         *docs_routes(),
     ]
-    return routes, QuickAnswers(node.queries, reader, answers)
+    quick_updates = QuickUpdates(node.writing, accounts, server.max_body_bytes, limits, index)
+    quick = QuickPaths({QUERY_PATH: QuickAnswers(node.queries, reader, answers), UPDATE_PATH: quick_updates})
+    return routes, quick
 
 
 def _index_header(progress: Progress) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """`PortApplication`: the application of a port, FastAPI without its middleware."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from fastapi import FastAPI
 from starlette.responses import Response
@@ -11,21 +11,80 @@ from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from serve.errors import unread_response
 
-__all__ = ["PortApplication", "QuickAnswers"]
+__all__ = ["Answering", "LaterAnswer", "PortApplication", "QuickAnswers", "QuickPaths"]
+
+
+Headers: TypeAlias = list[tuple[bytes, bytes]]
+
+
+class Connection(Protocol):
+    """Where a `LaterAnswer` goes."""
+
+    def write_later(self, request: "LaterAnswer", answer: Response) -> None: ...
+
+
+class LaterAnswer:
+    """Stands for the answer to one request, which is made after the call that received the request.
+
+    To its connection it is the request under way, as uvicorn's `RequestResponseCycle` is: the members that
+    are read there have the same names.
+    """
+
+    __slots__ = ("connection", "disconnected", "keep_alive", "response_complete", "response_started")
+
+    waiting_for_100_continue = False
+
+    def __init__(self) -> None:
+        self.connection: Connection | None = None  # set by the connection when it has begun to wait
+        self.keep_alive = True
+        self.disconnected = self.response_started = self.response_complete = False
+
+    @property
+    def message_event(self) -> "LaterAnswer":
+        """Nothing waits for the client."""
+        return self
+
+    def set(self) -> None:
+        """See `message_event`."""
+
+    def reply(self, answer: Response) -> None:
+        """Answer, once, on the event loop."""
+        assert self.connection is not None, "not within the call that receives the request"
+        self.connection.write_later(self, answer)
+
+
+Answering: TypeAlias = Callable[[bytes], Response | LaterAnswer | None]
+"""Takes the body of a request. Returns the answer, with its Content-Length, or what will be told it; None if
+the request is for the application. It never raises.
+"""
 
 
 class QuickAnswers(Protocol):
-    """Answers requests within the call that receives them. Used on the port's event loop."""
+    """Answers requests without a task. Used on the port's event loop."""
 
     def may_answer(self, method: bytes, target: bytes, body_bytes: int) -> bool:
         """Whether it is worth waiting for the body of a request, of so many bytes."""
 
-    def answer(
-        self, method: bytes, target: bytes, scheme: str, headers: list[tuple[bytes, bytes]], body: bytes
-    ) -> Response | None:
-        """The answer to a request of which `may_answer` holds, with its Content-Length; None if it is for the
+    def understood(self, method: bytes, target: bytes, scheme: str, headers: Headers) -> "Answering | None":
+        """What answers requests with a head of which `may_answer` holds; None if they are for the
         application. It never raises.
         """
+
+
+class QuickPaths:
+    """`QuickAnswers` by path."""
+
+    def __init__(self, paths: Mapping[bytes, QuickAnswers]) -> None:
+        self._paths = paths
+
+    def may_answer(self, method: bytes, target: bytes, body_bytes: int) -> bool:
+        """See `QuickAnswers.may_answer`."""
+        found = self._paths.get(target.partition(b"?")[0])
+        return found is not None and found.may_answer(method, target, body_bytes)
+
+    def understood(self, method: bytes, target: bytes, scheme: str, headers: Headers) -> "Answering | None":
+        """See `QuickAnswers.understood`."""
+        return self._paths[target.partition(b"?")[0]].understood(method, target, scheme, headers)
 
 
 class PortApplication(FastAPI):

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from graphdb.access.lockout import TrustedProxies, client_key
 from graphdb.config.service import Server
+from serve.known_heads import KnownHeads
 
 __all__ = ["NEVER", "PortWatch", "private_limits"]
 
@@ -54,6 +55,7 @@ class PortWatch:
         self.idle_s = server.idle_timeout_seconds + self._tick_s
         self.write_s = server.write_timeout_seconds + self._tick_s
         self.now = 0.0
+        self.known_heads = KnownHeads()
         self._proxies = TrustedProxies(server.trusted_proxies)
         self._connections_max = min(server.max_connections, _open_files_max() // 2)
         self._connections: dict[Watched, str | None] = {}  # the address that each counts for

@@ -103,9 +103,12 @@ class _Peers:
         )
         self._maintenance: Maintenance | None = None
         self._on_view: Callable[[], None] = lambda: None
+        self._version = 0  # of the last view that on_view has heard of
 
     def watch(self, lifecycle: StoreLifecycle, on_view: Callable[[], None]) -> None:
-        """Do what the cluster asks of this store from now on; on_view hears of each view while it is open."""
+        """Do what the cluster asks of this store from now on; on_view hears of each view, while it is open,
+        that differs in more than how far the log is.
+        """
         self._maintenance = Maintenance(
             self._log,
             lifecycle.has_fault,
@@ -138,7 +141,9 @@ class _Peers:
             store.writer.hear(view.committed_index)
             if self._maintenance is not None:
                 self._maintenance.see_to(view, store)
-            self._on_view()
+            if view.version != self._version:
+                self._version = view.version
+                self._on_view()
 
     async def reach(self, consistency: Consistency, timeout_s: float) -> None:
         """See `serve.backend.Progress.reach`."""

@@ -7,6 +7,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from typing import IO, TypedDict
 
 from pyoxigraph import NamedNode
@@ -26,11 +27,11 @@ from actors.node.store_writes import StoreWrites, StoreWriting
 from actors.node.update_runner import is_quick
 from actors.raft.log_requests import ForwardedRequest
 from actors.raft.raft_log_client import RaftLogClient
-from graphdb.access.visibility import Visibility
+from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.errors import BodyTooLarge, LogUnavailable, NotLeader, OutcomeUnknown, UnavailableError
 from graphdb.graphql.edits import Edits
 from graphdb.log import request_ids
-from graphdb.model import Confirmation
+from graphdb.model import Confirmation, Outcome
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.syntax import Update
@@ -41,6 +42,16 @@ __all__ = ["RoutedWrites", "RoutedWriting", "WriteRouter"]
 _RETRY_S = 10.0  # after that, what has failed is not tried again
 _PAUSE_S = 0.05
 _SEEN_HERE_S = 2.0
+
+
+@dataclass(slots=True)
+class Begun:
+    """A write on its way. It may be in the log behind since."""
+
+    request_id: bytes
+    since: int
+    has_failed: bool = False  # once, in a way that the next leader may mend
+    unknown: OutcomeUnknown | None = None  # that failure, where the write may have been stored
 
 
 class WriteRouter:
@@ -77,17 +88,21 @@ class WriteRouter:
         describe: Callable[[int], ForwardedWrite],
         *,
         quick: bool = False,
+        begun: "Begun | None" = None,
     ) -> Confirmation:
         """Have a write performed by the leader: here with perform(request_id, since), elsewhere as described.
 
-        The write may be in the log behind `since` already. A quick one may share its way with others. Raises
-        what performing raises, NotLeader where there is no leader, OutcomeUnknown.
+        The write may be in the log behind `since` already. A quick one may share its way with others. begun:
+        it was tried once, in vain. Raises what performing raises, NotLeader where there is no leader,
+        OutcomeUnknown.
         """
-        request_id = request_id or request_ids.fresh(os.urandom(16))
-        since = self._committed_index()
+        begun = begun or self.begin(request_id)
+        request_id, since = begun.request_id, begun.since
         give_up_at = asyncio.get_running_loop().time() + _RETRY_S
         failure: UnavailableError
-        unknown: OutcomeUnknown | None = None
+        unknown = begun.unknown
+        if begun.has_failed:
+            await self._cluster.change(_PAUSE_S)
         while True:
             leader_id = await self._leader(unknown)
             try:
@@ -103,6 +118,15 @@ class WriteRouter:
             if asyncio.get_running_loop().time() > give_up_at:
                 raise failure
             await self._cluster.change(_PAUSE_S)
+
+    def begin(self, request_id: bytes | None = None) -> "Begun":
+        """A write that is to be tried."""
+        return Begun(request_id or request_ids.fresh(os.urandom(16)), self._committed_index())
+
+    @property
+    def leads(self) -> bool:
+        """Whether this node leads, as far as it knows."""
+        return self._cluster.leads
 
     async def _leader(self, unknown: OutcomeUnknown | None) -> int:
         try:
@@ -151,13 +175,20 @@ class RoutedWrites:
         """own are those of this node with the same visibility, for where it leads."""
         self._own, self._visibility, self._router, self._current = own, visibility, router, current
 
-    async def update(self, update: Update, using: Dataset, request_id: bytes | None = None) -> Confirmation:
-        """See `serve.backend.GraphWrites.update`."""
+    async def update(
+        self,
+        update: Update,
+        using: Dataset,
+        request_id: bytes | None = None,
+        begun: Begun | None = None,
+    ) -> Confirmation:
+        """See `serve.backend.GraphWrites.update`, and `WriteRouter.route` for begun."""
         return await self._router.route(
             request_id,
             lambda own_id, since: self._own.update(update, using, own_id, since),
             lambda since: SparqlUpdate(update.text, update.base_iri, using, since, self._visibility),
             quick=is_quick(update),
+            begun=begun,
         )
 
     async def write_graph(
@@ -219,10 +250,61 @@ class RoutedWriting:
     def __init__(self, own: StoreWriting, router: WriteRouter, current: CurrentStore) -> None:
         """own is that of this node, for where it leads."""
         self._own, self._router, self._current = own, router, current
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def writes(self, visibility: Visibility) -> RoutedWrites:
         """See `serve.backend.Writing.writes`."""
         return RoutedWrites(self._own.writes(visibility), visibility, self._router, self._current)
+
+    def begin_update(self, update: Update, outcome: Outcome) -> bool:
+        """See `serve.backend.Writing.begin_update`. Where another node leads, a task takes it there."""
+        if not is_quick(update):
+            return False
+        begun = self._router.begin()
+        if not self._router.leads:
+            self._go_on(update, outcome, begun)
+            return True
+        first = _FirstTry(begun, outcome, lambda: self._go_on(update, outcome, begun))
+        return self._own.begin_update(update, first, begun.request_id, begun.since)
+
+    def _go_on(self, update: Update, outcome: Outcome, begun: Begun) -> None:
+        task = asyncio.get_running_loop().create_task(self._try_again(update, outcome, begun))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _try_again(self, update: Update, outcome: Outcome, begun: Begun) -> None:
+        writes = self.writes(FULL_VISIBILITY)
+        try:
+            confirmation = await writes.update(update, Dataset(), begun=begun)
+        except Exception as error:  # noqa: BLE001 whoever asked gets it
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(confirmation)
+
+
+class _FirstTry:
+    """What a first try on the node that leads comes to: the outcome, unless the next leader may do better."""
+
+    def __init__(self, begun: Begun, outcome: Outcome, go_on: Callable[[], None]) -> None:
+        self._begun, self._outcome, self._go_on = begun, outcome, go_on
+
+    def done(self) -> bool:
+        """See `Outcome`."""
+        return self._begun.has_failed or self._outcome.done()
+
+    def set_result(self, result: Confirmation, /) -> None:
+        """See `Outcome`."""
+        self._outcome.set_result(result)
+
+    def set_exception(self, exception: Exception, /) -> None:
+        """See `Outcome`."""
+        if not isinstance(exception, OutcomeUnknown | NotLeader | LogUnavailable):
+            self._outcome.set_exception(exception)
+            return
+        self._begun.has_failed = True
+        if isinstance(exception, OutcomeUnknown):
+            self._begun.unknown = exception
+        self._go_on()
 
 
 async def _pieces(spool: IO[bytes]) -> AsyncIterator[bytes]:

@@ -9,8 +9,10 @@ hand-overs to each append and win nothing, for without the log there is nothing 
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
+
+import uvloop
 
 from actors.futures import answer, fail
 from actors.log.index_watch import IndexWatch
@@ -76,7 +78,7 @@ class UpdateLog:
         self._watch = IndexWatch(self._log.last_index)
         self._jobs: deque[_Append | _Call] = deque()
         self._server = log_server(log_handlers(self), directory, socket_directory)
-        self._thread = LoopThread("log")
+        self._thread = LoopThread("log", uvloop.new_event_loop)
         self._thread.run(self._server.start())
 
     def endpoint(self) -> str:
@@ -160,7 +162,7 @@ class UpdateLog:
 
     def _enqueue(self, job: _Append | _Call) -> None:
         self._jobs.append(job)
-        self._thread.loop.call_soon_threadsafe(self._perform_waiting)
+        self._thread.call_soon(self._perform_waiting)
 
     def _perform_waiting(self) -> None:
         """On the log's thread: do all that waits, in order, neighbouring appends with one sync."""
@@ -194,7 +196,7 @@ class UpdateLog:
                 continue
             first_index = end.last_index + 1
             answers.append((job.future, first_index))
-            entries += (replace(entry, log_index=first_index + i) for i, entry in enumerate(job.entries))
+            entries += [entry.at(index) for index, entry in enumerate(job.entries, first_index)]
             end = end.extended(job.entries)
         try:
             if entries:

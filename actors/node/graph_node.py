@@ -30,6 +30,8 @@ from actors.shard.large_bodies import LargeBodies
 from actors.shard.store_directory import StoreDirectory
 from graphdb.access.visibility import Visibility
 from graphdb.config import Settings
+from graphdb.model import Outcome
+from graphdb.sparql.syntax import Update
 
 __all__ = ["GraphNode", "NodeParts", "standalone_node"]
 
@@ -44,6 +46,7 @@ class Writing(Protocol[W]):
     """See `serve.backend.Writing`; W is what is written by, of one visibility."""
 
     def writes(self, visibility: Visibility) -> W: ...
+    def begin_update(self, update: Update, outcome: Outcome) -> bool: ...
 
 
 class Company(Protocol):

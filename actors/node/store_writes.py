@@ -20,7 +20,7 @@ from actors.worker_thread import on_thread
 from graphdb.access.visibility import Visibility
 from graphdb.access.writer_state import check_graph, check_targets
 from graphdb.graphql.edits import Edits
-from graphdb.model import ChangeSet, Confirmation
+from graphdb.model import ChangeSet, Confirmation, Outcome
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.quad_lines import LineChange
 from graphdb.rdf.reading import read_quads
@@ -162,6 +162,17 @@ class StoreWriting:
     def writes(self, visibility: Visibility) -> StoreWrites:
         """See `serve.backend.Writing.writes`."""
         return StoreWrites(self._means, visibility)
+
+    def begin_update(
+        self,
+        update: Update,
+        outcome: Outcome,
+        request_id: bytes | None = None,
+        since: int | None = None,
+    ) -> bool:
+        """See `serve.backend.Writing.begin_update`, and `ShardWriter.write` for the last two."""
+        means = self._means
+        return means.updates.begin(update, means.current.opened().writer, outcome, request_id, since)
 
     def close(self) -> None:
         """Let go of the threads that read bodies."""

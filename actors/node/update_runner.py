@@ -17,9 +17,10 @@ from actors.node.visible_writer import VisibleWriter
 from actors.readers.client import ReaderClient
 from actors.readers.running_queries import RunningQueries
 from actors.readers.write_evaluation import UpdateTurn, WhereClauses
+from actors.shard.shard_writer import ShardWriter
 from graphdb.config import Settings
 from graphdb.geo.function_calls import calls_functions
-from graphdb.model import ChangeSet, Confirmation
+from graphdb.model import ChangeSet, Confirmation, Outcome
 from graphdb.planning import gate
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.syntax import DeleteData, InsertData, Modify, Update
@@ -29,6 +30,7 @@ from graphdb.updates.planner import UpdateContext, check_calls, plan_update
 __all__ = ["UpdateRunner", "is_quick"]
 
 _QUICK_UPDATE_CHARACTERS = 4096
+_OWN_DATASET = Dataset()
 
 
 class UpdateRunner:
@@ -55,6 +57,32 @@ class UpdateRunner:
         check_calls(update, self._context)
         if is_quick(update):
             return await writer.write(lambda state: _plan(update, state, using, self._context), quick=True)
+        return await self._run_listed(update, using, writer, scratch)
+
+    def begin(
+        self,
+        update: Update,
+        writer: ShardWriter,
+        outcome: Outcome,
+        request_id: bytes | None = None,
+        since: int | None = None,
+    ) -> bool:
+        """See `serve.backend.Writing.begin_update`, and `ShardWriter.write` for since."""
+        if not is_quick(update):
+            return False
+        context = self._context
+        writer.begin(
+            lambda state: _plan(update, state, _OWN_DATASET, context),
+            outcome,
+            quick=True,
+            request_id=request_id,
+            since=since,
+        )
+        return True
+
+    async def _run_listed(
+        self, update: Update, using: Dataset, writer: VisibleWriter, scratch: Path
+    ) -> Confirmation:
         with self._running.listed(update.text, "UPDATE") as run:
             run.where = "writer"
             load = await self._documents.load(update)

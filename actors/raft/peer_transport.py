@@ -25,7 +25,7 @@ from actors.raft.rate_limited_log import RateLimitedLog
 from graphdb.config.service import split_address
 from graphdb.errors import BodyTooLarge, ConfigError, LogUnavailable
 from graphdb.raft.membership import ANY_INCARNATION, PeerId
-from graphdb.raft.messages import MESSAGE_BYTES_MAX, Envelope, encode_envelope
+from graphdb.raft.messages import MESSAGE_BYTES_MAX, Envelope, encode_envelopes
 
 __all__ = ["RELOCATED_S", "PeerTransport", "RelocatedPeers"]
 
@@ -140,11 +140,15 @@ class PeerTransport:
         spoken lately: nothing.
         """
         outgoing: dict[OutgoingLink, list[bytes]] = {}
+        linked: list[tuple[OutgoingLink, Envelope]] = []
         for envelope in envelopes:
             self._incoming.cluster_id = envelope.cluster_id
             link = self._link_to(envelope.target)
             if link is not None:
-                outgoing.setdefault(link, []).append(encode_envelope(envelope))
+                linked.append((link, envelope))
+        encoded = encode_envelopes(envelope for _, envelope in linked)
+        for (link, _), message in zip(linked, encoded, strict=True):
+            outgoing.setdefault(link, []).append(message)
         for link, messages in outgoing.items():
             link.send(messages)
 

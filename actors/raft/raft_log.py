@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import uvloop
+
 from actors.futures import answer, fail
 from actors.log.index_watch import IndexWatch
 from actors.log.protocol import Index, LogStatus, decode_entries
@@ -93,7 +95,7 @@ class RaftLog:
         Raises ConfigError, LogUnavailable where another process has the log open, CorruptionError.
         """
         cluster, data_dir = settings.cluster, settings.server.data_dir
-        self._thread = loop_thread or LoopThread("raft")
+        self._thread = loop_thread or LoopThread("raft", uvloop.new_event_loop)
         self._journal = _open_journal(data_dir, cluster.node_id, settings.live.keep_changes_mb << 20)
         snapshots = raft_directory(data_dir) / "snapshots"
         self._snapshots = Snapshots(snapshots, lambda: self._journal.base.log_index)

@@ -46,7 +46,7 @@ from graphdb.log.codec import encode_close
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
 from graphdb.log.views import QUADS, ViewStatus
-from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
+from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry, Outcome
 from graphdb.public_text import fault_text
 from graphdb.store.quad_store import QuadStore
 
@@ -136,6 +136,7 @@ class ShardWriter:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="writer")
         self._queue = WriteQueue()
         self._under_way: list[WriteJob] = []  # of the present turn
+        self._was_alone = False  # the last batch had one request
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
@@ -224,33 +225,45 @@ class ShardWriter:
         Raises what plan raises, KeyReused, UnavailableError, CorruptionError.
         """
         answer: asyncio.Future[Confirmation] = asyncio.get_running_loop().create_future()
+        self.begin(plan, answer, quick=quick, request_id=request_id, since=since, seeing=seeing)
+        return await answer
+
+    def begin(
+        self,
+        plan: Plan | EntryPlan,
+        answer: Outcome,
+        *,
+        quick: bool = False,
+        request_id: bytes | None = None,
+        since: int | None = None,
+        seeing: Seeing = WholeState,
+    ) -> None:
+        """`write`, whose outcome goes to answer, after this call. Raises LogUnavailable, Overloaded."""
         is_new = request_id is None
         own_id = request_id or self._fresh_request_id()
-        job = WriteJob(plan, quick, own_id, since, is_new, answer, seeing)
-        confirmation: Confirmation = await self._wait_for(job)
-        return confirmation
+        self._enqueue(WriteJob(plan, quick, own_id, since, is_new, answer, seeing))
 
     async def in_turn(self, perform: Callable[[int], T]) -> T:
         """Call perform, with the index that the store is at, on a thread while nothing is written."""
-        result: T = await self._wait_for(TurnJob(perform, asyncio.get_running_loop().create_future()))
-        return result
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._enqueue(TurnJob(perform, answer))
+        return await answer
 
     async def hold_turn(self, perform: Callable[[int], Awaitable[T]]) -> T:
         """Await perform, with the index that the store is at, on the event loop; nothing is written until
         it is done.
         """
-        answer = asyncio.get_running_loop().create_future()
-        result: T = await self._wait_for(TurnJob(perform, answer, on_loop=True))
-        return result
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._enqueue(TurnJob(perform, answer, on_loop=True))
+        return await answer
 
-    async def _wait_for(self, job: WriteJob | TurnJob) -> Any:
+    def _enqueue(self, job: WriteJob | TurnJob) -> None:
         if self._closing:
             raise LogUnavailable("the node is stopping")
         if len(self._queue) >= self._config.waiting_requests_max:
             raise Overloaded(f"{len(self._queue)} writes are waiting")
         self._queue.add(job)
         self._wake.set()
-        return await job.answer
 
     def hear(self, committed_index: int) -> None:
         """The log can be read up to committed_index; the store follows between two turns."""
@@ -304,8 +317,11 @@ class ShardWriter:
 
     async def _gather(self) -> None:
         """Let the requests that have been received already come into the queue, as long as more do with each
-        step of the event loop: a batch costs the log and the engine almost as much as a single request.
+        step of the event loop: a batch costs the log and the engine almost as much as a single request. A
+        client that is alone need not wait for others.
         """
+        if self._was_alone and len(self._queue) == 1:
+            return
         idle = 0
         while idle < _IDLE_STEPS and len(self._queue) < self._config.batch_requests_max:
             waiting = len(self._queue)
@@ -315,6 +331,9 @@ class ShardWriter:
     async def _sleep(self) -> None:
         """Until there is work: a request, more in the log, or a fault that may have passed."""
         self._wake.clear()
+        if self._runner.retry_s is None:
+            await self._wake.wait()
+            return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._runner.retry_s):
                 await self._wake.wait()
@@ -337,6 +356,7 @@ class ShardWriter:
             await self._commit_entry(entry)
             return
         taken = self._queue.take_writes(self._config.batch_requests_max)
+        self._was_alone = len(taken) == 1
         self._under_way = [job for job in taken if not self._appender.answer_known(job)]
         batch = await self._plan(self._under_way)
         committed = await self._commit(batch)

@@ -13,7 +13,7 @@ from graphdb.access.writer_state import Planned, WholeState
 from graphdb.errors import Forbidden
 from graphdb.log.codec import encode_change_parts, encode_lines
 from graphdb.log.request_ids import key_part
-from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
+from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry, Outcome
 from graphdb.rdf.quad_lines import LineChange
 from graphdb.store.overlay import BaseNotApplied, Overlay
 from graphdb.store.quad_store import QuadStore
@@ -31,6 +31,9 @@ __all__ = [
     "WriteQueue",
     "plan_batch",
 ]
+
+
+_NO_CHANGE = ChangeSet()
 
 
 class WriteGuard(Protocol):
@@ -74,7 +77,7 @@ class WriteJob:
     request_id: bytes  # the same however often it is planned
     since: int | None  # the log index behind which all entries of this request are, if there are any
     is_new: bool  # its id was made for it, and is not in the log
-    answer: "asyncio.Future[Confirmation]"
+    answer: Outcome
     seeing: Seeing = WholeState
     sent: bool = False  # by this writer, to the log
     maybe_stored: bool = False  # sent, and not known to be refused
@@ -104,7 +107,7 @@ class Attempt:
     job: WriteJob
     affected_triples: int = 0  # as whoever writes sees it
     payload: bytes = b""  # empty: nothing to log
-    change: ChangeSet = field(default_factory=ChangeSet)  # that the payload encodes
+    change: ChangeSet = _NO_CHANGE  # that the payload encodes
     error: Exception | None = None  # what planning ended in
 
 
@@ -185,8 +188,9 @@ class Batch:
 
     def entries(self, timestamp_ms: int) -> list[LogEntry]:
         """The log entries of those that change something."""
+        changes = EntryKind.CHANGES
         return [
-            LogEntry(0, 0, EntryKind.CHANGES, attempt.job.request_id, timestamp_ms, attempt.payload)
+            LogEntry(0, 0, changes, attempt.job.request_id, timestamp_ms, attempt.payload)
             for attempt in self.logged
         ]
 
@@ -238,7 +242,7 @@ def _plan(attempt: Attempt, overlay: Overlay, part_bytes: int, guard: WriteGuard
         assert planned.state is overlay, "whoever does not see everything gets the quads"
         return None if made.is_empty else LargeWrite(attempt, planned, made, part_bytes)
     parts = iter(made)
-    first = next(parts, ChangeSet())
+    first = next(parts, _NO_CHANGE)
     second = next(parts, None)
     if not first:
         return None

@@ -53,8 +53,7 @@ class WireClient:
         if channel is None or channel.is_gone:
             channel = await self._connected()
         try:
-            async with asyncio.timeout(timeout_s):
-                frame = await channel.request(request)
+            frame = await channel.request(request, timeout_s)
         except TimeoutError:
             raise OutcomeUnknown(f"{self._name} has not answered for {timeout_s:g} s") from None
         if frame is None:
@@ -130,17 +129,21 @@ class _Channel(Connection):
         self._number = 0
         self.ended = asyncio.Event()
 
-    async def request(self, message: object) -> Frame | None:
-        """Send it, wait for the answer; None where the connection is lost before."""
+    async def request(self, message: object, timeout_s: float | None) -> Frame | None:
+        """Send it, wait for the answer; None where the connection is lost before. Raises TimeoutError."""
         self._number = number = (self._number + 1) % (1 << 32)
         data = self.messages.encode(message, number)
         answered: asyncio.Future[Frame | None] = self._loop.create_future()
         self._waiting[number] = answered
+        # a timer costs less than `asyncio.timeout`
+        expiry = None if timeout_s is None else self._loop.call_later(timeout_s, _expire, answered)
         try:
             self.write(data)
             return await answered
         finally:
             del self._waiting[number]
+            if expiry is not None:
+                expiry.cancel()
 
     def take(self, frame: Frame) -> None:
         answered = self._waiting.get(frame.number)
@@ -152,3 +155,8 @@ class _Channel(Connection):
         for answered in self._waiting.values():
             if not answered.done():
                 answered.set_result(None)
+
+
+def _expire(answered: "asyncio.Future[Frame | None]") -> None:
+    if not answered.done():
+        answered.set_exception(TimeoutError())

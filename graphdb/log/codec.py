@@ -135,13 +135,10 @@ _KINDS = {int(kind): kind for kind in EntryKind}
 
 def encode_changes(changes: ChangeSet) -> bytes:
     """A ChangeSet as payload; blank nodes keep their labels."""
-    sections = (
-        _encode_quads(changes.removed),
-        _encode_quads(changes.added),
-        _encode_graphs(changes.dropped_graphs),
-        _encode_graphs(changes.created_graphs),
-    )
-    return b"".join((_SECTIONS.pack(*map(len, sections)), *sections))
+    removed, added = _encode_quads(changes.removed), _encode_quads(changes.added)
+    dropped, created = _encode_graphs(changes.dropped_graphs), _encode_graphs(changes.created_graphs)
+    lengths = _SECTIONS.pack(len(removed), len(added), len(dropped), len(created))
+    return b"".join((lengths, removed, added, dropped, created))
 
 
 def encode_lines(removed: bytes, added: bytes, created_graphs: tuple[NamedGraph, ...] = ()) -> bytes:
@@ -274,7 +271,7 @@ def _encode_quads(quads: tuple[Quad, ...]) -> bytes:
 
 
 def _encode_graphs(graphs: tuple[NamedGraph, ...]) -> bytes:
-    return "".join(f"{graph}\n" for graph in graphs).encode()
+    return "".join(f"{graph}\n" for graph in graphs).encode() if graphs else b""
 
 
 def _decode_graphs(text: bytes) -> Iterator[NamedGraph]:

@@ -17,7 +17,7 @@ In bytes, for the data directory (integers little-endian and unsigned):
 import struct
 import zlib
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
@@ -62,6 +62,19 @@ class RecentRequests:
             if log_index > self.through:
                 self._of(request_id).add(request_id, log_index, affected_triples)
                 self.through = log_index
+
+    def remember_all(self, first_index: int, requests: Iterable[tuple[bytes, int]]) -> int:
+        """The entries from first_index on have made these requests' changes visible: ids, and affected
+        triples. Returns the last one's index.
+        """
+        index = first_index - 1
+        with self._lock:
+            for request_id, affected_triples in requests:
+                index += 1
+                if index > self.through:
+                    self._of(request_id).add(request_id, index, affected_triples)
+            self.through = max(self.through, index)
+        return index
 
     def pass_over(self, log_index: int) -> None:
         """The entry at log_index has changed nothing by itself."""

@@ -142,10 +142,7 @@ class Replayer:
         """The entries from first_index on, all CHANGES, are applied to the store: their request ids and
         affected triples. Those before them that were not fed do not concern quads.
         """
-        index = first_index - 1
-        for request_id, affected_triples in requests:
-            index += 1
-            self.requests.remember(request_id, index, affected_triples)
+        index = self.requests.remember_all(first_index, requests)
         self.quad_entries += index + 1 - first_index
         self._advance(index)
 

@@ -24,6 +24,7 @@ __all__ = [
     "GateLimits",
     "check",
     "check_services",
+    "read_plain_update",
     "read_query",
     "read_update",
 ]
@@ -63,11 +64,18 @@ def read_query(text: str, base_iri: str | None, limits: GateLimits) -> Query:
 def read_update(text: str, base_iri: str | None, limits: GateLimits) -> Update:
     """`parse_update`, as `read_query`. A large DATA block does not count: the native parser reads it."""
     text = text.removeprefix(BYTE_ORDER_MARK)
-    _check_bytes(text, _chars_for_the_grammar(text, limits.max_query_bytes), limits)
-    plain = plain_update(text, base_iri, limits.max_query_tokens)
+    plain = read_plain_update(text, base_iri, limits)
     if plain is not None:
         return plain
     return parse_update(text, base_iri, lambda source: _watched(source, limits.max_query_tokens))
+
+
+def read_plain_update(text: str, base_iri: str | None, limits: GateLimits) -> Update | None:
+    """`read_update` for INSERT DATA and DELETE DATA in their usual form; None for other texts. Such an update
+    needs no `check`. Raises LimitExceeded.
+    """
+    _check_bytes(text, _chars_for_the_grammar(text, limits.max_query_bytes), limits)
+    return plain_update(text, base_iri, limits.max_query_tokens)
 
 
 def check(request: Query | Update, limits: GateLimits) -> None:

@@ -409,12 +409,7 @@ class Leader:
             raise Overloaded("too many entries wait for a majority")
         first = journal.last_index + 1
         term = journal.term
-        journal.append(
-            [
-                LogEntry(first + i, term, entry.kind, entry.request_id, entry.timestamp_ms, entry.payload)
-                for i, entry in enumerate(entries)
-            ]
-        )
+        journal.append([entry.at(index, term) for index, entry in enumerate(entries, first)])
         self._uncommitted.append((journal.last_index, size))
         self._uncommitted_bytes += size
         return first

@@ -1,7 +1,7 @@
 """Messages between peers, and their encoding."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -36,6 +36,7 @@ __all__ = [
     "Welcome",
     "decode_envelope",
     "encode_envelope",
+    "encode_envelopes",
 ]
 
 # What peers say to each other. Values only; `message_codec.py` has the bytes.
@@ -221,12 +222,23 @@ _Decode: TypeAlias = Callable[[WireReader], Body]
 
 def encode_envelope(envelope: Envelope) -> bytes:
     """A message as bytes."""
-    body = envelope.body
-    code = _CODES[type(body)]
-    head = _HEAD.pack(
-        _MAGIC, _VERSION, code, envelope.cluster_id, envelope.term, *envelope.source, *envelope.target
-    )
-    return head + _ENCODERS[code](body)
+    [encoded] = encode_envelopes((envelope,))
+    return encoded
+
+
+def encode_envelopes(envelopes: Iterable[Envelope]) -> Iterator[bytes]:
+    """Messages as bytes. What a leader sends to several peers alike is encoded once."""
+    body: Body | None = None
+    encoded = b""
+    for envelope in envelopes:
+        code = _CODES[type(envelope.body)]
+        if envelope.body != body:
+            body = envelope.body
+            encoded = _ENCODERS[code](body)
+        head = _HEAD.pack(
+            _MAGIC, _VERSION, code, envelope.cluster_id, envelope.term, *envelope.source, *envelope.target
+        )
+        yield head + encoded
 
 
 def decode_envelope(data: bytes) -> Envelope:

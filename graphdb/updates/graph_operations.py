@@ -19,11 +19,12 @@ __all__ = ["add", "change_of", "clear", "copy", "create", "drop", "move"]
 
 def change_of(view: StoreView, removed: Iterable[Quad], added: Iterable[Quad]) -> ChangeSet:
     """The real change of removing quads, then adding quads; both may repeat and hold what is no change."""
+    # lists are made, not generators: most changes have a quad or two
     wanted = dict.fromkeys(stored_form(added))
-    unwanted = dict.fromkeys(quad for quad in stored_form(removed) if quad not in wanted)
-    gone = tuple(quad for quad in unwanted if view.contains(quad))
-    new = tuple(quad for quad in wanted if not view.contains(quad))
-    return ChangeSet(gone, new, created_graphs=_created(view, new))
+    unwanted = [quad for quad in dict.fromkeys(stored_form(removed)) if quad not in wanted]
+    gone = tuple([quad for quad in unwanted if view.contains(quad)])
+    new = tuple([quad for quad in wanted if not view.contains(quad)])
+    return ChangeSet(gone, new, created_graphs=_created(view, new) if new else ())
 
 
 def clear(view: StoreView, graphs: Iterable[NamedGraph | None]) -> ChangeSet:

@@ -1,6 +1,7 @@
 """`HostedGraph`: what the process of the graph port hosts. No other imports this, for it takes long."""
 
 import functools
+import gc
 from pathlib import Path
 
 from starlette.types import ASGIApp
@@ -27,6 +28,8 @@ from serve.graph_app import build_app
 
 __all__ = ["HostedGraph"]
 
+_COLLECT_AFTER = 10_000  # new objects: a batch of writes makes thousands, and no circles
+
 
 class HostedGraph:
     """One node's graph as a port hosts it: the store over the log, and the application over the store."""
@@ -52,6 +55,8 @@ class HostedGraph:
 
     async def start(self) -> None:
         await start_patiently(self.graph.start)
+        gc.freeze()  # what there is stays, modules mostly: the collector need not look at it
+        gc.set_threshold(_COLLECT_AFTER)
 
     def status(self) -> NodeStatus:
         """Of all of this node's ports."""

@@ -5,13 +5,15 @@ a special header are answered here, on a port without authentication, audit log 
 whose plan is known by their text or its shape. All others go to the application, which answers the same.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from time import perf_counter
 from typing import Any
 
 from starlette.requests import Request
 
+from graphdb.errors import RequestError
 from graphdb.node import Consistency
 from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
 from serve.backend import Queries
@@ -23,9 +25,10 @@ from serve.graph.responses import WholeAnswer
 from serve.graph.sparql import FORM_TYPE, QUERY_TYPE
 from serve.parameters import request_iri
 
-__all__ = ["QuickAnswers"]
+__all__ = ["QUERY_PATH", "Head", "QuickAnswers", "read_head"]
 
-_PATH = b"/sparql"
+QUERY_PATH = b"/sparql"
+_TYPES = (QUERY_TYPE, FORM_TYPE)
 # With any other header the request goes the usual way.
 _KNOWN_HEADERS = frozenset(
     {b"host", b"accept", b"accept-encoding", b"accept-language", b"content-type", b"content-length"}
@@ -36,7 +39,7 @@ _Headers = tuple[tuple[bytes, bytes], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Head:
+class Head:
     """What follows from a head without its address's query string and its body's length."""
 
     request: Request  # in place of each with this head
@@ -49,36 +52,36 @@ class QuickAnswers:
 
     def __init__(self, queries: Queries, reader: QueryReader, answers: QueryAnswers) -> None:
         self._queries, self._reader, self._answers = queries, reader, answers
-        self._head = lru_cache(maxsize=256)(_read_head)
+        self._head = lru_cache(maxsize=256)(lambda *head: read_head(QUERY_PATH, _TYPES, *head))
 
     @staticmethod
     def may_answer(method: bytes, target: bytes, body_bytes: int) -> bool:
         """Whether it is worth waiting for the body of a request, of so many bytes."""
-        return target.startswith(_PATH) and (
-            (method == b"POST" and body_bytes <= 3 * SHORT_TEXT_CHARACTERS)
-            or (method == b"GET" and body_bytes == 0)
+        return (method == b"POST" and body_bytes <= 3 * SHORT_TEXT_CHARACTERS) or (
+            method == b"GET" and body_bytes == 0
         )
 
-    def answer(
-        self, method: bytes, target: bytes, scheme: str, headers: list[tuple[bytes, bytes]], body: bytes
-    ) -> WholeAnswer | None:
-        """The answer to a request of which `may_answer` holds; None if it has to go the usual way."""
-        began = perf_counter()
-        path, _, query_string = target.partition(b"?")
-        if path != _PATH:
-            return None
+    def understood(
+        self, method: bytes, target: bytes, scheme: str, headers: list[tuple[bytes, bytes]]
+    ) -> Callable[[bytes], WholeAnswer | None] | None:
+        """What answers requests with a head of which `may_answer` holds; None if they have to go the usual
+        way.
+        """
         kept = tuple([header for header in headers if header[0] != b"content-length"])
+        head = self._head(method, scheme, kept)
+        return None if head is None else partial(self.answer, head, target.partition(b"?")[2])
+
+    def answer(self, head: Head, query_string: bytes, body: bytes) -> WholeAnswer | None:
+        """The answer to a request; None if it has to go the usual way."""
+        began = perf_counter()
         try:
-            head = self._head(method, scheme, kept)
-            if head is None:
-                return None
             return self._answer(head, query_string, body, began)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # noqa: BLE001 also a panic of the engine; the application says what is wrong
             return None
 
-    def _answer(self, head: _Head, query_string: bytes, body: bytes, began: float) -> WholeAnswer | None:
+    def _answer(self, head: Head, query_string: bytes, body: bytes, began: float) -> WholeAnswer | None:
         reader = self._reader
         if head.media_type == QUERY_TYPE:
             parameters = reader.parameters(query_string)
@@ -101,8 +104,12 @@ class QuickAnswers:
         return self._answers.cheap_answer(asked, self._queries.whole_reads())
 
 
-def _read_head(method: bytes, scheme: str, headers: _Headers) -> _Head | None:
-    """None for a request that may need more than is done here."""
+def read_head(
+    path: bytes, types: tuple[str, ...], method: bytes, scheme: str, headers: _Headers
+) -> Head | None:
+    """The head of a request to a path, which reads bodies of these types; None for one that may need more
+    than is done without the application.
+    """
     names = [name for name, _ in headers]
     if len(set(names)) < len(names) or not _KNOWN_HEADERS.issuperset(names):
         return None
@@ -110,14 +117,15 @@ def _read_head(method: bytes, scheme: str, headers: _Headers) -> _Head | None:
         "type": "http",
         "method": method.decode("ascii"),
         "scheme": scheme,
-        "path": _PATH.decode(),
-        "raw_path": _PATH,
+        "path": path.decode(),
+        "raw_path": path,
         "headers": list(headers),
     }
     request = Request(scope)
-    media_type = ""
-    if method == b"POST":
-        media_type = content_type(request, (QUERY_TYPE, FORM_TYPE)).name
-        if media_type not in (QUERY_TYPE, FORM_TYPE):
+    try:
+        media_type = content_type(request, types).name if method == b"POST" else ""
+        if media_type and media_type not in types:
             return None
-    return _Head(request, request_iri(request), media_type)
+        return Head(request, request_iri(request), media_type)
+    except RequestError:  # the application says what is wrong
+        return None

@@ -17,6 +17,7 @@ from graphdb.errors import InvalidParameter
 from graphdb.log import request_ids
 from graphdb.model import Confirmation
 from serve.access.request_scope import principal_of
+from serve.graph.responses import WholeAnswer
 
 __all__ = ["confirm", "read_request_id"]
 
@@ -71,5 +72,8 @@ def confirm(confirmation: Confirmation, **beside: str) -> Response:
         "affected_triples": confirmation.affected_triples,
         **beside,
     }
-    headers = {"X-Snapshot-Index": str(confirmation.snapshot_index)}
-    return Response(orjson.dumps(body), headers=headers, media_type="application/json")
+    head = [
+        (b"x-snapshot-index", b"%d" % confirmation.snapshot_index),
+        (b"content-type", b"application/json"),
+    ]
+    return WholeAnswer(head, orjson.dumps(body))

@@ -28,9 +28,10 @@ _PARTS = """
     errors parameters negotiation answers routing access backend bodies openapi
     port_application workbench
 """
-_PORTS = (
-    "port_watch port_websocket port_protocol port_server graph search graph_app search_app deployments cli"
-)
+_PORTS = """
+    known_heads port_watch port_websocket request_heads connection_parts bounded_protocol port_protocol
+    port_server graph search graph_app search_app deployments cli
+"""
 
 ROOMS = [
     f"{floor}.{room}"

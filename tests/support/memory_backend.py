@@ -32,7 +32,7 @@ from graphdb.live.matcher import LiveQuery
 from graphdb.log.replay import Book
 from graphdb.log.request_ids import key_part
 from graphdb.log.views import ViewStatus
-from graphdb.model import ChangeSet, Confirmation, GraphName, NamedGraph
+from graphdb.model import ChangeSet, Confirmation, GraphName, NamedGraph, Outcome
 from graphdb.node import (
     ClusterReport,
     Consistency,
@@ -135,6 +135,7 @@ class MemoryBackend:
         self._index = 0
         self._is_changing = False
         self._writing = threading.Lock()
+        self._begun: set[asyncio.Task[None]] = set()
 
     view_key = None
 
@@ -270,6 +271,18 @@ class MemoryBackend:
             return self._apply([plan_update(update, Overlay(self.store), using, context)])
 
         return await asyncio.to_thread(self._once, request_id, change)
+
+    def begin_update(self, update: Update, outcome: Outcome) -> bool:
+        async def report() -> None:
+            try:
+                outcome.set_result(await self.update(update, Dataset()))
+            except Exception as error:  # noqa: BLE001 whoever asked gets it
+                outcome.set_exception(error)
+
+        task = asyncio.get_running_loop().create_task(report())
+        self._begun.add(task)
+        task.add_done_callback(self._begun.discard)
+        return True
 
     def _once(self, request_id: bytes | None, change: Callable[[], Confirmation]) -> Confirmation:
         with self._writing:

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+import uvloop
+
 from actors.loop_thread import LoopThread
 from actors.raft.credentials import ClusterCredentials
 from actors.raft.incoming_links import Forwarded
@@ -39,7 +41,7 @@ __all__ = [
 @cache
 def network_loop() -> LoopThread:
     """The one loop in the process that gRPC uses; never closed, for gRPC may still call it."""
-    return LoopThread("network")
+    return LoopThread("network", uvloop.new_event_loop)
 
 
 def data_entry(payload: bytes) -> LogEntry:

@@ -34,14 +34,15 @@ def base_url() -> Iterator[str]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each request that was looked at, whether it was answered."""
     found: list[bool] = []
-    answer = QuickAnswers.answer
+    answer = QuickAnswers._answer
 
     def noted(self, *arguments):  # type: ignore[no-untyped-def]
+        found.append(False)
         made = answer(self, *arguments)
-        found.append(made is not None)
+        found[-1] = made is not None
         return made
 
-    monkeypatch.setattr(QuickAnswers, "answer", noted)
+    monkeypatch.setattr(QuickAnswers, "_answer", noted)
     return found
 
 

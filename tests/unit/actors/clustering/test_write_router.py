@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Self
 
 import pytest
 from pyoxigraph import NamedNode
@@ -12,13 +13,15 @@ from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.forwarded_writes import (
     BATCH,
     GraphDeletion,
+    SparqlUpdate,
     decode_write,
     encode_confirmation,
     encode_outcomes,
 )
-from actors.clustering.routed_writes import WriteRouter
+from actors.clustering.routed_writes import RoutedWriting, WriteRouter
+from actors.node.open_store import CurrentStore
 from actors.raft.log_requests import decode_requests
-from graphdb.access.visibility import FULL_VISIBILITY
+from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.errors import (
     BodyTooLarge,
     GraphDBError,
@@ -33,7 +36,10 @@ from graphdb.errors import (
     UnknownGraph,
 )
 from graphdb.log.request_ids import is_keyed
-from graphdb.model import Confirmation
+from graphdb.model import Confirmation, Outcome
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.parser import parse_update
+from graphdb.sparql.syntax import Update
 from tests.support.scripted_log import Forwarding, ScriptedLog, following, scripted_log
 from tests.support.timing import HANG_S, quick_enough
 
@@ -42,6 +48,7 @@ pytestmark = pytest.mark.anyio
 ID = bytes(range(16))
 GRAPH = NamedNode("urn:g")
 DONE = Confirmation(12, 3)
+PLAIN = "INSERT DATA { <urn:a> <urn:b> <urn:c> }"
 
 
 class Node:
@@ -284,3 +291,97 @@ async def test_a_client_that_leaves_ends_the_tries(node: Node) -> None:
     await node.let_lead(1)
     await asyncio.sleep(0.1)
     assert node.performed == []
+
+
+# Updates that are begun without a task (`Writing.begin_update`).
+
+
+class Own:
+    """The writing of node 1 alone. ends: how its first tries end; the others end as the node's do."""
+
+    def __init__(self, node: Node, *ends: GraphDBError | None) -> None:
+        self._node, self._ends = node, list(ends)
+        self.first_tries: list[tuple[bytes | None, int | None]] = []
+
+    def writes(self, _visibility: Visibility) -> Self:
+        return self
+
+    async def update(self, _update: Update, _using: Dataset, request_id: bytes, since: int) -> Confirmation:
+        return await self._node.perform(request_id, since)
+
+    def begin_update(
+        self, _update: Update, outcome: Outcome, request_id: bytes | None, since: int | None
+    ) -> bool:
+        self.first_tries.append((request_id, since))
+        end = self._ends.pop(0)
+        loop = asyncio.get_running_loop()
+        if end is None:
+            loop.call_soon(outcome.set_result, DONE)
+        else:
+            loop.call_soon(outcome.set_exception, end)
+        return True
+
+
+def begun(node: Node, own: Own, text: str = PLAIN) -> "asyncio.Future[Confirmation]":
+    outcome: asyncio.Future[Confirmation] = asyncio.get_running_loop().create_future()
+    writing = RoutedWriting(own, node.router, CurrentStore())  # type: ignore[arg-type] # a twin of it
+    if not writing.begin_update(parse_update(text, None), outcome):
+        outcome.cancel()
+    return outcome
+
+
+async def test_the_leader_begins_an_update(node: Node) -> None:
+    await node.let_lead(1)
+    own = Own(node, None)
+    assert await asyncio.wait_for(begun(node, own), 5) == DONE
+    [(request_id, since)] = own.first_tries
+    assert request_id is not None
+    assert since == 7
+    assert node.performed == []
+
+
+async def test_another_update_goes_the_usual_way(node: Node) -> None:
+    await node.let_lead(1)
+    own = Own(node)
+    assert begun(node, own, "DELETE WHERE { ?s ?p ?o }").cancelled()
+    assert own.first_tries == []
+
+
+@pytest.mark.parametrize("end", [NotLeader("deposed"), LogUnavailable("away"), OutcomeUnknown("lost")])
+async def test_a_begun_update_goes_to_the_next_leader(node: Node, end: GraphDBError) -> None:
+    """Under the same id, and behind the same index."""
+    await node.let_lead(1)
+    own = Own(node, end)
+    outcome = begun(node, own)
+    assert await asyncio.wait_for(outcome, 5) == DONE
+    assert node.performed == own.first_tries
+
+
+async def test_a_begun_update_whose_outcome_is_unknown(node: Node, impatient: None) -> None:
+    """What a later try meets says nothing of the first one."""
+    await node.let_lead(1)
+    node.fates = [StorageFull.for_inserts()]
+    with pytest.raises(OutcomeUnknown, match="lost"):
+        await asyncio.wait_for(begun(node, Own(node, OutcomeUnknown("lost"))), 5)
+
+
+async def test_a_begun_update_that_is_refused(node: Node) -> None:
+    await node.let_lead(1)
+    with pytest.raises(StorageFull):
+        await asyncio.wait_for(begun(node, Own(node, StorageFull.for_inserts())), 5)
+    assert node.performed == []
+
+
+async def test_a_follower_hands_a_begun_update_on(node: Node) -> None:
+    await node.let_lead(2)
+    own = Own(node)
+    outcome = begun(node, own)
+    forwarding = await node.forwarded()
+    assert (forwarding.node_id, forwarding.request.operation) == (2, BATCH)
+    [request] = decode_requests(forwarding.request.body)
+    write = decode_write(request.operation, request.body)
+    assert isinstance(write, SparqlUpdate)
+    assert (write.text, write.since) == (PLAIN, 7)
+    forwarding.succeed(encode_outcomes([(True, encode_confirmation(DONE))]))
+    assert await asyncio.wait_for(outcome, 5) == DONE
+    assert own.first_tries == []
