@@ -6,9 +6,16 @@ from typing import Protocol, TypeAlias
 
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad
 
-__all__ = ["APPLIED_BEFORE", "ChangeSet", "Confirmation", "EntryKind", "GraphName", "LogEntry", "NamedGraph"]
-=======
-__all__ = ["ChangeSet", "Confirmation", "EntryKind", "GraphName", "LogEntry", "NamedGraph", "Outcome"]
+__all__ = [
+    "APPLIED_BEFORE",
+    "ChangeSet",
+    "Confirmation",
+    "EntryKind",
+    "GraphName",
+    "LogEntry",
+    "NamedGraph",
+    "Outcome",
+]
 
 NamedGraph: TypeAlias = NamedNode | BlankNode
 GraphName: TypeAlias = NamedNode | BlankNode | DefaultGraph

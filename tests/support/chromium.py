@@ -16,6 +16,7 @@ from tests.support.timing import HANG_S
 __all__ = ["Chromium", "browser", "why_no_browser"]
 
 _COMMAND = "chromium"
+_TRACED = "traced"  # follows the last event of a trace
 # by key: its place on the keyboard, its number, and the text that it writes
 _KEYS = {
     "Enter": ("Enter", 13, "\r"),
@@ -77,6 +78,7 @@ class Chromium:
         self._session: str | None = None
         self.requested: list[str] = []
         self.complaints: list[str] = []
+        self._traced: list[dict[str, Any]] = []
         targets = self._call("Target.getTargets")["targetInfos"]
         page = next(one["targetId"] for one in targets if one["type"] == "page")
         self._session = self._call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
@@ -124,6 +126,37 @@ class Chromium:
     def write(self, text: str) -> None:
         """Type a text into the element that has the focus, at once."""
         self._call("Input.insertText", text=text)
+
+    def point(self, kind: str, x: float, y: float, **further: Any) -> None:
+        """An event of the mouse at a place: mouseMoved, mousePressed, mouseReleased or mouseWheel."""
+        self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **further)
+
+    @contextmanager
+    def measured_tasks(self) -> Iterator[list[float]]:
+        """The processor time of each task of the page's main thread, in ms; complete at the end. Unlike
+        its duration, this does not depend on what else the machine does.
+        """
+        took: list[float] = []
+        self._traced.clear()
+        self._call(
+            "Tracing.start",
+            transferMode="ReportEvents",
+            traceConfig={"includedCategories": ["disabled-by-default-devtools.timeline", "__metadata"]},
+        )
+        yield took
+        self._call("Tracing.end")
+        while not (self._traced and self._traced[-1].get("name") == _TRACED):
+            self._hear(self._next())
+        threads = {
+            (one["pid"], one["tid"])
+            for one in self._traced
+            if one["name"] == "thread_name" and one["args"]["name"] == "CrRendererMain"
+        }
+        took += [
+            one["tdur"] / 1000
+            for one in self._traced
+            if one["name"] == "RunTask" and "tdur" in one and (one["pid"], one["tid"]) in threads
+        ]
 
     def press(self, key: str, *, control: bool = False, shift: bool = False) -> None:
         """Press and release a key, by its name in KeyboardEvent.key."""
@@ -197,6 +230,10 @@ class Chromium:
             self.complaints.append(told["entry"]["text"])
         elif event["method"] == "Runtime.exceptionThrown":
             self.complaints.append(str(told["exceptionDetails"]))
+        elif event["method"] == "Tracing.dataCollected":
+            self._traced += told["value"]
+        elif event["method"] == "Tracing.tracingComplete":
+            self._traced.append({"name": _TRACED})
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._read:

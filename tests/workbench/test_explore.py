@@ -18,11 +18,8 @@ HUB = "https://museum.example/id/hub"
 HOSTILE = "https://museum.example/id/hostile"
 LONG = 10_000_000  # characters
 
-# where cytoscape keeps its graph
-PLACES = (
-    "Object.fromEntries(document.querySelector('.graph-canvas')._cyreg.cy.nodes()"
-    ".map((one) => [one.id(), one.position()]))"
-)
+# where nodes lie, by their keys
+PLACES = "Object.fromEntries(document.querySelector('.graph-canvas').places)"
 
 
 def update(service: Service, text: str) -> None:

@@ -11,30 +11,38 @@ const target = process.argv[isCheck ? 3 : 2];
 const LICENCES = new Set(["MIT", "ISC", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "0BSD"]);
 const FIRST_LOAD_MAX = 400_000; // bytes, compressed
 
-const made = await build({
-    entryPoints: { main: "src/main.tsx", style: "src/styles/main.css" },
+const common = {
     bundle: true,
-    splitting: true,
     format: "esm",
     target: "es2022",
     minify: true,
     charset: "utf8",
     legalComments: "none", // the licences are a file of their own
-    jsx: "automatic",
-    jsxImportSource: "preact",
-    loader: { ".png": "dataurl", ".svg": "dataurl" },
     entryNames: "[name]-[hash]",
-    chunkNames: "chunk-[hash]",
     outdir: "out",
     write: false,
     metafile: true,
     logLevel: "warning",
+};
+// Workers are files of their own, whose names the scripts have to know.
+const worker = await build({ ...common, entryPoints: { forces: "src/ui/graph-forces.ts" } });
+const nameOf = ({ path }) => path.slice(path.lastIndexOf("/") + 1);
+
+const made = await build({
+    ...common,
+    define: { FORCES: JSON.stringify(`/workbench/assets/${nameOf(worker.outputFiles[0])}`) },
+    entryPoints: { main: "src/main.tsx", style: "src/styles/main.css" },
+    splitting: true,
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    loader: { ".png": "dataurl", ".svg": "dataurl" },
+    chunkNames: "chunk-[hash]",
 });
 
 /** The packages that the result holds code of, with their licences. */
 function licences() {
     const names = new Set();
-    for (const output of Object.values(made.metafile.outputs)) {
+    for (const output of [made, worker].flatMap(({ metafile }) => Object.values(metafile.outputs))) {
         for (const [path, { bytesInOutput }] of Object.entries(output.inputs)) {
             const found = /^node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path);
             if (found && bytesInOutput > 0) names.add(found[1]);
@@ -51,7 +59,7 @@ function licences() {
     });
 }
 
-const files = new Map(made.outputFiles.map((one) => [one.path.slice(one.path.lastIndexOf("/") + 1), one.text]));
+const files = new Map([...made.outputFiles, ...worker.outputFiles].map((one) => [nameOf(one), one.text]));
 const found = licences();
 const listed = JSON.stringify(found);
 const licenceFile = `licences-${createHash("sha256").update(listed).digest("hex").slice(0, 8).toUpperCase()}.json`;

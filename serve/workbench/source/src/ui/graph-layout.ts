@@ -1,64 +1,74 @@
-/** Where nodes lie: forces of d3-force. What has a place keeps it; only what is new looks for one. */
-import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY, type SimulationNodeDatum } from "d3-force";
+/** The places of nodes. What has a place keeps it; only what is new looks for one, with the forces of `graph-forces.ts`. */
+import type { Found, Task } from "./graph-forces";
 
-export interface Placed extends SimulationNodeDatum { key: string; x: number; y: number }
-interface Link { source: Placed; target: Placed }
-const SLICE_MS = 10; // of each frame, so that the page answers meanwhile
+declare const FORCES: string; // the address of the worker, written in by build.mjs
+
+export interface Place { x: number; y: number }
 
 export class Layout {
-  readonly places = new Map<string, Placed>();
-  private running = 0;
+  readonly places = new Map<string, Place>();
+  private readonly worker = new Worker(FORCES, { type: "module" });
+  private run = 0;
+  private keys: readonly string[] = [];
+  private readonly held = new Set<string>();
+  /** Whether the last run arranges everything, rather than some nodes added to what is there. */
+  isWhole = false;
+  private isRunning = false;
+  private readonly isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+  /** moved is called whenever places have changed, isDone with the last ones. */
+  constructor(moved: (isDone: boolean) => void) {
+    this.worker.onmessage = ({ data: { run, places, isDone } }: MessageEvent<Found>) => {
+      if (run !== this.run || (this.isCalm && !isDone)) return;
+      this.keys.forEach((key, at) => {
+        const place = this.places.get(key);
+        if (place && !this.held.has(key)) { place.x = places[2 * at]!; place.y = places[2 * at + 1]!; }
+      });
+      this.isRunning = !isDone;
+      moved(isDone);
+    };
+  }
 
   /**
-   * Finds places for the nodes that have none; with `again` for all but those in `fixed`.
-   * New nodes begin near the node that they are connected with. `done` is called unless another call comes first.
+   * Finds places for the nodes that have none; with `again` for all but those in `fixed`. Nodes have a place at once, near the
+   * node that they are connected with, and move from there. Returns whether there is anything to be arranged.
    */
-  arrange(keys: readonly string[], edges: readonly { source: string; target: string }[], fixed: ReadonlySet<string>, again: boolean, done: () => void): void {
-    const run = ++this.running;
-    const present = new Set(keys);
-    for (const key of [...this.places.keys()]) if (!present.has(key)) this.places.delete(key);
+  arrange(keys: readonly string[], edges: readonly { source: string; target: string }[], fixed: ReadonlySet<string>, again: boolean): boolean {
     const missing = keys.filter((key) => !this.places.has(key));
-    if (!missing.length && !again) { done(); return; }
-    const isFirst = this.places.size === 0;
+    if (!missing.length && !again) return false;
+    // What the last run has not finished goes on.
+    this.isWhole = again || missing.length === keys.length || (this.isRunning && this.isWhole);
+    const isMoving = new Set(this.isRunning ? this.keys.filter((key) => !this.held.has(key)) : []);
+    this.held.clear();
+    for (const key of keys) if (fixed.has(key) || (!again && this.places.has(key) && !isMoving.has(key))) this.held.add(key);
     const around = new Map<string, string>();
     for (const { source, target } of edges) {
       if (this.places.has(source)) around.set(target, source);
       if (this.places.has(target)) around.set(source, target);
     }
-    const old = new Set(this.places.keys());
     missing.forEach((key, at) => {
       const near = this.places.get(around.get(key) ?? "");
       const turn = at * 2.399963; // the golden angle: an even spiral
       const far = near ? 60 + 6 * Math.sqrt(at) : 18 * Math.sqrt(at + 0.5);
-      this.places.set(key, { key, x: (near?.x ?? 0) + far * Math.cos(turn), y: (near?.y ?? 0) + far * Math.sin(turn) });
+      this.places.set(key, { x: (near?.x ?? 0) + far * Math.cos(turn), y: (near?.y ?? 0) + far * Math.sin(turn) });
     });
-    const nodes = keys.map((key) => this.places.get(key)!);
-    for (const node of nodes) {
-      const isHeld = fixed.has(node.key) || (!again && old.has(node.key));
-      node.fx = isHeld ? node.x : null;
-      node.fy = isHeld ? node.y : null;
-    }
-    const links = edges.flatMap(({ source, target }): Link[] => {
-      const [from, to] = [this.places.get(source), this.places.get(target)];
-      return from && to && from !== to ? [{ source: from, target: to }] : [];
-    });
-    const many = nodes.length > 600;
-    const simulation = forceSimulation<Placed>(nodes)
-      .force("link", forceLink<Placed, Link>(links).distance(many ? 50 : 125).iterations(many ? 1 : 2))
-      .force("charge", forceManyBody<Placed>().strength(many ? -60 : -320).distanceMax(many ? 400 : 700).theta(many ? 1.1 : 0.9))
-      .force("x", forceX<Placed>(0).strength(isFirst || again ? 0.04 : 0)).force("y", forceY<Placed>(0).strength(isFirst || again ? 0.05 : 0))
-      .force("collide", forceCollide<Placed>(many ? 14 : 26))
-      .alphaDecay(many ? 0.05 : 0.03).alpha(again || isFirst ? 1 : 0.6).stop();
-    const step = () => {
-      if (run !== this.running) return;
-      const until = performance.now() + SLICE_MS;
-      do simulation.tick(); while (simulation.alpha() > simulation.alphaMin() && performance.now() < until);
-      if (simulation.alpha() > simulation.alphaMin()) requestAnimationFrame(step);
-      else done();
-    };
-    step();
+    this.keys = keys;
+    const numbers = new Map(keys.map((key, at) => [key, at]));
+    const places = Float32Array.from(keys.flatMap((key) => { const { x, y } = this.places.get(key)!; return [x, y]; }));
+    const links = Uint32Array.from(edges.flatMap(({ source, target }) => {
+      const [from, to] = [numbers.get(source), numbers.get(target)];
+      return from === undefined || to === undefined || from === to ? [] : [from, to];
+    }));
+    const task: Task = { run: ++this.run, places, held: Uint8Array.from(keys, (key) => Number(this.held.has(key))), links, isWhole: this.isWhole };
+    this.isRunning = true;
+    this.worker.postMessage(task, [places.buffer, links.buffer]);
+    return true;
   }
 
-  move(key: string, x: number, y: number): void { const place = this.places.get(key); if (place) { place.x = x; place.y = y; } }
-  stop(): void { this.running++; }
+  /** A node has been moved by hand: it stays there. */
+  move(key: string, x: number, y: number): void {
+    const place = this.places.get(key);
+    if (place) { place.x = x; place.y = y; this.held.add(key); }
+  }
+  stop(): void { this.worker.terminate(); }
 }

@@ -1,20 +1,20 @@
 /**
- * `GraphView`: triples as a graph to look at and to walk through. Load it lazily: cytoscape comes with it.
+ * `GraphView`: triples as a graph to look at and to walk through. Load it lazily.
  *
  * Literals are the values of their nodes and types their colour; neither is a node. Further triples may be given at any time:
  * what is drawn stays where it is. A click selects a node and offers its predicates with counts; a double click expands it.
  */
-import cytoscape, { type Core, type StylesheetJson } from "cytoscape";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { counted, countNeighbours, neighbours, typesOf, type Counted, type Direction } from "../api/neighbours";
 import { RDF_TYPE, type Term } from "../api/terms";
 import { labels, shown } from "../api/vocabulary";
 import { readLabels } from "../api/neighbours";
-import { colour, theme } from "../app/theme";
+import { theme } from "../app/theme";
 import { linkTo } from "../app/router";
 import { Button, Input } from "./controls";
 import { toast } from "./dialog";
-import { GraphModel, keyOf, type Node, type Triple } from "./graph-model";
+import { Drawing, type Line, type Spot } from "./graph-drawing";
+import { GraphModel, keyOf, type Edge, type Node, type Triple } from "./graph-model";
 import { Layout } from "./graph-layout";
 import { Icon } from "./icons";
 import { Empty } from "./states";
@@ -25,7 +25,6 @@ export type { Triple } from "./graph-model";
 const PAGE = 25; // resources that one expansion brings in
 const NODES_MAX = 5000;
 const SERIES = 7;
-const MANY_EDGES = 1500; // from here on edges are drawn straight and without labels
 
 interface Props {
   triples: readonly Triple[];
@@ -48,10 +47,10 @@ const plural = (count: number, what: string) => `${count.toLocaleString("en")} $
 const short = (text: string, most = 28) => text.length > most ? `${text.slice(0, most - 1)}…` : text;
 
 export default function GraphView({ triples, start, onOpen, label = "Graph" }: Props) {
-  const canvas = useRef<HTMLDivElement>(null);
-  const core = useRef<Core | null>(null);
+  const stage = useRef<HTMLDivElement>(null);
+  const drawn = useRef<{ drawing: Drawing; layout: Layout } | null>(null);
   const model = useMemo(() => new GraphModel(), []);
-  const layout = useMemo(() => new Layout(), []);
+  const keys = useId();
   const [version, setVersion] = useState(0);
   const [selected, setSelected] = useState<string | null>(null);
   const [hiddenClasses, setHiddenClasses] = useState<ReadonlySet<string>>(new Set());
@@ -76,17 +75,17 @@ export default function GraphView({ triples, start, onOpen, label = "Graph" }: P
     const iris = keys.filter((key) => model.nodes.get(key)?.term.type === "uri");
     if (!iris.length) return;
     const names = [...new Set([...iris, ...[...model.edges.values()].map((edge) => edge.predicate)])];
-    void readLabels(names.slice(0, 1000)).then(changed);
+    void (async () => { for (let from = 0; from < names.length; from += 1000) await readLabels(names.slice(from, from + 1000)); })().then(changed);
     typesOf(iris.filter((key) => model.nodes.get(key)!.classes.size === 0).slice(0, 2000), aborting.signal).then((found) => {
       for (const [node, type] of found) model.nodes.get(node)?.classes.add(type);
       changed();
     }, () => {}); // without them, nodes have one colour
   }
-  useEffect(() => () => { aborting.abort(); layout.stop(); core.current?.destroy(); core.current = null; }, []);
+  useEffect(() => () => aborting.abort(), []);
 
   const counts = useMemo(() => model.counts(), [version]);
   const colours = useMemo(() => new Map(counts.classes.slice(0, SERIES).map(([iri], at) => [iri, at + 1])), [counts]);
-  const colourOf = (node: Node) => { for (const [iri, at] of colours) if (node.classes.has(iri)) return at; return SERIES + 1; };
+  const colourOf = (node: Node) => Math.max(0, ...[...node.classes].map((iri) => colours.get(iri) ?? 0)) || SERIES + 1; // of its rarest class
   const visible = useMemo(() => {
     const isHidden = (node: Node) => node.classes.size > 0 && [...node.classes].every((one) => hiddenClasses.has(one));
     const nodes = [...model.nodes.values()].filter((node) => !isHidden(node));
@@ -96,90 +95,50 @@ export default function GraphView({ triples, start, onOpen, label = "Graph" }: P
   }, [version, hiddenClasses, hiddenPredicates]);
 
   // The canvas
-  useEffect(() => {
-    // cytoscape would put a style sheet into the page, which the policy forbids; it does not where something has this id.
-    const id = "__________cytoscape_stylesheet";
-    if (!document.getElementById(id)) document.head.append(Object.assign(document.createElement("meta"), { id }));
-    const cy = cytoscape({
-      container: canvas.current!, style: styles(), minZoom: 0.03, maxZoom: 3, boxSelectionEnabled: false, selectionType: "single",
-      hideEdgesOnViewport: true, textureOnViewport: true, pixelRatio: 1,
-    });
-    core.current = cy;
-    cy.on("tap", (event) => { setSelected(event.target === cy ? null : event.target.isNode() ? event.target.id() : null); });
-    cy.on("dbltap", "node", (event) => void expandAll(event.target.id()));
-    cy.on("dragfree", "node", (event) => {
-      const { x, y } = event.target.position();
-      layout.move(event.target.id(), x, y);
-      const node = model.nodes.get(event.target.id());
-      if (node) { node.pinned = true; changed(); }
-    });
-    const watching = new ResizeObserver(() => cy.resize());
-    watching.observe(canvas.current!);
-    return () => watching.disconnect();
-  }, []);
-  useEffect(() => { core.current?.style(styles()); }, [theme.value]);
-
-  // What is drawn follows the model: elements come and go, places are kept.
-  useEffect(() => {
-    const cy = core.current;
-    if (!cy) return;
-    const many = visible.edges.length > MANY_EDGES;
-    const degrees = new Map<string, number>();
-    for (const { source, target } of visible.edges) for (const key of [source, target]) degrees.set(key, (degrees.get(key) ?? 0) + 1);
-    const isFirst = cy.nodes().empty();
-    const keys = visible.nodes.map((node) => node.key);
-    const pinned = new Set(visible.nodes.filter((node) => node.pinned).map((node) => node.key));
-    if (keys.some((key) => !layout.places.has(key))) setBusy(true);
-    layout.arrange(keys, visible.edges, pinned, false, () => {
-      const wanted = new Set<string>([...keys, ...visible.edges.map((edge) => edge.key)]);
-      cy.batch(() => {
-        cy.elements().filter((one) => !wanted.has(one.id())).remove();
-        const fresh: cytoscape.ElementDefinition[] = [];
-        for (const node of visible.nodes) {
-          const data = { id: node.key, name: short(nameOf(node.term)), colour: colourOf(node), size: Math.min(44, 16 + 4 * Math.sqrt(degrees.get(node.key) ?? 0)) };
-          const there = cy.getElementById(node.key);
-          if (there.empty()) fresh.push({ group: "nodes", data, position: { ...placeOf(node.key) }, classes: node.pinned ? "pinned" : "" });
-          else { there.data(data); there.toggleClass("pinned", node.pinned); }
-        }
-        for (const edge of visible.edges) {
-          const name = short(nameOf({ type: "uri", value: edge.predicate }), 24);
-          const there = cy.getElementById(edge.key);
-          if (there.empty()) fresh.push({ group: "edges", data: { id: edge.key, source: edge.source, target: edge.target, name } });
-          else there.data("name", name);
-        }
-        cy.add(fresh);
-        cy.edges().toggleClass("many", many);
-      });
-      if (isFirst && keys.length) fit();
+  useLayoutEffect(() => {
+    const layout = new Layout((isDone) => {
+      if (layout.isWhole && !drawing.isTouched) drawing.fit();
+      drawing.moved(isDone);
+      if (!isDone) return;
       setBusy(false);
+      drawing.keepInView();
     });
-  }, [visible, colours, labels.value]);
-
-  function placeOf(key: string) { const { x, y } = layout.places.get(key)!; return { x, y }; }
-  function fit() { const cy = core.current; cy?.fit(undefined, 48); if (cy && cy.zoom() > 1.3) { cy.zoom(1.3); cy.center(); } }
-  function zoom(by: number) { const cy = core.current; cy?.zoom({ level: cy.zoom() * by, renderedPosition: { x: cy.width() / 2, y: cy.height() / 2 } }); }
-
-  useEffect(() => {
-    const cy = core.current;
-    if (!cy) return;
-    cy.batch(() => {
-      cy.elements().removeClass("chosen near");
-      if (selected !== null) {
-        const node = cy.getElementById(selected);
-        node.addClass("chosen");
-        node.connectedEdges().addClass("near");
-      }
+    const drawing = new Drawing(stage.current!, {
+      pick: setSelected, expand: (key) => void expandAll(key),
+      drag: (key, x, y, isEnd) => {
+        layout.move(key, x, y);
+        const node = model.nodes.get(key);
+        if (isEnd && node) { node.pinned = true; changed(); }
+      },
+    }, {
+      node: (key) => { const node = model.nodes.get(key); return node ? short(nameOf(node.term)) : ""; },
+      edge: (predicate) => short(nameOf({ type: "uri", value: predicate }), 24),
     });
-  }, [selected, visible, busy]);
+    drawn.current = { drawing, layout };
+    (stage.current! as HTMLElement & { places?: Layout["places"] }).places = layout.places; // for whoever tests where nodes lie
+    return () => { layout.stop(); drawing.close(); drawn.current = null; };
+  }, []);
+  useEffect(() => drawn.current?.drawing.restyle(), [theme.value]);
+  useEffect(() => drawn.current?.drawing.redraw(), [labels.value]);
+  useEffect(() => drawn.current?.drawing.choose(selected), [selected]);
+
+  // What is drawn follows the model: nodes come and go, places are kept.
+  useLayoutEffect(() => {
+    const { drawing, layout } = drawn.current!;
+    const own = visible.nodes.map((node) => node.key);
+    if (layout.arrange(own, visible.edges, pinnedOf(visible.nodes), false)) setBusy(true);
+    const spots = spotsOf(visible.nodes, visible.edges, layout, colourOf);
+    drawing.show([...spots.values()], linesOf(visible.edges, spots));
+    if (layout.isWhole && !drawing.isTouched) drawing.fit();
+  }, [visible, colours]);
+
+  const fit = () => drawn.current?.drawing.fit(true);
+  const zoom = (by: number) => drawn.current?.drawing.zoom(by);
 
   function arrangeAgain() {
-    const cy = core.current!;
-    setBusy(true);
-    layout.arrange(visible.nodes.map((node) => node.key), visible.edges, new Set(visible.nodes.filter((node) => node.pinned).map((node) => node.key)), true, () => {
-      cy.batch(() => cy.nodes().forEach((one) => { one.position(placeOf(one.id())); }));
-      fit();
-      setBusy(false);
-    });
+    const { drawing, layout } = drawn.current!;
+    drawing.isTouched = false;
+    if (layout.arrange(visible.nodes.map((node) => node.key), visible.edges, pinnedOf(visible.nodes), true)) setBusy(true);
   }
 
   async function expand(key: string, predicate: string, direction: Direction, offset = 0) {
@@ -204,12 +163,13 @@ export default function GraphView({ triples, start, onOpen, label = "Graph" }: P
 
   /** The next node in the direction of an arrow key: near, and not far to the side. */
   function step(dx: number, dy: number) {
-    const from = selected !== null && layout.places.has(selected) ? placeOf(selected) : null;
+    const { places } = drawn.current!.layout;
+    const from = selected === null ? undefined : places.get(selected);
     let best: string | null = null;
     let least = Infinity;
     for (const { key } of visible.nodes) {
       if (key === selected) continue;
-      const at = layout.places.get(key);
+      const at = places.get(key);
       if (!at) continue;
       const along = from ? (at.x - from.x) * dx + (at.y - from.y) * dy : 0;
       const aside = from ? Math.abs((at.x - from.x) * dy) + Math.abs((at.y - from.y) * dx) : Math.hypot(at.x, at.y);
@@ -221,10 +181,8 @@ export default function GraphView({ triples, start, onOpen, label = "Graph" }: P
   }
   function choose(key: string) {
     setSelected(key);
-    const cy = core.current, node = cy?.getElementById(key);
-    if (!cy || !node || node.empty()) return;
-    const { x, y } = node.renderedPosition();
-    if (x < 30 || y < 30 || x > cy.width() - 30 || y > cy.height() - 30) cy.center(node);
+    const { drawing, layout } = drawn.current!, place = layout.places.get(key);
+    if (place) drawing.reveal(place);
   }
   function onKey(event: KeyboardEvent) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target !== event.currentTarget) return;
@@ -258,8 +216,8 @@ export default function GraphView({ triples, start, onOpen, label = "Graph" }: P
       </div>
       <div class="graph-body">
         <div class="graph-stage">
-          <div ref={canvas} class="graph-canvas" tabIndex={0} role="application" aria-label={label} aria-describedby="graph-keys" onKeyDown={onKey} />
-          <p id="graph-keys" class="visually-hidden">Arrows go from node to node, Enter expands, C collapses, P pins, O opens the page, Delete hides, plus and minus zoom, F shows everything.</p>
+          <div ref={stage} class="graph-canvas" tabIndex={0} role="application" aria-label={label} aria-describedby={keys} onKeyDown={onKey} />
+          <p id={keys} class="visually-hidden">Arrows go from node to node, Enter expands, C collapses, P pins, O opens the page, Delete hides, plus and minus zoom, F shows everything.</p>
           <p class="visually-hidden" role="status">{chosen ? `${nameOf(chosen.term)} selected` : ""}</p>
           {visible.nodes.length === 0 && <div class="graph-empty"><Empty icon="graph" title={model.nodes.size ? "Everything is hidden" : "Nothing to draw"}>{model.nodes.size ? "Show a class or a predicate again." : "There are no triples between resources here."}</Empty></div>}
         </div>
@@ -387,22 +345,26 @@ function Inspector(props: {
   );
 }
 
-function styles(): StylesheetJson {
-  const font = getComputedStyle(document.body).fontFamily;
-  const nodes = Array.from({ length: SERIES + 1 }, (_, at) => ({ selector: `node[colour = ${at + 1}]`, style: { "background-color": colour(`series-${at + 1}`) } }));
-  return [
-    { selector: "node", style: {
-      width: "data(size)", height: "data(size)", label: "data(name)", "font-size": 11, "font-family": font, color: colour("text"), "text-valign": "bottom", "text-margin-y": 4,
-      "text-outline-color": colour("surface"), "text-outline-width": 2, "min-zoomed-font-size": 7, "border-width": 1.5, "border-color": colour("surface"), "overlay-opacity": 0,
-    } },
-    ...nodes,
-    { selector: "node.pinned", style: { "border-width": 3, "border-color": colour("text"), "border-style": "double" } },
-    { selector: "node.chosen", style: { "border-width": 3, "border-color": colour("focus"), "underlay-color": colour("focus"), "underlay-opacity": 0.18, "underlay-padding": 7, "underlay-shape": "ellipse", "z-index": 10, "font-weight": "bold", "min-zoomed-font-size": 0 } },
-    { selector: "edge", style: {
-      width: 1.2, "line-color": colour("line-strong"), "line-opacity": 0.55, "target-arrow-color": colour("line-strong"), "target-arrow-shape": "triangle", "arrow-scale": 0.8, "curve-style": "bezier",
-      label: "data(name)", "font-size": 9, "font-family": font, color: colour("text-muted"), "text-rotation": "autorotate", "text-outline-color": colour("surface"), "text-outline-width": 2, "min-zoomed-font-size": 8, "overlay-opacity": 0,
-    } },
-    { selector: "edge.many", style: { "curve-style": "haystack", "haystack-radius": 0, label: "", width: 1, "line-opacity": 0.35 } },
-    { selector: "edge.near", style: { "line-color": colour("accent"), "line-opacity": 0.9, "target-arrow-color": colour("accent"), width: 1.8, "z-index": 9 } },
-  ] as StylesheetJson;
+const pinnedOf = (nodes: readonly Node[]) => new Set(nodes.filter((node) => node.pinned).map((node) => node.key));
+
+function spotsOf(nodes: readonly Node[], edges: readonly Edge[], layout: Layout, seriesOf: (node: Node) => number): Map<string, Spot> {
+  const degrees = new Map<string, number>();
+  for (const { source, target } of edges) for (const key of [source, target]) degrees.set(key, (degrees.get(key) ?? 0) + 1);
+  return new Map(nodes.map((node) => [node.key, {
+    key: node.key, place: layout.places.get(node.key)!, series: seriesOf(node), isPinned: node.pinned,
+    radius: Math.min(22, 7 + 2 * Math.sqrt(degrees.get(node.key) ?? 0)),
+  }]));
+}
+
+/** Edges between the same two nodes go side by side. */
+function linesOf(edges: readonly Edge[], spots: ReadonlyMap<string, Spot>): Line[] {
+  const beside = new Map<string, Line[]>();
+  for (const { source, target, predicate } of edges) {
+    const pair = source < target ? `${source}\n${target}` : `${target}\n${source}`;
+    const line: Line = { from: spots.get(source)!, to: spots.get(target)!, predicate, bend: 0 };
+    const others = beside.get(pair);
+    if (others) others.push(line); else beside.set(pair, [line]);
+  }
+  for (const lines of beside.values()) lines.forEach((line, at) => { line.bend = (at - (lines.length - 1) / 2) * (line.from.key < line.to.key ? 1 : -1); });
+  return [...beside.values()].flat();
 }
