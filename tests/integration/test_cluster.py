@@ -287,6 +287,7 @@ def test_wiped_and_lagging_nodes_come_back_by_a_snapshot(cluster: ClusterService
     with clients_of(cluster, seed=6) as clients:
         cluster.start(lagging)
         cluster.await_healthy()
+        cluster.await_applied(lagging)
         assert first_index_of_log(cluster.nodes[lagging]) > 1, "it has got every entry, and no snapshot"
         wiped = cluster.followers()[1]
         cluster.nodes[wiped].kill()

@@ -155,10 +155,18 @@ class ClusterService:
         ).json()
         return answer
 
+    def await_applied(self, *numbers: int) -> None:
+        """Wait until these nodes, or all, have applied what is committed; they are healthy before."""
+        index = self.report(self.leader())["commit_index"]
+        for number in numbers or self.nodes:
+            self.nodes[number].wait_until(
+                lambda number=number: self.report(number)["applied_index"] >= index, START_S
+            )
+
     def await_same_dumps(self) -> list[str]:
         """Wait until every node has applied what is committed; their quads, which must be the same."""
-        index = self.report(self.leader())["commit_index"]
-        dumps = {number: self._dump(number, index) for number in self.nodes}
+        self.await_applied()
+        dumps = {number: self._dump(number) for number in self.nodes}
         first = next(iter(dumps.values()))
         for number, dump in dumps.items():
             assert dump == first, f"node {number} differs: {_difference(first, dump)}"
@@ -206,12 +214,10 @@ class ClusterService:
             return bool(self.nodes[number].health()["role"] == "leader")
         return False
 
-    def _dump(self, number: int, index: int) -> list[str]:
-        """Every quad of a node, a line each, in order; none before it has applied index."""
-        node = self.nodes[number]
-        node.wait_until(lambda: self.report(number)["applied_index"] >= index, 60)
+    def _dump(self, number: int) -> list[str]:
+        """Every quad of a node, a line each, in order."""
         answer = httpx.get(
-            f"{node.url}/data?dataset=all",
+            f"{self.nodes[number].url}/data?dataset=all",
             headers={"Accept": "application/n-quads"},
             timeout=120,
             trust_env=False,

@@ -33,6 +33,7 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.store.quad_store import QuadStore
 from tests.support.shards import Shard, no_readers
+from tests.support.timing import HANG_S
 
 SMALL = FileLogConfig(segment_bytes=4096, reserve_bytes=4096)
 Use = Callable[[Shard], Awaitable[None]]
@@ -100,10 +101,14 @@ async def nothing(shard: Shard) -> None: ...
 
 def test_bodies_that_come_slowly_keep_nothing_else_waiting(tmp_path: Path) -> None:
     async def use(shard: Shard) -> None:
-        arrived = asyncio.Event()
+        arrived, all_wait, waiting = asyncio.Event(), asyncio.Event(), 0
 
         async def slowly(line: bytes) -> AsyncIterator[bytes]:
+            nonlocal waiting
             yield line * 10_000
+            waiting += 1
+            if waiting == 64:
+                all_wait.set()
             await arrived.wait()
 
         async def put_slowly(number: int) -> Confirmation:
@@ -111,8 +116,8 @@ def test_bodies_that_come_slowly_keep_nothing_else_waiting(tmp_path: Path) -> No
             return await put_chunks(shard, slowly(line), graph=f"urn:g{number}")
 
         slow = [asyncio.create_task(put_slowly(number)) for number in range(64)]
-        await asyncio.sleep(0.1)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_S):
+            await all_wait.wait()
             assert (await put(shard, b"<urn:s> <urn:p> <urn:o> .", graph="urn:small")).affected_triples == 1
             with pytest.raises(Overloaded):
                 await put_slowly(64)
