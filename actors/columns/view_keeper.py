@@ -16,7 +16,8 @@ from actors.columns.protocol import Load
 from actors.disk_room import DiskRoom
 from actors.log.applied_index import AppliedIndex
 from actors.log.client import LogAccess
-from actors.log.view_runner import LogReading, Pace, Restart, Snapshot, ViewRunner
+from actors.log.view_runner import ViewRunner
+from actors.log.view_sources import LogReading, Pace, Restart, Snapshot
 from graphdb.columns.applying import apply_changes, collect_terms, is_worth_collecting, take_statistics
 from graphdb.columns.entry_lines import EntryLines
 from graphdb.errors import Overloaded, StorageFull, UnavailableError

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Protocol
 
 from actors.log.client import LogAccess
-from actors.log.view_runner import Pace, Restart, Snapshot, ViewRunner
+from actors.log.view_runner import ViewRunner
+from actors.log.view_sources import Pace, Restart, Snapshot
 from graphdb.errors import ChangesForgotten, CorruptionError, IndexNotReached, LogCompacted, LogUnavailable
 from graphdb.live.changes import LoggedChange
 from graphdb.log.codec import decode_changes, decode_close

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from actors.live.change_log import ChangeStream, RecentChanges
 from actors.live.listeners import LiveSink
 from actors.live.subscription_hub import SubscriptionHub
-from actors.log.view_runner import ViewLost
+from actors.log.view_sources import ViewLost
 from actors.views.view import Listener, View
 from actors.views.views import Views
 from graphdb.access.annotations import AnnotationWatch

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyoxigraph import BlankNode
 
-from actors.log.view_runner import ViewLost
+from actors.log.view_sources import ViewLost
 from actors.shard.shard_writer import ShardWriter
 from actors.shard.write_batch import Plan, Seeing
 from actors.views.views import Views, VisibleStore

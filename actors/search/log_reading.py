@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pyoxigraph import Quad
 
 from actors.log.client import LogAccess
-from actors.log.view_runner import LogReading, ReadableLog
+from actors.log.view_sources import LogReading, ReadableLog
 from graphdb.errors import CorruptionError, LogCompacted
 from graphdb.log.codec import entry_bytes
 from graphdb.log.replay import Replayer

@@ -10,7 +10,8 @@ from typing import Any
 
 from actors.disk_room import DiskRoom
 from actors.log.client import LogAccess
-from actors.log.view_runner import Pace, ViewRunner
+from actors.log.view_runner import ViewRunner
+from actors.log.view_sources import Pace
 from actors.search.catalog_view import Applied, CatalogView, SearchThread
 from actors.search.command_writer import CommandWriter, CommitConfig
 from actors.search.document_writer import DocumentWriter

@@ -13,18 +13,19 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from actors.log.applied_index import AppliedIndex
 from actors.log.client import LogAccess
-from actors.log.view_runner import LogReading, Pace, ViewRunner
+from actors.log.view_runner import ViewRunner
+from actors.log.view_sources import LogReading, Pace
 from actors.shard.checkpointer import engine_bytes
 from actors.shard.log_appender import LogAppender
+from actors.shard.single_entries import Admit, SingleEntries
 from actors.shard.write_batch import (
     Batch,
     EntryPlan,
-    LargeWrite,
     Plan,
     Seeing,
     TurnJob,
@@ -42,18 +43,16 @@ from graphdb.errors import (
     StorageFull,
     UnavailableError,
 )
-from graphdb.log.codec import encode_close
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
 from graphdb.log.views import QUADS, ViewStatus
-from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry, Outcome
+from graphdb.model import ChangeSet, Confirmation, LogEntry, Outcome
 from graphdb.public_text import fault_text
 from graphdb.store.quad_store import QuadStore
 
 __all__ = ["Admit", "ShardWriter", "WriterConfig"]
 
 T = TypeVar("T")
-Admit: TypeAlias = Callable[[bool, int], Awaitable[None]]
 OnChanges: TypeAlias = Callable[[int, int, int, Callable[[], Sequence[ChangeSet]]], None]
 logger = logging.getLogger(__name__)
 _IDLE_STEPS = 2  # from a request's bytes to its place in the queue the event loop takes a few steps
@@ -161,6 +160,9 @@ class ShardWriter:
             poll_s=config.log_poll_s,
             on_logged=on_logged,
             on_fault=self._runner.fall_behind,
+        )
+        self._single = SingleEntries(
+            self._appender, self._runner, replayer, admit, clock_ms, self._change, self._on_thread
         )
 
     @property
@@ -353,7 +355,8 @@ class ShardWriter:
             await self._perform(turn)
             return
         if (entry := self._queue.take_entry()) is not None:
-            await self._commit_entry(entry)
+            self._under_way = [entry]
+            await self._single.commit_entry(entry)
             return
         taken = self._queue.take_writes(self._config.batch_requests_max)
         self._was_alone = len(taken) == 1
@@ -364,7 +367,7 @@ class ShardWriter:
             return
         self._under_way = [batch.large.attempt.job]
         if committed:
-            await self._commit_large(batch.large)
+            await self._single.commit_large(batch.large)
         else:  # what it was planned for may be the past
             await self._on_thread(batch.large.close)
             self._queue.put_back(self._under_way)
@@ -442,73 +445,5 @@ class ShardWriter:
             refused = adding or batch.jobs
             self._appender.fail(refused, error)
             self._queue.put_back(job for job in batch.jobs if job not in refused)
-            return False
-        return True
-
-    async def _commit_entry(self, job: WriteJob) -> None:
-        """Log an entry of another kind than changes, let it take its effect, answer it."""
-        self._under_way = [job]
-        if self._appender.answer_known(job):
-            return
-        assert isinstance(job.plan, EntryPlan)
-        try:
-            payload = job.plan.payload()
-        except GraphDBError as refused:
-            if await self._appender.confirm_newest([job]):  # else the reason may be gone
-                job.fail(refused)
-            return
-        if self._admit is not None:
-            try:
-                await self._admit(False, len(payload))
-            except StorageFull as error:
-                return self._appender.fail([job], error)
-        if await self._append_and_replay(job, job.plan.kind, payload):
-            job.succeed(Confirmation(self.applied_index, 0))
-
-    async def _commit_large(self, large: LargeWrite) -> None:
-        """Log a large change part by part; the entry that closes it makes it visible, at once."""
-        job, parts, last_part, size = large.attempt.job, 0, 0, 0
-        try:
-            while (payload := await self._on_thread(large.next_payload)) is not None:
-                if self._admit is not None:  # all of it: it is applied at once, when it is closed
-                    size += sum(engine_bytes(payload))
-                    await self._admit(large.adds, size)
-                if not await self._append_and_replay(job, EntryKind.PART, payload):
-                    self._abandon_parts(job, last_part)
-                    return
-                parts, last_part = parts + 1, self.applied_index
-        except Exception as error:  # noqa: BLE001 planning failed; whoever asked gets it
-            job.fail(error)
-            self._abandon_parts(job, last_part)
-            return
-        finally:
-            await self._on_thread(large.close)
-        if await self._append_and_replay(job, EntryKind.CLOSE, encode_close(parts)):
-            job.succeed(Confirmation(self.applied_index, large.attempt.affected_triples))
-        else:
-            self._abandon_parts(job, last_part)
-
-    def _abandon_parts(self, job: WriteJob, last_part: int) -> None:
-        """Where a change will surely not be closed, let go of its parts now: the disk may be full of them.
-
-        If the log was followed since its last part, the parts that are open may be another writer's.
-        """
-        if not job.maybe_stored:
-            self._replayer.forget_open_parts(last_part)
-
-    async def _append_and_replay(self, job: WriteJob, kind: EntryKind, payload: bytes) -> bool:
-        """Log one entry that is no change of a batch and let it take its effect. False: the job is answered
-        or waits anew.
-        """
-        entry = LogEntry(0, 0, kind, job.request_id, self._clock_ms(), payload)
-        # PART entries alone store nothing
-        index = await self._appender.append([entry], [job], [] if kind is EntryKind.PART else [job])
-        if not index:
-            return False
-        try:
-            await self._change(self._replayer.replay, [replace(entry, log_index=index)])
-        except (UnavailableError, CorruptionError) as error:
-            self._runner.fall_behind(error)
-            self._appender.fail([job], error)
             return False
         return True

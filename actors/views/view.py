@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from pyoxigraph import Literal
 
 from actors.log.applied_index import AppliedIndex
-from actors.log.view_runner import Pace, ViewLost, ViewRunner
+from actors.log.view_runner import ViewRunner
+from actors.log.view_sources import Pace, ViewLost
 from actors.readers.checkpoints import Checkpoints
 from actors.shard.shard_writer import ShardWriter
 from actors.shard.spatial_keeper import SpatialKeeper

@@ -10,7 +10,7 @@ from pathlib import Path
 from pyoxigraph import Literal
 
 from actors.log.applied_index import AppliedIndex
-from actors.log.view_runner import ViewLost
+from actors.log.view_sources import ViewLost
 from actors.readers.checkpoints import Checkpoints
 from actors.shard.shard_writer import ShardWriter
 from actors.views.building import build_view

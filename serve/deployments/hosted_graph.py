@@ -55,7 +55,7 @@ class HostedGraph:
 
     async def start(self) -> None:
         await start_patiently(self.graph.start)
-        gc.freeze()  # what there is stays, modules mostly: the collector need not look at it
+        # nothing is frozen: the collector lets go of a store that another one replaces
         gc.set_threshold(_COLLECT_AFTER)
 
     def status(self) -> NodeStatus:

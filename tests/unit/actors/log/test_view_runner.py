@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from actors.log.view_runner import LogReading, Pace, Restart, Snapshot, ViewRunner
+from actors.log.view_runner import ViewRunner
+from actors.log.view_sources import LogReading, Pace, Restart, Snapshot
 from graphdb.errors import CorruptionError, LogCompacted, LogUnavailable, StorageFull
 from graphdb.log.views import SnapshotView
 from graphdb.model import EntryKind, LogEntry
