@@ -24,7 +24,7 @@ _WHOLE = "cluster connection offline"
 
 _PARTS = """
     errors parameters negotiation answers routing access backend bodies openapi
-    port_application workbench
+    port_application workbench listen
 """
 _PORTS = (
     "port_watch port_websocket port_protocol port_server graph search graph_app search_app deployments cli"

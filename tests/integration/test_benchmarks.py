@@ -83,6 +83,7 @@ def test_reads_runs() -> None:
 
 @pytest.mark.ray
 @pytest.mark.slow
+@pytest.mark.timeout(450)  # four starts, one of them on a busy machine
 def test_weight_runs() -> None:
     figures = benchmark("weight", "--rounds", "1", "--peer", "no", timeout_s=400)
     assert {figure["unit"] for figure in figures} == {"s", "MB", "% of a core"}
