@@ -96,7 +96,7 @@ BENCHMARKS = {
         (
             Option("rounds", int, 3, "times that each is measured"),
             SCALE,
-            Option("peer", str, "yes", "whether to measure Fuseki beside, where Java is", ("no", "yes")),
+            PEER,
         ),
     ),
     "weight": Benchmark(

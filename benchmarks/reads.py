@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from statistics import median
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -14,6 +13,7 @@ import psutil  # type: ignore[import-untyped]
 
 from benchmarks import fuseki
 from benchmarks.generator import Load, Request, generate
+from benchmarks.report import Figure
 from benchmarks.service import flight_triples, running_service, work_dir
 
 __all__ = ["run"]
@@ -44,41 +44,16 @@ _JSON, _TSV = "application/sparql-results+json", "text/tab-separated-values"
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """peer is Fuseki's; None where it is not there. The processor times are a request's, of the service's
-    processes together and of the load generator beside.
+class ReadFigure(Figure):
+    """The processor times are a request's, of the service's processes together and of the load generator
+    beside.
     """
 
-    work: str
-    unit: str
-    is_rate: bool  # more is better; else less
-    ours: float
-    asked: float
-    peer: float | None
     service_ms: float
     generator_ms: float
 
-    @property
-    def passes(self) -> bool:
-        return self.ours >= self.asked if self.is_rate else self.ours <= self.asked
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"passes": self.passes}
-
-    def cells(self) -> Mapping[str, str]:
-        return {
-            "work": self.work,
-            "unit": self.unit,
-            "ours": _number(self.ours),
-            "asked": f"at {'least' if self.is_rate else 'most'} {_number(self.asked)}",
-            "Fuseki": "-" if self.peer is None else _number(self.peer),
-            "service, ms of CPU": f"{self.service_ms:.3f}",
-            "generator": f"{self.generator_ms:.3f}",
-            "": "met" if self.passes else "MISSED",
-        }
-
-    def notes(self) -> Sequence[str]:
-        return ()
+    def further_cells(self) -> Mapping[str, str]:
+        return {"service, ms of CPU": f"{self.service_ms:.3f}", "generator": f"{self.generator_ms:.3f}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +86,7 @@ class _Measured:
     service_s: float
 
 
-def run(rounds: int, scale: float, peer: str) -> list[Figure]:
+def run(rounds: int, scale: float, peer: str) -> list[ReadFigure]:
     """Medians over the rounds. scale shortens data, rows and each measurement; peer "yes": Fuseki beside,
     where there is Java. Ours and Fuseki run one after the other, so that each has the machine to itself.
     """
@@ -144,18 +119,18 @@ def _figure(
     found: Mapping[str, Sequence[_Measured]],
     beside: Mapping[str, Sequence[_Measured]],
     work: str | None = None,
-) -> Figure:
+) -> ReadFigure:
     is_rate = unit != "s"
 
     def value(measured: Sequence[_Measured]) -> float:
         return median(each.load.requests_per_second if is_rate else each.load.latency_s for each in measured)
 
     ours = found[key]
-    return Figure(
+    return ReadFigure(
         work or key,
         unit,
-        is_rate,
         value(ours),
+        "at least" if is_rate else "at most",
         asked,
         value(beside[key]) if key in beside else None,
         median(1e3 * each.service_s / each.load.requests for each in ours),
@@ -208,7 +183,3 @@ def _processor_s(process: psutil.Process) -> float:
             continue
         total += times.user + times.system
     return total
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Line", "Row", "interleave", "print_lines"]
+__all__ = ["Figure", "Line", "Row", "interleave", "print_lines"]
 
 
 class Line(Protocol):
@@ -65,6 +65,45 @@ class Row:
             "target": f"{self.bound} {self.target:g}" if self.target is not None else "-",
             "": "" if self.target is None else "met" if self.passes else "MISSED",
         }
+
+    def notes(self) -> Sequence[str]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Ours against what is asked for, both in `unit`. peer is Fuseki's; None where it has none, or is not
+    there.
+    """
+
+    work: str
+    unit: str
+    ours: float
+    bound: Literal["at least", "at most"]
+    asked: float
+    peer: float | None
+
+    @property
+    def passes(self) -> bool:
+        return self.ours >= self.asked if self.bound == "at least" else self.ours <= self.asked
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"passes": self.passes}
+
+    def cells(self) -> Mapping[str, str]:
+        return {
+            "work": self.work,
+            "unit": self.unit,
+            "ours": _number(self.ours),
+            "asked": f"{self.bound} {_number(self.asked)}",
+            "Fuseki": "-" if self.peer is None else _number(self.peer),
+            **self.further_cells(),
+            "": "met" if self.passes else "MISSED",
+        }
+
+    def further_cells(self) -> Mapping[str, str]:
+        """What else was measured."""
+        return {}
 
     def notes(self) -> Sequence[str]:
         return ()

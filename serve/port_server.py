@@ -7,15 +7,12 @@ This module does not know Ray or the application.
 import asyncio
 import contextlib
 import functools
-import http.client
 import logging
 import socket
 import ssl
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import uvicorn
@@ -23,34 +20,25 @@ import uvloop
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from graphdb.config.service import Server
 from graphdb.errors import UnavailableError
 from serve.access.request_scope import InternalApplication
 from serve.answers import AnswerBroken
 from serve.errors import unread_response
+from serve.listen import BACKLOG, Listen, bind
 from serve.port_protocol import PortProtocol
 from serve.port_watch import PortWatch, private_limits
 from serve.port_websocket import MESSAGE_BYTES_MAX, PortWebSocket
 
-__all__ = ["BACKLOG", "Hosted", "Listen", "PortServer", "answers", "bind"]
+__all__ = ["Hosted", "PortServer"]
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
-BACKLOG = 2048  # connections that wait to be accepted
 _DRAIN_S = 5  # how long running requests may take when the port stops
 _LEAVE_S = 1.0  # how long an idle connection is kept open then
 _LOOK_S = 0.02
 _DATE_S = 1.0  # in which dates count
 _ACCEPTED_AT_ONCE = 100
-# Of every connection: a client whose machine has failed is detected within two minutes of silence.
-_PROBED = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
-if hasattr(socket, "TCP_KEEPIDLE"):
-    _PROBED += [
-        (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
-        (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15),
-        (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
-    ]
 _ACCEPT_AGAIN_S = 1.0
 _TLS_CLOSING_S = 5.0  # how long a client may take to confirm the end of TLS
 # Of every answer: browsers must not guess its type, nor show it in a frame.
@@ -69,22 +57,6 @@ class _OneLine(logging.Filter):
 
 
 _ONE_LINE = _OneLine()
-
-
-@dataclass(frozen=True, slots=True)
-class Listen:
-    """Where and how to listen. The two files are given together; without them the port serves plain HTTP."""
-
-    host: str
-    port: int
-    tls_cert_file: Path | None = None
-    tls_key_file: Path | None = None
-    limits: Server = field(default_factory=Server)  # of connections and heads of requests
-
-    @property
-    def url(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.tls_cert_file else 'http'}://{host}:{self.port}"
 
 
 class Hosted(Protocol):
@@ -228,22 +200,6 @@ class _TlsListener:
         await asyncio.gather(*self._handshakes, return_exceptions=True)
 
 
-def bind(listen: Listen) -> socket.socket:
-    """A bound socket that does not listen yet. Raises OSError."""
-    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        for level, option, value in _PROBED:
-            bound.setsockopt(level, option, value)
-        bound.bind((listen.host, listen.port))
-    except OSError:
-        bound.close()
-        raise
-    bound.setblocking(False)
-    return bound
-
-
 def _listening(listen: Listen) -> socket.socket:
     bound = bind(listen)
     bound.listen(BACKLOG)
@@ -384,23 +340,6 @@ class PortServer:
             self.failure = str(error) or repr(error)
         else:
             self.ready.set()
-
-
-def answers(listen: Listen, timeout_s: float) -> bool:
-    """Whether the port answers a request, with any answer."""
-    if listen.tls_cert_file is None:
-        connection = http.client.HTTPConnection(listen.host, listen.port, timeout=timeout_s)
-    else:
-        # The certificate is ours, for another name; here only an answer counts.
-        context = ssl._create_unverified_context()
-        connection = http.client.HTTPSConnection(listen.host, listen.port, timeout=timeout_s, context=context)
-    with contextlib.closing(connection):
-        try:
-            connection.request("OPTIONS", "*")
-            connection.getresponse()
-        except (OSError, http.client.HTTPException):
-            return False
-    return True
 
 
 class _AnsweringPings:

@@ -98,8 +98,10 @@ def _toml(value: str | list[str]) -> str:
 _NAME, _SCOPE = "default", "openid offline_access"
 
 profiles = typer.Typer(help="Show where you have signed in.", no_args_is_help=True)
+auth.add_typer(profiles, name="profiles")
 
 
+@auth.command()
 def login(
     profile: Annotated[
         str | None, typer.Option(help=f"Name to sign in by, `{_NAME}` unless given.", metavar="NAME")
@@ -133,6 +135,7 @@ def login(
     say(f"Signed in to {made.endpoint} as the profile {name}{_until(made)}.")
 
 
+@auth.command()
 def token(
     profile: ProfileName = None,
     refresh: Annotated[

@@ -24,7 +24,7 @@ __all__ = ["REQUEST_BYTES", "load", "load_online", "upload"]
 # A document that is split must not have its blank nodes split: a label means one node within one request
 # only. So statements with blank nodes are set aside and sent last, together, in one request.
 
-REQUEST_BYTES = 16 << 20  # the body of one request; far below the service's default limit
+REQUEST_BYTES = 64 << 20  # the body of one request; below the service's default limit
 BATCH_QUADS = 20_000
 LINE_SYNTAXES = {RdfSyntax.N_TRIPLES, RdfSyntax.N_TRIPLES_STAR, RdfSyntax.N_QUADS}
 

@@ -6,44 +6,58 @@ Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.
 import os
 import sys
 import traceback
+from collections.abc import Iterable
+from importlib import import_module
 
 import typer
 from typer.exceptions import TyperException
 
 from graphdb.errors import GraphDBError
-from serve.cli.auth import auth, login, profiles, token
-from serve.cli.backup import backup, restore
-from serve.cli.cluster import cluster, health
 from serve.cli.console import CommandError
-from serve.cli.dump import dump
-from serve.cli.load import load
-from serve.cli.query import query, update
-from serve.cli.serve import serve
-from serve.cli.validate import validate
 
-__all__ = ["app", "main"]
+__all__ = ["COMMANDS", "main"]
 
+# where each command is, or group of commands, in the order of the help
+COMMANDS = {
+    "serve": "serve.cli.serve",
+    "load": "serve.cli.load",
+    "query": "serve.cli.query",
+    "update": "serve.cli.query",
+    "dump": "serve.cli.dump",
+    "validate": "serve.cli.validate",
+    "health": "serve.cli.cluster",
+    "backup": "serve.cli.backup",
+    "restore": "serve.cli.backup",
+    "auth": "serve.cli.auth",
+    "cluster": "serve.cli.cluster",
+}
 INTERRUPTED = 130
 
-app = typer.Typer(
-    name="graphdb",
-    help="A graph database service: start it, fill it, ask it.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for command in (serve, load, query, update, dump, validate, health, backup, restore):
-    app.command()(command)
-auth.command()(login)
-auth.command()(token)
-auth.add_typer(profiles, name="profiles")
-app.add_typer(auth, name="auth")
-app.add_typer(cluster, name="cluster")
+
+def _made(names: Iterable[str]) -> typer.Typer:
+    """The command with these of its commands. Only their modules are imported."""
+    app = typer.Typer(
+        name="graphdb",
+        help="A graph database service: start it, fill it, ask it.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(lambda: None)  # else the only command would be called without its name
+    for name in names:
+        found = getattr(import_module(COMMANDS[name]), name)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name)
+        else:
+            app.command()(found)
+    return app
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the result is the exit code. arguments are the process's unless given."""
+    first = (sys.argv[1:] if arguments is None else arguments)[:1]
     try:
+        app = _made(COMMANDS.keys() & first or COMMANDS)  # all for the help, and for what is misspelt
         result = app(arguments, prog_name="graphdb", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0

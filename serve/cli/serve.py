@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from graphdb.config import load_settings
-from serve.access.authentication import Authenticator
 
 __all__ = ["serve"]
 
@@ -32,6 +31,9 @@ def serve(
         },
     )
     if settings.authentication.enabled:
+        # at the top, a service without authentication would load the libraries of all its kinds
+        from serve.access.authentication import Authenticator
+
         # invalid hashes and keys are reported before anything starts
         asyncio.run(Authenticator(settings).stop())
     # Ray is imported here, because that takes a second, for which other commands need not wait.

@@ -7,13 +7,16 @@ import os
 import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from actors.wire.server import private_directory
 from graphdb.config import Settings
 from graphdb.errors import StorageFull, UnavailableError
 from serve.deployments.listening import take_socket
-from serve.port_server import Hosted, Listen, PortServer
+from serve.listen import Listen
+
+if TYPE_CHECKING:  # see PortActor
+    from serve.port_server import Hosted
 
 __all__ = ["STOP_S", "PortActor", "end_process", "graph_socket", "start_patiently"]
 
@@ -37,13 +40,16 @@ class PortActor:
     def __init__(
         self,
         listen: Listen,
-        host: Callable[[], Awaitable[Hosted]],
+        host: Callable[[], Awaitable["Hosted"]],
         directory: str,
         socket_path: str | None = None,
     ) -> None:
         """host makes the state, on the port's event loop; directory: where the running service hands out its
         sockets; for socket_path see `PortServer`.
         """
+        # at the top, `graphdb serve`, which knows the classes of its ports, would load the HTTP server too
+        from serve.port_server import PortServer
+
         sys.setswitchinterval(_SWITCH_S)
         self._is_stopping = False
         self._server = PortServer(

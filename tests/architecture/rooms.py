@@ -26,7 +26,7 @@ _WHOLE = "cluster connection offline"
 
 _PARTS = """
     errors parameters negotiation answers routing access backend bodies openapi
-    port_application workbench
+    port_application workbench listen
 """
 _PORTS = """
     known_heads port_watch port_websocket request_heads connection_parts bounded_protocol port_protocol

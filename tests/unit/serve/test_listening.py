@@ -13,7 +13,8 @@ from starlette.types import ASGIApp
 from benchmarks.service import free_port
 from graphdb.errors import UnavailableError
 from serve.deployments.listening import HeldSockets, take_socket
-from serve.port_server import Listen, PortServer, answers
+from serve.listen import Listen, answers
+from serve.port_server import PortServer
 
 
 class Hosted:
