@@ -23,11 +23,12 @@ _WHOLE = "cluster connection offline"
 
 _PARTS = """
     errors parameters negotiation answers routing access backend bodies openapi
-    port_application workbench
+    port_application
 """
-_PORTS = (
-    "port_watch port_websocket port_protocol port_server graph search graph_app search_app deployments cli"
-)
+_PORTS = """
+    port_watch port_websocket port_protocol port_server graph search workbench graph_app search_app
+    deployments cli
+"""
 
 ROOMS = [
     f"{floor}.{room}"
