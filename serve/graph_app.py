@@ -46,6 +46,7 @@ from serve.graph.live_socket import LiveSocketEndpoint
 from serve.graph.metrics import AccessMetrics, HostMetrics, LiveMetrics, Metrics, MetricsEndpoint
 from serve.graph.query_accounts import QueryAccounts, SlowQueryLog
 from serve.graph.query_answers import QueryAnswers
+from serve.graph.query_check import QueryCheckEndpoint
 from serve.graph.quick_answers import QUERY_PATH, QuickAnswers
 from serve.graph.quick_updates import UPDATE_PATH, QuickUpdates
 from serve.graph.saved_queries import saved_query_routes
@@ -68,11 +69,14 @@ PAGES = frozenset(
     {
         *("/openapi.json", "/docs", "/docs/{name}", "/graphql/playground/{name}"),
         *("/workbench/config.json", "/workbench/assets/{name}", "/workbench/sign-in"),
+        *("/workbench/frames/docs", "/workbench/frames/docs/{name}"),
+        *("/workbench/frames/graphql", "/workbench/frames/graphql/playground/{name}"),
     }
 )
 
 ENDPOINTS = {
     "/sparql": "SPARQL queries, GET and POST",
+    "/sparql/check": "whether a query or an update would be accepted, POST; nothing is evaluated",
     "/update": "SPARQL updates, POST",
     "/data": "whole graphs: GET, PUT, POST, DELETE, ?graph=IRI or ?default; GET ?dataset=all for everything",
     "/graphql": "GraphQL, GET and POST; in a browser a playground; /graphql/schema is its schema",
@@ -179,6 +183,7 @@ def _routes(
     explainer = Explainer(limits, keeps_answers=cache.answer_bytes_max > 0)
     answers = QueryAnswers(node.queries, node.progress, cache, tags, explainer, metrics, accounts)
     sparql = SparqlEndpoint(reader, answers, accounts, server.max_body_bytes, limits.max_query_bytes)
+    check = QueryCheckEndpoint(node.queries, reader, explainer, server.max_body_bytes, limits)
     update = UpdateEndpoint(node.writing, accounts, server.max_body_bytes, limits)
     data = GraphStoreEndpoint(node.queries, node.progress, node.writing, workers, tags, server.max_body_bytes)
     data_methods = {"get": data.get, "put": data.put, "post": data.post, "delete": data.delete}
@@ -207,6 +212,7 @@ def _routes(
 
     routes: list[BaseRoute] = [
         resource("/sparql", index, get=sparql.get, post=sparql.post),
+        resource("/sparql/check", post=check.post),
         resource("/update", index, post=update.post),
         resource("/data", index, **data_methods),
         resource("/data/{name:path}", index, **data_methods),
@@ -289,5 +295,5 @@ def _with_cors(app: ASGIApp, origins: tuple[str, ...]) -> ASGIApp:
         allow_origins=origins,
         allow_methods=["GET", "HEAD", "PUT", "POST", "DELETE"],
         allow_headers=["*"],
-        expose_headers=["ETag", "Retry-After", "WWW-Authenticate", "X-Snapshot-Index"],
+        expose_headers=["ETag", "Retry-After", "WWW-Authenticate", "X-Evaluated", "X-Snapshot-Index"],
     )

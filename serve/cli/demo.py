@@ -14,10 +14,11 @@ from serve.cli.demo_queries import DEMO_QUERIES
 from serve.cli.load import load_online
 from serve.cli.sources import find_sources
 
-__all__ = ["show_demo"]
+__all__ = ["announce_demo", "show_demo"]
 
 READY_TIMEOUT_S = 60
 
+SOON = """The workbench is at {url}/ in a few seconds."""
 WORKBENCH = """
 The Harbour Museum is loaded. Open the workbench in a browser:
 
@@ -63,9 +64,15 @@ SEARCH_TO_TRY = """
 """
 
 
+def announce_demo(settings: Settings) -> None:
+    """Print the address of the workbench, before anything else is printed."""
+    if settings.server.workbench:
+        say(SOON.format(url=_url(settings)))
+
+
 def show_demo(settings: Settings, folder: Path) -> None:
     """Wait until the service is ready, load the folder (again changes nothing), print what to try."""
-    url = f"http://{settings.server.host}:{settings.server.port}"
+    url = _url(settings)
     search_url = f"http://{settings.server.host}:{settings.search.port}"
     try:
         _wait_until_healthy(url)
@@ -84,6 +91,10 @@ def show_demo(settings: Settings, folder: Path) -> None:
         to_try.format(url=url, search_url=search_url, graphdb=_command())
         + "\nStop the service with Ctrl-C.\n"
     )
+
+
+def _url(settings: Settings) -> str:
+    return f"http://{settings.server.host}:{settings.server.port}"
 
 
 def _save_queries(url: str) -> None:

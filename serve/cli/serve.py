@@ -36,11 +36,13 @@ def serve(
 
         # invalid hashes and keys are reported before anything starts
         asyncio.run(Authenticator(settings).stop())
+    if demo is not None:
+        from serve.cli.demo import announce_demo, show_demo
+
+        announce_demo(settings)
     # Ray is imported here, because that takes a second, for which other commands need not wait.
     from serve.deployments import run_service
 
     if demo is not None:
-        from serve.cli.demo import show_demo
-
         threading.Thread(target=show_demo, args=(settings, demo), daemon=True).start()
     run_service(settings)

@@ -75,6 +75,31 @@ class ApiKeyList:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryPlanned:
+    """How a query would be answered. warnings: the limits that it comes close to."""
+
+    evaluated: Literal["at once", "by the column view", "by a reader"]
+    reasons: list[str]
+    warnings: list[str]
+    repeatable: bool
+    cacheable: bool
+
+
+@dataclass(slots=True)
+class QueryCheck:
+    """Whether a text would be accepted. line and column count from 1; form and the rest are null as the text
+    is refused, or unless they are asked for.
+    """
+
+    valid: bool
+    form: str | None = None  # SELECT, ASK, CONSTRUCT, DESCRIBE or UPDATE
+    error: str | None = None
+    line: int | None = None
+    column: int | None = None
+    plan: QueryPlanned | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Success:
     """Done."""
 

@@ -18,6 +18,7 @@ from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
 from serve.backend import AnswerStream, GraphReads
+from serve.graph.answer_shapes import QueryPlanned
 from serve.graph.asked_query import AskedQuery
 from serve.graph.metrics import Outcome
 from serve.graph.query_accounts import outcome_of
@@ -25,6 +26,7 @@ from serve.graph.responses import Head, past_limit
 
 __all__ = ["Explainer", "Explanation", "explanation_head"]
 
+CLOSE_SHARE = 0.8  # of a limit, from which on a query is close to it
 _SERVICE_TOKEN = "explained"  # in the names that endpoints of SERVICE have in the engine's text
 _OF_UPDATES = "operations"  # the figure that queries do not have
 
@@ -41,8 +43,7 @@ class Explainer:
 
         Raises what `GraphReads.start_query` raises.
         """
-        is_here = asked.is_cheap(reads)
-        columns = None if is_here else await reads.explain_columns(asked.for_reader())
+        is_here, columns = await self._engine(asked, reads)
         about = {
             "query": _query(asked),
             "classification": self._classification(asked, is_here, columns),
@@ -50,6 +51,24 @@ class Explainer:
             "complexity": self._complexity(asked.query),
         }
         return Explanation(await reads.start_query(asked.for_reader()), asked, about)
+
+    async def plan(self, asked: AskedQuery, reads: GraphReads) -> QueryPlanned:
+        """How the query would be answered, without evaluating it. Raises what `explain_columns` raises."""
+        is_here, columns = await self._engine(asked, reads)
+        about = self._classification(asked, is_here, columns)
+        if columns is not None and columns["reason"]:
+            about["reasons"].append(f"the column view does not answer: {columns['reason']}")
+        close = [
+            f"{name.replace('_', ' ')}: {one['value']} of {one['limit']} ({one['setting']})"
+            for name, one in self._complexity(asked.query).items()
+            if one["value"] > CLOSE_SHARE * one["limit"]
+        ]
+        return QueryPlanned(**about, warnings=close)
+
+    async def _engine(self, asked: AskedQuery, reads: GraphReads) -> tuple[bool, dict[str, Any] | None]:
+        """Whether the query is evaluated at once, and otherwise what the column view says of it."""
+        is_here = asked.is_cheap(reads)
+        return is_here, None if is_here else await reads.explain_columns(asked.for_reader())
 
     def _classification(
         self, asked: AskedQuery, is_here: bool, columns: dict[str, Any] | None

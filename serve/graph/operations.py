@@ -33,6 +33,7 @@ from serve.graph.answer_shapes import (
     HolonList,
     MembraneReport,
     PortalList,
+    QueryCheck,
     QueryList,
     SavedQueryList,
     SchemaRefreshed,
@@ -260,6 +261,18 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
             **_form("query", "the query", _QUERY_PARAMETERS),
         },
         fails=(*_READ_FAILS, 413, 415),
+    ),
+    ("/sparql/check", "POST"): Operation(
+        "SPARQL",
+        "Check a query or an update",
+        answer=QueryCheck,
+        parameters=(Parameter("plan", "say also how the query would be answered", _FLAG),),
+        body_types={
+            QUERY_TYPE: {**TEXT, "examples": ["SELECT * WHERE { ?s ?p ?o } LIMIT 10"]},
+            UPDATE_TYPE: {**TEXT, "examples": ['INSERT DATA { <urn:a> <urn:b> "c" }']},
+        },
+        fails=(400, 413, 415, 503),
+        says="Nothing is evaluated or changed. For a text that is refused: 200, the reason and the place.",
     ),
     ("/update", "POST"): Operation(
         "SPARQL",

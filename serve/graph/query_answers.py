@@ -17,6 +17,7 @@ from serve.graph.metrics import Metrics, Outcome
 from serve.graph.query_accounts import QueryAccounts, outcome_of
 from serve.graph.responses import (
     CACHE,
+    HERE,
     Delivery,
     Head,
     KeptStream,
@@ -107,7 +108,7 @@ class QueryAnswers:
         account = asked.account
         account.snapshot_index, account.size = read_at, len(body)
         self._accounts.close(account, "ok")
-        return WholeAnswer(answer_head(asked.format, read_at, tag), body)
+        return WholeAnswer(answer_head(asked.format, read_at, tag, HERE), body)
 
     def _kept_answer(self, asked: AskedQuery, reads: GraphReads) -> Response | None:
         """The cached answer for exactly the present state, unless the client bypasses the cache."""
@@ -128,7 +129,7 @@ class QueryAnswers:
         body = b"".join(pieces)
         asked.account.size = len(body)
         self._accounts.close(asked.account, "cached")
-        return WholeAnswer(self._head(asked, reads, index, is_exact=True), body)
+        return WholeAnswer(self._head(asked, reads, index, CACHE, is_exact=True), body)
 
     def _is_kept(self, asked: AskedQuery) -> bool:
         return asked.is_repeatable and self._cache.answer_bytes_max > 0
@@ -164,18 +165,18 @@ class QueryAnswers:
         )
 
         def head(stream: AnswerStream) -> Head:
-            return self._head(asked, reads, stream.snapshot_index, stream.is_exact)
+            return self._head(asked, reads, stream.snapshot_index, stream.where, stream.is_exact)
 
         def ended(delivery: Delivery, failure: BaseException | None) -> None:
             self._close(asked, reads, delivery, failure)
 
         return StreamedAnswer(start, head, limits, ended, length)
 
-    def _head(self, asked: AskedQuery, reads: GraphReads, index: int, is_exact: bool) -> Head:
+    def _head(self, asked: AskedQuery, reads: GraphReads, index: int, where: str, is_exact: bool) -> Head:
         if asked.explain:
             return explanation_head(index)
         has_tag = is_exact and asked.is_repeatable and asked.request.method == "GET"
-        return answer_head(asked.format, index, self._tag(asked, reads, index) if has_tag else None)
+        return answer_head(asked.format, index, self._tag(asked, reads, index) if has_tag else None, where)
 
     def _tag(self, asked: AskedQuery, reads: GraphReads, index: int) -> str:
         return self._tags.tag(index, asked.format.value, reads.view_key)

@@ -18,6 +18,7 @@ from serve.backend import AnswerStream
 __all__ = [
     "BACKSTOP_S",
     "CACHE",
+    "HERE",
     "Delivery",
     "Head",
     "KeptStream",
@@ -36,14 +37,18 @@ _HEADS: dict[ResultFormat, Head] = {
     fmt: [(b"content-type", fmt.content_type.encode()), *_SAME_FOR_ALL] for fmt in ResultFormat
 }
 
-CACHE = "cache"  # `where` of an answer from the result cache
+CACHE, HERE = "cache", "at once"  # `where` of an answer from the result cache, and of one of the event loop
 BACKSTOP_S = 0.5  # after the time limit the port ends the query, if the reader has not
 log = logging.getLogger(__name__)
 
 
-def answer_head(fmt: ResultFormat, snapshot_index: int, tag: str | None = None) -> Head:
-    """The headers of an answer; with its entity tag, if it has one."""
+def answer_head(
+    fmt: ResultFormat, snapshot_index: int, tag: str | None = None, where: str | None = None
+) -> Head:
+    """The headers of an answer; with its entity tag, if it has one, and where it was made."""
     head = [*_HEADS[fmt], (b"x-snapshot-index", b"%d" % snapshot_index)]
+    if where is not None:
+        head.append((b"x-evaluated", where.encode("latin-1")))
     if tag is not None:
         head.append((b"etag", tag.encode()))
     return head

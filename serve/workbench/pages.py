@@ -24,6 +24,7 @@ from graphdb.config import Settings
 from graphdb.errors import GraphDBError
 from serve.bodies import JSON_TYPE
 from serve.errors import error_response
+from serve.graph.browser_pages import DOCS, PLAYGROUND
 from serve.negotiation import MediaType, Offer, choose
 from serve.routing import Handler, resource
 from serve.workbench.provider_sign_in import ProviderSignIn
@@ -65,6 +66,7 @@ class Workbench:
 
     def __init__(self, settings: Settings) -> None:
         self._server, self._search = settings.server, settings.search
+        self._graphql = settings.graphql
         self._about = _about(settings)
         oidc = settings.authentication.oidc if settings.authentication.enabled else None
         self._provider = None if oidc is None else ProviderSignIn(oidc)
@@ -85,7 +87,7 @@ class Workbench:
         if path == "/":
             return wants_page(Headers(raw=scope["headers"]))
         return path in ("/workbench/config.json", "/workbench/sign-in") or path.startswith(
-            "/workbench/assets/"
+            ("/workbench/assets/", "/workbench/frames/")
         )
 
     def routes(self) -> list[Route]:
@@ -95,7 +97,18 @@ class Workbench:
         return [
             resource("/workbench/config.json", get=self._get_config),
             resource("/workbench/assets/{name}", get=_get_asset),
+            resource("/workbench/frames/docs", get=_get_docs),
+            resource("/workbench/frames/docs/{name}", get=DOCS.get),
+            *self._graphiql_routes(),
             resource("/workbench/sign-in", get=self._tell_provider, post=self._exchange),
+        ]
+
+    def _graphiql_routes(self) -> list[Route]:
+        if not (self._graphql.enabled and self._graphql.playground):
+            return []
+        return [
+            resource("/workbench/frames/graphql", get=_get_graphiql),
+            resource("/workbench/frames/graphql/playground/{name}", get=PLAYGROUND.get),
         ]
 
     def root(self, otherwise: Handler) -> Handler:
@@ -204,6 +217,16 @@ async def _get_asset(request: Request) -> Response:
     else:
         body = decompress(body)
     return Response(body, headers=headers, media_type=_TYPES[name.rpartition(".")[2]])
+
+
+# In the frame of the workbench, GraphiQL and the API reference get the credentials of its tab. So their
+# pages, which hold no data, need none themselves; at /docs and /graphql they do.
+async def _get_docs(_request: Request) -> Response:
+    return DOCS.page()
+
+
+async def _get_graphiql(_request: Request) -> Response:
+    return PLAYGROUND.page()
 
 
 @cache

@@ -26,11 +26,11 @@ _WHOLE = "cluster connection offline"
 
 _PARTS = """
     errors parameters negotiation answers routing access backend bodies openapi
-    port_application workbench listen
+    port_application listen
 """
 _PORTS = """
     known_heads port_watch port_websocket request_heads connection_parts bounded_protocol port_protocol
-    port_server graph search graph_app search_app deployments cli
+    port_server graph search workbench graph_app search_app deployments cli
 """
 
 ROOMS = [

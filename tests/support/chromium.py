@@ -170,6 +170,12 @@ class Chromium:
         self._call("Input.dispatchKeyEvent", type="keyDown", **told, **({} if control else {"text": text}))
         self._call("Input.dispatchKeyEvent", type="keyUp", **told)
 
+    def allow_clipboard(self, origin: str) -> None:
+        """Let pages of an origin read and write the clipboard."""
+        permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+        self._call("Browser.grantPermissions", origin=origin, permissions=permissions)
+        self._call("Emulation.setFocusEmulationEnabled", enabled=True)
+
     def resize(self, width: int, height: int) -> None:
         """The size of the page in pixels."""
         self._call(
@@ -227,7 +233,7 @@ class Chromium:
         if event["method"] == "Network.requestWillBeSent":
             self.requested.append(told["request"]["url"])
         elif event["method"] == "Log.entryAdded" and told["entry"]["level"] in ("error", "warning"):
-            self.complaints.append(told["entry"]["text"])
+            self.complaints.append(f"{told['entry']['text']} {told['entry'].get('url', '')}".strip())
         elif event["method"] == "Runtime.exceptionThrown":
             self.complaints.append(str(told["exceptionDetails"]))
         elif event["method"] == "Tracing.dataCollected":

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from backports import zstd
 
 from tests.support.chromium import Chromium
 from tests.support.service import Service
@@ -57,15 +58,16 @@ def test_a_compressed_file_is_loaded_into_a_graph(museum: Service, page: Chromiu
     museum.update("DROP GRAPH <urn:data:olympics>")
 
 
-@pytest.mark.parametrize("is_compressed", [False, True])
+@pytest.mark.parametrize("coding", ["", ".gz", ".zst"])
 def test_what_the_parser_refuses_is_shown_at_its_line(
-    museum: Service, page: Chromium, tmp_path: Path, is_compressed: bool
+    museum: Service, page: Chromium, tmp_path: Path, coding: str
 ) -> None:
     lines = [f'<urn:data:{number}> <urn:data:p> "{number}" .' for number in range(2000)]
     lines[1233] = "<urn:data:x> <urn:data:p> <img onerror=alert(1)> ."
     text = "\n".join(lines).encode()
-    file = tmp_path / ("wrong.ttl.gz" if is_compressed else "wrong.ttl")
-    file.write_bytes(gzip.compress(text) if is_compressed else text)
+    file = tmp_path / f"wrong.ttl{coding}"
+    packed = {"": text, ".gz": gzip.compress(text), ".zst": zstd.compress(text)}
+    file.write_bytes(packed[coding])
     choose(museum, page, file)
     load(page)
     state(page, "failed")
@@ -120,7 +122,7 @@ def test_graphs_are_cleared_and_deleted(museum: Service, page: Chromium) -> None
         "[...document.querySelectorAll('.graph-row')].find((one) => one.textContent.startsWith('urn:data:g'))"
         "?.textContent.includes('0 triples')"
     )
-    click_in_graph(page, "urn:data:g", "button.danger")
+    click_in_graph(page, "urn:data:g", "button[title^=Delete]")
     page.click("dialog .danger")
     page.wait_for("!document.querySelector('.graphs').textContent.includes('urn:data:g')")
     assert museum.select("SELECT ?g { GRAPH ?g {} FILTER(?g = <urn:data:g>) }") == []
@@ -129,8 +131,7 @@ def test_graphs_are_cleared_and_deleted(museum: Service, page: Chromium) -> None
 def test_a_report_leads_to_the_offending_resource(museum: Service, page: Chromium) -> None:
     page.open(f"{museum.url}/#/data?tab=validate")
     page.click(".segments .tab:nth-child(2)")
-    page.click("textarea")
-    page.press("a", control=True)
+    page.click(".field-editor .cm-content")
     page.write(
         "PREFIX sh: <http://www.w3.org/ns/shacl#> PREFIX m: <https://museum.example/ontology#> "
         "<urn:R> sh:targetClass m:Person ; sh:property [ sh:path m:died ; sh:minCount 1 ] ."
@@ -148,3 +149,17 @@ def test_shapes_of_a_graph(museum: Service, page: Chromium) -> None:
     page.wait_for("document.querySelector('.card select')?.value === 'https://museum.example/shapes'")
     page.click(".card .button.primary")
     page.wait_for("!!document.querySelector('.report h2')")
+
+
+def test_wrong_shapes_are_underlined(museum: Service, page: Chromium) -> None:
+    page.open(f"{museum.url}/#/data?tab=validate")
+    page.click(".segments .tab:nth-child(2)")
+    page.click(".field-editor .cm-content")
+    page.write("<urn:R> a ;")
+    page.press("Enter", control=True)
+    page.wait_for(
+        "!!document.querySelector('.notice.bad') && !!document.querySelector('.cm-lintRange-error')"
+    )
+    page.complaints[:] = [
+        one for one in page.complaints if "400" not in one
+    ]  # the browser reports the status

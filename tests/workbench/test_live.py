@@ -13,12 +13,13 @@ from tests.support.service import Service
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
+EDITOR = ".field-editor .cm-content"
 HOSTILE = '<img src=x onerror=\\"window.harmed = true\\">'
 
 
 def follow(service: Service, page: Chromium, query: str) -> None:
     page.open(f"{service.url}/#/live")
-    write_into(page, ".live-text", query)
+    write_into(page, EDITOR, query)
     page.press("Enter", control=True)
     page.wait_for("document.querySelector('.card .badge.good')?.textContent.includes('Following')")
 
@@ -27,6 +28,7 @@ def write_into(page: Chromium, selector: str, text: str) -> None:
     """Replace what a field holds."""
     page.click(selector)
     page.press("a", control=True)
+    page.press("Backspace")  # an editor would keep the style of what is typed over
     page.write(text)
 
 
@@ -74,13 +76,13 @@ def test_a_record_changes_and_leaves(museum: Service, page: Chromium) -> None:
 
 def test_a_reconnect_misses_nothing(museum: Service, page: Chromium) -> None:
     page.open(f"{museum.url}/?sockets#/live")
-    page.wait_for("!!document.querySelector('.live-text')")
+    page.wait_for(f"!!document.querySelector('{EDITOR}')")
     page.evaluate(
         "(() => { window.sockets = []; const Own = WebSocket; "
         "window.WebSocket = class extends Own { "
         "constructor(...all) { super(...all); sockets.push(this); } }; })()"
     )
-    write_into(page, ".live-text", "SELECT ?name WHERE { ?s <urn:live:again> ?name }")
+    write_into(page, EDITOR, "SELECT ?name WHERE { ?s <urn:live:again> ?name }")
     page.press("Enter", control=True)
     page.wait_for("document.querySelector('.card .badge.good')?.textContent.includes('Following')")
     museum.update('INSERT DATA { <urn:live:d> <urn:live:again> "before" }')
@@ -100,7 +102,7 @@ def test_a_reconnect_misses_nothing(museum: Service, page: Chromium) -> None:
 
 def test_a_wrong_query_says_where(museum: Service, page: Chromium) -> None:
     page.open(f"{museum.url}/#/live")
-    write_into(page, ".live-text", "SELECT ?s FROM")
+    write_into(page, EDITOR, "SELECT ?s FROM")
     page.press("Enter", control=True)
     page.wait_for("document.querySelector('.notice.bad')?.textContent.includes('column')")
 
@@ -153,7 +155,7 @@ def test_an_alert_is_made_tested_paused_and_deleted(tmp_path: Path, webhook: str
 def make_alert(service: Service, page: Chromium, webhook: str) -> None:
     page.open(f"{service.url}/#/live?tab=alerts")
     page.click(".state .button.primary")
-    for name, text in (("input[required]", "<b>no triples</b>"), ("textarea", "SELECT * { ?s ?p ?o }")):
+    for name, text in (("input[required]", "<b>no triples</b>"), (".cm-content", "SELECT * { ?s ?p ?o }")):
         write_into(page, f"dialog {name}", text)
     write_into(page, "dialog input[type=number]", "-1")
     write_into(page, "dialog input[type=url]", webhook)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
+from xml.etree import ElementTree
 
 import httpx
 import pytest
@@ -74,6 +75,66 @@ def test_an_error_is_underlined_where_it_is(museum: Service, page: Chromium) -> 
     page.complaints[:] = [
         one for one in page.complaints if "400" not in one
     ]  # the browser reports the status
+
+
+def test_an_error_is_underlined_while_one_writes(museum: Service, page: Chromium) -> None:
+    open_query(museum, page, "ASK {}", run=False)
+    page.click(".cm-content")
+    page.press("a", control=True)
+    page.press("Backspace")
+    page.write("SELECT * {\n  ?s ?p FILTER }")
+    told = page.wait_for("document.querySelector('.qwrong')?.textContent")
+    assert told.startswith("Line 2, column 9 expected")
+    page.wait_for("document.querySelector('.cm-lintRange-error')?.textContent === 'FILTER'")
+    page.press("a", control=True)
+    page.press("Backspace")
+    page.write("INSERT DATA { <urn:a> <urn:b> ?c }")
+    page.wait_for("document.querySelector('.cm-lintRange-error')?.textContent === '?c'")
+    page.press("a", control=True)
+    page.press("Backspace")
+    page.write("SELECT * { ?s ?p ?o }")
+    page.wait_for(
+        "!document.querySelector('.cm-lintRange-error') && !document.querySelector('.qwrong').textContent"
+    )
+
+
+def test_an_answer_says_who_made_it_and_why(museum: Service, page: Chromium) -> None:
+    open_query(museum, page, "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o . ?o ?q ?r } GROUP BY ?p")
+    assert "index" in status(page)
+    page.click(".engine button")
+    page.wait_for("/GROUP BY collects the rows first/.test(document.querySelector('.why')?.textContent)")
+
+
+def test_a_query_is_formatted(museum: Service, page: Chromium) -> None:
+    open_query(museum, page, "select * where{?s ?p ?o. # all\noptional{?s a ?c}}limit 3", run=False)
+    page.wait_for("/limit 3/.test(document.querySelector('.cm-content')?.textContent)")
+    page.click("[title='Format the query']")
+    page.wait_for("/LIMIT 3/.test(document.querySelector('.cm-content').textContent)")
+    lines = page.evaluate("[...document.querySelectorAll('.cm-line')].map((one) => one.textContent)")
+    assert [one for one in lines if one] == [
+        "SELECT *",
+        "WHERE {",
+        "  ?s ?p ?o .",
+        "  # all",
+        "  OPTIONAL {",
+        "    ?s a ?c",
+        "  }",
+        "}",
+        "LIMIT 3",
+    ]
+
+
+def test_completion_finds_resources_by_their_labels(museum: Service, page: Chromium) -> None:
+    open_query(museum, page, "SELECT * { ?work ?by ", run=False)
+    page.click(".cm-content")
+    page.press("End", control=True)
+    page.write("Ada")
+    page.press(" ", control=True)
+    page.wait_for(
+        "[...document.querySelectorAll('.cm-tooltip-autocomplete li')]"
+        ".some((one) => /Ada Holm/.test(one.textContent))"
+    )
+    page.press("Escape")
 
 
 def test_completion_knows_the_data(museum: Service, page: Chromium) -> None:
@@ -182,6 +243,41 @@ def test_views_show_the_answer(museum: Service, page: Chromium, view: str) -> No
         "explain": ".figures",
     }
     page.wait_for(f"!!document.querySelector({json.dumps(wanted[view])})")
+
+
+@pytest.mark.parametrize("view", ["chart", "map"])
+def test_a_picture_is_copied(museum: Service, page: Chromium, view: str) -> None:
+    page.allow_clipboard(museum.url)
+    text = """
+        PREFIX geo: <http://www.opengis.net/ont/geosparql#>
+        PREFIX m: <https://museum.example/ontology#>
+        SELECT * { ?work m:depicts ?place ; m:heightCm ?height . ?place geo:asWKT ?where }"""
+    open_query(museum, page, text, view)
+    page.wait_for(
+        f"!!document.querySelector('{'.drawing svg' if view == 'chart' else '.leaflet-interactive'}')"
+    )
+    pick_picture(page, "Copy as PNG")
+    page.wait_for("/PNG|picture is in the clipboard/.test(document.querySelector('.toasts')?.textContent)")
+    size = page.evaluate(
+        "(async () => { const [item] = await navigator.clipboard.read(); "
+        "const image = await createImageBitmap(await item.getType('image/png')); "
+        "return [image.width, image.height]; })()"
+    )
+    assert min(size) > 300
+    pick_picture(page, "Copy as SVG")
+    page.wait_for("/as SVG/.test(document.querySelector('.toasts')?.textContent)")
+    drawing = page.evaluate("navigator.clipboard.readText()")
+    root = ElementTree.fromstring(drawing)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert len(list(root.iter("{http://www.w3.org/2000/svg}path"))) > 3
+
+
+def pick_picture(page: Chromium, what: str) -> None:
+    page.click("button[title='Copy or save the picture']")
+    page.evaluate(
+        "[...document.querySelectorAll('.menu .item')]"
+        f".find((one) => one.textContent.includes({json.dumps(what)})).click()"
+    )
 
 
 def test_a_query_is_saved_in_the_service(museum: Service, page: Chromium) -> None:

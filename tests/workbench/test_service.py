@@ -3,6 +3,7 @@
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,9 +37,12 @@ def test_the_state_of_the_service(museum: Service, page: Chromium) -> None:
     page.wait_for("!!document.querySelector('.spark:nth-child(2) .line[d^=M]')")
 
 
-@pytest.mark.parametrize(
+FRAMED = pytest.mark.parametrize(
     ("name", "inside"), [("graphql", ".graphiql-container"), ("reference", ".swagger-ui .opblock")]
 )
+
+
+@FRAMED
 def test_graphiql_and_the_reference_are_framed(
     museum: Service, page: Chromium, name: str, inside: str
 ) -> None:
@@ -129,6 +133,22 @@ def test_a_viewer_sees_no_buttons_to_write(guarded: Service, window: Chromium) -
     window.wait_for("document.querySelector('.live-row.create')?.textContent.includes('for the viewer')")
 
 
+def test_a_viewer_edits_nothing_on_explore(guarded: Service, window: Chromium) -> None:
+    guarded_update(guarded, 'INSERT DATA { <urn:viewed> a <urn:Thing> ; <urn:says> "hello" }')
+    for key, may_write in ((READER, False), (ADMIN, True)):
+        window.open(f"{guarded.url}/?{key}")
+        window.evaluate("sessionStorage.clear()")
+        window.open(f"{guarded.url}/?{key}-again")
+        sign_in(guarded, window, key, "explore?iri=urn:viewed")
+        window.wait_for("/hello/.test(document.querySelector('.property .value, .property')?.textContent)")
+        window.wait_for("!document.querySelector('.spinner')")
+        writing = window.evaluate(
+            "[...document.querySelectorAll('.page button')].map((one) => one.title || one.textContent)"
+            ".filter((one) => /^(Add|Edit|Delete|Remove|Change)/.test(one)).length"
+        )
+        assert (writing > 0) == may_write
+
+
 def test_an_admin_sees_the_keys(guarded: Service, window: Chromium) -> None:
     sign_in(guarded, window, ADMIN, "service")
     window.wait_for("document.querySelector('.page').textContent.includes('<b>chief</b>')")
@@ -145,3 +165,20 @@ def guarded_update(service: Service, text: str) -> None:
         trust_env=False,
     )
     assert answer.is_success, answer.text
+
+
+@FRAMED
+def test_the_framed_pages_have_the_credentials_of_the_tab(
+    guarded: Service, window: Chromium, name: str, inside: str
+) -> None:
+    sign_in(guarded, window, READER, "service")
+    window.click(f".page a[href='#/{name}']")
+    window.wait_for(f"!!document.querySelector('iframe')?.contentDocument?.querySelector('{inside}')")
+    if name == "graphql":  # it asks for the schema
+        deadline = time.monotonic() + 30
+        while f"{guarded.url}/graphql" not in window.requested:
+            assert time.monotonic() < deadline
+            window.evaluate("new Promise((done) => setTimeout(done, 100))")
+    # without the workbench around them, the pages need credentials
+    for path in ("/docs", "/openapi.json", "/graphql"):
+        assert httpx.get(guarded.url + path, headers={"Accept": "*/*"}, trust_env=False).status_code == 401

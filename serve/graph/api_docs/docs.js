@@ -1,7 +1,9 @@
-// Shows the OpenAPI document of the service that this page comes from.
+// Shows the OpenAPI document of the service that this page comes from. In the frame of the workbench, requests have its credentials.
 "use strict";
+const { requestHeaders = () => ({}) } = window.parent;
 SwaggerUIBundle({
-  url: "openapi.json",
+  url: window.location.pathname.replace(/(\/workbench\/frames)?\/docs\/?$/, "/openapi.json"),
+  requestInterceptor: (request) => ({ ...request, headers: { ...request.headers, ...requestHeaders() } }),
   dom_id: "#docs",
   deepLinking: true,
   docExpansion: "list",

@@ -127,12 +127,16 @@ BODIES = {
     *((method, path) for method in ("PUT", "POST") for path in ("/data", "/data/{name}")),
     *(("POST", f"/holonic/{path}") for path in ("holons", "portals", "portals/{iri}/run")),
     *(("POST", f"/holonic/holons/{{iri}}/{layer.value}") for layer in Layer),
-    *(("POST", path) for path in ("/sparql", "/update", "/graphql", "/shacl/validate", "/alerts")),
+    *(
+        ("POST", path)
+        for path in ("/sparql", "/sparql/check", "/update", "/graphql", "/shacl/validate", "/alerts")
+    ),
     *(("POST", "/saved-queries"), ("PUT", "/saved-queries/{id}")),
     *(("POST", path) for path in ("/geospatial/evaluate", "/cluster/members", "/cluster/leader")),
 }
 HOLON = quote("urn:h", safe="")
 JSON, TURTLE = {"Content-Type": "application/json"}, {"Content-Type": "text/turtle"}
+QUERY = {"Content-Type": "application/sparql-query"}
 ALERT = {
     "name": "a",
     "query": "ASK {}",
@@ -157,6 +161,7 @@ REQUESTS: list[tuple[str, str, str, dict[str, Any]]] = [
     ("DELETE", "/data", "/data?graph=urn:g", {}),
     ("PUT", "/data/{name}", "/data/g", {"content": "<urn:a> <urn:b> 1 .", "headers": TURTLE}),
     ("GET", "/sparql", "/sparql?query=ASK{}&format=json", {}),
+    ("POST", "/sparql/check", "/sparql/check?plan=true", {"content": "ASK {}", "headers": QUERY}),
     ("POST", "/graphql", "/graphql", {"json": {"query": "{ __typename }"}}),
     ("POST", "/graphql/schema/refresh", "/graphql/schema/refresh", {}),
     ("POST", "/shacl/validate", "/shacl/validate", {"content": SHAPES, "headers": TURTLE}),

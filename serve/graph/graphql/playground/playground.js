@@ -1,13 +1,17 @@
-// Starts GraphiQL on the address of this page. `?query=` and `?variables=` fill its editors.
+// Starts GraphiQL on the address of this page. `?query=` and `?variables=` fill its editors. In the frame of the workbench, it
+// asks the address that the page has elsewhere, with the credentials of the workbench.
 "use strict";
 (() => {
+  const address = window.location.pathname.replace("/workbench/frames", "");
+  const { requestHeaders = () => ({}), signInMembers = () => null } = window.parent;
   const given = new URLSearchParams(window.location.search);
   const post = async (asked, options) => {
-    const answer = await fetch(window.location.pathname, {
+    const answer = await fetch(address, {
       method: "POST",
       headers: {
         "Content-Type": "application/json",
         Accept: "application/graphql-response+json, application/json",
+        ...requestHeaders(),
         ...(options && options.headers),
       },
       body: JSON.stringify(asked),
@@ -17,9 +21,9 @@
   // One subscription, on a WebSocket of its own (graphql-transport-ws), as an Observable.
   const follow = (asked) => ({
     subscribe: (observer) => {
-      const address = new URL(`${window.location.pathname}/ws`, window.location.href);
-      address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
-      const socket = new WebSocket(address, "graphql-transport-ws");
+      const place = new URL(`${address}/ws`, window.location.href);
+      place.protocol = place.protocol === "https:" ? "wss:" : "ws:";
+      const socket = new WebSocket(place, "graphql-transport-ws");
       const say = (message) => socket.send(JSON.stringify(message));
       let ended = false;
       const end = (tell) => {
@@ -35,7 +39,7 @@
         error: ({ payload }) => end(() => observer.error({ errors: payload })),
         complete: () => end(() => observer.complete()),
       };
-      socket.onopen = () => say({ type: "connection_init" });
+      socket.onopen = () => say({ type: "connection_init", payload: signInMembers() || undefined });
       socket.onmessage = ({ data }) => {
         const message = JSON.parse(data);
         if (!ended && message.type in heard) heard[message.type](message);

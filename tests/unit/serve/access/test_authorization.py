@@ -66,13 +66,25 @@ def test_nothing_but_a_probe_and_the_files_of_the_workbench_is_public() -> None:
         ("/holonic/health", "GET"),
         ("/workbench/config.json", "GET"),
         ("/workbench/assets/{name}", "GET"),
+        ("/workbench/frames/docs", "GET"),
+        ("/workbench/frames/docs/{name}", "GET"),
+        ("/workbench/frames/graphql", "GET"),
+        ("/workbench/frames/graphql/playground/{name}", "GET"),
         ("/workbench/sign-in", "GET"),
         ("/workbench/sign-in", "POST"),
     }
 
 
 def test_what_changes_something_needs_more_than_reading() -> None:
-    reading = {"/sparql", "/shacl/validate", "/geospatial/evaluate", "/graphql", "/{index}/_pit", "/_pit"}
+    reading = {
+        "/sparql",
+        "/sparql/check",
+        "/shacl/validate",
+        "/geospatial/evaluate",
+        "/graphql",
+        "/{index}/_pit",
+        "/_pit",
+    }
     reading |= {"/_search/scroll", "/_search/scroll/{scroll_id}", "/{index}/_explain/{id}"}
     reading |= {"/{index}/_terms_enum"}
     # one's own, which are not data

@@ -38,6 +38,7 @@ export function whatToDo(error: unknown): string | null {
   if (!(error instanceof ServiceError)) return null;
   const again = error.retryAfter ? ` Try again in ${error.retryAfter} s.` : "";
   switch (error.status) {
+    case 400: return error.place ? "Correct the text at this place, and send it again." : null;
     case 401: return "Sign in again: the credentials are missing, wrong or have expired.";
     case 403: return "Ask an administrator for the permission that is named here.";
     case 404: return null;

@@ -130,7 +130,7 @@ export async function loadLabels(iris: readonly string[]): Promise<void> {
   if (!wanted.length) return;
   learnPrefixes(wanted);
   wanted.forEach((iri) => asked.add(iri));
-  const found = new Map(labels.value);
+  const found = new Map<string, string>();
   const language = navigator.language.slice(0, 2);
   for (let from = 0; from < wanted.length; from += 200) {
     const values = wanted.slice(from, from + 200).map((value) => written({ type: "uri", value })).join(" ");
@@ -144,5 +144,5 @@ export async function loadLabels(iris: readonly string[]): Promise<void> {
       if (rank > (ranks.get(s.value) ?? 0)) { ranks.set(s.value, rank); found.set(s.value, l.value); }
     }
   }
-  labels.value = found;
+  labels.value = new Map([...labels.value, ...found]); // others may have come meanwhile
 }

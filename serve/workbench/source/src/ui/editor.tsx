@@ -2,7 +2,7 @@
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap, type CompletionSource } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, toggleComment } from "@codemirror/commands";
 import { HighlightStyle, bracketMatching, foldGutter, foldKeymap, indentOnInput, syntaxHighlighting } from "@codemirror/language";
-import { lintKeymap, setDiagnostics } from "@codemirror/lint";
+import { lintKeymap, linter, setDiagnostics, type Diagnostic } from "@codemirror/lint";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
 import { Annotation, EditorState, Prec, type Extension } from "@codemirror/state";
 import { EditorView, drawSelection, highlightActiveLine, highlightSpecialChars, keymap, lineNumbers, placeholder, rectangularSelection } from "@codemirror/view";
@@ -17,11 +17,16 @@ export interface EditorProps {
   onChange?: (text: string) => void;
   onRun?: () => void;
   onEscape?: () => boolean;
+  /** What is wrong, as a run has found it. */
   fault?: Mark | null;
+  /** Looks for what is wrong when nobody has written for a moment. */
+  check?: (text: string) => Promise<Mark | null>;
+  /** What `check` has found last. */
+  onChecked?: (fault: Mark | null) => void;
   complete?: CompletionSource;
   label: string;
   readOnly?: boolean;
-  language?: "sparql" | "plain";
+  language?: "sparql" | "turtle" | "plain";
   hint?: string;
 }
 
@@ -69,6 +74,18 @@ const looks = EditorView.theme({
   ".cm-button": { backgroundImage: "none", backgroundColor: "var(--raised)", color: "var(--text)", border: "1px solid var(--line)", borderRadius: "5px" },
 });
 
+const CHECK_AFTER_MS = 400;
+
+/** Underlines the word at a place. At the end of a text there is nothing to underline: the character before it is. */
+function diagnosticsOf(state: EditorState, fault: Mark | null): Diagnostic[] {
+  if (!fault || fault.line > state.doc.lines) return [];
+  const line = state.doc.line(fault.line);
+  const from = Math.min(line.from + fault.column - 1, line.to);
+  const word = /^[\p{L}\p{N}_:?$]+/u.exec(state.doc.sliceString(from, line.to))?.[0].length ?? 1;
+  const to = Math.min(from + word, state.doc.length);
+  return [{ ...(from < to ? { from, to } : { from: Math.max(0, from - 1), to: from }), severity: "error", message: fault.message }];
+}
+
 const given = Annotation.define<boolean>(); // a text that was not typed here
 
 export default function Editor(props: EditorProps) {
@@ -96,6 +113,12 @@ export default function Editor(props: EditorProps) {
     ];
     if (props.language !== "plain") extensions.push(sparql());
     if (props.complete) extensions.push(autocompletion({ override: [(context) => now.current.complete!(context)], icons: false, maxRenderedOptions: 60 }));
+    if (props.check) extensions.push(linter(async (own) => {
+      const text = own.state.doc.toString();
+      const fault = await now.current.check!(text);
+      if (own.state.doc.toString() === text) now.current.onChecked?.(fault);
+      return diagnosticsOf(own.state, fault);
+    }, { delay: CHECK_AFTER_MS }));
     if (props.hint) extensions.push(placeholder(props.hint));
     const made = new EditorView({ state: EditorState.create({ doc: props.value, extensions }), parent: box.current! });
     view.current = made;
@@ -112,15 +135,8 @@ export default function Editor(props: EditorProps) {
   useEffect(() => {
     const own = view.current;
     if (!own) return;
-    const fault = props.fault;
-    if (!fault || fault.line > own.state.doc.lines) { own.dispatch(setDiagnostics(own.state, [])); return; }
-    const line = own.state.doc.line(fault.line);
-    const from = Math.min(line.from + fault.column - 1, line.to);
-    const word = /^[\p{L}\p{N}_:?$]+/u.exec(own.state.doc.sliceString(from, line.to))?.[0].length ?? 1;
-    const to = Math.min(from + word, own.state.doc.length);
-    // At the end of a text there is nothing to underline: the character before it is.
-    const range = from < to ? { from, to } : { from: Math.max(0, from - 1), to: from };
-    own.dispatch(setDiagnostics(own.state, [{ ...range, severity: "error", message: fault.message }]), { effects: EditorView.scrollIntoView(range.from) });
+    const found = diagnosticsOf(own.state, props.fault ?? null);
+    if (found[0] || !props.check) own.dispatch(setDiagnostics(own.state, found), { effects: found[0] ? EditorView.scrollIntoView(found[0].from) : [] });
   }, [props.fault]);
 
   return <div class="editor" ref={box} />;

@@ -7,7 +7,7 @@
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { counted, countNeighbours, neighbours, typesOf, type Counted, type Direction } from "../api/neighbours";
 import { RDF_TYPE, type Term } from "../api/terms";
-import { labels, shown } from "../api/vocabulary";
+import { labels, localName, shown } from "../api/vocabulary";
 import { readLabels } from "../api/neighbours";
 import { theme } from "../app/theme";
 import { linkTo } from "../app/router";
@@ -112,7 +112,7 @@ export default function GraphView({ triples, start, onOpen, label = "Graph" }: P
       },
     }, {
       node: (key) => { const node = model.nodes.get(key); return node ? short(nameOf(node.term)) : ""; },
-      edge: (predicate) => short(nameOf({ type: "uri", value: predicate }), 24),
+      edge: (predicate) => short(labels.value.get(predicate) ?? localName(predicate), 24),
     });
     drawn.current = { drawing, layout };
     (stage.current! as HTMLElement & { places?: Layout["places"] }).places = layout.places; // for whoever tests where nodes lie

@@ -27,6 +27,7 @@ const PATTERNS: readonly (readonly [Kind, RegExp])[] = [
   ["iri", /<[^<>"{}|^`\\\u0000-\u0020]*>/y],
   ["string", /"""(?:"{0,2}(?:[^"\\]|\\.))*(?:"""|$)|'''(?:'{0,2}(?:[^'\\]|\\.))*(?:'''|$)/ys],
   ["string", /"(?:[^"\\\n\r]|\\.)*"?|'(?:[^'\\\n\r]|\\.)*'?/y],
+  ["keyword", /@(?:prefix|base)\b/y], // of Turtle
   ["lang", /@[A-Za-z]+(?:-[A-Za-z0-9]+)*(?:--(?:ltr|rtl))?/y],
   ["variable", /[?$][\p{L}\p{N}_][\p{L}\p{N}\p{M}_·]*/uy],
   ["bnode", /_:[\p{L}\p{N}_](?:[\p{L}\p{N}_.\-]*[\p{L}\p{N}_\-])?/uy],

@@ -14,10 +14,7 @@ export default function AboutPage() {
   }, []);
   return (
     <div class="page">
-      <div class="title">
-        <h1>About</h1>
-        <p>graphdb {config.value?.version}. Everything that this page loads comes from the service itself.</p>
-      </div>
+      <div class="title"><div class="grow"><h1>About</h1><p>graphdb {config.value?.version}. Everything that this page loads comes from the service itself.</p></div></div>
       <section class="card">
         <header><h2>Packages and their licences</h2></header>
         {error ? <div class="body"><Fault error={error} /></div> : found === null ? <Loading /> : (

@@ -27,10 +27,22 @@ const LINE_MAX = 300;
 const READ_MAX = 64 << 20;
 export interface Excerpt { line: number; column: number; lines: { number: number; text: string }[] }
 
-/** The lines around one of a file, unpacked by the browser; null where it cannot, or the line is far behind. */
+/** Unpacks a file piece by piece. Browsers know gzip; for Zstandard a decoder is loaded. */
+async function unpacked(file: Blob, coding: string | null): Promise<ReadableStream<Uint8Array>> {
+  if (coding === null) return file.stream();
+  if (coding === "gzip") return file.stream().pipeThrough(new DecompressionStream("gzip"));
+  const { Decompress } = await import("fzstd");
+  let decoder: InstanceType<typeof Decompress>;
+  return file.stream().pipeThrough(new TransformStream<Uint8Array, Uint8Array>({
+    start(out) { decoder = new Decompress((piece) => out.enqueue(piece)); },
+    transform(piece) { decoder.push(piece); },
+    flush() { decoder.push(new Uint8Array(), true); },
+  }));
+}
+
+/** The lines around one of a file; null where the line is far behind. */
 export async function excerptOf(file: Blob, coding: string | null, line: number, column: number): Promise<Excerpt | null> {
-  if (coding !== null && coding !== "gzip") return null;
-  const plain = coding ? file.stream().pipeThrough(new DecompressionStream("gzip")) : file.stream();
+  const plain = await unpacked(file, coding);
   const reader = plain.pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>).getReader();
   const lines: Excerpt["lines"] = [];
   let number = 1, rest = "", read = 0;

@@ -68,7 +68,7 @@ export function Graphs({ isShown }: { isShown: boolean }) {
             {!one.isBlank && <span class="row tight nowrap">
               <Menu title="Download" icon="download" size="small" kind="quiet">{(close) => FORMATS.map(([type, name]) => <MenuItem key={type} onPick={() => { save(one, type); close(); }}>{name}</MenuItem>)}</Menu>
               {mayWrite.value && <Button size="small" kind="quiet" disabled={one.triples === 0} onClick={() => clear(one)}>Clear</Button>}
-              {mayWrite.value && one.iri !== null && <Button size="small" kind="danger" icon="trash" title={`Delete ${one.iri.slice(0, 200)}`} onClick={() => remove(one)} />}
+              {mayWrite.value && one.iri !== null && <Button size="small" kind="quiet" icon="trash" title={`Delete ${one.iri.slice(0, 200)}`} onClick={() => remove(one)} />}
             </span>}
           </li>
         ))}</ul>

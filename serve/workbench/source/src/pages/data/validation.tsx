@@ -1,9 +1,11 @@
 /** SHACL: shapes from a graph or as text, and the report as a table. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { ServiceError } from "../../api/errors";
 import { graphJson } from "../../api/service";
 import { select, valueOf } from "../../api/sparql";
 import { linkTo } from "../../app/router";
 import { Button, Field, Select, Tabs } from "../../ui/controls";
+import { FieldEditor } from "../../ui/lazy-editor";
 import { Icon } from "../../ui/icons";
 import { Empty, Fault, Loading } from "../../ui/states";
 import { countOf, plural } from "../service/figures";
@@ -40,6 +42,8 @@ SELECT ?g (EXISTS { GRAPH ?g { ?s sh:path|sh:property|sh:targetClass ?o } } AS ?
       if (!all.some((one) => one.hasShapes)) setFrom("text");
     }, setError);
   }, []);
+  const place = error instanceof ServiceError && from === "text" ? error.place : null;
+  const fault = useMemo(() => place && { ...place, message: (error as ServiceError).message }, [error]);
   const validate = async () => {
     setBusy(true); setError(null); setReport(null); setSeverity("all");
     try {
@@ -57,10 +61,7 @@ SELECT ?g (EXISTS { GRAPH ?g { ?s sh:path|sh:property|sh:targetClass ?o } } AS ?
         {from === "graph" ? (graphs.length === 0 ? <p class="muted">There is no named graph. Load shapes into one, or write them as text.</p> : (
           <Field label="Graph of the shapes">{(id) => <Select id={id} value={shapes} onPick={setShapes} options={graphs.map((one) => [one.iri, `${one.iri.slice(0, 200)}${one.hasShapes ? "" : " (no shapes)"}`] as const)} />}</Field>
         )) : (
-          <Field label="Shapes (Turtle)">{(id) => (
-            <textarea id={id} class="input" rows={9} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)}
-              onKeyDown={(event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); void validate(); } }} />
-          )}</Field>
+          <Field label="Shapes (Turtle)">{() => <FieldEditor label="Shapes (Turtle)" language="turtle" rows={12} value={text} onChange={setText} onRun={() => void validate()} fault={fault} />}</Field>
         )}
         <Field label="Data to validate">{(id) => <Select id={id} value={target} onPick={setTarget} options={[["default", "the default graph"], ["union", "all graphs together"], ...graphs.map((one) => [one.iri, one.iri.slice(0, 200)] as const)]} />}</Field>
         <div class="row"><Button kind="primary" icon="check" disabled={isBusy || (from === "graph" ? !shapes : !text.trim())} onClick={validate}>Validate</Button>{isBusy && <span class="row muted" role="status"><span class="spinner" />Validating …</span>}</div>

@@ -4,6 +4,9 @@ import { graphJson, write } from "../../api/service";
 import { mayWrite } from "../../api/session";
 import { Button, Field, Input, Select } from "../../ui/controls";
 import { Dialog, confirm, toast } from "../../ui/dialog";
+import { FieldEditor } from "../../ui/lazy-editor";
+import { faultIn } from "../../api/check";
+import { complete } from "../query/complete";
 import { Empty, Fault, Loading } from "../../ui/states";
 import { plural, timeOf } from "../service/figures";
 
@@ -129,10 +132,10 @@ function NewAlert({ close, made }: { close: () => void; made: () => void }) {
   };
   return (
     <Dialog title="New alert" wide onClose={close} onSubmit={submit}
-      foot={<><Button onClick={close}>Cancel</Button><Button kind="primary" type="submit" disabled={isBusy}>Make alert</Button></>}>
+      foot={<><Button onClick={close}>Cancel</Button><Button kind="primary" type="submit" disabled={isBusy || !form.query.trim()}>Make alert</Button></>}>
       <Field label="Name">{(id) => <Input id={id} required maxLength={200} value={form.name} onInput={set("name")} />}</Field>
       <Field label="Query" hint="SELECT or ASK. The result is the number in an answer of one cell, otherwise the number of rows.">
-        {(id) => <textarea id={id} class="input" rows={5} required spellcheck={false} value={form.query} onInput={set("query")} />}
+        {() => <FieldEditor label="Query" rows={5} value={form.query} onChange={(query) => setForm((before) => ({ ...before, query }))} complete={complete} check={faultIn} />}
       </Field>
       <div class="columns">
         <Field label="Fires when the result is">{(id) => (

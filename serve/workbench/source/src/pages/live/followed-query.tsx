@@ -2,8 +2,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { LiveQuery, type Change, type LiveState } from "../../api/live";
 import { select } from "../../api/sparql";
+import { faultIn } from "../../api/check";
 import { go, linkTo, place } from "../../app/router";
 import { Button, Field, Menu, MenuItem } from "../../ui/controls";
+import { FieldEditor } from "../../ui/lazy-editor";
+import { complete } from "../query/complete";
 import { Icon } from "../../ui/icons";
 import { Empty, Fault, Notice } from "../../ui/states";
 import { SHOWN_AFTER_MS, apply, begin, reconcile, type LiveRow } from "./rows";
@@ -23,6 +26,9 @@ function read(text: string): { plain: string; live: string; isSparql: boolean } 
   const plain = text.replace(/\bLIVE\s+(?=SELECT\b)/i, "");
   return { plain, live: plain.replace(/\bSELECT\b/i, "LIVE SELECT"), isSparql: plain.includes("{") };
 }
+
+/** What is wrong in a query of SPARQL. LIVE is left out in such a way that the places stay. */
+const faultInLive = async (text: string) => text.includes("{") ? faultIn(text.replace(/\bLIVE(?=\s+SELECT\b)/i, "    ")) : null;
 
 export function FollowedQuery() {
   const given = place.value.parameters.get("query");
@@ -91,12 +97,9 @@ export function FollowedQuery() {
       <section class="card">
         <div class="body stack">
           <Field label="Query" hint="A SELECT of SPARQL, or SELECT members FROM class WHERE condition. Ctrl-Enter follows it.">
-            {(id) => (
-              <textarea id={id} class="input live-text" rows={4} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)}
-                onKeyDown={(event) => {
-                  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); void start(); }
-                  if (event.key === "Escape" && isOn) stop();
-                }} />
+            {() => (
+              <FieldEditor label="Query" rows={4} value={text} onChange={setText} onRun={() => void start()} complete={complete} check={faultInLive}
+                onEscape={() => { if (isOn) stop(); return isOn; }} />
             )}
           </Field>
           <div class="row">

@@ -153,6 +153,8 @@ function draw(answer: Answer, choice: Choice, size: { width: number; height: num
   // Plot brings a style sheet with each drawing, which the policy of the page does not let in: ours has its rules.
   made.querySelectorAll("style").forEach((one) => one.remove());
   made.setAttribute("role", "img");
+  // The drawing has one name. Those that the library gives to its groups are not permitted without a role.
+  for (const part of made.querySelectorAll<SVGElement>("[aria-label]")) { part.dataset.part = part.getAttribute("aria-label")!; part.removeAttribute("aria-label"); }
   made.setAttribute("aria-label", `${KINDS.find(([id]) => id === kind)![1]} of ${choice.y || "rows"} by ${choice.x}`);
   return { figure: made, note };
 }

@@ -1,15 +1,15 @@
 /** The query page: tabs with an editor above, the answer below. */
 import { useSignalEffect } from "@preact/signals";
-import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { faultIn } from "../../api/check";
 import { ServiceError } from "../../api/errors";
 import { mayWrite } from "../../api/session";
 import { href, place, go } from "../../app/router";
 import { Button, Menu, MenuItem } from "../../ui/controls";
 import { confirm, toast } from "../../ui/dialog";
-import type { EditorProps } from "../../ui/editor";
+import type { Mark } from "../../ui/editor";
 import { Icon } from "../../ui/icons";
-import { Loading } from "../../ui/states";
+import { Editor } from "../../ui/lazy-editor";
 import { format, formOf } from "../../ui/sparql-language";
 import { complete } from "./complete";
 import { ASK_FROM, losses } from "./destroys";
@@ -21,6 +21,7 @@ const SPLIT = "graphdb.query.split";
 
 export default function QueryPage() {
   const [saving, setSaving] = useState(false);
+  const [wrong, setWrong] = useState<Mark | null>(null); // while writing
   const own = tab.value;
   const running = run.value?.state === "running";
   const kind = formOf(own.text);
@@ -82,14 +83,14 @@ export default function QueryPage() {
       <Split>
         <section class="qeditor" aria-label="Editor">
           <Editor key={own.id} label="Query" value={own.text} onChange={(text) => change(own.id, { text })} onRun={() => void execute()} onEscape={escape}
-            fault={fault} complete={complete} hint="SELECT * WHERE { ?subject ?predicate ?object } LIMIT 10" />
+            fault={fault} check={faultIn} onChecked={setWrong} complete={complete} hint="SELECT * WHERE { ?subject ?predicate ?object } LIMIT 10" />
           <div class="qbar">
             {running
               ? <Button kind="danger" icon="stop" onClick={escape} title="Cancel (Escape)">Cancel</Button>
               : <Button kind="primary" icon="play" onClick={() => void execute()} disabled={!own.text.trim() || (kind === "UPDATE" && !mayWrite.value)}
                   title={kind === "UPDATE" && !mayWrite.value ? "You may not change data" : "Run (Ctrl-Enter)"}>{kind === "UPDATE" ? "Apply update" : "Run"}</Button>}
-            <span class="qkeys muted small"><kbd>Ctrl</kbd> <kbd>Enter</kbd></span>
-            <span class="grow" />
+            {!wrong && <span class="qkeys muted small"><kbd>Ctrl</kbd> <kbd>Enter</kbd></span>}
+            <span class="qwrong grow small truncate" role="status" title={wrong?.message}>{wrong && !fault && <><b>Line {wrong.line}, column {wrong.column}</b> {wrong.message}</>}</span>
             <Button kind="quiet" icon="format" title="Format the query" onClick={() => change(own.id, { text: format(own.text) })} />
             <Button kind="quiet" icon="share" title="Copy a link to this query and view" onClick={() => void share()} />
             <Button kind="quiet" icon="save" title="Save the query in the service (Ctrl-S)" onClick={() => setSaving(true)} />
@@ -142,12 +143,6 @@ function TabStrip() {
       <Button size="small" kind="quiet" icon="plus" title="New tab" onClick={() => openTab("")} />
     </div>
   );
-}
-
-function Editor(props: EditorProps) {
-  const [Loaded, setLoaded] = useState<ComponentType<EditorProps> | null>(null);
-  useEffect(() => { void import("../../ui/editor").then((module) => setLoaded(() => module.default)); }, []);
-  return Loaded ? <Loaded {...props} /> : <div class="editor"><Loading what="Loading the editor" /></div>;
 }
 
 /** Two panes, and a bar between them that moves with the pointer and the arrows. */

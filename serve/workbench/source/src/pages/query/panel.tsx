@@ -1,6 +1,7 @@
 /** The answer of a query: a table, a chart, a map, a graph, raw text, or how the service evaluates it. */
 import type { ComponentType } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { planOf, type Plan } from "../../api/check";
 import { graph, graphJson } from "../../api/service";
 import { isGeometry, isNumeric, written, type Term } from "../../api/terms";
 import { declaredPrefixes, labels, loadLabels, loadVocabulary } from "../../api/vocabulary";
@@ -26,6 +27,7 @@ export function Results() {
       <header class="rhead">
         <Tabs label="View" look="segments" items={items} value={shown} onPick={(id) => change(tab.value.id, { view: id })} />
         <Status run={current} />
+        {current?.state === "done" && answer?.where && <Engine key={current.queryId} query={current.text} where={answer.where} />}
         {answer && answer.form !== "UPDATE" && answer.form !== "ASK" && <Downloads run={current!} />}
       </header>
       <Body run={current} view={shown} />
@@ -63,6 +65,33 @@ function Status({ run: current }: { run: Run | null }) {
       {answer?.index !== null && answer?.index !== undefined && <span class="muted index" title="The log index of the state that was read">index {answer.index.toLocaleString("en")}</span>}
       {answer?.cut && <span class="badge warn" title={`The page shows up to ${ROWS_MAX.toLocaleString("en")} rows; a download has all`}>cut</span>}
     </div>
+  );
+}
+
+/** Which part of the service has answered; in its menu, why. */
+function Engine({ query, where }: { query: string; where: string }) {
+  const [plan, setPlan] = useState<Plan | null>(null);
+  useEffect(() => {
+    const stop = new AbortController();
+    planOf(query, stop.signal).then(setPlan, () => undefined); // nothing is missed without it
+    return () => stop.abort();
+  }, [query]);
+  const name = /^reader/.test(where) ? "reader" : /column/.test(where) ? "column view" : where;
+  const reasons = plan?.reasons.length ? plan.reasons : plan ? ["every step of the evaluation yields a row at once"] : [];
+  return (
+    <span class="engine">
+      <Menu title="Which part of the service has answered, and why" text={name} icon="service" size="small" kind="quiet">
+        {() => (
+          <div class="why">
+            <div><b>Answered {where === "at once" ? "at once, on the port itself" : where === "cache" ? "from the cache, as the data have not changed" : `by ${where}`}</b></div>
+            {reasons.length > 0 && <ul>{reasons.map((one) => <li key={one}>{one}</li>)}</ul>}
+            {plan && !plan.repeatable && <div class="muted">Each run may give another answer, so it is not kept.</div>}
+            {plan?.warnings.map((one) => <div key={one} class="badge warn">close to a limit: {one}</div>)}
+          </div>
+        )}
+      </Menu>
+      {plan?.warnings.map((one) => <span key={one} class="badge warn" title={one}>close to a limit</span>)}
+    </span>
   );
 }
 
@@ -223,16 +252,16 @@ function Explained({ text: query }: { text: string }) {
         <div><span class="muted">Kept in the cache</span><b>{classification.cacheable ? "yes" : "no"}</b></div>
       </div>
       {evaluation.error && <Notice kind="bad">{evaluation.error}</Notice>}
-      <section><h3>Why</h3><ul class="reasons">{(classification.reasons.length ? classification.reasons : ["every step of the evaluation yields a row at once"]).map((one) => <li key={one}>{one}</li>)}
+      <section><h2>Why</h2><ul class="reasons">{(classification.reasons.length ? classification.reasons : ["every step of the evaluation yields a row at once"]).map((one) => <li key={one}>{one}</li>)}
         {found.columns?.reason && <li>the column view does not answer: {found.columns.reason}</li>}</ul></section>
-      {found.scans.length > 0 && <section><h3>What is read</h3>
+      {found.scans.length > 0 && <section><h2>What is read</h2>
         <table class="table scans"><thead><tr><th>Pattern</th><th class="num">Quads</th><th><span class="visually-hidden">Share</span></th></tr></thead><tbody>
           {found.scans.map((one, at) => <tr key={at}><td class="mono">{one.pattern}</td><td class="num">{one.quads === null ? "not counted" : `${one.quads.toLocaleString("en")}${one.complete ? "" : "+"}`}</td>
             <td class="bar"><div class="meter"><div style={{ width: `${100 * (one.quads ?? 0) / most}%` }} /></div></td></tr>)}
         </tbody></table></section>}
-      <section><h3>What the engine gets</h3><pre class="rawtext small">{found.query.engine_text}</pre></section>
-      {found.columns?.plan && <section><h3>Plan of the column view</h3><pre class="rawtext small plan">{found.columns.plan}</pre></section>}
-      <section><h3>Limits</h3><div class="limits">{Object.entries(found.complexity).map(([name, one]) => <span key={name} class={`badge ${one.value > one.limit * 0.8 ? "warn" : ""}`} title={one.setting}>{name.replaceAll("_", " ")} {one.value} of {one.limit}</span>)}</div></section>
+      <section><h2>What the engine gets</h2><pre class="rawtext small">{found.query.engine_text}</pre></section>
+      {found.columns?.plan && <section><h2>Plan of the column view</h2><pre class="rawtext small plan">{found.columns.plan}</pre></section>}
+      <section><h2>Limits</h2><div class="limits">{Object.entries(found.complexity).map(([name, one]) => <span key={name} class={`badge ${one.value > one.limit * 0.8 ? "warn" : ""}`} title={one.setting}>{name.replaceAll("_", " ")} {one.value} of {one.limit}</span>)}</div></section>
     </div>
   );
 }

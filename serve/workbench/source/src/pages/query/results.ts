@@ -19,6 +19,8 @@ export interface Answer {
   boolean: boolean | null;
   seconds: number;
   index: number | null;
+  /** Where it was made, as the service says: "at once", "cache", "reader 2 (process 7)"; null of an update. */
+  where: string | null;
   /** Of an update. */
   affected: number | null;
   bytes: number;
@@ -51,7 +53,7 @@ export async function evaluate(text: string, id: string, signal: AbortSignal, pr
     method: "POST", signal, headers: { Accept: accept }, body: new URLSearchParams({ query: text, query_id: id }),
   });
   const made: Answer = {
-    form: form === "UPDATE" ? "SELECT" : form, vars: [], rows: [], cut: false, done: false, boolean: null, seconds: 0, index: indexOf(answer), affected: null, bytes: 0,
+    form: form === "UPDATE" ? "SELECT" : form, vars: [], rows: [], cut: false, done: false, boolean: null, seconds: 0, index: indexOf(answer), where: answer.headers.get("X-Evaluated"), affected: null, bytes: 0,
   };
   const told = projection(text);
   const order = new Set(form === "SELECT" ? told ?? [] : ["subject", "predicate", "object"]);

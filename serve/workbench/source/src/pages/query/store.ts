@@ -90,7 +90,7 @@ export async function start(id: string, text: string): Promise<void> {
 async function applied(text: string, signal: AbortSignal): Promise<Answer> {
   const began = performance.now();
   const { snapshot_index: index, affected_triples: affected } = await update(text, signal);
-  return { form: "UPDATE", vars: [], rows: [], cut: false, done: true, boolean: null, seconds: (performance.now() - began) / 1000, index, affected, bytes: 0 };
+  return { form: "UPDATE", vars: [], rows: [], cut: false, done: true, boolean: null, seconds: (performance.now() - began) / 1000, index, where: null, affected, bytes: 0 };
 }
 
 /** Stops a running query: the service stops working on it, and the page stops reading. */

@@ -4,7 +4,7 @@ import { graph, graphJson, write } from "../../api/service";
 import { config, mayAdmin, principal } from "../../api/session";
 import { Button } from "../../ui/controls";
 import { confirm, toast } from "../../ui/dialog";
-import { Icon } from "../../ui/icons";
+import { href } from "../../app/router";
 import { Empty, Fault, Loading, Notice } from "../../ui/states";
 import { bytesOf, countOf, secondsOf, timeOf } from "./figures";
 import { parse, quantile, rate, type Moment } from "./metrics";
@@ -43,8 +43,8 @@ export default function ServicePage() {
     <div class="page">
       <div class="title"><h1>Service</h1>
         <div class="row">
-          {config.value?.graphql.enabled && config.value.graphql.playground && <Own page="graphql" path="/graphql">GraphiQL</Own>}
-          <Own page="reference" path="/docs">API reference</Own>
+          {config.value?.graphql.enabled && config.value.graphql.playground && <a class="button" href={href("graphql")}>GraphiQL</a>}
+          <a class="button" href={href("reference")}>API reference</a>
         </div>
       </div>
       {error !== null && <Fault error={error} again={load} />}
@@ -59,13 +59,6 @@ export default function ServicePage() {
       )}
     </div>
   );
-}
-
-/** A link to a page of the service's own. It is framed where it needs no credentials: a frame is sent none. */
-function Own({ page, path, children }: { page: string; path: string; children: string }) {
-  return config.value?.authentication.required
-    ? <a class="button" href={path} target="_blank" rel="noopener"><Icon name="external" />{children}</a>
-    : <a class="button" href={`#/${page}`}>{children}</a>;
 }
 
 function Figure(props: { title: string; value: string; note?: string; kind?: string; share?: number }) {
