@@ -74,7 +74,7 @@ class ColumnNode:
 async def open_columns(directory: Path, **sections: dict[str, Any]) -> AsyncIterator[ColumnNode]:
     """A started node on a directory. sections are those of the configuration; one reader unless told more."""
     server = {"data_dir": directory} | sections.pop("server", {})
-    readers = {"count": 1} | sections.pop("readers", {})
+    readers = {"count": 1, "queue_timeout_seconds": HANG_S} | sections.pop("readers", {})
     # however busy the machine is: the engine gives way to all else
     of_columns = {"wait_seconds": 20} | sections.pop("columns", {})
     settings = Settings.model_validate(

@@ -63,7 +63,7 @@ class Readers:
 @asynccontextmanager
 async def readers(directory: Path, **settings: Any) -> AsyncIterator[Readers]:
     """With two evaluators unless settings, of `[readers]`, say otherwise; all of them have started."""
-    section = {"count": 2} | settings
+    section = {"count": 2, "queue_timeout_seconds": HANG_S} | settings
     reader = await asyncio.to_thread(start_reader, directory, **section)
     there = Readers(reader)
     try:

@@ -21,6 +21,7 @@ from graphdb.log.file_log import FileLogConfig
 from graphdb.node import RunningQuery
 from serve.backend import GraphLive, GraphWrites, LiveSink
 from tests.support.readers import answering
+from tests.support.timing import HANG_S
 
 __all__ = ["SMALL_LOG", "Shard", "no_readers", "open_shard", "stand_alone"]
 
@@ -103,7 +104,7 @@ def no_readers() -> ReaderClient:
 async def open_shard(directory: Path, **sections: dict[str, Any]) -> AsyncIterator[Shard]:
     """A started node on a directory. sections are those of the configuration; one reader unless told more."""
     server = {"data_dir": directory} | sections.pop("server", {})
-    readers = {"count": 1} | sections.pop("readers", {})
+    readers = {"count": 1, "queue_timeout_seconds": HANG_S} | sections.pop("readers", {})
     settings = Settings.model_validate({"server": server, "readers": readers, **sections})
     log = UpdateLog(str(directory / "log"), SMALL_LOG, socket_directory=str(directory))
     reader = await asyncio.to_thread(StoreReader, settings, socket_directory=str(directory))

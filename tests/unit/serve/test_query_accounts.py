@@ -157,7 +157,7 @@ def test_lines_that_the_disk_cannot_keep_up_with(
     began = time.monotonic()
     for _ in range(20_000):
         log.note({"number": 1})
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < HANG_S
     log.close()
     written = len((tmp_path / "slow.log").read_text().splitlines())
     assert written + len(caplog.records) == 20_000

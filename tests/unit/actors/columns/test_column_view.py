@@ -281,11 +281,26 @@ def test_terms_that_nothing_has_any_more_go_at_a_quiet_moment(tmp_path: Path) ->
             )
             await node.shard.writes(FULL_VISIBILITY).delete_graph(graph)
             assert (await node.query(COUNTED))[1] == counts(10)
-            await asyncio.sleep(8)  # a second without changes for each of the two predicates, and one more
-            assert await node.query(COUNTED) == ("columns", counts(10))
+            await be_quiet(node)
+
+    async def be_quiet(node: ColumnNode) -> None:
+        await asyncio.sleep(8)  # a second without changes for each of the two predicates, and one more
+        await node.following()
+        assert await node.query(COUNTED) == ("columns", counts(10))
+
+    async def run_on() -> None:
+        async with open_columns(tmp_path) as node:
+            await node.following()
+            await be_quiet(node)
+
+    def terms() -> int:
+        with duckdb.connect(str(tmp_path / "columns" / "view.duckdb")) as connection:
+            check(connection)
+            ((count,),) = connection.execute("SELECT count(*) FROM terms").fetchall()
+        return int(count)
 
     asyncio.run(run())
-    with duckdb.connect(str(tmp_path / "columns" / "view.duckdb")) as connection:
-        check(connection)
-        (row,) = connection.execute("SELECT count(*) FROM terms").fetchall()
-    assert row[0] < 100
+    for _ in range(5):  # as the engine gives way, the moment may come later
+        if terms() >= 100:
+            asyncio.run(run_on())
+    assert terms() < 100

@@ -20,20 +20,22 @@ from actors.egress.rules import HostRules
 from graphdb.errors import EvaluationFailed, HostNotAllowed
 from tests.support.certificate import certificate_and_key, needs_openssl
 from tests.support.remote_host import answering, remote_host
-from tests.support.timing import quick_enough
+from tests.support.timing import HANG_S, quick_enough
 
 TIMEOUT_S = 0.5
 BYTES_MAX = 100_000
 
 
-def guarded(rules: Sequence[str], names: dict[str, list[str]] | None = None) -> GuardedFetch:
+def guarded(
+    rules: Sequence[str], names: dict[str, list[str]] | None = None, timeout_s: float = HANG_S
+) -> GuardedFetch:
     async def resolve(name: str) -> list[str]:
         found = (names or {}).get(name)
         if found is None:
             raise socket.gaierror("no such name")
         return found
 
-    bounds = Bounds(TIMEOUT_S, "the.timeout", BYTES_MAX, "the.size")
+    bounds = Bounds(timeout_s, "the.timeout", BYTES_MAX, "the.size")
     return GuardedFetch(HostRules("SERVICE", rules), bounds, resolve=resolve)
 
 
@@ -124,7 +126,7 @@ def test_one_address_that_is_not_allowed_refuses_the_name() -> None:
 
 def test_localhost() -> None:
     with remote_host(answering(b"here")) as host:
-        bounds = Bounds(TIMEOUT_S, "", BYTES_MAX, "")
+        bounds = Bounds(HANG_S, "", BYTES_MAX, "")
         url = f"http://localhost:{host.port}/"
         assert fetch(GuardedFetch(HostRules("LOAD", ["localhost"]), bounds), url).body == b"here"
         with pytest.raises(HostNotAllowed):
@@ -300,7 +302,7 @@ def test_what_is_no_whole_answer_within_bounds_fails(name: str) -> None:
     with remote_host(answer) as host:
         for took in quick_enough(TIMEOUT_S + 0.5):
             with took, pytest.raises(EvaluationFailed, match=message) as failed:
-                fetch(guarded(["127.0.0.1"]), host.url)
+                fetch(guarded(["127.0.0.1"], timeout_s=TIMEOUT_S), host.url)
     reason = str(failed.value).removeprefix(f"SERVICE <{host.url}>: ")
     assert reason
     assert reason != str(failed.value)

@@ -47,13 +47,13 @@ class Folding(Heard):
         self.states[notification.index] = Counter(shown)
 
     async def last(self, index: int) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while not self.errors and max(self.states, default=0) < index:  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
         assert not self.errors
 
     async def failure(self) -> GraphDBError:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while not self.errors:  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
         return self.errors[0]
