@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 import rdflib
 from rdflib import RDF, SH
 
+from tests.support.readers import cpu_s
 from tests.support.service import Service
 from tests.support.timing import HANG_S, quick_enough
 
@@ -124,12 +126,13 @@ def test_a_validation_is_cancelled(service: Service, http: httpx.Client) -> None
 
 def test_kills_during_a_validation(service: Service, http: httpx.Client) -> None:
     """The first evaluator is replaced and the validation begun anew; with the second it ends."""
+    before = spent_s(service)
     with ThreadPoolExecutor() as pool:
         asking = validating(http, pool)
         killed: set[int] = set()
         for _ in range(2):
-            service.wait_until(lambda: working(service) - killed, HANG_S)
-            for pid in working(service) - killed:
+            service.wait_until(lambda: working(service, before) - killed, HANG_S)
+            for pid in working(service, before) - killed:
                 os.kill(pid, signal.SIGKILL)
                 killed.add(pid)
         answer = asking.result(HANG_S)
@@ -140,19 +143,18 @@ def test_kills_during_a_validation(service: Service, http: httpx.Client) -> None
     )
 
 
-def working(service: Service) -> set[int]:
-    """The evaluators that are hard at work."""
-    pids = service.pids("actors.readers.evaluator")
-    before = {pid: _cpu_s(pid) for pid in pids}
-    time.sleep(0.5)
-    return {
-        pid for pid in service.pids("actors.readers.evaluator") if _cpu_s(pid) > before.get(pid, 1e9) + 0.05
-    }
+def working(service: Service, before: dict[int, float]) -> set[int]:
+    """The evaluators that have spent more processor time since than a start and a short query take."""
+    return {pid for pid, seconds in spent_s(service).items() if seconds > before.get(pid, 0) + 0.4}
 
 
-def _cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def spent_s(service: Service) -> dict[int, float]:
+    """The processor time of the evaluators."""
+    found = {}
+    for pid in service.pids("actors.readers.evaluator"):
+        with suppress(OSError):  # it has ended
+            found[pid] = cpu_s(pid)
+    return found
 
 
 def test_the_time_limit(http: httpx.Client) -> None:
