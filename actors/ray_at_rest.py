@@ -10,7 +10,7 @@ import select
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 __all__ = ["late_timers", "look_less_often", "slow_down"]
@@ -19,7 +19,6 @@ _PR_SET_TIMERSLACK = 29
 _LATE_S, _PUNCTUAL_S = 1.0, 50e-6  # the latter is what Linux begins with
 
 _PERIOD_S = 1
-_IO_THREAD, _LOOPS = "worker.io\n", 2
 _AGAIN_S, _ATTEMPTS = 0.5, 240  # until the worker waits for its first task
 _CTL_ADD, _CTL_DEL = 1, 2  # of epoll_ctl
 
@@ -56,31 +55,20 @@ def _set_slack(seconds: float) -> None:
 
 
 def look_less_often() -> None:
-    """Have the two event loops of this worker, once they wait for events, look after timers once a second.
+    """Have the main thread of this worker, once it waits for tasks, look for signals once a second.
 
-    The main thread looks for signals a hundred times a second, the thread `worker.io` for lost objects ten
-    times. Each waits in `epoll_wait` for events, and for a timer that its loop (Boost.Asio) sets after each
-    look. That timer is taken out, and one that goes off once a second put in its place, under the same mark.
-    Events wake the threads at once, as before. Where one does not wait like this, as with another Ray, it
-    stays as it is.
+    It waits in `epoll_wait` for tasks, and for a timer that its loop (Boost.Asio) sets after each look. That
+    timer is taken out, and one that goes off once a second put in its place, under the same mark. Tasks wake
+    the thread at once, as before. Where it does not wait like this, as with another Ray, it stays as it is.
     """
-    threading.Thread(target=_wait_for_loops, daemon=True).start()
+    threading.Thread(target=_wait_for_loop, daemon=True).start()
 
 
-def _wait_for_loops() -> None:
-    done: set[int] = set()
+def _wait_for_loop() -> None:
     for _ in range(_ATTEMPTS):
         time.sleep(_AGAIN_S)
-        done.update(thread for thread in set(_loop_threads()) - done if slow_down(thread))
-        if len(done) == _LOOPS:
+        if slow_down(os.getpid()):
             return
-
-
-def _loop_threads() -> Iterator[int]:
-    for task in Path("/proc/self/task").iterdir():
-        with suppress(OSError):  # it has ended
-            if int(task.name) == os.getpid() or (task / "comm").read_text() == _IO_THREAD:
-                yield int(task.name)
 
 
 def slow_down(thread: int) -> bool:
