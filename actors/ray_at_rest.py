@@ -18,7 +18,7 @@ __all__ = ["late_timers", "look_less_often", "slow_down"]
 _PR_SET_TIMERSLACK = 29
 _LATE_S, _PUNCTUAL_S = 1.0, 50e-6  # the latter is what Linux begins with
 
-_PERIOD_NS = 250_000_000
+PERIOD_S = 0.25
 _AGAIN_S, _ATTEMPTS = 0.5, 240  # until the worker waits for its first task
 _CTL_ADD, _CTL_DEL = 1, 2  # of epoll_ctl
 
@@ -29,12 +29,6 @@ class _Event(ctypes.Structure):
     if os.uname().machine == "x86_64":
         _pack_ = 1
     _fields_ = [("events", ctypes.c_uint32), ("data", ctypes.c_uint64)]
-
-
-class _Times(ctypes.Structure):
-    """`struct itimerspec`: the interval and the first time, each in seconds and nanoseconds."""
-
-    _fields_ = [(name, ctypes.c_long) for name in ("interval_s", "interval_ns", "first_s", "first_ns")]
 
 
 @contextmanager
@@ -58,49 +52,56 @@ def look_less_often() -> None:
     """Have the main thread of this worker, once it waits for tasks, look for signals four times a second.
 
     It waits in `epoll_wait` for tasks, and for a timer that its loop (Boost.Asio) sets after each look. That
-    timer is taken out, and one that goes off that often put in its place, under the same mark. Tasks wake the
-    thread at once, as before. Where it does not wait like this, as with another Ray, it stays as it is.
+    timer is taken out, and a counter (eventfd) put in its place, under the same mark, to which a thread here
+    adds. Tasks wake the loop at once, as before. Where it does not wait like this, as with another Ray, it
+    stays as it is.
     """
-    threading.Thread(target=_wait_for_loop, daemon=True).start()
+    threading.Thread(target=_tick, daemon=True).start()
 
 
-def _wait_for_loop() -> None:
+def _tick() -> None:
     for _ in range(_ATTEMPTS):
         time.sleep(_AGAIN_S)
-        if slow_down(os.getpid()):
-            return
+        counter = slow_down(os.getpid())
+        if counter is not None:
+            break
+    else:
+        return
+    while True:
+        time.sleep(PERIOD_S)
+        os.eventfd_write(counter, 1)
 
 
-def slow_down(thread: int) -> bool:
-    """See `look_less_often`, of one thread of this process; whether it waited as described."""
+def slow_down(thread: int) -> int | None:
+    """See `look_less_often`, of one thread of this process. The counter: the loop looks around each time that
+    something is added to it; None where it does not wait as described.
+    """
     try:
         _, first, *_ = Path(f"/proc/self/task/{thread}/syscall").read_text().split()
         poller = int(first, 16)
         if not _is_a(poller, "eventpoll"):
-            return False
+            return None
         for line in Path(f"/proc/self/fdinfo/{poller}").read_text().splitlines():
             match line.split():
                 case ["tfd:", waited_for, "events:", _, "data:", mark, *_] if _is_a(
                     int(waited_for), "timerfd"
                 ):
-                    return _replace(poller, int(waited_for), int(mark, 16))
+                    return _replaced(poller, int(waited_for), int(mark, 16))
     except (OSError, ValueError):  # it does something
         pass
-    return False
+    return None
 
 
 def _is_a(descriptor: int, kind: str) -> bool:
     return os.readlink(f"/proc/self/fd/{descriptor}") == f"anon_inode:[{kind}]"
 
 
-def _replace(poller: int, timer: int, mark: int) -> bool:
+def _replaced(poller: int, timer: int, mark: int) -> int:
     library = ctypes.CDLL(None)
-    slow = library.timerfd_create(time.CLOCK_MONOTONIC, os.O_CLOEXEC | os.O_NONBLOCK)
-    if slow < 0:
-        return False
-    library.timerfd_settime(slow, 0, ctypes.byref(_Times(0, _PERIOD_NS, 0, _PERIOD_NS)), None)
-    # nobody reads it, so each time that it goes off has to count as an event of its own
+    counter = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+    # nobody reads it, so each time that something is added has to count as an event of its own; a timer
+    # (timerfd) that nobody reads goes off once only
     event = _Event(select.EPOLLIN | select.EPOLLET, mark)
-    library.epoll_ctl(poller, _CTL_ADD, slow, ctypes.byref(event))
+    library.epoll_ctl(poller, _CTL_ADD, counter, ctypes.byref(event))
     library.epoll_ctl(poller, _CTL_DEL, timer, ctypes.byref(event))
-    return True
+    return counter

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from actors.ray_at_rest import late_timers, slow_down
+from tests.support.timing import HANG_S
 
 LIBRARY = ctypes.CDLL(None)
 MARK = 7 << 32 | 5  # more than a descriptor
@@ -59,23 +60,32 @@ def loop() -> Iterator[Loop]:
     assert not made.thread.is_alive()
 
 
-def test_a_loop_that_is_slowed_down_looks_four_times_a_second(loop: Loop) -> None:
-    assert loop.wakes_in(0.5) > 10
+def slowed_down(loop: Loop) -> int:
     thread = loop.thread.native_id
     assert thread is not None
-    while not slow_down(thread):
+    while (counter := slow_down(thread)) is None:
         pass
-    assert 4 <= loop.wakes_in(2.5) <= 16
+    time.sleep(0.1)
+    return counter
+
+
+def test_a_loop_that_is_slowed_down_looks_around_when_it_is_told_to(loop: Loop) -> None:
+    assert loop.wakes_in(0.5) > 10
+    counter = slowed_down(loop)
+    assert loop.wakes_in(0.5) == 0
+    for _ in range(5):
+        before = len(loop.wakes)
+        os.eventfd_write(counter, 1)
+        deadline = time.monotonic() + HANG_S
+        while len(loop.wakes) == before and time.monotonic() < deadline:
+            time.sleep(0.001)
+        assert len(loop.wakes) == before + 1
 
 
 def test_it_hears_events_at_once(loop: Loop) -> None:
-    thread = loop.thread.native_id
-    assert thread is not None
-    while not slow_down(thread):
-        pass
-    time.sleep(0.1)
+    slowed_down(loop)
     os.write(loop.tell, b"x")
-    assert loop.heard.wait(0.5)
+    assert loop.heard.wait(HANG_S)
 
 
 def test_a_thread_that_waits_for_something_else_stays_as_it_is() -> None:
@@ -83,7 +93,7 @@ def test_a_thread_that_waits_for_something_else_stays_as_it_is() -> None:
     thread = threading.Thread(target=is_over.wait)
     thread.start()
     assert thread.native_id is not None
-    assert not slow_down(thread.native_id)
+    assert slow_down(thread.native_id) is None
     is_over.set()
     thread.join()
 
