@@ -75,8 +75,9 @@ BENCHMARKS = {
         (
             Option("rounds", int, 3, "times that each query is asked, each time with another text"),
             Option("copies", int, 1, "of the data: 1.5 million triples each"),
+            SCALE,
             Option("only", str, "", "only the queries whose name has this in it"),
-            Option("peers", str, "yes", "whether to ask other stores beside", ("no", "yes")),
+            Option("peer", str, "yes", "whether to ask other stores beside", ("no", "yes")),
         ),
     ),
     "shacl": Benchmark(shacl.run, RATIO),

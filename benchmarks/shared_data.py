@@ -19,8 +19,11 @@ _OWN = re.compile(
 )
 
 
-def write_copies(path: Path, copies: Mapping[str, int]) -> None:
-    """Each of the data sets so many times; names of a copy's own differ. Raises BenchmarkError."""
+def write_copies(path: Path, copies: Mapping[str, int], scale: float = 1.0) -> None:
+    """Each of the data sets, or this part of its lines, so many times; names of a copy's own differ.
+
+    Raises BenchmarkError where the data is not there.
+    """
     shared = Path(os.environ.get("GRAPHDB_SHARED", PROJECT.parent / "shared")) / "data"
     with path.open("wb") as together:
         for name, count in copies.items():
@@ -29,6 +32,7 @@ def write_copies(path: Path, copies: Mapping[str, int]) -> None:
                 raise BenchmarkError(
                     f"the data is not there: ../shared/data/{source.name} (or $GRAPHDB_SHARED)"
                 )
-            original = gzip.decompress(source.read_bytes())
+            lines = gzip.decompress(source.read_bytes()).splitlines(keepends=True)
+            original = b"".join(lines[: int(len(lines) * scale)])
             for copy in range(count):
                 together.write(_OWN.sub(rb"\g<0>" + b"x%d" % copy, original) if copy else original)

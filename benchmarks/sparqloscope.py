@@ -140,18 +140,20 @@ class _FailedError(Exception):
     """A query that is not answered; str() of it says why."""
 
 
-def run(rounds: int, copies: int, only: str, peers: str) -> list[Measured | Summary]:
-    """Each query whose name has `only` in it, on so many copies of the data; peers: "yes", "no"."""
+def run(rounds: int, copies: int, scale: float, only: str, peer: str) -> list[Measured | Summary]:
+    """Each query whose name has `only` in it, on so many copies of the data, or of this part of it; peer:
+    "yes", "no".
+    """
     with work_dir() as directory, ExitStack() as stack:
         once, triples = directory / "once.nt", directory / "all.nt"
-        write_copies(once, dict.fromkeys(DATA_SETS, 1))
-        write_copies(triples, dict.fromkeys(DATA_SETS, copies))
+        write_copies(once, dict.fromkeys(DATA_SETS, 1), scale)
+        write_copies(triples, dict.fromkeys(DATA_SETS, copies), scale)
         queries = [one for one in queries_for(once) if only in one.name]
         if not queries:
             raise BenchmarkError(f"no query has {only!r} in its name")
         service = stack.enter_context(_service(directory, triples))
         targets = [_Target(OURS, _asking(service, "/sparql"))]
-        if peers == "yes":
+        if peer == "yes":
             targets += _peers(directory, triples, stack)
         measured = [_measured(place, query, rounds, targets, service) for place, query in enumerate(queries)]
         count = sum(1 for _ in triples.open("rb"))

@@ -52,9 +52,9 @@ def _flight_data(tmp_path_factory: pytest.TempPathFactory) -> None:
         pytest.skip(str(error))
 
 
-def benchmark(name: str, *options: str, timeout_s: float = 200) -> list[dict[str, Any]]:
+def benchmark(name: str, *options: str, timeout_s: float = 200, scale: str = "0.01") -> list[dict[str, Any]]:
     """The lines of a benchmark on little data. Whether it met its targets means nothing at this size."""
-    command = [sys.executable, "-m", "benchmarks", name, "--scale", "0.01", "--json", *options]
+    command = [sys.executable, "-m", "benchmarks", name, "--scale", scale, "--json", *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=timeout_s)
     assert done.returncode in (0, 1), done.stderr
     lines: list[dict[str, Any]] = json.loads(done.stdout)
@@ -89,6 +89,17 @@ def test_weight_runs() -> None:
     assert {figure["unit"] for figure in figures} == {"s", "MB", "% of a core"}
     assert all(figure["ours"] > 0 for figure in figures if figure["unit"] != "% of a core")
     assert all(figure["passes"] == (figure["ours"] <= figure["asked"]) for figure in figures)
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_sparqloscope_runs() -> None:
+    *rows, summary = benchmark(
+        "sparqloscope", "--rounds", "1", "--peer", "no", "--only", "all-", scale="0.05"
+    )
+    assert len(rows) == 6
+    assert all(row["ms"]["ours"] > 0 and row["rows"] == 1 and not row["differing"] for row in rows)
+    assert summary["failed"] == {"ours": 0}
 
 
 @pytest.mark.ray
