@@ -17,8 +17,7 @@ __all__ = ["late_timers", "look_less_often", "slow_down"]
 
 _PR_SET_TIMERSLACK = 29
 _LATE_S, _PUNCTUAL_S = 1.0, 50e-6  # the latter is what Linux begins with
-
-PERIOD_S = 0.25
+_PERIOD_S = 0.25  # between two looks for signals
 _AGAIN_S, _ATTEMPTS = 0.5, 240  # until the worker waits for its first task
 _CTL_ADD, _CTL_DEL = 1, 2  # of epoll_ctl
 
@@ -68,7 +67,7 @@ def _tick() -> None:
     else:
         return
     while True:
-        time.sleep(PERIOD_S)
+        time.sleep(_PERIOD_S)
         os.eventfd_write(counter, 1)
 
 

@@ -10,7 +10,7 @@ import struct
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeAlias, get_args
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, get_args
 
 import orjson
 from pyoxigraph import NamedNode
@@ -43,6 +43,7 @@ __all__ = [
     "encode_outcomes",
 ]
 
+C = TypeVar("C")
 _LENGTH = struct.Struct("<I")
 _VISIBILITY = "sight"  # as nodes of earlier versions call it
 
@@ -148,45 +149,41 @@ class ResourceEdits:
 
 
 @dataclass(frozen=True, slots=True)
-class AlertChange:
+class _BookChange(Generic[C]):
+    """A command to one of the books beside the quads."""
+
+    _encode: ClassVar["staticmethod[[Any], bytes]"]
+    _decode: ClassVar["staticmethod[[bytes], Any]"]
+
+    command: C
+    since: int
+
+    def encode(self) -> bytes:
+        return _join({"since": self.since}, self._encode(self.command))
+
+    @classmethod
+    def decode(cls, body: bytes) -> Self:
+        head, command = _split(body)
+        try:
+            return cls(cls._decode(command), head["since"])
+        except CorruptionError as error:
+            raise ValueError(str(error)) from error
+
+
+class AlertChange(_BookChange[Command]):
     """`AlertLog.change_alerts`."""
 
+    __slots__ = ()
     operation: ClassVar[str] = "change_alerts"
-
-    command: Command
-    since: int
-
-    def encode(self) -> bytes:
-        return _join({"since": self.since}, encode_command(self.command))
-
-    @classmethod
-    def decode(cls, body: bytes) -> "AlertChange":
-        head, command = _split(body)
-        try:
-            return cls(decode_command(command), head["since"])
-        except CorruptionError as error:
-            raise ValueError(str(error)) from error
+    _encode, _decode = staticmethod(encode_command), staticmethod(decode_command)
 
 
-@dataclass(frozen=True, slots=True)
-class SavedQueryChange:
+class SavedQueryChange(_BookChange[QueryCommand]):
     """`OwnSavedQueries.change`."""
 
+    __slots__ = ()
     operation: ClassVar[str] = "change_saved_queries"
-
-    command: QueryCommand
-    since: int
-
-    def encode(self) -> bytes:
-        return _join({"since": self.since}, encode_query_command(self.command))
-
-    @classmethod
-    def decode(cls, body: bytes) -> "SavedQueryChange":
-        head, command = _split(body)
-        try:
-            return cls(decode_query_command(command), head["since"])
-        except CorruptionError as error:
-            raise ValueError(str(error)) from error
+    _encode, _decode = staticmethod(encode_query_command), staticmethod(decode_query_command)
 
 
 ForwardedWrite: TypeAlias = (

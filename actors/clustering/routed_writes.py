@@ -88,7 +88,7 @@ class WriteRouter:
         describe: Callable[[int], ForwardedWrite],
         *,
         quick: bool = False,
-        begun: "Begun | None" = None,
+        begun: Begun | None = None,
     ) -> Confirmation:
         """Have a write performed by the leader: here with perform(request_id, since), elsewhere as described.
 
@@ -119,7 +119,7 @@ class WriteRouter:
                 raise failure
             await self._cluster.change(_PAUSE_S)
 
-    def begin(self, request_id: bytes | None = None) -> "Begun":
+    def begin(self, request_id: bytes | None = None) -> Begun:
         """A write that is to be tried."""
         return Begun(request_id or request_ids.fresh(os.urandom(16)), self._committed_index())
 

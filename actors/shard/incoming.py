@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["adopt", "incoming_state", "sync_tree"]
+__all__ = ["KEPT_BESIDE", "adopt", "incoming_state", "sync_tree"]
 
 _DRAFT = "incoming.draft"
 _INCOMING = "incoming"
-_PARTS = ("store", "search", "log", "requests", "alerts", "saved-queries", "applied")
+KEPT_BESIDE = ("requests", "alerts", "saved-queries")  # the files of `store_directory.KeptBeside`
+_PARTS = ("store", "search", "log", *KEPT_BESIDE, "applied")
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from pathlib import Path
 from pyoxigraph import Store
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
-from actors.shard.incoming import adopt, incoming_state, sync_tree
+from actors.shard.incoming import KEPT_BESIDE, adopt, incoming_state, sync_tree
 from actors.shard.search_state import copy_search, receive_search
 from graphdb.alerts.book import AlertBook
 from graphdb.errors import AlreadyExists, CorruptionError, LogUnavailable, StorageFull
@@ -263,7 +263,7 @@ class StoreDirectory:
             with incoming_state(self.path) as draft:
                 new = StoreDirectory(draft, self._files)
                 shutil.copytree(source / "store", new.store, copy_function=_link_or_copy)
-                for name in ("requests", "alerts", "saved-queries"):
+                for name in KEPT_BESIDE:
                     with contextlib.suppress(FileNotFoundError):  # a node of an earlier version has fewer
                         shutil.copyfile(source / name, draft / name)
                 new.write_applied(index)

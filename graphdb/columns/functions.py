@@ -253,8 +253,8 @@ def _rounded(name: str) -> Function:
         if number.rep in (Rep.DOUBLE, Rep.FLOAT):
             sql = f"{name}({number.sql})"
             if name == "round":  # DuckDB rounds a half away from zero, SPARQL up
-                whole = f"{number.sql} - trunc({number.sql})"
-                sql = f"CASE WHEN {whole} = -0.5 THEN ceil({number.sql}) ELSE {sql} END"
+                fraction = f"{number.sql} - trunc({number.sql})"
+                sql = f"CASE WHEN {fraction} = -0.5 THEN ceil({number.sql}) ELSE {sql} END"
             return number.over(sql)
         if name == "abs":
             return number.over(f"abs({number.sql})")
@@ -262,15 +262,19 @@ def _rounded(name: str) -> Function:
         value = f"({number.sql})::HUGEINT"
         match name:
             case "floor":
-                sql = f"({value} // {unit} - CASE WHEN {value} % {unit} < 0 THEN 1 ELSE 0 END)"
+                sql = _floored(value, unit)
             case "ceil":
                 sql = f"({value} // {unit} + CASE WHEN {value} % {unit} > 0 THEN 1 ELSE 0 END)"
             case _:
-                half = f"({value} + {unit} // 2)"
-                sql = f"({half} // {unit} - CASE WHEN {half} % {unit} < 0 THEN 1 ELSE 0 END)"
+                sql = _floored(f"({value} + {unit} // 2)", unit)
         return Value(sql, Rep.DECIMAL, frozenset((Tag.DECIMAL,)), number.nullable, scale=0)
 
     return call
+
+
+def _floored(value: str, unit: str) -> str:
+    """How many whole units; `//` leaves out what is behind the point."""
+    return f"({value} // {unit} - CASE WHEN {value} % {unit} < 0 THEN 1 ELSE 0 END)"
 
 
 def _datatype(block: Block, arguments: Sequence[Value]) -> Value:

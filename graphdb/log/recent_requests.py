@@ -58,10 +58,7 @@ class RecentRequests:
 
     def remember(self, request_id: bytes, log_index: int, affected_triples: int) -> None:
         """The entry at log_index has made this request's change visible."""
-        with self._lock:
-            if log_index > self.through:
-                self._of(request_id).add(request_id, log_index, affected_triples)
-                self.through = log_index
+        self.remember_all(log_index, ((request_id, affected_triples),))
 
     def remember_all(self, first_index: int, requests: Iterable[tuple[bytes, int]]) -> int:
         """The entries from first_index on have made these requests' changes visible: ids, and affected

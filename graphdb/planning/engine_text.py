@@ -136,9 +136,10 @@ def _passed(asked: AbstractQuery, narrowing: Narrowing | None, *, is_stated: boo
     if narrowing is not None:
         pattern = narrowing.of_query(pattern)
     nodes = nodes_of(asked) if pattern is asked.pattern else tuple(nodes_below(pattern))
-    if any(isinstance(node, Group) for node in nodes):
-        asked = _with_groups_apart(replace(asked, pattern=pattern))
-        pattern = asked.pattern
+    if asked.form != "SELECT" and any(isinstance(node, Group) for node in nodes):
+        pattern = grouped_below(pattern)
+    if any(map(uses_its_columns, nodes)):
+        pattern = rewritten(pattern, grouped_apart)
     if any(map(needs_graph_variables, nodes)):
         pattern = GraphVariables(fresh).group(pattern)
     if any(isinstance(node, Path) and _may_be_missed(node) for node in nodes):
@@ -151,13 +152,6 @@ def _passed(asked: AbstractQuery, narrowing: Narrowing | None, *, is_stated: boo
     if orders:
         return _sorted(replace(asked, pattern=pattern), fresh, orders)
     return asked if pattern is asked.pattern else replace(asked, pattern=pattern)
-
-
-def _with_groups_apart(asked: AbstractQuery) -> AbstractQuery:
-    asked = grouped_below(asked)
-    if not any(map(uses_its_columns, nodes_below(asked.pattern))):
-        return asked
-    return replace(asked, pattern=rewritten(asked.pattern, grouped_apart))
 
 
 def _sorted(asked: AbstractQuery, fresh: FreshNames, orders: int) -> AbstractQuery:

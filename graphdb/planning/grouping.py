@@ -15,7 +15,7 @@ Other forms than SELECT have no GROUP BY and HAVING to the engine:
 from dataclasses import replace
 from typing import Any
 
-from graphdb.sparql.algebra import EMPTY, AbstractQuery, Algebra, Join, Project, Select
+from graphdb.sparql.algebra import EMPTY, Algebra, Join, Project, Select
 from graphdb.sparql.terms import Variable
 from graphdb.sparql.tree_walk import nodes_below
 
@@ -50,14 +50,12 @@ def grouped_apart(node: Any) -> Any:
     ).pattern()
 
 
-def grouped_below(asked: AbstractQuery) -> AbstractQuery:
-    """A query; of one that is no SELECT, but is grouped, the groups are a sub-select."""
-    select = asked.select
-    # HAVING alone groups nothing, and the engine reads that
-    if asked.form == "SELECT" or not (select.keys or select.aggregates):
-        return asked
-    inner = replace(select, variables=_names(select)).pattern()
-    return replace(asked, pattern=Join(EMPTY, inner))
+def grouped_below(pattern: Algebra) -> Algebra:
+    """The pattern of a query that is no SELECT; of one that is grouped, the groups are a sub-select."""
+    select = Select.of(pattern, has_columns=False)
+    if not (select.keys or select.aggregates):  # HAVING alone groups nothing, and the engine reads that
+        return pattern
+    return Join(EMPTY, replace(select, variables=_names(select)).pattern())
 
 
 def _groups(select: Select) -> Algebra:

@@ -59,10 +59,10 @@ class QueryCheckEndpoint:
                 found = await self._check_query(request, parameters, text, wants_plan)
         except (InvalidParameter, NotAcceptable):
             raise
+        except QuerySyntaxError as error:
+            found = QueryCheck(False, None, error.reason, error.line, error.column)
         except RequestError as error:
-            at = (error.line, error.column) if isinstance(error, QuerySyntaxError) else (None, None)
-            reason = error.reason if isinstance(error, QuerySyntaxError) else str(error)
-            found = QueryCheck(False, None, reason, *at)
+            found = QueryCheck(False, None, str(error))
         headers = {"Cache-Control": "no-store"}
         return Response(orjson.dumps(asdict(found)), headers=headers, media_type=JSON_TYPE)
 

@@ -6,19 +6,15 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from pyoxigraph import QuerySolutions, RdfFormat, Store
+from pyoxigraph import RdfFormat, Store
 
 from benchmarks.service import BenchmarkError
 from benchmarks.shared_data import DATA_SETS, write_copies
 from benchmarks.sparqloscope_queries import queries_for
 from graphdb.columns.catalog import Catalog
-from graphdb.columns.compiler import CompiledQuery, compile_query
-from graphdb.columns.results import TermTexts, answer_of
 from graphdb.config.limits import GateLimits
 from graphdb.planning.gate import read_query
-from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.translation import abstract_query
-from graphdb.store.quad_store import QuadStore
+from tests.support.column_answers import Refused, engine_rows, view_rows
 from tests.support.column_tables import column_tables
 
 SCALE = 0.05
@@ -52,21 +48,15 @@ def test_the_columns_answer_as_the_engine_does(triples: Path, loaded: tuple[Stor
     refused, differing = {}, []
     for one in made:
         asked = read_query(one.text, None, GateLimits())
-        compiled = compile_query(abstract_query(asked), Dataset(), catalog)
-        if not isinstance(compiled, CompiledQuery):
-            refused[one.name] = compiled.construct
+        ours, engines = view_rows(catalog, asked), engine_rows(store, asked)
+        if isinstance(ours, Refused):
+            refused[one.name] = ours.reason
             continue
-        cursor = catalog.connection.execute(compiled.sql)
-        ours = rows(answer_of(compiled, cursor.fetchmany, TermTexts(catalog.connection)))
-        engines = rows(QuadStore(store).query(asked, Dataset()))
+        assert isinstance(ours, Counter)
+        assert isinstance(engines, Counter)
         if one.name.startswith(ANY_ROWS):
             ours, engines = Counter({(): ours.total()}), Counter({(): engines.total()})
         if ours != engines:
             differing.append(one.text)
     assert refused == REFUSED
     assert differing == []
-
-
-def rows(answer: object) -> "Counter[tuple[str, ...]]":
-    assert isinstance(answer, QuerySolutions)
-    return Counter(tuple(map(str, row)) for row in answer)
