@@ -1,10 +1,12 @@
 """`ForkServer`: one process that has imported what the workers of a service import, and forks them.
 
 Imports are most of what a Python process costs at its start, in time and in memory. Forked processes have
-them in common. `python -m actors.fork_server PARENT FD MAIN MODULE...` is the process: PARENT is who starts
-it, FD its listening socket, MAIN the module that a worker runs. `fork_request` is who asks it.
+them in common. The service forks this one too, once it has imported Ray and before it has threads. Where it
+has some, `python -m actors.fork_server PARENT FD MAIN MODULE...` is the process: PARENT is who starts it, FD
+its listening socket, MAIN the module that a worker runs. `fork_request` is who asks it.
 """
 
+import atexit
 import gc
 import json
 import logging
@@ -15,15 +17,20 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
+from typing import NoReturn
+
+import psutil  # type: ignore[import-untyped]
 
 from actors.process_bounds import end_with_parent
+from actors.processes import mark_forks
 from actors.ray_at_rest import look_less_often
 from actors.ray_environment import forked_environment
-from actors.ray_private import WORKER_MODULE, calm_connections, worker_arguments
+from actors.ray_private import WORKER_MODULE, calm_connections, change_title, worker_arguments
 
 __all__ = ["ForkServer"]
 
@@ -32,6 +39,8 @@ _WAITING = 16  # requests, while the modules are imported
 _AGAIN_S = 60.0  # between two starts of one that ends by itself: each takes a second of processor time
 _ROOT = Path(__file__).resolve().parents[1]  # where `actors` is found, also when it is not installed
 _REQUEST = Path(__file__).with_name("fork_request.py")
+_STOPPING = {signal.SIGTERM, signal.SIGINT}
+_TITLE = "python -m actors.fork_server"  # what `ps` shows, however it was started
 logger = logging.getLogger(__name__)
 
 
@@ -42,7 +51,7 @@ class ForkServer:
         """directory: of this user only; whoever may connect to the socket in it runs code here."""
         self._path = directory / _SOCKET
         self._modules = [main, *modules]
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: psutil.Process | None = None
         self._again_at = float("-inf")  # time.monotonic
 
     @property
@@ -52,20 +61,39 @@ class ForkServer:
 
     def start(self) -> None:
         """Unless it runs. It ends with the thread that starts it. Requests wait until it is ready."""
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and _exit_code(self._process) is None:
             return
         self._path.unlink(missing_ok=True)
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(str(self._path))
             listening.listen(_WAITING)
-            parent, descriptor = str(os.getpid()), str(listening.fileno())
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "actors.fork_server", parent, descriptor, *self._modules],
-                pass_fds=(listening.fileno(),),
-                env=os.environ | forked_environment(),
-                stdin=subprocess.DEVNULL,
-                cwd=_ROOT,
-            )
+            self._process = self._spawned(listening)
+
+    def fork(self, marker: str) -> None:
+        """As start(), but it has all in common that this process has imported, Ray included.
+
+        marker: of the service, by which the forks are found. Call it once, on the main thread, before there
+        are others; where there are, or there is no room for the marker, it is start().
+        """
+        environment = forked_environment()
+        os.environ.update(environment)
+        change_title(None)
+        for name in environment:
+            del os.environ[name]
+        gc.collect()
+        gc.freeze()  # as in the fork: what both have stays as it is
+        if _threads() != 1 or not mark_forks(marker):
+            return self.start()
+        self._path.unlink(missing_ok=True)
+        parent = os.getpid()
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(self._path))
+            listening.listen(_WAITING)
+            signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
+            if (pid := os.fork()) == 0:
+                _be_forked(parent, listening, self._modules)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
+            self._process = psutil.Process(pid)
 
     def keep(self) -> None:
         """Start it again if it has ended, not more often than once a minute. What it has forked goes on.
@@ -73,7 +101,7 @@ class ForkServer:
         To be called now and then, by the thread that has started it.
         """
         process, now = self._process, time.monotonic()
-        if process is None or (code := process.poll()) is None or now < self._again_at:
+        if process is None or (code := _exit_code(process)) is None or now < self._again_at:
             return
         self._again_at = now + _AGAIN_S
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -90,6 +118,51 @@ class ForkServer:
             process.kill()
             process.wait()
             self._path.unlink(missing_ok=True)
+
+    def _spawned(self, listening: socket.socket) -> psutil.Process:
+        parent, descriptor = str(os.getpid()), str(listening.fileno())
+        return psutil.Popen(
+            [sys.executable, "-m", "actors.fork_server", parent, descriptor, *self._modules],
+            pass_fds=(listening.fileno(),),
+            env=os.environ | forked_environment(),
+            stdin=subprocess.DEVNULL,
+            cwd=_ROOT,
+        )
+
+
+def _exit_code(process: psutil.Process) -> int | None:
+    """Of a child that has ended; -9 where signal 9 has ended it."""
+    try:
+        code: int = process.wait(0)
+    except psutil.TimeoutExpired:
+        return None
+    return code
+
+
+def _be_forked(parent: int, listening: socket.socket, modules: list[str]) -> NoReturn:
+    """What a fork of a running program does with its life: nothing of the program's own at its end."""
+    code = 1
+    try:
+        descriptor = listening.fileno()
+        os.closerange(3, descriptor)
+        os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
+        with open(os.devnull, "rb") as nothing:
+            os.dup2(nothing.fileno(), 0)
+        for number in _STOPPING:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
+        change_title(_TITLE)
+        _become(_serve(parent, listening, modules), modules[0])
+        code = 0
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except BaseException:  # noqa: BLE001 nobody above is to go on
+        traceback.print_exc()
+    finally:
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)
 
 
 def _serve(parent: int, listening: socket.socket, modules: list[str]) -> socket.socket:
@@ -122,8 +195,13 @@ def _check_alone() -> None:
     """
     if os.fork() == 0:
         os._exit(0)
-    if (threads := len(os.listdir("/proc/self/task"))) != 1:
+    if (threads := _threads()) != 1:
         raise RuntimeError(f"a module has started a thread: {threads} are there before a fork")
+
+
+def _threads() -> int:
+    """How many this process has, those that Python does not know included."""
+    return len(os.listdir("/proc/self/task"))
 
 
 def _become(connection: socket.socket, main: str) -> None:

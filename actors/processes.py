@@ -8,6 +8,7 @@ does when the service's own process is gone, then ends what is left of the servi
 """
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-__all__ = ["MARKER_VARIABLE", "end_processes", "marked_processes", "start_keeper"]
+__all__ = ["MARKER_VARIABLE", "end_processes", "mark_forks", "marked_processes", "start_keeper"]
 
 MARKER_VARIABLE = "GDB_SERVICE_MARKER"  # not GRAPHDB_...: those are settings
 _keepers: list[subprocess.Popen[bytes]] = []  # their pipes end with this process, not before
@@ -32,6 +33,23 @@ def marked_processes(marker: str) -> list[int]:
                 if wanted in b"\0" + (entry / "environ").read_bytes():
                     found.append(int(entry.name))
     return sorted(found)
+
+
+def mark_forks(marker: str) -> bool:
+    """Have the processes that this one forks be found: they show the environment that it began with.
+
+    `/proc/PID/environ` shows the memory that the kernel has put the environment in at the start of a program.
+    The marker is written there; the variables are copied elsewhere first. False where it does not fit.
+    """
+    begin, end = map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[47:49])
+    text = f"{MARKER_VARIABLE}={marker}".encode() + b"\0"
+    if len(text) > end - begin:
+        return False
+    for name, value in os.environ.items():
+        os.putenv(name, value)
+    ctypes.memset(begin, 0, end - begin)
+    ctypes.memmove(begin, text, len(text))
+    return True
 
 
 def end_processes(marker: str, timeout_s: float = 5.0) -> list[int]:

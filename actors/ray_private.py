@@ -19,6 +19,7 @@ __all__ = [
     "WORKER_MODULE",
     "WORKER_OPTION",
     "calm_connections",
+    "change_title",
     "default_temp_dir",
     "print_no_deaths",
     "start_head_node",
@@ -93,6 +94,17 @@ def worker_arguments(command: Sequence[str]) -> list[str]:
     """
     _, _, *arguments = command
     return [one for one in arguments if not one.startswith(_PREPARING_OPTIONS)]
+
+
+def change_title(title: str | None) -> None:
+    """Set what `ps` shows for this process; None: leave it, but find out where it is in memory.
+
+    Ray's copy of the library setproctitle does the latter at its first call, by the environment, so it comes
+    before the environment is moved.
+    """
+    from ray import _raylet
+
+    _raylet.setproctitle(title if title is not None else _raylet.getproctitle())  # type: ignore[attr-defined]
 
 
 def default_temp_dir() -> str:

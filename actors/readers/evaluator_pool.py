@@ -130,7 +130,7 @@ class EvaluatorProcess(BoundedProcess):
 
 
 logger = logging.getLogger(__name__)
-_FIRST = 2  # evaluators at the start; one takes 13 MB, and a tenth of a second to start
+_AT_WORK = 2  # evaluators from the first query on, so that one is free; one takes 13 MB, and 0.1 s to start
 _KEPT_MB = 256  # an evaluator that keeps more than this after a query is replaced
 _RETRY_S, _RETRY_S_MAX = 0.1, 10.0  # between attempts to start an evaluator that does not start
 
@@ -150,9 +150,8 @@ class EvaluatorPool:
         self._places: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Have the first evaluators started; leases wait for them."""
-        for _ in range(min(_FIRST, self._settings.count)):
-            self._add_place()
+        """Have the first evaluator started; leases wait for it."""
+        self._add_place()
 
     async def close(self) -> None:
         """Kill them all; return when they are gone."""
@@ -170,6 +169,8 @@ class EvaluatorPool:
         again: the query was in the queue before, and goes to its head. Raises Overloaded.
         """
         evaluator = self._take_idle() or await self._wait(again)
+        if len(self._places) < min(_AT_WORK, self._settings.count):
+            self._add_place()
         evaluator.query_id = query_id
         try:
             yield evaluator

@@ -89,6 +89,9 @@ class _Service:
         began = time.monotonic()
         started = threading.Event()
         try:
+            self._files.make_runtime_dir()
+            if self._address is None:
+                self._fork_server()
             for looking in (self._guard_start, self._tell_waiting):
                 threading.Thread(target=looking, args=(started,), daemon=True).start()
             self._start_runtime()
@@ -125,15 +128,15 @@ class _Service:
             )
             pause_s = waited_s
 
+    def _fork_server(self) -> None:
+        """While this process has no threads. It imports what workers need while this one starts Ray."""
+        self._bind()
+        os.environ.update(service_environment(self._files.token_file))
+        os.environ[MARKER_VARIABLE] = self._files.marker
+        self._forks = ForkServer(self._files.runtime_dir, WORKER_MODULE, _worker_modules(self._settings))
+        self._forks.fork(self._files.marker)
+
     def _start_runtime(self) -> None:
-        self._files.make_runtime_dir()
-        if self._address is None:
-            self._bind()
-            os.environ.update(service_environment(self._files.token_file))
-            os.environ[MARKER_VARIABLE] = self._files.marker
-            modules = _worker_modules(self._settings)
-            self._forks = ForkServer(self._files.runtime_dir, WORKER_MODULE, modules)
-            self._forks.start()  # it imports while this process imports Ray
         from actors import cluster
 
         if self._address is not None:

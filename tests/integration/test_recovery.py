@@ -104,7 +104,7 @@ def fork_servers(service: Service) -> list[psutil.Process]:
     found = []
     for child in psutil.Process(service.command_pid).children():
         with contextlib.suppress(psutil.Error):  # one that was killed is a zombie for a while
-            if "actors.fork_server" in child.cmdline():
+            if "actors.fork_server" in " ".join(child.cmdline()):
                 found.append(child)
     return found
 

@@ -20,7 +20,7 @@ FALLBACK = "import sys; print(sys.argv[1:])"
 
 def children() -> list[Any]:
     found: list[Any] = psutil.Process().children()
-    return [child for child in found if "actors.fork_server" in child.cmdline()]
+    return [child for child in found if "actors.fork_server" in " ".join(child.cmdline())]
 
 
 def is_running(pid: int) -> bool:
@@ -130,4 +130,51 @@ sys.stdin.read()
     starter.stdout.close()
     assert starter.stdin is not None
     starter.stdin.close()
+    await_end(pid)
+
+
+FORKING = """
+import os, sys, threading
+from pathlib import Path
+from actors.fork_server import ForkServer
+from actors.processes import marked_processes
+server = ForkServer(Path(sys.argv[1]), "tests.support.forked_worker", [])
+if sys.argv[2] == "thread":
+    threading.Thread(target=sys.stdin.read).start()
+server.fork("marker-of-" + sys.argv[1])
+kept = os.environ["HOME"] == os.popen("echo $HOME").read().strip()
+print(server._process.pid, marked_processes("marker-of-" + sys.argv[1]), kept, flush=True)
+sys.stdin.read()
+server.stop()
+"""
+
+
+@pytest.fixture(params=["alone", "thread"])
+def forking(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", FORKING, str(tmp_path), request.param],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        yield request.param, process
+
+
+def test_a_server_that_is_forked_is_found_and_forks_as_one_that_is_started(
+    forking: tuple[str, "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    """Beside a thread nothing is forked: it is a program of its own then, and has what marker it is given."""
+    how, process = forking
+    assert process.stdout is not None
+    said = process.stdout.readline().split()
+    pid = int(said[0])
+    assert said[1:] == ([f"[{pid}]", "True"] if how == "alone" else ["[]", "True"])
+    assert psutil.Process(pid).exe() == psutil.Process(process.pid).exe()
+    assert ("-c" in psutil.Process(pid).cmdline()) is False
+    fork = json.loads(asked(ForkServer(tmp_path, MAIN, []), tmp_path, "--one=1").stdout)
+    assert (fork["parent"], fork["given"], fork["arguments"][1:]) == (pid, "yes", ["--one=1"])
+    assert fork["descriptors"] == [0, 1, 2, 3]
+    process.communicate("")
+    assert process.returncode == 0
     await_end(pid)

@@ -57,8 +57,10 @@ async def test_more_evaluators_than_the_first_start_when_they_are_needed(tmp_pat
     reader = await asyncio.to_thread(start_reader, tmp_path, count=4)
     there = Readers(reader)
     try:
-        await there.until(lambda status: len(status.evaluators) == 2)
-        leases = [await there.client.lease("q", 30) for _ in range(3)]
+        await there.until(lambda status: len(status.evaluators) == 1)
+        leases = [await there.client.lease("q", 30)]
+        await there.until(lambda status: (len(status.evaluators), status.running) == (2, 1))
+        leases += [await there.client.lease("q", 30) for _ in range(2)]
         await there.until(lambda status: (len(status.evaluators), status.running) == (3, 3))
         for lease in leases:
             lease.close()
