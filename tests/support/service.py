@@ -119,10 +119,12 @@ class Service:
 
     def pids(self, name: str = "") -> list[int]:
         """The service's processes whose command line has the name in it; the command's own too for ""."""
-        found = marked_processes(ServiceFiles(self.data_dir).name)
-        if self._process is not None and self._process.poll() is None and not name:
-            found.append(self._process.pid)
-        return [pid for pid in found if name in _command_line(pid)]
+        found = set(marked_processes(ServiceFiles(self.data_dir).name))
+        if self._process is not None:
+            found.discard(self._process.pid)
+            if self._process.poll() is None and not name:
+                found.add(self._process.pid)
+        return [pid for pid in sorted(found) if name in _command_line(pid)]
 
     def kill(self, name: str = "") -> list[int]:
         """kill -9 the processes whose command line has the name in it, all at once; all there are for ""."""

@@ -1,6 +1,7 @@
 """The process that forks workers: what a fork is given, what it does not share, what is done without it."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -153,6 +154,7 @@ server.stop()
 def forking(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
     process = subprocess.Popen(
         [sys.executable, "-c", FORKING, str(tmp_path), request.param],
+        env=os.environ | {"SPT_NOENV": "1"},  # as a service has it: a title does not take the marker's place
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
