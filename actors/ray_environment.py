@@ -17,7 +17,9 @@ _REST = {
     "RAY_raylet_report_resources_period_milliseconds": "5000",  # how busy it is; there is nobody to tell
     "RAY_gcs_pull_resource_loads_period_milliseconds": "10000",
     "RAY_report_worker_backlog_interval_ms": "10000",
-    "RAY_core_worker_internal_heartbeat_ms": "10000",
+    # how often is looked, and after what time is given up a call that met an actor's death; 1 s each in Ray
+    "RAY_core_worker_internal_heartbeat_ms": "500",
+    "RAY_timeout_ms_task_wait_for_death_info": "100",
     "RAY_raylet_check_gc_period_milliseconds": "10000",  # of objects, which only notebooks make
     "RAY_free_objects_period_milliseconds": "5000",
     "RAY_object_manager_timer_freq_ms": "5000",  # objects on their way between nodes

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.client_threads import ClientThreads, asked_while_killed
 from tests.support.service import Service
-from tests.support.timing import HANG_S
+from tests.support.timing import HANG_S, quick_enough
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -141,6 +141,17 @@ def test_updates_wait_for_a_killed_log_and_reads_go_on(running: Service) -> None
     assert took_s < BACK_S
     assert stream.acknowledged <= stored(running)
     assert [text for text in stream.refused if "the outcome is unknown" not in text] == []
+
+
+def test_a_log_that_is_killed_again_is_back_as_soon(running: Service) -> None:
+    """Ray's calls that meet a death wait for word of it, as long as its settings say."""
+    running.kill("UpdateLog")
+    running.update("INSERT DATA { <urn:log> <urn:killed> 0 }")
+    for again in quick_enough(4):
+        time.sleep(1)  # until its clients have connected again
+        running.kill("UpdateLog")
+        with again:
+            running.update("INSERT DATA { <urn:log> <urn:killed> 1 }")
 
 
 LINES = 30_000  # some 13 MB: logged in several parts
