@@ -32,6 +32,7 @@ _REMOVED, _REMOVED_TEXT, _REMOVED_LATER = 400, 1, 150
 # Two of some eight tables are merged at a time, of a large store only some levels.
 _COMPACTED_SHARE, _COMPACTED_BYTES_MAX = 3, 1 << 30
 _PATIENCE_S, _LOOK_S = 10.0, 0.1  # for a deletion: merged tables, and readers' old copies, go in some seconds
+_AGAIN_S = 5.0  # until a checkpoint that failed is tried again
 _STAGED_AT_ONCE = 10_000  # quads of a document between two looks at the disk
 _STAGED_IN_MEMORY = 1_000_000  # that the engine has not written yet, at most
 
@@ -120,6 +121,7 @@ class Checkpointer:
         self._held_bytes: int | None = None  # by the log, the fewest since the last checkpoint
         self._task: asyncio.Task[None] | None = None
         self._is_due = False
+        self._again_at = float("-inf")  # time.monotonic; later after a checkpoint that failed
         self.room = room
         self._one_at_a_time = asyncio.Lock()
         self.unflushed = Unflushed(room, directory.engine_files)
@@ -130,8 +132,11 @@ class Checkpointer:
         self._grown_bytes += entries_bytes(entries)
         self.unflushed.count(entries)
         # on a full disk what was deleted has to go from the disk soon
-        if self._grown_bytes >= self._every_bytes or not self.has_room():
+        if self._has_grown(self._grown_bytes) or not self.has_room():
             self._begin()
+
+    def _has_grown(self, by_bytes: int) -> bool:
+        return by_bytes >= self._every_bytes and time.monotonic() >= self._again_at
 
     def has_room(self) -> bool:
         """Whether the disk has room for what is to be written for what there is; then there may be more."""
@@ -179,7 +184,7 @@ class Checkpointer:
         """
         held_bytes = (await self._log.status()).held_bytes
         self._held_bytes = min(held_bytes, held_bytes if self._held_bytes is None else self._held_bytes)
-        if held_bytes - self._held_bytes >= self._every_bytes:
+        if self._has_grown(held_bytes - self._held_bytes):
             self._begin()
 
     def _begin(self) -> None:
@@ -191,14 +196,20 @@ class Checkpointer:
     async def _run(self) -> None:
         while self._is_due:
             self._is_due = False
+            grown_bytes, held_bytes = self._grown_bytes, self._held_bytes
             self._grown_bytes, self._held_bytes = 0, None
-            await self._try()
+            if not await self._try():
+                self._grown_bytes += grown_bytes
+                self._held_bytes = held_bytes
+                self._again_at = time.monotonic() + _AGAIN_S
 
-    async def _try(self) -> None:
+    async def _try(self) -> bool:
         try:
             await self.checkpoint()
         except (UnavailableError, CorruptionError) as error:
             logger.warning("no checkpoint: %s; the log keeps what it would have dropped", error)
+            return False
+        return True
 
     async def checkpoint(self) -> None:
         """Flush the store, record how far it is and what is kept beside it, drop the log before that.

@@ -13,6 +13,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from actors.log.client import LogClient
 from actors.log.update_log import UpdateLog
 from actors.node.store_lifecycle import StoreConfig
+from actors.shard import checkpointer
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config import Settings
 from graphdb.errors import (
@@ -24,6 +25,7 @@ from graphdb.errors import (
     Overloaded,
     RdfSyntaxError,
     StorageFull,
+    UnavailableError,
     UnknownGraph,
 )
 from graphdb.log.file_log import FileLogConfig
@@ -158,6 +160,32 @@ def test_what_is_written_during_a_checkpoint_has_one_of_its_own(
         assert shard.open is not None
         await shard.open.checkpointer.finish()
         assert (tmp_path / "applied").read_text() == "100\n"
+
+    with_shard(tmp_path, use, checkpoint_log_bytes=2000)
+
+
+def test_a_checkpoint_that_fails_is_tried_again_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not only when the log has grown as much again."""
+    flush, failing = QuadStore.flush, threading.Event()
+
+    def flush_the_second_time(quads: QuadStore) -> None:
+        if not failing.is_set():
+            failing.set()
+            raise UnavailableError("not now")
+        flush(quads)
+
+    async def use(shard: Shard) -> None:
+        monkeypatch.setattr(QuadStore, "flush", flush_the_second_time)
+        monkeypatch.setattr(checkpointer, "_AGAIN_S", 0)
+        assert shard.open is not None
+        number = 0
+        while not failing.is_set():
+            number += 1
+            await update(shard, f"INSERT DATA {{ <urn:s> <urn:p> {number} }}")
+            await shard.open.checkpointer.finish()
+        await update(shard, "INSERT DATA { <urn:one> <urn:more> 1 }")
+        await shard.open.checkpointer.finish()
+        assert (tmp_path / "applied").read_text() == f"{number + 1}\n"
 
     with_shard(tmp_path, use, checkpoint_log_bytes=2000)
 
