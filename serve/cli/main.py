@@ -68,7 +68,8 @@ def main(arguments: list[str] | None = None) -> int:
     except typer.Abort:
         return INTERRUPTED
     except TyperException as error:
-        return _fail(error.format_message(), error.exit_code)
+        # without a word where it was called without a command: the help is there already
+        return _fail(error.format_message(), error.exit_code) if error.format_message() else error.exit_code
     except CommandError as error:
         return _fail(str(error), error.exit_code)
     except GraphDBError as error:

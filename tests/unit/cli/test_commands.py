@@ -243,6 +243,12 @@ def test_broken_pipe_is_quiet(filled: str) -> None:
     assert process.wait(timeout=30) == 1
 
 
+def test_without_a_command_there_is_the_help_and_no_failure(graphdb: Run) -> None:
+    done = graphdb()
+    assert (done.exit_code, done.err) == (2, "")
+    assert "serve" in done.out
+
+
 def test_help_names_every_command(graphdb: Run) -> None:
     out = graphdb("--help").out
     for command in ("serve", "load", "query", "update", "dump", "health", "backup", "restore"):
