@@ -1,8 +1,8 @@
 """The nouns that every room shares: the change that a write makes and the log entry that orders it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad
 
@@ -78,13 +78,14 @@ class EntryKind(IntEnum):
         return self in (EntryKind.ALERTS, EntryKind.SAVED_QUERIES)
 
 
-@dataclass(frozen=True, slots=True)
-class LogEntry:
+class LogEntry(NamedTuple):
     """One place in the update log.
 
     log_index counts from 1 without gaps. raft_term is 0 on a standalone node. request_id (16 bytes) is chosen
     by the writer, the same for all entries of one request, so that it can tell after a lost answer whether
     its entry is there. timestamp_ms is the writer's clock, Unix epoch; nothing is ordered by it.
+
+    A named tuple, for it takes a quarter of the time of a data class to make, and an update makes a dozen.
     """
 
     log_index: int
@@ -92,7 +93,12 @@ class LogEntry:
     kind: EntryKind
     request_id: bytes
     timestamp_ms: int
-    payload: bytes = field(repr=False)
+    payload: bytes
+
+    def __repr__(self) -> str:
+        """Without the payload."""
+        place = f"log_index={self.log_index}, raft_term={self.raft_term}, kind={self.kind!r}"
+        return f"LogEntry({place}, request_id={self.request_id!r}, timestamp_ms={self.timestamp_ms})"
 
     def at(self, log_index: int, raft_term: int = 0) -> "LogEntry":
         """The same entry at another place of a log."""

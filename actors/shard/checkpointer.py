@@ -40,9 +40,13 @@ _STAGED_IN_MEMORY = 1_000_000  # that the engine has not written yet, at most
 def engine_bytes(payload: bytes) -> tuple[int, int]:
     """About what is written for a change that an entry holds, at once, and when the engine flushes."""
     (removed_from, removed_to), (added_from, added_to) = quad_sections(payload)
-    removed_bytes, added_bytes = removed_to - removed_from, added_to - added_from
-    removed = payload.count(b"\n", removed_from, removed_to) if removed_bytes else 0
+    added_bytes = added_to - added_from
     added = payload.count(b"\n", added_from, added_to) if added_bytes else 0
+    if removed_from == removed_to:  # most writes
+        later = added * _ADDED_LATER + added_bytes * _ADDED_TEXT_LATER
+        return added * _ADDED + added_bytes * _ADDED_TEXT, later
+    removed_bytes = removed_to - removed_from
+    removed = payload.count(b"\n", removed_from, removed_to)
     now = removed * _REMOVED + removed_bytes * _REMOVED_TEXT + added * _ADDED + added_bytes * _ADDED_TEXT
     return now, removed * _REMOVED_LATER + added * _ADDED_LATER + added_bytes * _ADDED_TEXT_LATER
 

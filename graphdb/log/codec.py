@@ -30,7 +30,7 @@ The payload of CLOSE is 4 bytes: how many PART entries it closes.
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyoxigraph import BlankNode, NamedNode, Quad, RdfFormat, serialize
 
@@ -66,6 +66,7 @@ __all__ = [
 MARK = b"\xffGLE"
 END = b"\xff"
 _HEADER = struct.Struct("<4sIIB3xQQQQ16s")
+_LEAD, _CHECKED = struct.Struct("<4sI"), struct.Struct("<IB3xQQQQ16s")  # the header, in two
 _SECTIONS = struct.Struct("<IIII")
 _CLOSE = struct.Struct("<I")
 _MORE = struct.Struct("<q")
@@ -75,8 +76,7 @@ ENTRY_OVERHEAD_BYTES = HEADER_BYTES + len(END)
 _CRC_START = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A decoded entry, with what the file says about it; end is the offset just after it in its buffer."""
 
     entry: LogEntry
@@ -96,10 +96,9 @@ def entries_bytes(entries: Iterable[LogEntry]) -> int:
 
 def encode_entry(entry: LogEntry, durable_bytes: int = 0) -> bytes:
     """One entry as bytes, checksum included."""
-    header = _HEADER.pack(
-        MARK,
-        0,
-        len(entry.payload),
+    payload = entry.payload
+    checked = _CHECKED.pack(
+        len(payload),
         entry.kind,
         entry.log_index,
         entry.raft_term,
@@ -107,9 +106,8 @@ def encode_entry(entry: LogEntry, durable_bytes: int = 0) -> bytes:
         durable_bytes,
         entry.request_id,
     )
-    encoded = bytearray().join((header, entry.payload, END))
-    encoded[4:_CRC_START] = zlib.crc32(memoryview(encoded)[_CRC_START:]).to_bytes(4, "little")
-    return bytes(encoded)
+    crc = zlib.crc32(END, zlib.crc32(payload, zlib.crc32(checked)))
+    return b"".join((_LEAD.pack(MARK, crc), checked, payload, END))
 
 
 def decode_entry(buffer: bytes | memoryview, offset: int = 0) -> Record | None:
@@ -119,13 +117,12 @@ def decode_entry(buffer: bytes | memoryview, offset: int = 0) -> Record | None:
     mark, crc, length, kind, log_index, raft_term, timestamp_ms, durable, request_id = _HEADER.unpack_from(
         buffer, offset
     )
-    end = offset + entry_bytes(length)
+    end = offset + ENTRY_OVERHEAD_BYTES + length
     if mark != MARK or end > len(buffer):
         return None
-    view = memoryview(buffer)[offset:end]
-    if zlib.crc32(view[_CRC_START:]) != crc or kind not in _KINDS:
+    if zlib.crc32(memoryview(buffer)[offset + _CRC_START : end]) != crc or kind not in _KINDS:
         return None
-    payload = bytes(view[HEADER_BYTES : HEADER_BYTES + length])
+    payload = bytes(buffer[offset + HEADER_BYTES : end - len(END)])
     entry = LogEntry(log_index, raft_term, _KINDS[kind], request_id, timestamp_ms, payload)
     return Record(entry, durable, end)
 

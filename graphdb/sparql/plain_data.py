@@ -33,6 +33,7 @@ _LABEL = rf"_:[A-Za-z0-9_]++{_END}"
 _BLOCK = rf"(?:{_SPACE}++|{_IRI}|{_STRING}|{_NAME}|{_NUMBER}|{_WORD}|{_LABEL}|[;,]|\.(?={_SPACE}|\}}))*+"
 _DECLARATION = rf"(?i:PREFIX){_SPACE}++({_PREFIX}){_SPACE}*+({_IRI}){_SPACE}*+"
 _DECLARED = re.compile(_DECLARATION)
+_NO_PROLOGUE = Prologue()
 _TEXT = re.compile(
     rf"{_SPACE}*+(?P<declared>(?:(?i:PREFIX){_SPACE}++{_PREFIX}{_SPACE}*+{_IRI}{_SPACE}*+)*+)"
     rf"(?P<operation>(?P<verb>(?i:INSERT|DELETE)){_SPACE}++(?i:DATA){_SPACE}*+(?P<block>\{{{_BLOCK}\}}))"
@@ -48,24 +49,29 @@ def plain_update(text: str, base_iri: str | None, tokens_max: int) -> Update | N
     """
     if len(text) > CHARS_MAX or (found := _TEXT.match(text)) is None:
         return None
-    declared = _DECLARED.findall(text, *found.span("declared"))
-    prefixes = {prefix[:-1]: iri[1:-1] for prefix, iri in declared}
+    document = found["block"]
     deletes = found["verb"][0] in "Dd"
+    declared = _DECLARED.findall(text, *found.span("declared")) if found["declared"] else ()
     if (
         3 * len(declared) + 4 > tokens_max
-        or len(prefixes) < len(declared)  # one was declared twice
-        or (deletes and "_:" in found["block"])
+        or (deletes and "_:" in document)
         or "angString" in text  # a datatype that goes with a language tag only
         or (base_iri is not None and why_invalid(base_iri))
     ):
         return None
-    document = "".join(f"@prefix {prefix} {iri} .\n" for prefix, iri in declared) + found["block"]
+    prologue = _NO_PROLOGUE if base_iri is None else Prologue(base_iri)
+    if declared:
+        prefixes = {prefix[:-1]: iri[1:-1] for prefix, iri in declared}
+        if len(prefixes) < len(declared):  # one was declared twice
+            return None
+        prologue = Prologue(base_iri, tuple(prefixes.items()))
+        document = "".join([f"@prefix {prefix} {iri} .\n" for prefix, iri in declared]) + document
     try:
         read: tuple[Quad, ...] = tuple(parse(document.encode(), RdfFormat.TRIG))
     except (SyntaxError, ValueError):  # ValueError: half of a surrogate pair
         return None
     operation = (DeleteData if deletes else InsertData)(
-        Prologue(base_iri, tuple(prefixes.items())),
+        prologue,
         None,
         Span(*found.span("block")),
         Span(*found.span("operation")),

@@ -19,10 +19,10 @@ __all__ = ["add", "change_of", "clear", "copy", "create", "drop", "move"]
 
 def change_of(view: StoreView, removed: Iterable[Quad], added: Iterable[Quad]) -> ChangeSet:
     """The real change of removing quads, then adding quads; both may repeat and hold what is no change."""
-    # lists are made, not generators: most changes have a quad or two
-    wanted = dict.fromkeys(stored_form(added))
-    unwanted = [quad for quad in dict.fromkeys(stored_form(removed)) if quad not in wanted]
-    gone = tuple([quad for quad in unwanted if view.contains(quad)])
+    # lists are made, not generators, and none for what is empty: most changes have a quad or two
+    wanted = dict.fromkeys(stored_form(added)) if added else {}
+    unwanted = dict.fromkeys(stored_form(removed)) if removed else {}
+    gone = tuple([quad for quad in unwanted if quad not in wanted and view.contains(quad)])
     new = tuple([quad for quad in wanted if not view.contains(quad)])
     return ChangeSet(gone, new, created_graphs=_created(view, new) if new else ())
 
@@ -107,7 +107,7 @@ def _created_target(view: StoreView, target: NamedGraph | None) -> tuple[NamedGr
 
 def _created(view: StoreView, added: Iterable[Quad]) -> tuple[NamedGraph, ...]:
     """The graphs that these quads bring into being, in order of appearance."""
-    names = dict.fromkeys(quad.graph_name for quad in added)
+    names = dict.fromkeys([quad.graph_name for quad in added])
     return tuple(
-        graph for graph in names if not isinstance(graph, DefaultGraph) and not view.graph_exists(graph)
+        [graph for graph in names if not isinstance(graph, DefaultGraph) and not view.graph_exists(graph)]
     )

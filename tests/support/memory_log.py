@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from actors.log.protocol import LogStatus
 from graphdb.errors import LogCompacted, OutcomeUnknown
@@ -32,7 +31,7 @@ class MemoryLog:
     def store(self, entries: Sequence[LogEntry]) -> int:
         """Have them in the log, whoever wrote them."""
         first = self.last_index + 1
-        self.entries += [replace(entry, log_index=first + place) for place, entry in enumerate(entries)]
+        self.entries += [entry.at(index, entry.raft_term) for index, entry in enumerate(entries, first)]
         grown, self._grown = self._grown, asyncio.Event()
         grown.set()
         return first

@@ -514,7 +514,7 @@ def test_a_log_that_is_behind_gets_no_vote(cluster: Cluster) -> None:
 def test_a_late_append_takes_nothing_back(cluster: Cluster) -> None:
     lone = Lone(cluster)
     prev_term = lone.node.read_committed(2)[0].raft_term
-    first, second = (replace(entry(), log_index=index, raft_term=lone.term + 1) for index in (3, 4))
+    first, second = (entry().at(index, lone.term + 1) for index in (3, 4))
     assert lone.hears(1, 1, Append(2, prev_term, 2, 0, (first, second))) == [AppendAnswer(True, 4, 0, 0, 0)]
     assert lone.hears(1, 1, Append(2, prev_term, 2, 0, (first,))) == [AppendAnswer(True, 3, 0, 0, 0)]
     assert lone.node.status().last_index == 4
@@ -523,7 +523,7 @@ def test_a_late_append_takes_nothing_back(cluster: Cluster) -> None:
 def test_only_what_was_compared_is_committed(cluster: Cluster) -> None:
     lone = Lone(cluster)
     prev_term = lone.node.read_committed(2)[0].raft_term
-    lone.hears(1, 1, Append(2, prev_term, 2, 0, (replace(entry(), log_index=3, raft_term=lone.term + 1),)))
+    lone.hears(1, 1, Append(2, prev_term, 2, 0, (entry().at(3, lone.term + 1),)))
     lone.hears(3, 2, Append(2, prev_term, 3, 0, ()))
     assert lone.node.status().commit_index == 2
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -334,7 +333,7 @@ async def test_a_follower_that_is_ended_as_something_comes_ends(
     task = asyncio.create_task(follower.run())
     await asyncio.sleep(0.05)
     graph.insert(":a a :Work .")
-    recent.take([replace(graph.log.entries[0], log_index=6)])
+    recent.take([graph.log.entries[0].at(6)])
     task.cancel()
     done, _ = await asyncio.wait([task], timeout=5)
     assert done == {task}
