@@ -14,6 +14,7 @@ from pyoxigraph import NamedNode
 from actors.columns.database import OpenView
 from actors.columns.protocol import ColumnTask
 from graphdb.columns.compiler import CompiledQuery, NotCompiled, compile_query
+from graphdb.columns.counting import Counted, counted
 from graphdb.columns.estimate import Estimate, estimate
 from graphdb.columns.results import ManyTriples, answer_of
 from graphdb.columns.row_writing import may_write_rows, write_rows
@@ -46,9 +47,10 @@ class Unsuited(NotTaken):
 class ColumnQuery:
     """Run it on any thread; interrupt it from any other. It sees one state of the view."""
 
-    def __init__(self, view: OpenView, task: ColumnTask, limits: GateLimits) -> None:
+    def __init__(self, view: OpenView, task: ColumnTask, limits: GateLimits, *, counts: bool) -> None:
+        """counts: whether counts are found without rows where they can be (`columns.counts_without_rows`)."""
         self._view = view
-        self._task, self._limits = task, limits
+        self._task, self._limits, self._counts = task, limits, counts
         self._is_interrupted = self._is_over = False
         self._has_table = False
         self._ending = Lock()
@@ -83,10 +85,13 @@ class ColumnQuery:
             sink(piece)
 
         try:
-            compiled = self._compiled()
+            compiled, fmt = self._compiled(), _FORMATS[self._task.format]
             # a cursor has one result at a time, and terms are looked up while rows are fetched
             texts = self._view.texts.within(self._cursors[1])
-            fetch, fmt = self._executed(compiled.sql), _FORMATS[self._task.format]
+            if isinstance(compiled, Counted):
+                compiled, fetch = compiled.answer()
+            else:
+                fetch = self._executed(compiled.sql)
             if may_write_rows(compiled, fmt):
                 write_rows(compiled, fetch, texts, fmt, hand_on)
             else:
@@ -107,8 +112,11 @@ class ColumnQuery:
         """How the query would be answered: path, construct, estimate, plan."""
         try:
             compiled = self._compiled()
-            self._execute(f"EXPLAIN {compiled.sql}")
-            plan = "\n".join(str(row[-1]) for row in self._cursor.fetchall())
+            if isinstance(compiled, Counted):
+                plan = "counted from the number of matches of each term, without rows"
+            else:
+                self._execute(f"EXPLAIN {compiled.sql}")
+                plan = "\n".join(str(row[-1]) for row in self._cursor.fetchall())
             return {"path": "columns", "reason": None, **self._found.shown(), "plan": plan}
         except NotTaken as reason:
             return {"path": "reader", "reason": str(reason), "plan": None}
@@ -117,7 +125,7 @@ class ColumnQuery:
         finally:
             self._close()
 
-    def _compiled(self) -> CompiledQuery:
+    def _compiled(self) -> CompiledQuery | Counted:
         self._check()
         self._cursors += (self._view.take_cursor(), self._view.take_cursor())
         self.log_index, catalog = self._view.begin(self._cursor)
@@ -126,6 +134,8 @@ class ColumnQuery:
         self._found: Estimate = estimate(query, catalog)
         if self._found.reader_because is not None:
             raise Unsuited(self._found.reader_because)
+        if self._counts and not dataset and (found := counted(query, catalog)) is not None:
+            return found
         compiled = compile_query(query, dataset, catalog)
         if isinstance(compiled, NotCompiled):
             raise Unsuited(compiled.construct)
