@@ -13,12 +13,16 @@ from graphdb.columns.schema import STALE
 from graphdb.columns.term_ids import PAYLOAD_BITS, XSD, Tag, inline_id, tag_of_term, text_of
 from graphdb.columns.values import DICTIONARY, Tags
 
-__all__ = ["Catalog", "PredicateTable"]
+__all__ = ["Catalog", "NotKnown", "PredicateTable"]
 
 _IDS_MAX: Final = 10_000  # terms of queries that are handed on
 _ARRAY_QUADS_MAX: Final = (
     KEPT_BYTES // 32
 )  # of a predicate, so that both its ends are kept, and their weights
+
+
+class NotKnown(Exception):
+    """A catalog without a connection is asked for what nobody has looked up before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +54,26 @@ class Catalog:
     """
 
     def __init__(self, connection: DuckDBPyConnection) -> None:
-        self.connection = connection
+        self._connection: DuckDBPyConnection | None = connection
         self.arrays = QuadArrays()
         self._found = _Found()
         rows = self._rows("SELECT p, tbl, quads, subjects, objects, is_stale FROM predicates ORDER BY tbl, p")
         self.predicates: dict[int, PredicateTable] = {row[0]: PredicateTable(*row[1:]) for row in rows}
         self.named_graphs: int = self._rows("SELECT count(*) FROM graphs")[0][0]
 
-    def on(self, connection: DuckDBPyConnection) -> "Catalog":
+    @property
+    def connection(self) -> DuckDBPyConnection:
+        """Raises NotKnown."""
+        if self._connection is None:
+            raise NotKnown
+        return self._connection
+
+    def on(self, connection: DuckDBPyConnection | None) -> "Catalog":
         """The same, where the connection is in a transaction that sees the same state. What one of the two
-        looks up, the other need not.
+        looks up, the other need not. Without a connection, what is not known raises NotKnown.
         """
         other = copy(self)
-        other.connection = connection
+        other._connection = connection
         if len(self._found.ids) > _IDS_MAX:
             self._found = other._found = replace(self._found, ids={})
         return other
