@@ -39,17 +39,20 @@ _SOON_S = 0.2  # after which a reader is asked instead
 class ColumnAnswer:
     """The answer of one query. Made by `ColumnClient.ask`; whoever gets it closes it."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, keep: Callable[[Stream], None]) -> None:
+        """keep takes the stream back once the answer is over."""
         self.taken = Taken(0, "")  # once the view has begun
         self.is_unsuited = False  # whether a reader has to answer as long as the view is as it is
-        self._stream = stream
+        self._stream: Stream | None = stream
+        self._keep = keep
 
     async def begin(self) -> str | None:
         """Wait for the beginning: None; or why a reader has to answer. Raises as read() does."""
-        message = await self._stream.read()
+        message = await self._read()
         if message is None:
             return "the column view went away"
         if isinstance(message, NotTaken):
+            self._over()
             self.is_unsuited = message.is_unsuited
             return message.reason
         self.taken = expect(Taken, message)
@@ -60,16 +63,29 @@ class ColumnAnswer:
 
         Raises EvaluationFailed, QueryTimeout, QueryMemoryExceeded, UnavailableError.
         """
-        message = await self._stream.read()
+        message = await self._read()
         if message is None:
             raise UnavailableError("the column view went away in the midst of the query")
         if isinstance(message, NotTaken):
             raise UnavailableError(message.reason)
-        return None if isinstance(message, Done) else expect(Piece, message).data
+        if isinstance(message, Done):
+            self._over()
+            return None
+        return expect(Piece, message).data
 
     def close(self) -> None:
         """If it is not finished, the query is interrupted. Twice is allowed."""
-        self._stream.close()
+        if self._stream is not None:
+            self._stream.close()
+
+    async def _read(self) -> Any | None:
+        return None if self._stream is None else await self._stream.read()
+
+    def _over(self) -> None:
+        """The last message has come: the connection is free for another query."""
+        stream, self._stream = self._stream, None
+        assert stream is not None
+        self._keep(stream)
 
 
 class ColumnClient:
@@ -79,6 +95,11 @@ class ColumnClient:
         """find_endpoint answers the path of the socket, or raises UnavailableError."""
         self._wire = WireClient(COLUMN_MESSAGES, "the column view does", find_endpoint)
 
+    def ask_at_once(self, task: ColumnTask) -> ColumnAnswer | None:
+        """As `ask`, over a connection that an answer before has left; None where there is none."""
+        stream = self._wire.kept()
+        return None if stream is None else self._asked(stream, task)
+
     async def ask(self, task: ColumnTask) -> ColumnAnswer:
         """Hand over a query. Raises UnavailableError, soon where the view is being started again."""
         try:
@@ -86,8 +107,11 @@ class ColumnClient:
                 stream = await self._wire.open()
         except TimeoutError:
             raise UnavailableError("the column view is starting") from None
+        return self._asked(stream, task)
+
+    def _asked(self, stream: Stream, task: ColumnTask) -> ColumnAnswer:
         stream.send(task)
-        return ColumnAnswer(stream)
+        return ColumnAnswer(stream, self._wire.keep)
 
     async def explain(self, task: ColumnTask) -> dict[str, Any]:
         """Which way the query would take, and why: `ColumnQuery.explained`. Raises UnavailableError."""
@@ -152,9 +176,10 @@ class ColumnRunner:
             return None
         with ExitStack() as held:
             try:
-                answer = await run.unless_cancelled(
-                    self._columns.ask(column_task(request, min_index)), ColumnAnswer.close
-                )
+                task = column_task(request, min_index)
+                answer = self._columns.ask_at_once(task)
+                if answer is None:
+                    answer = await run.unless_cancelled(self._columns.ask(task), ColumnAnswer.close)
                 held.callback(answer.close)
                 run.on_cancel = answer.close
                 if await run.unless_cancelled(answer.begin()) is not None:

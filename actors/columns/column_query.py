@@ -13,7 +13,9 @@ from pyoxigraph import NamedNode
 
 from actors.columns.database import OpenView
 from actors.columns.protocol import ColumnTask
+from graphdb.columns.catalog import NotKnown
 from graphdb.columns.compiler import CompiledQuery, NotCompiled, compile_query
+from graphdb.columns.counting import Counted, counted
 from graphdb.columns.estimate import Estimate, estimate
 from graphdb.columns.results import ManyTriples, answer_of
 from graphdb.columns.row_writing import may_write_rows, write_rows
@@ -46,9 +48,10 @@ class Unsuited(NotTaken):
 class ColumnQuery:
     """Run it on any thread; interrupt it from any other. It sees one state of the view."""
 
-    def __init__(self, view: OpenView, task: ColumnTask, limits: GateLimits) -> None:
+    def __init__(self, view: OpenView, task: ColumnTask, limits: GateLimits, *, counts: bool) -> None:
+        """counts: whether counts are found without rows where they can be (`columns.counts_without_rows`)."""
         self._view = view
-        self._task, self._limits = task, limits
+        self._task, self._limits, self._counts = task, limits, counts
         self._is_interrupted = self._is_over = False
         self._has_table = False
         self._ending = Lock()
@@ -83,10 +86,14 @@ class ColumnQuery:
             sink(piece)
 
         try:
-            compiled = self._compiled()
-            # a cursor has one result at a time, and terms are looked up while rows are fetched
-            texts = self._view.texts.within(self._cursors[1])
-            fetch, fmt = self._executed(compiled.sql), _FORMATS[self._task.format]
+            compiled, fmt = self._counted() or self._compiled(), _FORMATS[self._task.format]
+            if isinstance(compiled, Counted):
+                texts = self._view.texts
+                compiled, fetch = compiled.answer()
+            else:
+                # a cursor has one result at a time, and terms are looked up while rows are fetched
+                texts = self._view.texts.within(self._cursors[1])
+                fetch = self._executed(compiled.sql)
             if may_write_rows(compiled, fmt):
                 write_rows(compiled, fetch, texts, fmt, hand_on)
             else:
@@ -107,8 +114,11 @@ class ColumnQuery:
         """How the query would be answered: path, construct, estimate, plan."""
         try:
             compiled = self._compiled()
-            self._execute(f"EXPLAIN {compiled.sql}")
-            plan = "\n".join(str(row[-1]) for row in self._cursor.fetchall())
+            if isinstance(compiled, Counted):
+                plan = "counted from the number of matches of each term, without rows"
+            else:
+                self._execute(f"EXPLAIN {compiled.sql}")
+                plan = "\n".join(str(row[-1]) for row in self._cursor.fetchall())
             return {"path": "columns", "reason": None, **self._found.shown(), "plan": plan}
         except NotTaken as reason:
             return {"path": "reader", "reason": str(reason), "plan": None}
@@ -117,15 +127,37 @@ class ColumnQuery:
         finally:
             self._close()
 
-    def _compiled(self) -> CompiledQuery:
+    def _counted(self) -> Counted | None:
+        """The counts that the query asks for, without a transaction, which takes longer than to count: where
+        others have read all that it needs of this state.
+        """
+        known = self._view.known()
+        if known is None or not self._counts or self._has_dataset:
+            return None
+        self.log_index, catalog = known
+        try:
+            return counted(self._query(), catalog)
+        except NotKnown:
+            return None
+
+    def _query(self) -> AbstractQuery:
+        return _read(self._task.text, self._task.base_iri, self._limits)
+
+    @property
+    def _has_dataset(self) -> bool:
+        return bool(self._task.default_graphs or self._task.named_graphs)
+
+    def _compiled(self) -> CompiledQuery | Counted:
         self._check()
         self._cursors += (self._view.take_cursor(), self._view.take_cursor())
         self.log_index, catalog = self._view.begin(self._cursor)
-        query = _read(self._task.text, self._task.base_iri, self._limits)
+        query = self._query()
         dataset = Dataset(_nodes(self._task.default_graphs), _nodes(self._task.named_graphs))
         self._found: Estimate = estimate(query, catalog)
         if self._found.reader_because is not None:
             raise Unsuited(self._found.reader_because)
+        if self._counts and not self._has_dataset and (found := counted(query, catalog)) is not None:
+            return found
         compiled = compile_query(query, dataset, catalog)
         if isinstance(compiled, NotCompiled):
             raise Unsuited(compiled.construct)
@@ -176,7 +208,8 @@ class ColumnQuery:
         if self._has_table or self._is_interrupted:
             self._close()
             return
-        self._cursor.execute("ROLLBACK")
+        if self._cursors:
+            self._cursor.execute("ROLLBACK")
         for cursor in self._cursors:
             self._view.give_back(cursor)
 

@@ -179,6 +179,15 @@ class OpenView:
         finally:
             self._version = object()
 
+    def known(self) -> tuple[int, Catalog] | None:
+        """The present log index, and what queries have looked up of its state, as a catalog without a
+        connection. None while that changes, and where no query has begun since.
+        """
+        version, state = self._version, self._state
+        if version is None or state is None or state.version is not version:
+            return None
+        return state.log_index, state.catalog.on(None)
+
     def begin(self, cursor: DuckDBPyConnection) -> tuple[int, Catalog]:
         """Begin a transaction on a cursor: the log index whose state it sees, and the catalog of that.
 

@@ -175,7 +175,7 @@ class _Request:
             raise NotTaken(f"the column view is {server.keeper.state}, at {at}, not yet at {task.min_index}")
         view = server.keeper.view
         assert view is not None
-        return ColumnQuery(view, task, server.limits)
+        return ColumnQuery(view, task, server.limits, counts=settings.counts_without_rows)
 
     def _begin(self, log_index: int) -> None:
         """On the query's thread."""

@@ -26,7 +26,7 @@ from graphdb.planning import gate
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import Query
 from graphdb.store.quad_store import QuadStore
-from graphdb.store.small_joins import ENTRIES_AT_ONCE, SmallJoin
+from graphdb.store.small_joins import ENTRIES_AT_ONCE, LargePatterns, SmallJoin
 from graphdb.store.view import Subject, Term
 
 __all__ = ["GraphReads", "Progress", "Queries", "QueryPaths"]
@@ -116,6 +116,7 @@ class GraphReads:
         """
         self.view_key = view_key
         self._store, self._paths, self._again, self._is_whole = store, paths, again, is_whole
+        self._large = LargePatterns()
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
         """See `serve.backend.GraphReads.query`."""
@@ -143,7 +144,8 @@ class GraphReads:
 
     def is_small_join(self, join: SmallJoin) -> bool:
         """See `serve.backend.GraphReads.is_small_join`."""
-        return join.fits(self._store().quads, ENTRIES_AT_ONCE)
+        store = self._store()
+        return join.fits(store.quads, ENTRIES_AT_ONCE, self._large.at(store.applied.current))
 
     async def start_query(self, request: QueryRequest) -> ReaderAnswer | ColumnStream:
         """See `serve.backend.GraphReads.start_query`."""

@@ -12,6 +12,7 @@ from graphdb.errors import OutcomeUnknown, UnavailableError
 __all__ = ["WireClient"]
 
 T = TypeVar("T")
+_KEPT_MAX = 8  # connections without a call
 
 
 class WireClient:
@@ -19,7 +20,8 @@ class WireClient:
 
     There are two ways. `ask` is for many small calls: all go over one connection, and one that its caller
     gives up is performed all the same. `open` and `call` are for what takes long or has a long answer: it has
-    a connection of its own, whose end cancels it, and whose reader sets the pace.
+    a connection of its own, whose end cancels it, and whose reader sets the pace. Whoever has read such an
+    answer to its end may hand the connection to `keep`, for a later `kept`.
 
     Where the process is, is asked at the first use, and again after it was away: it may listen elsewhere.
     """
@@ -41,6 +43,7 @@ class WireClient:
         self._find_endpoint = find_endpoint
         self._path: str | None = None
         self._channel: _Channel | None = None
+        self._kept: list[Stream] = []
         self._connecting = asyncio.Lock()
 
     async def ask(self, request: object, answer: type[T], timeout_s: float | None) -> T:
@@ -69,6 +72,21 @@ class WireClient:
         except OSError as error:
             self._path = None
             raise self._away(f"{self._does} not answer: {error.strerror}") from error
+
+    def kept(self) -> Stream | None:
+        """As `open`, without waiting: a connection that was kept, if one is there."""
+        while self._kept:
+            stream = self._kept.pop()
+            if not stream.is_gone:
+                return stream
+        return None
+
+    def keep(self, stream: Stream) -> None:
+        """Take back a connection whose call is over: its last message was read."""
+        if len(self._kept) < _KEPT_MAX and not stream.is_gone:
+            self._kept.append(stream)
+        else:
+            stream.close()
 
     async def call(self, request: object, answer: type[T], timeout_s: float | None) -> T:
         """As `ask`, over a connection of its own. Raises `away` wherever no answer comes."""
@@ -100,7 +118,9 @@ class WireClient:
         await self._channel.ended.wait()
 
     def close(self) -> None:
-        """End the connection of `ask`; its calls under way fail."""
+        """End the connection of `ask`, whose calls under way fail, and those that are kept."""
+        while self._kept:
+            self._kept.pop().close()
         if self._channel is not None:
             self._channel.close()
             self._channel = None

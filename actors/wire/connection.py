@@ -52,6 +52,10 @@ class Connection(asyncio.BufferedProtocol, ABC):
         self._waits_for_reader = False
         self._writable.set()
 
+    def wait_again(self) -> None:
+        """From now on writable() waits as at first; everything that was sent has been read."""
+        self._waits_for_reader = True
+
     def close(self) -> None:
         """End it at once; what waits to be sent is lost. Twice is allowed."""
         self._transport.abort()

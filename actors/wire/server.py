@@ -133,7 +133,9 @@ class Call:
             self._connection.write(self._encoded(messages))
 
     def wait_no_more(self) -> None:
-        """From now on send() does not wait for the client, who has this connection for this call."""
+        """From now on send() does not wait for the client, who has this connection for this call until it has
+        the whole answer.
+        """
         self._connection.wait_no_more()
 
     async def receive(self) -> Any:
@@ -238,6 +240,8 @@ class ServerConnection(Connection):
         if call is not None:
             call.hear(message)
             return
+        if not self.calls:
+            self.wait_again()
         self.calls[frame.number] = call = Call(self, frame.number, message)
         try:
             self.server.serve(call)

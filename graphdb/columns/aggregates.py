@@ -27,8 +27,11 @@ _DECIMAL_PLACES = 18
 _INTEGER_MAX = (1 << 63) - 1
 
 
-def grouped(expressions: Expressions, group: Group) -> Block:
-    """One solution for each group, with its keys and the values of its aggregates. Raises NotExact."""
+def grouped(expressions: Expressions, group: Group, weight: str | None = None) -> Block:
+    """One solution for each group, with its keys and the values of its aggregates. Raises NotExact.
+
+    weight is the SQL of the number of solutions that each row of the block stands for; None is 1 each.
+    """
     block = expressions.block
     alias = block.names.alias("q")
     items: list[str] = []
@@ -44,7 +47,7 @@ def grouped(expressions: Expressions, group: Group) -> Block:
     found: dict[Aggregate, Value] = {}
     for variable, aggregate in group.aggregates:
         if aggregate not in found:
-            found[aggregate] = column(_aggregated(expressions, aggregate, has_keys=bool(keys)))
+            found[aggregate] = column(_aggregated(expressions, aggregate, bool(keys), weight))
         columns[variable.name] = found[aggregate]
     group_by = f" GROUP BY {keys}" if keys else ""
     return Block(block.names, [f"(SELECT {', '.join(items)}{block.rest()}{group_by}) {alias}"], [], columns)
@@ -108,8 +111,10 @@ def _count(catalog: Catalog, alias: str | None, counted: str) -> str | None:
     return None if count is None else f"{count}::BIGINT"  # a number alone would be a column's place
 
 
-def _aggregated(expressions: Expressions, aggregate: Aggregate, *, has_keys: bool) -> Value:
+def _aggregated(expressions: Expressions, aggregate: Aggregate, has_keys: bool, weight: str | None) -> Value:
     block = expressions.block
+    if weight is not None:
+        return _weighed(expressions, aggregate, has_keys, weight)
     if aggregate.expression is None:
         return _count_all(block, aggregate.distinct)
     value = expressions.value(aggregate.expression)
@@ -135,14 +140,36 @@ def _aggregated(expressions: Expressions, aggregate: Aggregate, *, has_keys: boo
                 return value.over(f"any_value({value.sql})", nullable=True)
             return value.over(f"min({value.sql})", nullable=True)
         case "SUM":
-            return _sum(block, value, distinct, has_keys)
+            return _sum(as_number(block, value), distinct, has_keys)
         case "AVG":
-            return _average(block, value, distinct, has_keys)
+            return _average(as_number(block, value), distinct, has_keys)
         case "MIN" | "MAX" as name:
             return _extreme(block, value, name.lower(), has_keys)
         case "GROUP_CONCAT":
             return _concatenated(block, value, aggregate, distinct)
     raise NotExact(f"the aggregate {aggregate.name}")
+
+
+def _weighed(expressions: Expressions, aggregate: Aggregate, has_keys: bool, weight: str) -> Value:
+    """An aggregate of rows that stand for several solutions each. Raises NotExact, as well where its value
+    depends on the order of the solutions.
+    """
+    if aggregate.distinct:
+        raise NotExact("an aggregate of distinct values, weighed")
+    block, count = expressions.block, f"coalesce(sum({weight}), 0)::BIGINT"
+    if aggregate.expression is None:
+        return Value(count, Rep.INTEGER, _INTEGER, nullable=False)
+    value = expressions.value(aggregate.expression)
+    match aggregate.name:
+        case "COUNT" if isinstance(aggregate.expression, Variable) and not value.nullable:
+            return Value(count, Rep.INTEGER, _INTEGER, nullable=False)
+        case "SUM":
+            return _sum(as_number(block, value), "", has_keys, weight)
+        case "AVG":
+            return _average(as_number(block, value), "", has_keys, weight)
+        case "MIN" | "MAX" as name:
+            return _extreme(block, value, name.lower(), has_keys)
+    raise NotExact(f"the aggregate {aggregate.name}, weighed")
 
 
 def _count_all(block: Block, distinct: bool) -> Value:
@@ -160,21 +187,20 @@ def _poisoned(value: Value, sql: str) -> str:
     return f"CASE WHEN count({value.sql}) = count(*) THEN {sql} END" if value.nullable else sql
 
 
-def _sum(block: Block, value: Value, distinct: str, has_keys: bool) -> Value:
-    number = as_number(block, value)
+def _sum(number: Value, distinct: str, has_keys: bool, weight: str | None = None) -> Value:
     nullable = number.nullable
     if number.rep is Rep.INTEGER:
-        total = f"coalesce(sum({distinct}{number.sql}), 0)"
+        total = f"coalesce({_added(number, distinct, weight)}, 0)"
         within = f"{total} BETWEEN {-_INTEGER_MAX - 1} AND {_INTEGER_MAX}"
         checked = f"CASE WHEN {within} THEN ({total})::BIGINT ELSE {inexact('sum beyond 64 bits')} END"
         return Value(_poisoned(number, checked), Rep.INTEGER, _INTEGER, nullable)
-    total = _added(number, distinct)
+    total = _added(number, distinct, weight)
     return number.over(_poisoned(number, _unless_empty(total, has_keys)), nullable)
 
 
-def _average(block: Block, value: Value, distinct: str, has_keys: bool) -> Value:
-    number = as_number(block, value)
-    total, count = _added(number, distinct), f"count({distinct}{number.sql})"
+def _average(number: Value, distinct: str, has_keys: bool, weight: str | None = None) -> Value:
+    total = _added(number, distinct, weight)
+    count = f"count({distinct}{number.sql})" if weight is None else f"sum({weight})"  # none is NULL, or all
     if number.rep in (Rep.DOUBLE, Rep.FLOAT):
         average = f"{total} / {count}::{number.rep.name}"
         return number.over(_poisoned(number, _unless_empty(average, has_keys)))
@@ -183,8 +209,12 @@ def _average(block: Block, value: Value, distinct: str, has_keys: bool) -> Value
     return Value(_poisoned(number, sql), Rep.DECIMAL, _DECIMAL, number.nullable, scale=_DECIMAL_PLACES)
 
 
-def _added(number: Value, distinct: str) -> str:
+def _added(number: Value, distinct: str, weight: str | None) -> str:
     """A sum; that of floats one by one as floats, as the engine does, which DuckDB's own adds as doubles."""
+    if weight is not None:
+        if number.rep not in (Rep.INTEGER, Rep.DECIMAL):
+            raise NotExact("a sum of doubles or floats, weighed")
+        return f"sum(({number.sql})::HUGEINT * {weight})"
     if number.rep is Rep.FLOAT:
         return f"list_reduce(list({distinct}{number.sql}), lambda a, b: a + b, 0::FLOAT)"
     return f"sum({distinct}{number.sql})"

@@ -8,13 +8,21 @@ from typing import Any, Final
 from duckdb import DuckDBPyConnection
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
+from graphdb.columns.quad_arrays import KEPT_BYTES, Ends, QuadArrays, read_ends
 from graphdb.columns.schema import STALE
 from graphdb.columns.term_ids import PAYLOAD_BITS, XSD, Tag, inline_id, tag_of_term, text_of
-from graphdb.columns.values import Tags
+from graphdb.columns.values import DICTIONARY, Tags
 
-__all__ = ["Catalog", "PredicateTable"]
+__all__ = ["Catalog", "NotKnown", "PredicateTable"]
 
 _IDS_MAX: Final = 10_000  # terms of queries that are handed on
+_ARRAY_QUADS_MAX: Final = (
+    KEPT_BYTES // 32
+)  # of a predicate, so that both its ends are kept, and their weights
+
+
+class NotKnown(Exception):
+    """A catalog without a connection is asked for what nobody has looked up before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +48,32 @@ class _Found:
 
 
 class Catalog:
-    """The view as one transaction of the connection sees it: a compiled query is good in that one only."""
+    """The view as one transaction of the connection sees it: a compiled query is good in that one only.
+
+    arrays is what was made of the quads of this state.
+    """
 
     def __init__(self, connection: DuckDBPyConnection) -> None:
-        self.connection = connection
+        self._connection: DuckDBPyConnection | None = connection
+        self.arrays = QuadArrays()
         self._found = _Found()
         rows = self._rows("SELECT p, tbl, quads, subjects, objects, is_stale FROM predicates ORDER BY tbl, p")
         self.predicates: dict[int, PredicateTable] = {row[0]: PredicateTable(*row[1:]) for row in rows}
         self.named_graphs: int = self._rows("SELECT count(*) FROM graphs")[0][0]
 
-    def on(self, connection: DuckDBPyConnection) -> "Catalog":
+    @property
+    def connection(self) -> DuckDBPyConnection:
+        """Raises NotKnown."""
+        if self._connection is None:
+            raise NotKnown
+        return self._connection
+
+    def on(self, connection: DuckDBPyConnection | None) -> "Catalog":
         """The same, where the connection is in a transaction that sees the same state. What one of the two
-        looks up, the other need not.
+        looks up, the other need not. Without a connection, what is not known raises NotKnown.
         """
         other = copy(self)
-        other.connection = connection
+        other._connection = connection
         if len(self._found.ids) > _IDS_MAX:
             self._found = other._found = replace(self._found, ids={})
         return other
@@ -93,6 +112,22 @@ class Catalog:
                 tags = (row[0] for row in rows)
             self._found.tags[key] = frozenset(map(Tag, tags))
         return self._found.tags[key]
+
+    def ends(self, predicate: int, column: str) -> Ends | None:
+        """The subjects or objects (column s or o) of the quads of a predicate, in one order; None where they
+        are not all terms of the dictionary, or many.
+        """
+        entry = self.predicates[predicate]
+        if entry.quads > _ARRAY_QUADS_MAX or not self.tags(predicate, column) <= DICTIONARY:
+            return None
+        has_both = self.tags(predicate, "s") | self.tags(predicate, "o") <= DICTIONARY
+        columns = "so" if has_both else column
+        where = f" WHERE p = {predicate}" if entry.table == "rest" else ""
+        read = self.arrays.get(
+            (predicate, columns),
+            lambda: read_ends(self.connection, f"FROM {entry.table}{where}", columns),
+        )
+        return read.ends[columns.index(column)]
 
     def languages(self) -> frozenset[str]:
         """The languages of all strings that have one, those that no quad has any more among them."""

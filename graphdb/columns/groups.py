@@ -11,7 +11,7 @@ from graphdb.columns.blocks import Block, Names, compatible, joined, left_joined
 from graphdb.columns.comparisons import sort_keys, tie_keys
 from graphdb.columns.expressions import Expressions, conjuncts, literal_of, narrow
 from graphdb.columns.term_ids import Tag
-from graphdb.columns.triples import GraphScope, match_triples
+from graphdb.columns.triples import GraphScope, match_triples, quads
 from graphdb.columns.values import DICTIONARY, NotExact, Rep, Value
 from graphdb.sparql.algebra import (
     SELECT_NODES,
@@ -36,12 +36,13 @@ from graphdb.sparql.algebra import (
     Values,
     spine_of,
 )
-from graphdb.sparql.patterns import OrderCondition
+from graphdb.sparql.patterns import OrderCondition, TriplePattern
 from graphdb.sparql.terms import Iri, RdfLiteral, TripleTerm, Variable
 from graphdb.sparql.tree_walk import all_below, nodes_below
 
 __all__ = ["Groups", "Solutions"]
 
+_SOLUTIONS_A_VALUE = 4  # at least, for values to be found first
 _LOOKED_UP = DICTIONARY - {Tag.BLANK_NODE, Tag.TRIPLE}
 
 
@@ -136,6 +137,44 @@ class Groups:
         sql = f"EXISTS (SELECT 1{replace(inner, conditions=conditions).rest()})"
         return f"(NOT {sql})" if exists.negated else sql
 
+    def _of_each_value(self, group: Group) -> Block | None:
+        """A group without keys over one triple pattern, whose filters and aggregates name one end of it: they
+        are computed once for each of its values. None of every other group, and where that saves little.
+        """
+        filters, pattern = list[Filter](), group.pattern
+        while isinstance(pattern, Filter):
+            filters, pattern = [pattern, *filters], pattern.pattern
+        match pattern:
+            case Bgp(
+                triples=(TriplePattern(Variable(name=subject), Iri(value=iri), Variable(name=object_)),)
+            ):
+                number = self.names.constant(NamedNode(iri)).constant
+            case _:
+                return None
+        table = None if number is None else self.names.catalog.predicates.get(number)
+        asked = [*(each.expression for each in filters), *(aggregate for _, aggregate in group.aggregates)]
+        used = _mentioned(*asked)
+        if table is None or group.keys or self.outer or self.scope.hidden or subject == object_:
+            return None
+        if len(used) != 1 or any(isinstance(node, Exists) for node in nodes_below(*asked)):
+            return None
+        end, values = ("o", table.objects) if used == {object_} else ("s", table.subjects)
+        if not used <= {subject, object_} or not 0 < _SOLUTIONS_A_VALUE * values <= table.quads:
+            return None
+        [name] = used
+        block, edge = quads(self.names, self.scope, number)
+        alias = self.names.alias("q")
+        select = f"SELECT {edge}.{end} AS c0, count(*) AS n{block.rest()} GROUP BY {edge}.{end}"
+        kinds = self.names.catalog.tags(number, end)
+        weighed = Block(self.names, [f"({select}) {alias}"])
+        weighed.columns[name] = Value(f"{alias}.c0", Rep.ID, kinds, nullable=False)
+        try:
+            for each in filters:
+                weighed = self._step(weighed, each)
+            return grouped(self._expressions(weighed), group, f"{alias}.n")
+        except NotExact:
+            return None  # of each solution it may be exact
+
     def _matched(self, block: Block, patterns: list[Bgp | Path]) -> Block:
         return joined(block, match_triples(self.names, self.scope, patterns)) if patterns else block
 
@@ -151,8 +190,8 @@ class Groups:
             case Group(pattern=pattern, keys=(), aggregates=()):
                 return self.group(pattern)  # HAVING alone filters, and groups nothing
             case Group():
-                counted = counted_from_statistics(self.names, self.scope, node)
-                return counted or grouped(self._expressions(self.group(node.pattern)), node)
+                found = counted_from_statistics(self.names, self.scope, node) or self._of_each_value(node)
+                return found or grouped(self._expressions(self.group(node.pattern)), node)
             case Bgp() | Path() | Join() | LeftJoin() | Minus() | Filter() | Extend():
                 return self.group(node)
             case _ if isinstance(node, SELECT_NODES):

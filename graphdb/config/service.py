@@ -292,6 +292,11 @@ class Columns(Section):
         description="Seconds that a query waits until the view has reached the index that its client may "
         "have read; then it goes to a reader.",
     )
+    counts_without_rows: bool = Field(
+        True,
+        description="Whether counts of solutions are computed from the number of matches of each term, where "
+        "that is possible, instead of from a join.",
+    )
 
     @property
     def query_memory_mb(self) -> int:

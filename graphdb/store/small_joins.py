@@ -54,13 +54,14 @@ from graphdb.sparql.translation import abstract_query
 from graphdb.store.join_walk import Choice, OverBudget, Part, Pattern, Walk, connected_parts, in_engine_order
 from graphdb.store.quad_store import QuadStore, Term
 
-__all__ = ["ENTRIES_AT_ONCE", "SmallJoin", "is_one_scan", "small_join"]
+__all__ = ["ENTRIES_AT_ONCE", "LargePatterns", "SmallJoin", "is_one_scan", "small_join"]
 
 ENTRIES_AT_ONCE = 128  # of a join on the event loop, which looking at them may block for a millisecond
 _PATTERNS_AT_ONCE = 8  # of a query: the engine plans so many in well under a millisecond
 _CHARACTERS_AN_ENTRY = 512  # of an object; a longer one counts as several entries
 _GEOMETRY_CHARACTERS_AN_ENTRY = 64  # where objects may be read as geometries
 _A_SOLUTION, _A_KEY = 1, 2  # of a query, in operators: each solution, and each variable that it is grouped by
+_LARGE_MAX = 1024  # patterns that are remembered as large
 _COMPUTED_AN_ENTRY = 16  # calls, operators and operands that take as long as looking at an entry
 
 
@@ -186,10 +187,29 @@ class SmallJoin:
         except _Undecided:
             return None
 
-    def fits(self, store: QuadStore, entries_max: int) -> bool:
+    def fits(self, store: QuadStore, entries_max: int, large: "LargePatterns | None" = None) -> bool:
         """Whether it looks at no more index entries of the store, has no more solutions, and computes little
-        for each.
+        for each. large are patterns that match more in the state that the store is in; more are added.
         """
+        if large is not None and large.has(self._looked_up_whole):
+            return False
+        try:
+            return self._fits(store, entries_max)
+        except OverBudget:
+            if large is not None:
+                large.note(self._looked_up_whole, store, entries_max)
+            return False
+
+    @property
+    def _looked_up_whole(self) -> list[Pattern]:
+        """The patterns of which a walk looks at all that matches, whatever the others match."""
+        if self._lookups:  # which pattern comes first depends on what they find
+            return self._optional_apart
+        first = [part[0] for part in self._parts if part]
+        return [*self._optional_apart, *(pattern for pattern in first if isinstance(pattern, Pattern))]
+
+    def _fits(self, store: QuadStore, entries_max: int) -> bool:
+        """Raises OverBudget."""
         if self._calls and not are_loaded():
             return False  # loading what reads geometries takes a fifth of a second
         objects = _Geometries() if self._calls else _Objects()
@@ -198,24 +218,21 @@ class SmallJoin:
         if self._lookups:
             choices = self._choices(store)
             parts = [in_engine_order(_with_choices(part, choices)) for part in self._parts]
-        try:
-            # what shares no variable the engine evaluates apart, then multiplies
-            for pattern in self._optional_apart:
-                walk.scan(pattern)
-            apart = [list(walk.solutions(part, {})) for part in parts[1:]]
-            first = walk.solutions(parts[0], {}) if parts else ({},)
-            rows = sum(walk.count_with(solution, self._optional) for solution in first)
-            rows *= prod(map(len, apart))
-            computed = self._computed
-            if self._calls:
-                called = self._calls.for_each(objects.vertices)
-                if called is None:
-                    return False
-                computed += called
-            work = max(rows, walk.looked) * computed
-            return rows <= entries_max and work <= entries_max * _COMPUTED_AN_ENTRY
-        except OverBudget:
-            return False
+        # what shares no variable the engine evaluates apart, then multiplies
+        for pattern in self._optional_apart:
+            walk.scan(pattern)
+        apart = [list(walk.solutions(part, {})) for part in parts[1:]]
+        first = walk.solutions(parts[0], {}) if parts else ({},)
+        rows = sum(walk.count_with(solution, self._optional) for solution in first)
+        rows *= prod(map(len, apart))
+        computed = self._computed
+        if self._calls:
+            called = self._calls.for_each(objects.vertices)
+            if called is None:
+                return False
+            computed += called
+        work = max(rows, walk.looked) * computed
+        return rows <= entries_max and work <= entries_max * _COMPUTED_AN_ENTRY
 
     def show(self, asked: AbstractQuery) -> None:
         """Take the columns of a query that only joins these patterns, if it does nothing else with the
@@ -261,6 +278,39 @@ class SmallJoin:
             if terms is not None:
                 choices.append(Choice(f"?{lookup.binding.variable}", terms))
         return choices
+
+
+class LargePatterns:
+    """The patterns that were found to match more than a walk looks at in one state of a store, so that the
+    next query with one of them is not walked. On one thread.
+    """
+
+    def __init__(self) -> None:
+        self._state: object = None
+        self._known: set[tuple[object, ...]] = set()
+
+    def at(self, state: object) -> "LargePatterns":
+        """Itself, for the store in this state: of another it forgets everything."""
+        if state != self._state or len(self._known) >= _LARGE_MAX:
+            self._state, self._known = state, set()
+        return self
+
+    def has(self, patterns: Sequence[Pattern]) -> bool:
+        """Whether one of the patterns is known to be large."""
+        return any(_constants(pattern) in self._known for pattern in patterns)
+
+    def note(self, patterns: Sequence[Pattern], store: QuadStore, entries_max: int) -> None:
+        """Find out which patterns are."""
+        for pattern in patterns:
+            constants = _constants(pattern)
+            if next(islice(store.matching(*constants), entries_max, None), None) is not None:
+                self._known.add(constants)
+
+
+def _constants(pattern: Pattern) -> tuple[Term | None, Term | None, Term | None, NamedNode | None]:
+    """A pattern without the names of its variables, of which none stands in it twice."""
+    subject, predicate, object_ = (None if isinstance(term, str) else term for term in pattern.terms)
+    return subject, predicate, object_, pattern.graph
 
 
 def _written(term: Term) -> str:

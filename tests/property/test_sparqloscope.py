@@ -12,9 +12,12 @@ from benchmarks.service import BenchmarkError
 from benchmarks.shared_data import DATA_SETS, write_copies
 from benchmarks.sparqloscope_queries import queries_for
 from graphdb.columns.catalog import Catalog
+from graphdb.columns.counting import counted
+from graphdb.columns.results import TermTexts, answer_of
 from graphdb.config.limits import GateLimits
 from graphdb.planning.gate import read_query
-from tests.support.column_answers import Refused, engine_rows, view_rows
+from graphdb.sparql.translation import abstract_query
+from tests.support.column_answers import Refused, engine_rows, rows_of, view_rows
 from tests.support.column_tables import column_tables
 
 SCALE = 0.05
@@ -39,6 +42,21 @@ def loaded(triples: Path) -> tuple[Store, Catalog]:
     store = Store()
     store.bulk_load(path=str(triples), format=RdfFormat.N_TRIPLES)
     return store, column_tables(store)
+
+
+def test_counts_without_rows_are_those_of_the_engine(triples: Path, loaded: tuple[Store, Catalog]) -> None:
+    store, catalog = loaded
+    differing, found = [], 0
+    for one in queries_for(triples):
+        asked = read_query(one.text, None, GateLimits())
+        ours = counted(abstract_query(asked), catalog)
+        if ours is not None:
+            found += 1
+            answer = rows_of(answer_of(*ours.answer(), TermTexts(catalog.connection)))
+            if answer != engine_rows(store, asked):
+                differing.append(one.text)
+    assert differing == []
+    assert found >= 45
 
 
 def test_the_columns_answer_as_the_engine_does(triples: Path, loaded: tuple[Store, Catalog]) -> None:

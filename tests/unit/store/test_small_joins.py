@@ -1,5 +1,7 @@
 """Which WHERE clauses are small joins: told by the data, in doubt not."""
 
+from typing import Any
+
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
@@ -7,7 +9,7 @@ from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.syntax import DeleteWhere
 from graphdb.sparql.translation import pattern_of_group, pattern_of_quads
 from graphdb.store.quad_store import QuadStore
-from graphdb.store.small_joins import SmallJoin, is_one_scan, small_join
+from graphdb.store.small_joins import LargePatterns, SmallJoin, is_one_scan, small_join
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +133,34 @@ def test_long_texts_count_as_several_entries() -> None:
     quads.add(Quad(NamedNode("urn:a"), NamedNode("urn:b"), Literal("x" * 5_000)))
     assert is_small(QuadStore(quads), ":a :b ?x", entries_max=11)
     assert not is_small(QuadStore(quads), ":a :b ?x", entries_max=10)
+
+
+def test_a_pattern_that_is_large_is_walked_once_in_each_state(
+    store: QuadStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[object]()
+    matching = QuadStore.matching
+
+    def counted(*constants: Any) -> Any:
+        asked.append(constants[1:])
+        return matching(*constants)
+
+    monkeypatch.setattr(QuadStore, "matching", counted)
+    large = LargePatterns()
+
+    def fits(where: str, state: int) -> bool:
+        join = small_join(parse_query(f"PREFIX : <urn:> SELECT * {{ {where} }}"))
+        assert join is not None
+        asked.clear()
+        return join.fits(store, 100, large.at(state))
+
+    assert not fits("?s :name ?n . ?t :name ?n", 1)
+    assert asked
+    assert not fits("?other :name ?o OPTIONAL { ?other :nick ?k }", 1)
+    assert not asked
+    assert fits("?s :nick ?k . ?s :name ?n", 1)
+    assert not fits("?s :name ?n . ?t :name ?n", 2)
+    assert asked
 
 
 def test_in_the_graph_that_is_meant(store: QuadStore) -> None:

@@ -9,8 +9,8 @@ import duckdb
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, serialize
 
-from actors.columns.client import ColumnAnswer, ColumnClient
 from actors.columns.protocol import ColumnTask
+from actors.wire.connection import Stream
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.columns.applying import REMOVED_MIN
 from graphdb.columns.schema import check
@@ -83,14 +83,15 @@ def test_what_goes_to_a_reader_is_asked_of_it_once_for_each_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = list[str]()
-    ask = ColumnClient.ask
+    send = Stream.send
 
-    async def counted(client: ColumnClient, task: ColumnTask) -> ColumnAnswer:
-        asked.append(task.text)
-        return await ask(client, task)
+    def counted(stream: Stream, message: object) -> None:
+        if isinstance(message, ColumnTask):
+            asked.append(message.text)
+        send(stream, message)
 
     async def run() -> None:
-        monkeypatch.setattr(ColumnClient, "ask", counted)
+        monkeypatch.setattr(Stream, "send", counted)
         async with open_columns(tmp_path) as node:
             await node.following()
             for number in range(3):

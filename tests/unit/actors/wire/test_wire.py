@@ -528,3 +528,59 @@ async def test_an_adopted_pair(asked: Asked) -> None:
         await connection.ended()
     with pytest.raises(LogUnavailable):
         await client.ask(Question("?"), Reply, 5)
+
+
+# connections that are kept
+
+
+async def test_a_connection_is_used_for_one_call_after_another(asked: Asked) -> None:
+    stream = await asked.client.open()
+    for number in range(3):
+        stream.send(Question(str(number)))
+        call = await asked.next()
+        call.wait_no_more()
+        call.answer(Piece(b"x"), Reply((str(number),)))
+        assert [await stream.read(), await stream.read()] == [Piece(b"x"), Reply((str(number),))]
+        asked.client.keep(stream)
+        assert asked.client.kept() is stream
+    assert asked.client.kept() is None
+    assert len(asked.server.connections) == 1
+
+
+async def test_a_call_waits_for_a_slow_reader_though_one_before_did_not(asked: Asked) -> None:
+    stream = await asked.client.open()
+    stream.send(Question("first"))
+    call = await asked.next()
+    call.wait_no_more()
+    call.answer(Done())
+    assert await stream.read() == Done()
+    stream.send(Question("second"))
+    call = await asked.next()
+    sent = 0
+
+    async def send_all() -> None:
+        nonlocal sent
+        for _ in range(400):
+            await call.send(Piece(LARGE))
+            sent += 1
+        call.answer(Done())
+
+    sending = asyncio.create_task(send_all())
+    await asyncio.sleep(0.2)
+    assert sent < 400
+    while await stream.read() != Done():
+        pass
+    await sending
+    stream.close()
+
+
+async def test_a_kept_connection_that_has_ended_is_not_used(asked: Asked) -> None:
+    stream = await asked.client.open()
+    stream.send(Question(""))
+    (await asked.next()).answer(Done())
+    assert await stream.read() == Done()
+    asked.client.keep(stream)
+    (connection,) = asked.server.connections
+    connection.close()
+    await until(lambda: stream.is_gone)
+    assert asked.client.kept() is None
