@@ -34,6 +34,9 @@ from serve.graph.browser_pages import docs_routes
 from serve.graph.caching import EntityTags, ResultCache
 from serve.graph.changes import ChangesEndpoint
 from serve.graph.explanation import Explainer
+from serve.graph.fuseki.administration import FusekiAdministration
+from serve.graph.fuseki.fuseki_routes import fuseki_routes
+from serve.graph.fuseki.tasks import Backups, Tasks
 from serve.graph.geospatial import GeospatialEndpoint
 from serve.graph.graph_store import GraphStoreEndpoint
 from serve.graph.graphql.graphql_routes import graphql_routes
@@ -60,7 +63,7 @@ __all__ = ["build_app", "described"]
 
 # More than cores, because a worker waits while its client reads slowly, and takes only its stack.
 WORKER_THREADS = 64
-SLOW_QUERIES = "slow-queries.log"  # in the data directory
+SLOW_QUERIES, BACKUPS = "slow-queries.log", "backups"  # in the data directory
 
 PUBLIC_PATHS = frozenset({"/holonic/health"})
 PROBES = frozenset({"/health", "/metrics"})
@@ -94,6 +97,7 @@ ENDPOINTS = {
     "/api_keys": "the names, roles and expiry of the API keys",
     "/health": "the state of this node",
     "/metrics": "counters for Prometheus",
+    "/$/server": "the server and its dataset as Fuseki shows them; the dataset itself is at /ds",
     "/openapi.json": "a description of these paths for programs, in OpenAPI 3.1",
     "/docs": "the same in a browser, where each can be tried",
 }
@@ -111,6 +115,7 @@ def build_app(
     """
     workers = Workers(WORKER_THREADS, settings.server.query_timeout_seconds)
     slow_queries = SlowQueryLog(settings.server.data_dir / SLOW_QUERIES)
+    tasks = Tasks()
 
     @asynccontextmanager
     async def lifespan(_app: object) -> AsyncIterator[None]:
@@ -118,11 +123,12 @@ def build_app(
             yield
         finally:
             workers.stop()
+            tasks.stop()
             slow_queries.close()
 
     workbench = Workbench(settings)
     routes, quick = _routes(
-        node, workers, slow_queries, settings, access or AccessBackend(), search_word, workbench
+        node, workers, slow_queries, settings, access or AccessBackend(), search_word, workbench, tasks
     )
     has_audit = access is not None and access.audit is not None
     # Nothing has to see each request, and nothing is added to each answer.
@@ -174,6 +180,7 @@ def _routes(
     access: AccessBackend,
     search_word: Callable[[], str] | None,
     workbench: Workbench,
+    tasks: Tasks,
 ) -> tuple[list[BaseRoute], QuickPaths]:
     server, limits = settings.server, settings.security
     cache, tags = ResultCache(settings.readers.result_cache_mb << 20), EntityTags()
@@ -182,9 +189,9 @@ def _routes(
     reader = QueryReader(limits, server.query_timeout_seconds)
     explainer = Explainer(limits, keeps_answers=cache.answer_bytes_max > 0)
     answers = QueryAnswers(node.queries, node.progress, cache, tags, explainer, metrics, accounts)
-    sparql = SparqlEndpoint(reader, answers, accounts, server.max_body_bytes, limits.max_query_bytes)
-    check = QueryCheckEndpoint(node.queries, reader, explainer, server.max_body_bytes, limits)
     update = UpdateEndpoint(node.writing, accounts, server.max_body_bytes, limits)
+    sparql = SparqlEndpoint(reader, answers, accounts, update, server.max_body_bytes, limits.max_query_bytes)
+    check = QueryCheckEndpoint(node.queries, reader, explainer, server.max_body_bytes, limits)
     data = GraphStoreEndpoint(node.queries, node.progress, node.writing, workers, tags, server.max_body_bytes)
     data_methods = {"get": data.get, "put": data.put, "post": data.post, "delete": data.delete}
     validations = ValidationReader(
@@ -206,6 +213,8 @@ def _routes(
     metrics.registry.register(AccessMetrics(access))
     metrics.registry.register(HostMetrics(server.data_dir))
     cluster = ClusterEndpoint(node.admin)
+    backups = Backups(server.data_dir / BACKUPS)
+    fuseki = FusekiAdministration(server.dataset_name, node.queries, node.admin, metrics, backups, tasks)
 
     def index() -> dict[str, str]:
         return _index_header(node.progress)
@@ -239,6 +248,8 @@ def _routes(
         *workbench.routes(),
         *docs_routes(),
     ]
+    taken = {route.path.split("/")[1] for route in routes if isinstance(route, Route | WebSocketRoute)}
+    routes += fuseki_routes(server.dataset_name, taken, sparql, update, data, fuseki, index)
     quick_updates = QuickUpdates(node.writing, accounts, server.max_body_bytes, limits, index)
     quick = QuickPaths({QUERY_PATH: QuickAnswers(node.queries, reader, answers), UPDATE_PATH: quick_updates})
     return routes, quick

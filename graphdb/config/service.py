@@ -130,6 +130,12 @@ class Server(Section):
         description="Origins from which the workbench shows images that data name, such as "
         "`https://images.example`; other images are links.",
     )
+    dataset_name: str = Field(
+        "ds",
+        pattern=r"^[A-Za-z0-9_-]{1,64}$",
+        description="Name of the dataset in the paths of Fuseki: with `ds`, clients of Jena connect to "
+        "`/ds`. It must differ from the other paths of this port.",
+    )
     union_default_graph: bool = Field(
         False, description="Whether the default graph of queries is the union of all graphs."
     )

@@ -1,9 +1,12 @@
 """The service as clients that others have written see it: SPARQLWrapper and rdflib's SPARQLStore."""
 
+import runpy
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pyoxigraph import NamedNode
 from rdflib import Graph, Literal, URIRef
 from rdflib.plugins.stores.sparqlstore import SPARQLStore, SPARQLUpdateStore
 from SPARQLWrapper import CSV, GET, JSON, N3, POST, TSV, TURTLE, XML, SPARQLWrapper
@@ -99,6 +102,31 @@ def test_rdflib_reads_a_graph(people: Service, method: str) -> None:
         (KNOWS, URIRef("urn:c:bob")),
     }
     assert len(graph) == 3
+
+
+def test_one_address_for_queries_and_updates(people: Service) -> None:
+    client: Any = SPARQLWrapper(f"{people.url}/sparql")
+    client.setMethod(POST)
+    client.setQuery("INSERT DATA { GRAPH <urn:c:one> { <urn:c:x> <urn:c:y> 1 } }")
+    assert client.query().response.status == 200
+    store = SPARQLUpdateStore(f"{people.url}/sparql", f"{people.url}/sparql", autocommit=True)
+    graph: Any = Graph(store, URIRef("urn:c:one"))
+    assert len(graph) == 1
+    graph.remove((None, None, None))
+    assert len(graph) == 0
+
+
+def test_an_example_follows_the_changes(people: Service, tmp_path: Path) -> None:
+    """A first run copies, a second one resumes."""
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples/follow_changes.py"))
+    for number in range(2):
+        graph = f"GRAPH <urn:c:followed> {{ <urn:c:x> <urn:c:y> {number} }}"
+        index = people.update(f"INSERT DATA {{ {graph} }}")["snapshot_index"]
+        copy = example["follow"](people.url, tmp_path / "copy", index)
+        quads = copy.quads_for_pattern(None, NamedNode("urn:c:y"), None, NamedNode("urn:c:followed"))
+        assert len(list(quads)) == number + 1
+        del copy, quads
+    people.update("DROP GRAPH <urn:c:followed>")
 
 
 def test_rdflib_adds_queries_and_removes(people: Service) -> None:

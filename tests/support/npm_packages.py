@@ -6,14 +6,19 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-__all__ = ["npm_directory", "why_not_installed"]
+__all__ = ["cache_directory", "npm_directory", "why_not_installed"]
 
 _ROOT = Path.home() / ".cache" / "graphdb-tests"
 
 
+def cache_directory(name: str) -> Path:
+    """A directory for what is fetched once and kept between runs."""
+    return _ROOT / name
+
+
 def npm_directory(name: str) -> Path:
     """Where the packages of this name are; scripts that import them belong there."""
-    return _ROOT / name
+    return cache_directory(name)
 
 
 @cache

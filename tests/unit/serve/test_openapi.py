@@ -131,6 +131,8 @@ BODIES = {
         ("POST", path)
         for path in ("/sparql", "/sparql/check", "/update", "/graphql", "/shacl/validate", "/alerts")
     ),
+    *(("POST", "/{dataset}" + path) for path in ("", "/query", "/sparql", "/update", "/data", "/patch")),
+    *(("PUT", "/{dataset}" + path) for path in ("", "/data")),
     *(("POST", "/saved-queries"), ("PUT", "/saved-queries/{id}")),
     *(("POST", path) for path in ("/geospatial/evaluate", "/cluster/members", "/cluster/leader")),
 }
