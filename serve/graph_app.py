@@ -46,6 +46,7 @@ from serve.graph.holonic.holons import MembraneEndpoint
 from serve.graph.holonic.portals import PortalsEndpoint
 from serve.graph.live_outbox import SocketCounts
 from serve.graph.live_socket import LiveSocketEndpoint
+from serve.graph.mcp_endpoint import McpEndpoint
 from serve.graph.metrics import AccessMetrics, HostMetrics, LiveMetrics, Metrics, MetricsEndpoint
 from serve.graph.query_accounts import QueryAccounts, SlowQueryLog
 from serve.graph.query_answers import QueryAnswers
@@ -97,6 +98,7 @@ ENDPOINTS = {
     "/api_keys": "the names, roles and expiry of the API keys",
     "/health": "the state of this node",
     "/metrics": "counters for Prometheus",
+    "/mcp": "tools for agents, by the Model Context Protocol over streamable HTTP",
     "/$/server": "the server and its dataset as Fuseki shows them; the dataset itself is at /ds",
     "/openapi.json": "a description of these paths for programs, in OpenAPI 3.1",
     "/docs": "the same in a browser, where each can be tried",
@@ -116,6 +118,7 @@ def build_app(
     workers = Workers(WORKER_THREADS, settings.server.query_timeout_seconds)
     slow_queries = SlowQueryLog(settings.server.data_dir / SLOW_QUERIES)
     tasks = Tasks()
+    mcp = McpEndpoint(settings.server.cors, _search_url(settings), may_update=settings.mcp.updates)
 
     @asynccontextmanager
     async def lifespan(_app: object) -> AsyncIterator[None]:
@@ -124,17 +127,19 @@ def build_app(
         finally:
             workers.stop()
             tasks.stop()
+            await mcp.stop()
             slow_queries.close()
 
     workbench = Workbench(settings)
     routes, quick = _routes(
-        node, workers, slow_queries, settings, access or AccessBackend(), search_word, workbench, tasks
+        node, workers, slow_queries, settings, access or AccessBackend(), search_word, workbench, tasks, mcp
     )
     has_audit = access is not None and access.audit is not None
     # Nothing has to see each request, and nothing is added to each answer.
     is_plain = not (settings.authentication.enabled or has_audit or settings.server.cors)
 
     def around(app: ASGIApp) -> ASGIApp:
+        mcp.application = app
         app = _with_authentication(app, settings, access, workbench)
         if access is not None and access.audit is not None:
             app = Audited(app, settings, "graph", access.audit)
@@ -181,6 +186,7 @@ def _routes(
     search_word: Callable[[], str] | None,
     workbench: Workbench,
     tasks: Tasks,
+    mcp: McpEndpoint,
 ) -> tuple[list[BaseRoute], QuickPaths]:
     server, limits = settings.server, settings.security
     cache, tags = ResultCache(settings.readers.result_cache_mb << 20), EntityTags()
@@ -248,6 +254,8 @@ def _routes(
         *workbench.routes(),
         *docs_routes(),
     ]
+    if settings.mcp.enabled:
+        routes.append(resource("/mcp", get=mcp.handle, post=mcp.handle, delete=mcp.handle))
     taken = {route.path.split("/")[1] for route in routes if isinstance(route, Route | WebSocketRoute)}
     routes += fuseki_routes(server.dataset_name, taken, sparql, update, data, fuseki, index)
     quick_updates = QuickUpdates(node.writing, accounts, server.max_body_bytes, limits, index)
@@ -263,9 +271,22 @@ def _index_header(progress: Progress) -> dict[str, str]:
         return {}
 
 
+def _search_url(settings: Settings) -> str | None:
+    """Where this process reaches the search port; None if it is closed or has TLS."""
+    server, search = settings.server, settings.search
+    if not search.enabled or server.tls_cert_file is not None:
+        return None
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(server.host, server.host)
+    return f"http://{f'[{host}]' if ':' in host else host}:{search.port}"
+
+
 def _enabled(settings: Settings) -> dict[str, bool]:
     graphql = settings.graphql
-    return {"/graphql": graphql.enabled, "/graphql/ws": graphql.enabled and graphql.subscriptions}
+    return {
+        "/mcp": settings.mcp.enabled,
+        "/graphql": graphql.enabled,
+        "/graphql/ws": graphql.enabled and graphql.subscriptions,
+    }
 
 
 def _list_of(enabled: dict[str, bool]) -> Handler:

@@ -26,6 +26,7 @@ __all__ = [
     "GraphQL",
     "Holonic",
     "Live",
+    "Mcp",
     "Readers",
     "Search",
     "Security",
@@ -395,6 +396,16 @@ class Alerts(Section):
     )
     webhook_backoff_seconds: float = Field(
         1, gt=0, description="Seconds between the first two calls; doubled after each call, at most 60."
+    )
+
+
+class Mcp(Section):
+    """The tools for agents, by the Model Context Protocol."""
+
+    enabled: bool = Field(True, description="Whether `/mcp` is served.")
+    updates: bool = Field(
+        False,
+        description="Whether agents get the tool `update`; it needs the permission Write of its caller.",
     )
 
 

@@ -14,6 +14,7 @@ from graphdb.config.service import (
     GraphQL,
     Holonic,
     Live,
+    Mcp,
     Readers,
     Search,
     Security,
@@ -38,6 +39,7 @@ class Settings(Section):
     live: Live = Field(Live(), description="Live queries.")
     alerts: Alerts = Field(Alerts(), description="Alerts.")
     holonic: Holonic = Field(Holonic(), description="Holonic interface.")
+    mcp: Mcp = Field(Mcp(), description="Tools for agents.")
     graphql: GraphQL = Field(GraphQL(), description="GraphQL interface.")
     authentication: Authentication = Field(Authentication(), description="How clients authenticate.")
     authorization: Authorization | None = Field(None, description="Permissions of roles.")

@@ -100,6 +100,8 @@ GRAPH_PERMISSIONS = _table(
     # One's own are for whoever may read; sharing needs WRITE: `saved_queries`.
     (READ, "GET POST", "/saved-queries"),
     (READ, "GET PUT DELETE", "/saved-queries/{id}"),
+    # The requests of its tools need what they need elsewhere.
+    (READ, "GET POST DELETE", "/mcp"),
     (READ, "GET POST", "/$/ping"),
     (READ, "GET", "/$/server /$/datasets /$/datasets/{name} /$/stats /$/stats/{name}"),
     (ADMIN, "POST", "/$/backup/{name} /$/compact/{name}"),

@@ -64,6 +64,7 @@ ROOMS = {
     "GeoSPARQL": "Functions of GeoSPARQL.",
     "alerts": "Queries on an interval that call webhooks.",
     "holons": "Holons, their layers and portals.",
+    "agents": "Tools for agents, by the Model Context Protocol (docs/clients.md).",
     "Fuseki": "The paths of Apache Jena Fuseki, for its clients. They do what the native paths do.",
     "queries": "Running queries and updates.",
     "saved queries": "Queries that users keep in the service.",
@@ -382,6 +383,15 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
         ),
         fails=(*_READ_FAILS, 410),
     ),
+    **{
+        ("/mcp", method): Operation(
+            "agents",
+            f"A message of the Model Context Protocol, by {method}",
+            dict[str, Any],
+            fails=(403, 503),
+        )
+        for method in ("GET", "POST", "DELETE")
+    },
     ("/ws", "GET"): Operation("changes", "Live queries, over a WebSocket only", fails=(426,)),
     ("/shacl/validate", "POST"): Operation(
         "SHACL",

@@ -1,6 +1,9 @@
-"""The service as clients that others have written see it: SPARQLWrapper and rdflib's SPARQLStore."""
+"""The service as clients that others have written see it: SPARQLWrapper, rdflib's stores, Comunica."""
 
+import json
 import runpy
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,11 +15,14 @@ from rdflib.plugins.stores.sparqlstore import SPARQLStore, SPARQLUpdateStore
 from SPARQLWrapper import CSV, GET, JSON, N3, POST, TSV, TURTLE, XML, SPARQLWrapper
 from SPARQLWrapper.SPARQLExceptions import QueryBadFormed
 
+from tests.support.npm_packages import npm_directory, why_not_installed
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.ray
 
 GRAPH = "urn:c:graph"
+COMUNICA_SCRIPT = Path(__file__).parents[1] / "support/comunica_client.mjs"
 ALICE, NAME, KNOWS = URIRef("urn:c:alice"), URIRef("urn:c:name"), URIRef("urn:c:knows")
 
 
@@ -140,3 +146,23 @@ def test_rdflib_adds_queries_and_removes(people: Service) -> None:
     }
     graph.remove((ALICE, None, None))
     assert len(graph) == 0
+
+
+# 82 MB, fetched once. Newer ones need Node 22.
+COMUNICA = ("@comunica/query-sparql@4.4.1",)
+
+
+def test_comunica_asks_and_updates(people: Service) -> None:
+    if (reason := why_not_installed("comunica", COMUNICA)) is not None:
+        pytest.skip(reason)
+    script = shutil.copy(COMUNICA_SCRIPT, npm_directory("comunica"))  # beside what it imports
+    done = subprocess.run(
+        ["node", script, f"{people.url}/sparql"], capture_output=True, text=True, timeout=HANG_S
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        ["select", ["Ann", "Bob"]],
+        ["ask", True],
+        ["construct", 2],
+        ["left", False],
+    ]

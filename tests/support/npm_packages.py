@@ -40,9 +40,9 @@ def _install(name: str, directory: Path, packages: tuple[str, ...]) -> str | Non
         return None
     command = ["npm", "install", "--prefix", str(directory), "--ignore-scripts", "--no-audit", "--no-fund"]
     try:
-        made = subprocess.run([*command, *packages], capture_output=True, text=True, timeout=120)
+        made = subprocess.run([*command, *packages], capture_output=True, text=True, timeout=300)
     except subprocess.TimeoutExpired:
-        return f"npm did not install {name} within two minutes"
+        return f"npm did not install {name} within five minutes"
     if made.returncode:
         return f"npm cannot install {name}: {made.stderr.strip()[-300:]}"
     stamp.write_text(wanted)
