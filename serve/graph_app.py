@@ -39,11 +39,14 @@ from serve.graph.fuseki.fuseki_routes import fuseki_routes
 from serve.graph.fuseki.tasks import Backups, Tasks
 from serve.graph.geospatial import GeospatialEndpoint
 from serve.graph.graph_store import GraphStoreEndpoint
+from serve.graph.graphql.graphql_endpoint import RowReader
 from serve.graph.graphql.graphql_routes import graphql_routes
 from serve.graph.holonic.holonic_routes import holonic_routes
 from serve.graph.holonic.holonic_service import HolonicService
 from serve.graph.holonic.holons import MembraneEndpoint
 from serve.graph.holonic.portals import PortalsEndpoint
+from serve.graph.linked_data.resources import ResourceEndpoint
+from serve.graph.linked_data.void import VoidEndpoint
 from serve.graph.live_outbox import SocketCounts
 from serve.graph.live_socket import LiveSocketEndpoint
 from serve.graph.mcp_endpoint import McpEndpoint
@@ -98,6 +101,7 @@ ENDPOINTS = {
     "/api_keys": "the names, roles and expiry of the API keys",
     "/health": "the state of this node",
     "/metrics": "counters for Prometheus",
+    "/.well-known/void": "what the data are about: counts by predicate, class and graph, as RDF",
     "/mcp": "tools for agents, by the Model Context Protocol over streamable HTTP",
     "/$/server": "the server and its dataset as Fuseki shows them; the dataset itself is at /ds",
     "/openapi.json": "a description of these paths for programs, in OpenAPI 3.1",
@@ -254,10 +258,17 @@ def _routes(
         *workbench.routes(),
         *docs_routes(),
     ]
+    void = VoidEndpoint(node.progress, RowReader(reader, answers))
+    routes.append(resource("/.well-known/void", index, get=void.get))
     if settings.mcp.enabled:
         routes.append(resource("/mcp", get=mcp.handle, post=mcp.handle, delete=mcp.handle))
+    bases = settings.linked_data.base_iris
     taken = {route.path.split("/")[1] for route in routes if isinstance(route, Route | WebSocketRoute)}
     routes += fuseki_routes(server.dataset_name, taken, sparql, update, data, fuseki, index)
+    if bases:
+        has_workbench = workbench.is_enabled
+        resources = ResourceEndpoint(bases, node.queries, reader, answers, has_workbench=has_workbench)
+        routes.append(resource("/{path:path}", index, get=resources.get))
     quick_updates = QuickUpdates(node.writing, accounts, server.max_body_bytes, limits, index)
     quick = QuickPaths({QUERY_PATH: QuickAnswers(node.queries, reader, answers), UPDATE_PATH: quick_updates})
     return routes, quick

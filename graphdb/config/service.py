@@ -25,6 +25,7 @@ __all__ = [
     "Columns",
     "GraphQL",
     "Holonic",
+    "LinkedData",
     "Live",
     "Mcp",
     "Readers",
@@ -396,6 +397,16 @@ class Alerts(Section):
     )
     webhook_backoff_seconds: float = Field(
         1, gt=0, description="Seconds between the first two calls; doubled after each call, at most 60."
+    )
+
+
+class LinkedData(Section):
+    """Resources at their own IRIs."""
+
+    base_iris: tuple[GraphIri, ...] = Field(
+        (),
+        description="What the IRIs of resources start with, such as `https://data.example/id/`. GET of a "
+        "path below one, whatever the host, answers with the description of the resource.",
     )
 
 

@@ -392,6 +392,21 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
         )
         for method in ("GET", "POST", "DELETE")
     },
+    ("/.well-known/void", "GET"): Operation(
+        "graphs",
+        "What the data are about",
+        answer_types=_REPORT_RDF,
+        fails=_READ_FAILS,
+        says="Counts by predicate, by class and their pairs, and by graph (VoID).",
+    ),
+    ("/{path:path}", "GET"): Operation(
+        "graphs",
+        "A resource below one of `linked_data.base_iris`",
+        answer_types=_RDF,
+        parameters=(Parameter("path", "of the resource's IRI", place="path"),),
+        fails=(*_READ_FAILS, 404),
+        other_answers={303: {"description": "a browser gets the page of the workbench"}},
+    ),
     ("/ws", "GET"): Operation("changes", "Live queries, over a WebSocket only", fails=(426,)),
     ("/shacl/validate", "POST"): Operation(
         "SHACL",

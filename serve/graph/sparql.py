@@ -57,16 +57,15 @@ _OFFERS = tuple(
 )
 # With */* a client gets the error that the query is missing.
 _ANYTHING_ELSE = Offer(MediaType("application/json"), RdfSyntax.TURTLE)
-_LANGUAGES = ("SPARQL10Query", "SPARQL11Query")
+_LANGUAGES = ("SPARQL10Query", "SPARQL11Query", "SPARQL11Update")
+_FEATURES = ("EmptyGraphs",)
+_INPUT_FORMATS = ("Turtle", "N-Triples", "N-Quads", "TriG", "RDF_XML", "JSON-LD")
 _RESULT_FORMATS = (
     "SPARQL_Results_JSON",
     "SPARQL_Results_XML",
     "SPARQL_Results_CSV",
     "SPARQL_Results_TSV",
-    "Turtle",
-    "N-Triples",
-    "RDF_XML",
-    "JSON-LD",
+    *_INPUT_FORMATS,
 )
 
 
@@ -252,6 +251,8 @@ def _description(endpoint: NamedNode) -> list[Quad]:
         Quad(service, _sd("endpoint"), endpoint),
         *(Quad(service, _sd("supportedLanguage"), _sd(language)) for language in _LANGUAGES),
         *(Quad(service, _sd("resultFormat"), NamedNode(FORMATS + name)) for name in _RESULT_FORMATS),
+        *(Quad(service, _sd("inputFormat"), NamedNode(FORMATS + name)) for name in _INPUT_FORMATS),
+        *(Quad(service, _sd("feature"), _sd(feature)) for feature in _FEATURES),
         Quad(service, _sd("defaultDataset"), dataset),
         Quad(dataset, RDF_TYPE, _sd("Dataset")),
         Quad(dataset, _sd("defaultGraph"), graph),

@@ -25,7 +25,11 @@ from tests.support.stored_pages import check_file, check_page, vendored_files
 from tests.unit.serve.access.accounts import key, settings_of
 
 SETTINGS = Settings.model_validate(
-    {"holonic": {"enabled": True}, "security": {"webhook_allow": ["127.0.0.1"]}}
+    {
+        "linked_data": {"base_iris": ["http://x/id/"]},
+        "holonic": {"enabled": True},
+        "security": {"webhook_allow": ["127.0.0.1"]},
+    }
 )
 HTTP_DOCS = (Path(__file__).parents[3] / "docs/http.md").read_text()
 
