@@ -1,8 +1,8 @@
 """`/.well-known/void`: what the data are about, in the Vocabulary of Interlinked Datasets.
 
 Counts are those of one state. They are kept while nothing changes, and counted again at most once in a while,
-so a request never waits for a count that was just made. Predicates are counted from the statistics of the
-column view, which follow the log, where that is on.
+so a request never waits for a count that was just made. Without named graphs, predicates are counted from the
+statistics of the column view, which follow the log.
 """
 
 import asyncio
@@ -39,16 +39,17 @@ _RECOUNT_TIMES = 20
 _KEPT = 32  # counts, one for each visibility
 _ROWS_MAX = 10_000
 
-# Of all graphs: whatever the graph, a triple counts.
-_PREDICATES = f"""SELECT ?p (COUNT(*) AS ?n) {{ {{ ?s ?p ?o }} UNION {{ GRAPH ?g {{ ?s ?p ?o }} }} }}
-    GROUP BY ?p ORDER BY DESC(?n) LIMIT {_ROWS_MAX}"""
-_CLASSES = f"""SELECT ?c (COUNT(*) AS ?n) {{
-    {{ ?s a ?c }} UNION {{ GRAPH ?g {{ ?s a ?c }} }} FILTER isIRI(?c) }}
-    GROUP BY ?c ORDER BY DESC(?n) LIMIT {_ROWS_MAX}"""
-_PAIRS = f"""SELECT ?c ?p (COUNT(*) AS ?n) {{
-    {{ ?s a ?c ; ?p ?o }} UNION {{ GRAPH ?g {{ ?s a ?c ; ?p ?o }} }} FILTER isIRI(?c) }}
-    GROUP BY ?c ?p ORDER BY DESC(?n) LIMIT {_ROWS_MAX}"""
 _GRAPHS = f"SELECT ?g (COUNT(*) AS ?n) {{ GRAPH ?g {{ ?s ?p ?o }} }} GROUP BY ?g LIMIT {_ROWS_MAX}"
+_PREDICATES, _CLASSES, _PAIRS = ("?p", "?s ?p ?o"), ("?c", "?s a ?c"), ("?c ?p", "?s a ?c ; ?p ?o")
+
+
+def _counting(keys: str, pattern: str, *, has_graphs: bool) -> str:
+    """Counts by keys. Without named graphs the default graph is asked alone, as the statistics can be."""
+    anywhere = f"{{ {pattern} }} UNION {{ GRAPH ?g {{ {pattern} }} }}" if has_graphs else pattern
+    return (
+        f"SELECT {keys} (COUNT(*) AS ?n) {{ {anywhere} }} GROUP BY {keys} ORDER BY DESC(?n) LIMIT {_ROWS_MAX}"
+    )
+
 
 Row: TypeAlias = tuple[str, ...]  # terms in N-Triples; a count is decimal
 
@@ -113,12 +114,13 @@ class VoidEndpoint:
 
     async def _count(self, request: Request) -> _Counts:
         began = time.monotonic()
-        predicates, index = await self._ask(request, _PREDICATES)
-        classes, _ = await self._ask(request, _CLASSES)
-        graphs, _ = await self._ask(request, _GRAPHS)
+        graphs, index = await self._ask(request, _GRAPHS)
+        has_graphs = bool(graphs)
+        predicates, _ = await self._ask(request, _counting(*_PREDICATES, has_graphs=has_graphs))
+        classes, _ = await self._ask(request, _counting(*_CLASSES, has_graphs=has_graphs))
         pairs: list[Row] | None
         try:
-            pairs, _ = await self._ask(request, _PAIRS)
+            pairs, _ = await self._ask(request, _counting(*_PAIRS, has_graphs=has_graphs))
         except (LimitExceeded, EvaluationFailed, UnavailableError):
             pairs = None
         ended = time.monotonic()
@@ -146,6 +148,8 @@ def _description(address: str, counts: _Counts) -> list[Quad]:
     for predicate, count in counts.predicates:
         found += _partition(dataset, "property", predicate, "triples", count)
     for kind, count in counts.classes:
+        if not kind.startswith("<"):
+            continue
         part = _partition(dataset, "class", kind, "entities", count)
         found += part
         for predicate, of_class in by_class.get(kind, ()):

@@ -14,14 +14,12 @@ from urllib.request import urlopen
 from langchain_community.graphs import OntotextGraphDBGraph, RdfGraph
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_elasticsearch import BM25Strategy, DenseVectorStrategy, ElasticsearchStore
+from langchain_elasticsearch import DenseVectorStrategy, ElasticsearchStore
 from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters, VectorStoreQuery
 from llama_index.vector_stores.elasticsearch import ElasticsearchStore as LlamaStore
-from rdflib.graph import DATASET_DEFAULT_GRAPH_ID
 
 INSERT = """PREFIX owl: <http://www.w3.org/2002/07/owl#> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
-PREFIX : <http://lc.example/>
 INSERT DATA { :Person a owl:Class ; rdfs:comment "a person" . :ann a :Person ; :name "Ann" }"""
 PREFIX = "PREFIX : <http://lc.example/> "
 TEXTS = ["red apples and pears", "green apples", "a blue bicycle"]
@@ -41,39 +39,29 @@ def say(step: str, value: Any) -> None:
     print(json.dumps([step, value]), flush=True)
 
 
+def change(url: str, text: str) -> None:
+    urlopen(url, urlencode({"update": PREFIX + text}).encode()).close()
+
+
 def graphs(url: str) -> None:
     query, update = f"{url}/sparql", f"{url}/update"
-    data = urlencode({"update": INSERT}).encode()
-    urlopen(update, data).close()  # RdfGraph does not take an empty graph
-    # Without a name for the default graph, RdfGraph cannot update an endpoint.
-    named = {"identifier": DATASET_DEFAULT_GRAPH_ID}
-    graph = RdfGraph(query_endpoint=query, update_endpoint=update, standard="owl", graph_kwargs=named)
+    change(update, INSERT)  # RdfGraph takes no empty graph, and cannot update an endpoint
+    graph = RdfGraph(query_endpoint=query, update_endpoint=update, standard="owl")
     say("schema", "a person" in graph.get_schema)
-    graph.update(PREFIX + "INSERT DATA { :bob :name 'Bob' }")
-    say("rows", sorted(str(row.name) for row in graph.query(PREFIX + "SELECT ?name { ?s :name ?name }")))
+    say("rows", [str(row.name) for row in graph.query(PREFIX + "SELECT ?name { ?s :name ?name }")])
     ontology = "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o . ?s a <http://www.w3.org/2002/07/owl#Class> }"
     ontotext = OntotextGraphDBGraph(query_endpoint=query, query_ontology=ontology)
     say("ontology", "a person" in ontotext.get_schema)
-    try:
-        ontotext.query("SELECT ?s { ?s foaf:name ?o }")
-    except ValueError as error:
-        say("mendable", "PREFIX foaf: <http://xmlns.com/foaf/0.1/>" in str(error))
-    graph.update(
-        "DELETE WHERE { ?s <http://lc.example/name> ?n } ; DELETE WHERE { <http://lc.example/Person> ?p ?o }"
-    )
-    for pattern in ("?s :name ?n", ":Person ?p ?o", ":ann ?p ?o"):
-        graph.update(f"{PREFIX} DELETE WHERE {{ {pattern} }}")
+    say("named rows", [str(row.name) for row in ontotext.query(PREFIX + "SELECT ?name { ?s :name ?name }")])
+    change(update, "DELETE WHERE { :Person ?p ?o } ; DELETE WHERE { :ann ?p ?o }")
 
 
 def langchain(url: str) -> None:
     for name, strategy in (
         ("knn", DenseVectorStrategy()),
         ("hybrid", DenseVectorStrategy(hybrid=True)),
-        ("bm25", BM25Strategy()),
     ):
-        store = ElasticsearchStore(
-            f"lc-{name}", es_url=url, embedding=None if name == "bm25" else Letters(), strategy=strategy
-        )
+        store = ElasticsearchStore(f"lc-{name}", es_url=url, embedding=Letters(), strategy=strategy)
         documents = [Document(text, metadata={"number": number}) for number, text in enumerate(TEXTS)]
         ids = store.add_documents(documents)
         found = store.similarity_search("green apples", k=2)
@@ -89,13 +77,14 @@ def llama_index(url: str) -> None:
     store = LlamaStore("llama", es_url=url)
     embed = Letters()
     nodes = [
-        TextNode(id_=f"n{number}", text=text, embedding=embed.embed_query(text), metadata={"number": number})
+        TextNode(id_=f"n{number}", text=text, embedding=embed.embed_query(text), metadata=kind)
         for number, text in enumerate(TEXTS)
+        for kind in [{"kind": text.split()[-1]}]
     ]
     say("llama ids", store.add(nodes))
     query = VectorStoreQuery(query_embedding=embed.embed_query("green apples"), similarity_top_k=1)
     say("llama", [node.get_content() for node in store.query(query).nodes or []])
-    query.filters = MetadataFilters(filters=[MetadataFilter(key="number", value=0)])
+    query.filters = MetadataFilters(filters=[MetadataFilter(key="kind", value="bicycle")])
     say("llama filtered", [node.get_content() for node in store.query(query).nodes or []])
     store.delete_nodes(["n0"])
     store.close()

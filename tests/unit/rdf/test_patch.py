@@ -1,6 +1,10 @@
 """RDF Patch: what a document of rows comes to, and what is refused."""
 
+from contextlib import suppress
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Triple
 
 from graphdb.errors import LimitExceeded, RdfSyntaxError
@@ -104,3 +108,37 @@ def test_what_is_written_is_read() -> None:
     assert decode_patch(QuadPatch(removed, added).encode(), replaces_all=True) == QuadPatch(
         removed, added, True
     )
+
+
+WORDS = b'A D TX TC TA H PA . " \\ < > <_: <http://x/s> _:b _: <<( )>> "a" @en ^^ 1 1e9 true # \xff'.split()
+PIECES = st.sampled_from([*WORDS, b" ", b"\n", b"A ", b"TX .\n"])
+
+
+@given(st.lists(PIECES, max_size=40).map(b"".join))
+def test_any_document_is_read_or_refused(document: bytes) -> None:
+    with suppress(RdfSyntaxError):
+        patch = read_patch(document)
+        assert read_patch(patch.encode()) == patch
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        b'"',
+        b'\\"',
+        b"<",
+        b"<_:",
+        b" ",
+        b"1 ",
+        b"TX ",
+        b"H a ",
+        b"<<( <http://x/s> <http://x/p> ",
+        b"_:",
+        b"#",
+    ],
+)
+def test_long_rows_take_linear_time(piece: bytes) -> None:
+    """A row of half a megabyte is refused within moments; in quadratic time it would take hours."""
+    for begin in (b"A <http://x/s> <http://x/p> ", b'A <http://x/s> <http://x/p> "', b"TX", b"H a b", b"PA "):
+        with suppress(RdfSyntaxError):
+            read_patch(begin + piece * (500_000 // len(piece)) + b" x\n")
