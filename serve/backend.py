@@ -32,6 +32,7 @@ from graphdb.node import (
     ValidationRequest,
 )
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.patch import QuadPatch
 from graphdb.saved_queries import QueryDraft, SavedQuery
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import Query
@@ -290,6 +291,12 @@ class GraphWrites(Protocol):
         """Delete a named graph, or empty the default graph (None).
 
         Raises UnknownGraph.
+        """
+
+    async def patch(self, patch: QuadPatch, request_id: bytes | None = None) -> Confirmation:
+        """Remove and add quads as one atomic change.
+
+        Raises UnavailableError.
         """
 
     async def edit(self, edits: Edits, request_id: bytes | None = None) -> Confirmation:

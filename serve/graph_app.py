@@ -34,15 +34,22 @@ from serve.graph.browser_pages import docs_routes
 from serve.graph.caching import EntityTags, ResultCache
 from serve.graph.changes import ChangesEndpoint
 from serve.graph.explanation import Explainer
+from serve.graph.fuseki.administration import FusekiAdministration
+from serve.graph.fuseki.fuseki_routes import fuseki_routes
+from serve.graph.fuseki.tasks import Backups, Tasks
 from serve.graph.geospatial import GeospatialEndpoint
 from serve.graph.graph_store import GraphStoreEndpoint
+from serve.graph.graphql.graphql_endpoint import RowReader
 from serve.graph.graphql.graphql_routes import graphql_routes
 from serve.graph.holonic.holonic_routes import holonic_routes
 from serve.graph.holonic.holonic_service import HolonicService
 from serve.graph.holonic.holons import MembraneEndpoint
 from serve.graph.holonic.portals import PortalsEndpoint
+from serve.graph.linked_data.resources import ResourceEndpoint
+from serve.graph.linked_data.void import VoidEndpoint
 from serve.graph.live_outbox import SocketCounts
 from serve.graph.live_socket import LiveSocketEndpoint
+from serve.graph.mcp_endpoint import McpEndpoint
 from serve.graph.metrics import AccessMetrics, HostMetrics, LiveMetrics, Metrics, MetricsEndpoint
 from serve.graph.query_accounts import QueryAccounts, SlowQueryLog
 from serve.graph.query_answers import QueryAnswers
@@ -60,7 +67,7 @@ __all__ = ["build_app", "described"]
 
 # More than cores, because a worker waits while its client reads slowly, and takes only its stack.
 WORKER_THREADS = 64
-SLOW_QUERIES = "slow-queries.log"  # in the data directory
+SLOW_QUERIES, BACKUPS = "slow-queries.log", "backups"  # in the data directory
 
 PUBLIC_PATHS = frozenset({"/holonic/health"})
 PROBES = frozenset({"/health", "/metrics"})
@@ -94,6 +101,9 @@ ENDPOINTS = {
     "/api_keys": "the names, roles and expiry of the API keys",
     "/health": "the state of this node",
     "/metrics": "counters for Prometheus",
+    "/.well-known/void": "what the data are about: counts by predicate, class and graph, as RDF",
+    "/mcp": "tools for agents, by the Model Context Protocol over streamable HTTP",
+    "/$/server": "the server and its dataset as Fuseki shows them; the dataset itself is at /ds",
     "/openapi.json": "a description of these paths for programs, in OpenAPI 3.1",
     "/docs": "the same in a browser, where each can be tried",
 }
@@ -111,6 +121,8 @@ def build_app(
     """
     workers = Workers(WORKER_THREADS, settings.server.query_timeout_seconds)
     slow_queries = SlowQueryLog(settings.server.data_dir / SLOW_QUERIES)
+    tasks = Tasks()
+    mcp = McpEndpoint(settings.server.cors, _search_url(settings), may_update=settings.mcp.updates)
 
     @asynccontextmanager
     async def lifespan(_app: object) -> AsyncIterator[None]:
@@ -118,17 +130,20 @@ def build_app(
             yield
         finally:
             workers.stop()
+            tasks.stop()
+            await mcp.stop()
             slow_queries.close()
 
     workbench = Workbench(settings)
     routes, quick = _routes(
-        node, workers, slow_queries, settings, access or AccessBackend(), search_word, workbench
+        node, workers, slow_queries, settings, access or AccessBackend(), search_word, workbench, tasks, mcp
     )
     has_audit = access is not None and access.audit is not None
     # Nothing has to see each request, and nothing is added to each answer.
     is_plain = not (settings.authentication.enabled or has_audit or settings.server.cors)
 
     def around(app: ASGIApp) -> ASGIApp:
+        mcp.application = app
         app = _with_authentication(app, settings, access, workbench)
         if access is not None and access.audit is not None:
             app = Audited(app, settings, "graph", access.audit)
@@ -174,6 +189,8 @@ def _routes(
     access: AccessBackend,
     search_word: Callable[[], str] | None,
     workbench: Workbench,
+    tasks: Tasks,
+    mcp: McpEndpoint,
 ) -> tuple[list[BaseRoute], QuickPaths]:
     server, limits = settings.server, settings.security
     cache, tags = ResultCache(settings.readers.result_cache_mb << 20), EntityTags()
@@ -182,9 +199,9 @@ def _routes(
     reader = QueryReader(limits, server.query_timeout_seconds)
     explainer = Explainer(limits, keeps_answers=cache.answer_bytes_max > 0)
     answers = QueryAnswers(node.queries, node.progress, cache, tags, explainer, metrics, accounts)
-    sparql = SparqlEndpoint(reader, answers, accounts, server.max_body_bytes, limits.max_query_bytes)
-    check = QueryCheckEndpoint(node.queries, reader, explainer, server.max_body_bytes, limits)
     update = UpdateEndpoint(node.writing, accounts, server.max_body_bytes, limits)
+    sparql = SparqlEndpoint(reader, answers, accounts, update, server.max_body_bytes, limits.max_query_bytes)
+    check = QueryCheckEndpoint(node.queries, reader, explainer, server.max_body_bytes, limits)
     data = GraphStoreEndpoint(node.queries, node.progress, node.writing, workers, tags, server.max_body_bytes)
     data_methods = {"get": data.get, "put": data.put, "post": data.post, "delete": data.delete}
     validations = ValidationReader(
@@ -206,6 +223,8 @@ def _routes(
     metrics.registry.register(AccessMetrics(access))
     metrics.registry.register(HostMetrics(server.data_dir))
     cluster = ClusterEndpoint(node.admin)
+    backups = Backups(server.data_dir / BACKUPS)
+    fuseki = FusekiAdministration(server.dataset_name, node.queries, node.admin, metrics, backups, tasks)
 
     def index() -> dict[str, str]:
         return _index_header(node.progress)
@@ -239,6 +258,17 @@ def _routes(
         *workbench.routes(),
         *docs_routes(),
     ]
+    void = VoidEndpoint(node.progress, RowReader(reader, answers))
+    routes.append(resource("/.well-known/void", index, get=void.get))
+    if settings.mcp.enabled:
+        routes.append(resource("/mcp", get=mcp.handle, post=mcp.handle, delete=mcp.handle))
+    bases = settings.linked_data.base_iris
+    taken = {route.path.split("/")[1] for route in routes if isinstance(route, Route | WebSocketRoute)}
+    routes += fuseki_routes(server.dataset_name, taken, sparql, update, data, fuseki, index)
+    if bases:
+        has_workbench = workbench.is_enabled
+        resources = ResourceEndpoint(bases, node.queries, reader, answers, has_workbench=has_workbench)
+        routes.append(resource("/{path:path}", index, get=resources.get))
     quick_updates = QuickUpdates(node.writing, accounts, server.max_body_bytes, limits, index)
     quick = QuickPaths({QUERY_PATH: QuickAnswers(node.queries, reader, answers), UPDATE_PATH: quick_updates})
     return routes, quick
@@ -252,9 +282,22 @@ def _index_header(progress: Progress) -> dict[str, str]:
         return {}
 
 
+def _search_url(settings: Settings) -> str | None:
+    """Where this process reaches the search port; None if it is closed or has TLS."""
+    server, search = settings.server, settings.search
+    if not search.enabled or server.tls_cert_file is not None:
+        return None
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(server.host, server.host)
+    return f"http://{f'[{host}]' if ':' in host else host}:{search.port}"
+
+
 def _enabled(settings: Settings) -> dict[str, bool]:
     graphql = settings.graphql
-    return {"/graphql": graphql.enabled, "/graphql/ws": graphql.enabled and graphql.subscriptions}
+    return {
+        "/mcp": settings.mcp.enabled,
+        "/graphql": graphql.enabled,
+        "/graphql/ws": graphql.enabled and graphql.subscriptions,
+    }
 
 
 def _list_of(enabled: dict[str, bool]) -> Handler:

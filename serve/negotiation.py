@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from graphdb.errors import InvalidParameter, NotAcceptable
+from graphdb.errors import InvalidParameter, NotAcceptable, RequestError
 
-__all__ = ["MediaType", "Offer", "choose", "parse_media_type"]
+__all__ = ["MediaType", "Offer", "choose", "parse_media_type", "wants_page"]
 
 T = TypeVar("T")
 
@@ -105,6 +105,18 @@ def choose(accept: str | None, offers: tuple[Offer[T], ...]) -> Offer[T]:
     if best is None:
         raise NotAcceptable(accept, tuple(dict.fromkeys(_written(offer.media_type) for offer in offers)))
     return best
+
+
+# JSON first: a client without Accept, or with */*, is a program.
+_PROGRAM_OR_BROWSER = (Offer(MediaType("application/json"), False), Offer(MediaType("text/html"), True))
+
+
+def wants_page(accept: str | None) -> bool:
+    """Whether a client is a browser: its Accept header prefers text/html to JSON."""
+    try:
+        return choose(accept, _PROGRAM_OR_BROWSER).value
+    except RequestError:
+        return False
 
 
 def _rank(offered: MediaType, ranges: Sequence[_Range]) -> tuple[float, int, int]:

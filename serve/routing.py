@@ -4,7 +4,7 @@ Each is plain ASGI and catches its own errors, so no middleware is needed betwee
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from starlette.requests import ClientDisconnect, Request
@@ -23,6 +23,7 @@ __all__ = [
     "not_found",
     "refuse_websocket",
     "resource",
+    "resource_where",
     "without_body",
 ]
 
@@ -34,13 +35,21 @@ log = logging.getLogger(__name__)
 class _Resource:
     """One handler for each method. An error of a handler becomes a response with its status."""
 
-    def __init__(self, handlers: dict[str, Handler], failure_headers: Callable[[], dict[str, str]]) -> None:
+    def __init__(
+        self,
+        handlers: dict[str, Handler],
+        failure_headers: Callable[[], dict[str, str]],
+        only: Mapping[str, str],
+    ) -> None:
         self._handlers = handlers
+        self._only = only
         self._failure_headers = failure_headers
         self.methods = tuple(handlers)
         self._allow = {"Allow": ", ".join([*handlers, "OPTIONS"])}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if any(scope["path_params"][name] != value for name, value in self._only.items()):
+            return await not_found(scope, receive, send)
         handler = self._handlers.get(scope["method"], self._other_method)
         try:
             response = await handler(Request(scope, receive))
@@ -66,10 +75,20 @@ def resource(path: str, failure_headers: Callable[[], dict[str, str]] = dict, **
 
     failure_headers makes further headers of the responses to failed requests.
     """
+    return resource_where({}, path, failure_headers, **handlers)
+
+
+def resource_where(
+    only: Mapping[str, str],
+    path: str,
+    failure_headers: Callable[[], dict[str, str]],
+    **handlers: Handler,
+) -> Route:
+    """As `resource`. only: the values of parameters of the path with which the path is known."""
     by_method = {method.upper(): handler for method, handler in handlers.items()}
     if "GET" in by_method:
         by_method["HEAD"] = by_method["GET"]
-    return Route(path, _Resource(by_method, failure_headers))
+    return Route(path, _Resource(by_method, failure_headers, only))
 
 
 class ByRawPath:

@@ -10,6 +10,7 @@ from actors.clustering.forwarded_writes import (
     BATCH,
     AlertChange,
     GraphDeletion,
+    QuadPatchWrite,
     ResourceEdits,
     SavedQueryChange,
     SparqlUpdate,
@@ -98,6 +99,8 @@ class ForwardedWork:
             return await writes.update(update, write.using, request_id, write.since)
         if isinstance(write, GraphDeletion):
             return await writes.delete_graph(write.graph, request_id, write.since)
+        if isinstance(write, QuadPatchWrite):
+            return await writes.patch(write.patch, request_id, write.since)
         if isinstance(write, ResourceEdits):
             return await writes.edit(write.edits, request_id, write.since)
         return await writes.write_graph(

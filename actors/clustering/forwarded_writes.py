@@ -24,6 +24,7 @@ from graphdb.errors import CorruptionError, GraphDBError, OutcomeUnknown
 from graphdb.graphql.edits import Edits
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.patch import QuadPatch, decode_patch
 from graphdb.saved_queries import QueryCommand, decode_query_command, encode_query_command
 from graphdb.sparql.dataset import Dataset
 
@@ -34,6 +35,7 @@ __all__ = [
     "ForwardedWrite",
     "GraphDeletion",
     "GraphWrite",
+    "QuadPatchWrite",
     "ResourceEdits",
     "SavedQueryChange",
     "SparqlUpdate",
@@ -130,6 +132,26 @@ class GraphDeletion:
 
 
 @dataclass(frozen=True, slots=True)
+class QuadPatchWrite:
+    """`GraphWrites.patch`."""
+
+    operation: ClassVar[str] = "patch"
+
+    patch: QuadPatch = field(repr=False)
+    since: int
+    visibility: Visibility
+
+    def encode(self) -> bytes:
+        head = {"replaces_all": self.patch.replaces_all} | _terms(self.since, self.visibility)
+        return _join(head, self.patch.encode())
+
+    @classmethod
+    def decode(cls, body: bytes) -> "QuadPatchWrite":
+        head, rows = _split(body)
+        return cls(decode_patch(rows, head["replaces_all"]), head["since"], _visibility(head))
+
+
+@dataclass(frozen=True, slots=True)
 class ResourceEdits:
     """`GraphWrites.edit`."""
 
@@ -187,7 +209,13 @@ class SavedQueryChange(_BookChange[QueryCommand]):
 
 
 ForwardedWrite: TypeAlias = (
-    SparqlUpdate | GraphWrite | GraphDeletion | ResourceEdits | AlertChange | SavedQueryChange
+    SparqlUpdate
+    | GraphWrite
+    | GraphDeletion
+    | QuadPatchWrite
+    | ResourceEdits
+    | AlertChange
+    | SavedQueryChange
 )
 _KINDS: dict[str, type[ForwardedWrite]] = {kind.operation: kind for kind in get_args(ForwardedWrite)}
 

@@ -18,6 +18,7 @@ from actors.clustering.forwarded_writes import (
     ForwardedWrite,
     GraphDeletion,
     GraphWrite,
+    QuadPatchWrite,
     ResourceEdits,
     SparqlUpdate,
     decode_confirmation,
@@ -33,6 +34,7 @@ from graphdb.graphql.edits import Edits
 from graphdb.log import request_ids
 from graphdb.model import Confirmation, Outcome
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.patch import QuadPatch
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.syntax import Update
 from graphdb.store.view import StoreView
@@ -233,6 +235,14 @@ class RoutedWrites:
             request_id,
             lambda own_id, since: self._own.delete_graph(graph, own_id, since),
             lambda since: GraphDeletion(graph, since, self._visibility),
+        )
+
+    async def patch(self, patch: QuadPatch, request_id: bytes | None = None) -> Confirmation:
+        """See `serve.backend.GraphWrites.patch`."""
+        return await self._router.route(
+            request_id,
+            lambda own_id, since: self._own.patch(patch, own_id, since),
+            lambda since: QuadPatchWrite(patch, since, self._visibility),
         )
 
     async def edit(self, edits: Edits, request_id: bytes | None = None) -> Confirmation:

@@ -22,12 +22,13 @@ from graphdb.access.writer_state import check_graph, check_targets
 from graphdb.graphql.edits import Edits
 from graphdb.model import ChangeSet, Confirmation, Outcome
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.patch import QuadPatch
 from graphdb.rdf.quad_lines import LineChange
 from graphdb.rdf.reading import read_quads
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.syntax import DeleteWhere, Modify, Update
 from graphdb.store.overlay import Overlay
-from graphdb.store.staging import StagedBody, graph_deletion
+from graphdb.store.staging import StagedBody, graph_deletion, patch_parts
 from graphdb.store.view import StoreView
 
 __all__ = ["StoreWrites", "StoreWriting", "WriteMeans"]
@@ -134,6 +135,15 @@ class StoreWrites:
         check_graph(self._visibility, graph)
         writing = self._visible_writes(self._means.current.opened(), request_id, since)
         return await writing.plan(lambda state: graph_deletion(state, graph))
+
+    async def patch(
+        self, patch: QuadPatch, request_id: bytes | None = None, since: int | None = None
+    ) -> Confirmation:
+        """See `serve.backend.GraphWrites.patch`."""
+        for graph in patch.targets:
+            check_graph(self._visibility, graph)
+        writing = self._visible_writes(self._means.current.opened(), request_id, since)
+        return await writing.plan(lambda state: patch_parts(state, patch))
 
     async def edit(
         self, edits: Edits, request_id: bytes | None = None, since: int | None = None

@@ -25,7 +25,9 @@ __all__ = [
     "Columns",
     "GraphQL",
     "Holonic",
+    "LinkedData",
     "Live",
+    "Mcp",
     "Readers",
     "Search",
     "Security",
@@ -129,6 +131,12 @@ class Server(Section):
         (),
         description="Origins from which the workbench shows images that data name, such as "
         "`https://images.example`; other images are links.",
+    )
+    dataset_name: str = Field(
+        "ds",
+        pattern=r"^[A-Za-z0-9_-]{1,64}$",
+        description="Name of the dataset in the paths of Fuseki: with `ds`, clients of Jena connect to "
+        "`/ds`. It must differ from the other paths of this port.",
     )
     union_default_graph: bool = Field(
         False, description="Whether the default graph of queries is the union of all graphs."
@@ -394,6 +402,26 @@ class Alerts(Section):
     )
     webhook_backoff_seconds: float = Field(
         1, gt=0, description="Seconds between the first two calls; doubled after each call, at most 60."
+    )
+
+
+class LinkedData(Section):
+    """Resources at their own IRIs."""
+
+    base_iris: tuple[GraphIri, ...] = Field(
+        (),
+        description="What the IRIs of resources start with, such as `https://data.example/id/`. GET of a "
+        "path below one, whatever the host, answers with the description of the resource.",
+    )
+
+
+class Mcp(Section):
+    """The tools for agents, by the Model Context Protocol."""
+
+    enabled: bool = Field(True, description="Whether `/mcp` is served.")
+    updates: bool = Field(
+        False,
+        description="Whether agents get the tool `update`; it needs the permission Write of its caller.",
     )
 
 

@@ -13,7 +13,9 @@ from graphdb.config.service import (
     Columns,
     GraphQL,
     Holonic,
+    LinkedData,
     Live,
+    Mcp,
     Readers,
     Search,
     Security,
@@ -38,6 +40,8 @@ class Settings(Section):
     live: Live = Field(Live(), description="Live queries.")
     alerts: Alerts = Field(Alerts(), description="Alerts.")
     holonic: Holonic = Field(Holonic(), description="Holonic interface.")
+    linked_data: LinkedData = Field(LinkedData(), description="Resources at their IRIs.")
+    mcp: Mcp = Field(Mcp(), description="Tools for agents.")
     graphql: GraphQL = Field(GraphQL(), description="GraphQL interface.")
     authentication: Authentication = Field(Authentication(), description="How clients authenticate.")
     authorization: Authorization | None = Field(None, description="Permissions of roles.")

@@ -8,7 +8,6 @@ are read in any case of letters.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from graphdb.errors import QuerySyntaxError
@@ -28,6 +27,7 @@ from graphdb.live.table_queries import (
     Without,
 )
 from graphdb.planning.gate import BYTE_ORDER_MARK
+from graphdb.rdf.prefixes import WELL_KNOWN
 
 __all__ = ["SparqlText", "read_statement"]
 
@@ -35,19 +35,6 @@ TEXT_CHARACTERS_MAX = 100_000
 _NESTING_MAX = 50
 _TERMS_MAX = 1_000  # comparisons in one statement, and values in its lists
 
-PREFIXES: Mapping[str, str] = {
-    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
-    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
-    "owl": "http://www.w3.org/2002/07/owl#",
-    "xsd": "http://www.w3.org/2001/XMLSchema#",
-    "foaf": "http://xmlns.com/foaf/0.1/",
-    "schema": "https://schema.org/",
-    "skos": "http://www.w3.org/2004/02/skos/core#",
-    "dcterms": "http://purl.org/dc/terms/",
-    "dc": "http://purl.org/dc/elements/1.1/",
-    "prov": "http://www.w3.org/ns/prov#",
-    "geo": "http://www.opengis.net/ont/geosparql#",
-}
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
     |(?P<iri><[^<>"{}|^`\\\x00-\x20]*>)
@@ -107,7 +94,7 @@ class _Reader:
         self._tokens = list(self._cut())
         self._at = 0
         self._depth = self._terms = 0
-        self._prefixes = dict(PREFIXES)
+        self._prefixes = dict(WELL_KNOWN)
 
     def _cut(self) -> list[_Token]:
         found: list[_Token] = []

@@ -7,9 +7,9 @@ stands between one beginning and one end. So a subject may be described in sever
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, islice
 from operator import attrgetter
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from pyoxigraph import DefaultGraph, NamedNode, Quad, RdfFormat, Triple, serialize
+from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, RdfFormat, Triple, serialize
 
 from graphdb.errors import NotAcceptable
 from graphdb.rdf.formats import RdfSyntax
@@ -57,6 +57,8 @@ class _Writer:
     def document(self, items: Iterable[_Item]) -> Iterator[bytes]:
         """The chunks of the whole document."""
         before = self._head
+        if self._syntax is RdfSyntax.RDF_XML:
+            items = map(_with_xml_names, items)
         for batch in _batches(items):
             yield before + self._body(batch)
             before = self._separator
@@ -98,6 +100,25 @@ _SEPARATORS_AND_TAILS = {RdfSyntax.JSON_LD: (b",", b"]"), RdfSyntax.RDF_XML: (b"
 _ANY_TRIPLE = Triple(
     NamedNode("urn:s"), NamedNode("urn:p"), NamedNode("urn:o")
 )  # prefixes are not written without one
+
+
+def _with_xml_names(item: _Item) -> _Item:
+    """The same, with labels of blank nodes that are XML names: they do not begin with a digit. The labels
+    that the store makes often do, and the engine writes them as they are. Different ones stay different.
+    """
+    before, after = item.subject, item.object
+    if not (isinstance(before, BlankNode) or isinstance(after, BlankNode | Triple)):
+        return item
+    subject, object_ = _named_in_xml(before), _named_in_xml(after)
+    if isinstance(item, Quad):
+        return Quad(subject, item.predicate, object_, item.graph_name)
+    return Triple(subject, item.predicate, object_)
+
+
+def _named_in_xml(term: Any) -> Any:
+    if isinstance(term, BlankNode) and term.value[0] in "_0123456789":
+        return BlankNode("_" + term.value)
+    return _with_xml_names(term) if isinstance(term, Triple) else term
 
 
 def _checked_xml(document: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Staging: whole RDF documents put into graphs, and graphs deleted, as streams of ChangeSets.
+"""Staging: whole RDF documents put into graphs, patches, and graphs deleted, as streams of ChangeSets.
 
 A document is read to its end before anything is planned (it may turn out malformed in its last line) and
 outside the writer's turn (it may come in slowly). It waits in memory while it is small, else in a store of
@@ -18,11 +18,12 @@ from pyoxigraph import DefaultGraph, NamedNode, Quad, Store
 
 from graphdb.errors import InvalidParameter
 from graphdb.model import ChangeSet, GraphName, NamedGraph
+from graphdb.rdf.patch import QuadPatch
 from graphdb.store.engine_errors import storage_failures
 from graphdb.store.stored_form import stored_form
 from graphdb.store.view import StoreView
 
-__all__ = ["QUADS_PER_PART", "StagedBody", "graph_deletion"]
+__all__ = ["QUADS_PER_PART", "StagedBody", "graph_deletion", "patch_parts"]
 
 QUADS_PER_PART = 20_000  # about 5 MB encoded; also the largest document held in Python's memory
 
@@ -94,6 +95,25 @@ def graph_deletion(
     """
     dropped = () if graph is None else (graph,)
     return _parts(view.graph_quads(graph), iter(()), quads_per_part, dropped=dropped)
+
+
+def patch_parts(
+    view: StoreView, patch: QuadPatch, *, quads_per_part: int = QUADS_PER_PART
+) -> Iterator[ChangeSet]:
+    """The net effect of a patch, in pieces for `QuadStore.apply_many`. view must not change meanwhile."""
+    wanted = dict.fromkeys(stored_form(patch.added))
+    named = dict.fromkeys(_named(quad.graph_name) for quad in wanted)
+    created = tuple(graph for graph in named if graph is not None and not view.graph_exists(graph))
+    dropped: tuple[NamedGraph, ...] = ()
+    unwanted: Iterable[Quad]
+    if patch.replaces_all:
+        unwanted = view.dataset_quads()
+        dropped = tuple(graph for graph in view.named_graphs() if graph not in named)
+    else:
+        unwanted = (quad for quad in dict.fromkeys(stored_form(patch.removed)) if view.contains(quad))
+    removed = (quad for quad in unwanted if quad not in wanted)
+    added = (quad for quad in wanted if not view.contains(quad))
+    return _parts(removed, added, quads_per_part, created=created, dropped=dropped)
 
 
 class _Quads(Protocol):

@@ -25,6 +25,7 @@ __all__ = [
     "WEBSOCKET",
     "PermissionTable",
     "authorized_routes",
+    "require",
     "required_permission",
 ]
 
@@ -43,6 +44,17 @@ def required_permission(needs: PermissionTable, path: str, method: str) -> Permi
     if found is None:
         raise LookupError(f"serve/access/authorization.py has no permission for {method} {path}")
     return found
+
+
+def require(scope: Scope, need: Permission) -> None:
+    """For a route of which some requests need more than the route does. Raises Forbidden."""
+    note = note_of(scope)
+    note.permission = need
+    try:
+        principal_of(scope).require(need)
+    except Forbidden as error:
+        note.refused(error)
+        raise
 
 
 def _table(*rows: tuple[Permission, str, str]) -> PermissionTable:
@@ -65,6 +77,7 @@ GRAPH_PERMISSIONS = _table(
     (PUBLIC, "GET", "/workbench/frames/docs /workbench/frames/docs/{name}"),
     (PUBLIC, "GET", "/workbench/frames/graphql /workbench/frames/graphql/playground/{name}"),
     (PUBLIC, "GET POST", "/workbench/sign-in"),
+    # An update needs WRITE, which is known once the body is read.
     (READ, "GET POST", "/sparql"),
     (READ, "POST", "/sparql/check"),
     (WRITE, "POST", "/update"),
@@ -87,6 +100,20 @@ GRAPH_PERMISSIONS = _table(
     # One's own are for whoever may read; sharing needs WRITE: `saved_queries`.
     (READ, "GET POST", "/saved-queries"),
     (READ, "GET PUT DELETE", "/saved-queries/{id}"),
+    # The requests of its tools need what they need elsewhere.
+    (READ, "GET POST DELETE", "/mcp"),
+    (READ, "GET", "/.well-known/void /{path:path}"),
+    (READ, "GET POST", "/$/ping"),
+    (READ, "GET", "/$/server /$/datasets /$/datasets/{name} /$/stats /$/stats/{name}"),
+    (ADMIN, "POST", "/$/backup/{name} /$/compact/{name}"),
+    (ADMIN, "GET", "/$/backups-list /$/tasks /$/tasks/{id}"),
+    (READ, "GET POST", "/{dataset}/query /{dataset}/sparql"),
+    (READ, "GET", "/{dataset}/data /{dataset}/get"),
+    (WRITE, "POST", "/{dataset}/update /{dataset}/patch"),
+    (WRITE, "PUT POST DELETE", "/{dataset}/data"),
+    # A body that is RDF needs WRITE.
+    (READ, "GET POST", "/{dataset}"),
+    (WRITE, "PUT DELETE", "/{dataset}"),
     (ADMIN, "GET", "/api_keys"),
     (ADMIN, "POST", "/cluster/members /cluster/leader"),
     (ADMIN, "DELETE", "/cluster/members/{node_id}"),

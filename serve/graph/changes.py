@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import orjson
-from pyoxigraph import DefaultGraph
+from pyoxigraph import DefaultGraph, Literal, NamedNode
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -15,6 +15,8 @@ from starlette.types import Receive, Scope, Send
 from graphdb.errors import ChangesForgotten, GraphDBError, InvalidParameter
 from graphdb.live.changes import ChangeFilter, LoggedChange, change_json, position_json
 from graphdb.model import GraphName
+from graphdb.rdf.patch import PATCH_TYPE, header_row, patch_rows
+from graphdb.timestamps import iso_timestamp
 from serve.access.request_scope import remaining_s, visibility_of
 from serve.answers import STALL_S, AnswerBroken, client_gone
 from serve.backend import Changes, ChangeStream, Progress
@@ -55,6 +57,40 @@ class _JsonLines:
         return error + b"\n"
 
 
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+
+
+class _Patch:
+    """RDF Patch. Each entry is a header and one transaction; a header alone is a position. One for each
+    stream, because the pieces of an entry are one transaction.
+    """
+
+    media_type = PATCH_TYPE
+
+    def __init__(self) -> None:
+        self._is_open = False  # the transaction of the entry that is being written
+
+    def change(self, logged: LoggedChange) -> bytes:
+        rows = [] if self._is_open else [self.position(logged.index), _time_row(logged), b"TX .\n"]
+        rows += patch_rows(logged.change)
+        if logged.is_last:
+            rows.append(b"TC .\n")
+        self._is_open = not logged.is_last
+        return b"".join(rows)
+
+    def position(self, index: int) -> bytes:
+        return header_row("index", str(Literal(index)))
+
+    def error(self, error: bytes) -> bytes:
+        aborted = b"TA .\n" if self._is_open else b""
+        return aborted + header_row("error", str(Literal(error.decode())))
+
+
+def _time_row(logged: LoggedChange) -> bytes:
+    time = Literal(iso_timestamp(logged.timestamp_ms), datatype=NamedNode(_XSD + "dateTime"))
+    return header_row("timestamp", str(time))
+
+
 class _Events:
     """Only the last piece of an entry has an id, so that none is lost if the stream ends before it. An id
     alone is not an event; a browser resumes from it.
@@ -73,10 +109,11 @@ class _Events:
         return b"event: error\ndata: " + error + b"\n\n"
 
 
-_OFFERS: tuple[Offer[_Lines], ...] = (
-    Offer(parse_media_type(NDJSON), _JsonLines()),
-    Offer(parse_media_type("application/json"), _JsonLines()),
-    Offer(parse_media_type(EVENTS), _Events()),
+_OFFERS: tuple[Offer[Callable[[], _Lines]], ...] = (
+    Offer(parse_media_type(NDJSON), _JsonLines),
+    Offer(parse_media_type("application/json"), _JsonLines),
+    Offer(parse_media_type(EVENTS), _Events),
+    Offer(parse_media_type(PATCH_TYPE), _Patch),
 )
 
 
@@ -90,7 +127,7 @@ class ChangesEndpoint:
 
     async def get(self, request: Request) -> Response:
         """The changes after `since`, then new ones, unless `follow` is false."""
-        lines = choose(request.headers.get("accept"), _OFFERS).value
+        lines = choose(request.headers.get("accept"), _OFFERS).value()
         parameters = Parameters(request.scope["query_string"])
         wanted = _Wanted(_since(request, parameters), _filter(parameters), _follow(parameters))
         if request.method == "HEAD":

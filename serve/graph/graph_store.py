@@ -4,22 +4,26 @@ If the protocol and this service's interface differ, the interface takes precede
 request is for the default graph, and every write answers 200 with the update confirmation.
 """
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from time import monotonic
 
 from pyoxigraph import NamedNode, Quad
 from starlette.requests import Request
 from starlette.responses import Response
 
-from graphdb.errors import InvalidParameter, NotAcceptable, UnknownGraph
+from graphdb.errors import InvalidParameter, LimitExceeded, NotAcceptable, UnknownGraph
 from graphdb.node import Consistency
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.patch import PATCH_TYPE, ROWS_MAX, QuadPatch, read_patch
+from graphdb.rdf.reading import read_quads
 from graphdb.rdf.writing import write_quads
 from serve.access.request_scope import visibility_of
 from serve.answers import Pipe, WorkerAnswer, Workers
 from serve.backend import GraphReads, Progress, Queries, Writing
-from serve.bodies import body_chunks
+from serve.bodies import body_chunks, read_body
 from serve.graph.caching import EntityTags
 from serve.graph.query_parameters import consistency_of, read_consistency, read_min_index
 from serve.graph.writes import confirm, read_request_id
@@ -27,7 +31,7 @@ from serve.negotiation import MediaType, Offer, choose
 from serve.parameters import Parameters, read_graph_iri, request_iri
 from serve.routing import without_body
 
-__all__ = ["GraphStoreEndpoint"]
+__all__ = ["PATCH_TYPE", "GraphStoreEndpoint"]
 
 _SYNTAXES = (
     RdfSyntax.N_TRIPLES,
@@ -86,7 +90,14 @@ class GraphStoreEndpoint:
     async def get(self, request: Request) -> Response:
         """The graph in the syntax that the client prefers. HEAD checks the same and reads nothing."""
         parameters = Parameters(request.scope["query_string"])
-        target = _target(request, parameters)
+        return await self._get(request, parameters, _target(request, parameters))
+
+    async def get_dataset(self, request: Request) -> Response:
+        """Everything, as with `dataset=all`."""
+        whole = _Target(None, is_named=True, is_dataset=True)
+        return await self._get(request, Parameters(request.scope["query_string"]), whole)
+
+    async def _get(self, request: Request, parameters: Parameters, target: _Target) -> Response:
         syntax = _choose_syntax(request, parameters.one("format"), target)
         await self._catch_up(request, parameters)
         reads = await self._queries.reads(visibility_of(request.scope))
@@ -134,12 +145,37 @@ class GraphStoreEndpoint:
         return await self._write(request, replace=True)
 
     async def post(self, request: Request) -> Response:
-        """Merge the body into the graph; or into the graphs that it names, if the request names none."""
+        """Merge the body into the graph; or into the graphs that it names, if the request names none. An RDF
+        Patch is applied to the dataset.
+        """
+        if _is_patch(request):
+            return await self._apply_patch(request)
         return await self._write(request, replace=False)
+
+    async def put_dataset(self, request: Request) -> Response:
+        """Replace the whole dataset by the body."""
+        syntax = _syntax_of(request)
+        body = await read_body(request, self._body_bytes_max)
+        quads = await asyncio.to_thread(_read_bounded, body, syntax, _base_iri(request, syntax, None))
+        return await self._patch(request, QuadPatch(added=quads, replaces_all=True), syntax.name)
+
+    async def delete_dataset(self, request: Request) -> Response:
+        """Remove every quad and graph."""
+        return await self._patch(request, QuadPatch(replaces_all=True), "")
+
+    async def _apply_patch(self, request: Request) -> Response:
+        if _target(request, Parameters(request.scope["query_string"])).is_named:
+            raise InvalidParameter("graph", "a patch names its graphs itself")
+        patch = await asyncio.to_thread(read_patch, await read_body(request, self._body_bytes_max))
+        return await self._patch(request, patch, PATCH_TYPE)
+
+    async def _patch(self, request: Request, patch: QuadPatch, distinguished_by: str) -> Response:
+        writes = self._writing.writes(visibility_of(request.scope))
+        return confirm(await writes.patch(patch, read_request_id(request, (distinguished_by,))))
 
     async def _write(self, request: Request, *, replace: bool) -> Response:
         target = _writable_target(request)
-        syntax = RdfSyntax.from_media_type(request.headers.get("content-type", ""))
+        syntax = _syntax_of(request)
         confirmation = await self._writing.writes(visibility_of(request.scope)).write_graph(
             body_chunks(request, self._body_bytes_max),
             syntax,
@@ -157,6 +193,24 @@ class GraphStoreEndpoint:
         graph = _writable_target(request).graph
         writes = self._writing.writes(visibility_of(request.scope))
         return confirm(await writes.delete_graph(graph, read_request_id(request, ())))
+
+
+def _is_patch(request: Request) -> bool:
+    media_type, _, _ = request.headers.get("content-type", "").partition(";")
+    return media_type.strip().lower() == PATCH_TYPE
+
+
+def _syntax_of(request: Request) -> RdfSyntax:
+    """The syntax of the body. Raises UnsupportedMediaType."""
+    return RdfSyntax.from_media_type(request.headers.get("content-type", ""))
+
+
+def _read_bounded(body: bytes, syntax: RdfSyntax, base_iri: str | None) -> tuple[Quad, ...]:
+    """Raises RdfSyntaxError, LimitExceeded."""
+    quads = tuple(islice(read_quads(body, syntax, base_iri=base_iri), ROWS_MAX + 1))
+    if len(quads) > ROWS_MAX:
+        raise LimitExceeded("quads that replace a dataset", len(quads), ROWS_MAX)
+    return quads
 
 
 def _quads(reads: GraphReads, target: _Target, syntax: RdfSyntax) -> Iterator[Quad]:

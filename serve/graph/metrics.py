@@ -58,6 +58,7 @@ Outcome: TypeAlias = Literal[
 VALIDATION_OUTCOMES = tuple(
     outcome for outcome in get_args(Outcome) if outcome not in ("cached", "not_modified")
 )
+_GOOD = ("ok", "cached", "not_modified")
 KILLS = ("timeout", "memory", "cancelled", "disconnected")
 _SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60)
 
@@ -129,6 +130,16 @@ class Metrics:
     def count_outcome(self, outcome: Outcome) -> None:
         """Count a query by its outcome."""
         self._outcomes[outcome].inc()
+
+    def query_counts(self) -> tuple[int, int]:
+        """Queries that were answered, and those that were not."""
+        counts = {outcome: self._count_of(outcome) for outcome in self._outcomes}
+        good = sum(count for outcome, count in counts.items() if outcome in _GOOD)
+        return good, sum(counts.values()) - good
+
+    def _count_of(self, outcome: str) -> int:
+        name = "service_service_query_outcomes_total"
+        return int(self.registry.get_sample_value(name, {"outcome": outcome}) or 0)
 
     def count_query(self, seconds: float) -> None:
         """Count a query that was evaluated, and its duration."""

@@ -12,6 +12,7 @@ from graphdb.geo.entailment import Entailment
 from graphdb.holonic.names import Layer
 from graphdb.node import ClusterReport, Consistency, RunningQuery
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.patch import PATCH_TYPE
 from graphdb.saved_queries import SavedQuery
 from graphdb.sparql.results import ResultFormat
 from serve.graph.administration import NewLeader, NewMember
@@ -63,6 +64,8 @@ ROOMS = {
     "GeoSPARQL": "Functions of GeoSPARQL.",
     "alerts": "Queries on an interval that call webhooks.",
     "holons": "Holons, their layers and portals.",
+    "agents": "Tools for agents, by the Model Context Protocol (docs/clients.md).",
+    "Fuseki": "The paths of Apache Jena Fuseki, for its clients. They do what the native paths do.",
     "queries": "Running queries and updates.",
     "saved queries": "Queries that users keep in the service.",
     "cluster": "The members and the leader.",
@@ -164,7 +167,34 @@ _UPDATE_PARAMETERS = (
     _KEY,
 )
 
+_QUERY_BY_GET = replace(
+    _QUERY,
+    parameters=(Parameter("query", "without it: the service description, as RDF"), *_QUERY_PARAMETERS, _TAG),
+)
+_UPDATE_EXAMPLE = {**TEXT, "examples": ['INSERT DATA { <urn:a> <urn:b> "c" }']}
+_QUERY_BY_POST = replace(
+    _QUERY,
+    summary="Evaluate a query, or apply an update",
+    body_types={
+        QUERY_TYPE: {**TEXT, "examples": ["SELECT * WHERE { ?s ?p ?o } LIMIT 10"]},
+        UPDATE_TYPE: _UPDATE_EXAMPLE,
+        **_form("query", "the query; in its place `update` with an update", _QUERY_PARAMETERS),
+    },
+    fails=(*_READ_FAILS, 403, 413, 415),
+    says=f"{_QUERY.says} An update needs the permission Write, and is answered as by `/update`.",
+)
+_UPDATE = Operation(
+    "SPARQL",
+    "Apply an update",
+    answer=Confirmed,
+    parameters=_UPDATE_PARAMETERS,
+    body_types={UPDATE_TYPE: _UPDATE_EXAMPLE, **_form("update", "the update", _UPDATE_PARAMETERS)},
+    fails=(*_WRITE_FAILS, 403),
+    says="Several operations, separated by `;`, are applied as one. Answered when the change is on disk.",
+)
+
 _PATH_GRAPH = Parameter("name", "the graph whose IRI is the address of the request", place="path")
+_DATASET_NAME = Parameter("dataset", "`server.dataset_name`", place="path")
 _GRAPH = Parameter("graph", "IRI of the graph; without it, the default graph", _IRI)
 _DEFAULT = Parameter("default", "the default graph; takes no value")
 _SYNTAX = Parameter("format", "a media type or the name of a syntax; takes precedence over Accept")
@@ -188,7 +218,16 @@ _PUT_GRAPH = Operation(
 _POST_GRAPH = replace(
     _PUT_GRAPH,
     summary="Merge into a graph",
-    says="TriG and N-Quads without `graph` merge into the graphs that the body names.",
+    body_types={**_RDF, PATCH_TYPE: TEXT},
+    says="TriG and N-Quads without `graph` merge into the graphs that the body names. A patch is applied.",
+)
+_PATCH = Operation(
+    "graphs",
+    "Apply an RDF Patch",
+    answer=Confirmed,
+    parameters=(_KEY,),
+    body_types={PATCH_TYPE: TEXT},
+    fails=_WRITE_FAILS,
 )
 _DELETE_GRAPH = Operation(
     "graphs",
@@ -205,6 +244,47 @@ def _by_path(operation: Operation) -> Operation:
     return replace(
         operation, summary=f"{operation.summary} named by the path", parameters=(_PATH_GRAPH, *others)
     )
+
+
+def _fuseki_operations() -> dict[tuple[str, str], Operation]:
+    """The paths of Fuseki, which have the operations of the native ones."""
+
+    def here(operation: Operation, place: Parameter = _DATASET_NAME) -> Operation:
+        return replace(operation, room="Fuseki", parameters=(place, *operation.parameters))
+
+    found: dict[tuple[str, str], Operation] = {}
+    for path in ("/{dataset}", "/{dataset}/query", "/{dataset}/sparql"):
+        found[path, "GET"], found[path, "POST"] = here(_QUERY_BY_GET), here(_QUERY_BY_POST)
+    found["/{dataset}/update", "POST"] = here(_UPDATE)
+    found["/{dataset}/patch", "POST"] = here(_PATCH)
+    for path in ("/{dataset}/data", "/{dataset}/get"):
+        found[path, "GET"] = here(_READ_GRAPH)
+    found["/{dataset}/data", "POST"] = here(_POST_GRAPH)
+    for path in ("/{dataset}", "/{dataset}/data"):
+        found[path, "PUT"], found[path, "DELETE"] = here(_PUT_GRAPH), here(_DELETE_GRAPH)
+    name, task = replace(_DATASET_NAME, name="name"), Parameter("id", "of a task", place="path")
+    for path, summary, parameters, fails in (
+        ("/$/server", "The server as Fuseki shows it", (), ()),
+        ("/$/datasets", "The datasets", (), ()),
+        ("/$/datasets/{name}", "One dataset", (name,), (404,)),
+        ("/$/stats", "Counts of queries", (), ()),
+        ("/$/stats/{name}", "Counts of one dataset's queries", (name,), (404,)),
+        ("/$/backups-list", "The files of backups", (), ()),
+        ("/$/tasks", "The tasks", (), ()),
+        ("/$/tasks/{id}", "One task", (task,), (404,)),
+    ):
+        found[path, "GET"] = Operation("Fuseki", summary, dict[str, Any], parameters=parameters, fails=fails)
+    found["/$/tasks", "GET"] = replace(found["/$/tasks", "GET"], answer=list[dict[str, Any]])
+    for path, summary in (
+        ("/$/backup/{name}", "Start a backup"),
+        ("/$/compact/{name}", "Start a compaction"),
+    ):
+        found[path, "POST"] = Operation(
+            "Fuseki", summary, dict[str, Any], parameters=(name,), fails=(404, 503)
+        )
+    for method in ("GET", "POST"):
+        found["/$/ping", method] = Operation("Fuseki", "The time", answer_types={"text/plain": TEXT})
+    return found
 
 
 _GRAPHQL = Operation(
@@ -246,22 +326,8 @@ _QUERY_ID = Parameter("id", "of a running query", place="path")
 
 _TABLE: Mapping[tuple[str, str], Operation] = {
     ("/", "GET"): Operation("service", "The paths of this port", ServiceIndex),
-    ("/sparql", "GET"): replace(
-        _QUERY,
-        parameters=(
-            Parameter("query", "without it: the service description, as RDF"),
-            *_QUERY_PARAMETERS,
-            _TAG,
-        ),
-    ),
-    ("/sparql", "POST"): replace(
-        _QUERY,
-        body_types={
-            QUERY_TYPE: {**TEXT, "examples": ["SELECT * WHERE { ?s ?p ?o } LIMIT 10"]},
-            **_form("query", "the query", _QUERY_PARAMETERS),
-        },
-        fails=(*_READ_FAILS, 413, 415),
-    ),
+    ("/sparql", "GET"): _QUERY_BY_GET,
+    ("/sparql", "POST"): _QUERY_BY_POST,
     ("/sparql/check", "POST"): Operation(
         "SPARQL",
         "Check a query or an update",
@@ -274,19 +340,9 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
         fails=(400, 413, 415, 503),
         says="Nothing is evaluated or changed. For a text that is refused: 200, the reason and the place.",
     ),
-    ("/update", "POST"): Operation(
-        "SPARQL",
-        "Apply an update",
-        answer=Confirmed,
-        parameters=_UPDATE_PARAMETERS,
-        body_types={
-            UPDATE_TYPE: {**TEXT, "examples": ['INSERT DATA { <urn:a> <urn:b> "c" }']},
-            **_form("update", "the update", _UPDATE_PARAMETERS),
-        },
-        fails=(*_WRITE_FAILS, 403),
-        says="Several operations, separated by `;`, are applied as one. Answered when the change is on disk.",
-    ),
+    ("/update", "POST"): _UPDATE,
     ("/data", "GET"): _READ_GRAPH,
+    **_fuseki_operations(),
     ("/data", "PUT"): _PUT_GRAPH,
     ("/data", "POST"): _POST_GRAPH,
     ("/data", "DELETE"): _DELETE_GRAPH,
@@ -316,7 +372,7 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
     ("/changes", "GET"): Operation(
         "changes",
         "The stream of changes",
-        answer_types={NDJSON: TEXT, EVENTS: TEXT},
+        answer_types={NDJSON: TEXT, EVENTS: TEXT, PATCH_TYPE: TEXT},
         parameters=(
             Parameter("since", "the log index after which changes are reported", _INDEX),
             Parameter("Last-Event-ID", "the same, as a browser sends it", _INDEX, "header"),
@@ -326,6 +382,30 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
             Parameter("follow", "false: end when everything so far is reported", _one_of(["true", "false"])),
         ),
         fails=(*_READ_FAILS, 410),
+    ),
+    **{
+        ("/mcp", method): Operation(
+            "agents",
+            f"A message of the Model Context Protocol, by {method}",
+            dict[str, Any],
+            fails=(403, 503),
+        )
+        for method in ("GET", "POST", "DELETE")
+    },
+    ("/.well-known/void", "GET"): Operation(
+        "graphs",
+        "What the data are about",
+        answer_types=_REPORT_RDF,
+        fails=_READ_FAILS,
+        says="Counts by predicate, by class and their pairs, and by graph (VoID).",
+    ),
+    ("/{path:path}", "GET"): Operation(
+        "graphs",
+        "A resource below one of `linked_data.base_iris`",
+        answer_types=_RDF,
+        parameters=(Parameter("path", "of the resource's IRI", place="path"),),
+        fails=(*_READ_FAILS, 404),
+        other_answers={303: {"description": "a browser gets the page of the workbench"}},
     ),
     ("/ws", "GET"): Operation("changes", "Live queries, over a WebSocket only", fails=(426,)),
     ("/shacl/validate", "POST"): Operation(

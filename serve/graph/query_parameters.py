@@ -70,7 +70,7 @@ def read_query_parameters(*encoded: bytes) -> QueryParameters:
     """Read a query string, or a query string and a form. Raises InvalidParameter, LimitExceeded."""
     parameters = Parameters(*encoded)
     if "update" in parameters:
-        raise InvalidParameter("update", "this path answers queries; POST updates to /update")
+        raise InvalidParameter("update", "has to be in a form that is POSTed, without a query")
     return QueryParameters(
         parameters.one("query"),
         read_dataset(parameters, "default-graph-uri", "named-graph-uri"),

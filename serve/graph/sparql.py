@@ -1,4 +1,7 @@
-"""`/sparql` and `/update`: the SPARQL 1.1 Protocol, sections 2.1 and 2.2, and the service description."""
+"""`/sparql` and `/update`: the SPARQL 1.1 Protocol, sections 2.1 and 2.2, and the service description.
+
+`/sparql` takes updates too, as many clients send them.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from graphdb.access.permissions import Permission
 from graphdb.errors import (
     BodyTooLarge,
     GraphDBError,
@@ -22,6 +26,7 @@ from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_update
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.writing import write_quads
 from serve.access.audit import note_of
+from serve.access.authorization import require
 from serve.access.request_scope import visibility_of
 from serve.backend import Writing
 from serve.bodies import content_type, read_body, read_text
@@ -39,6 +44,7 @@ _OTHER_FIELDS_BYTES = 65_536
 
 UPDATE_TYPE = "application/sparql-update"
 FORM_TYPE = "application/x-www-form-urlencoded"
+_TYPES = (QUERY_TYPE, FORM_TYPE, UPDATE_TYPE)
 _USING, _USING_NAMED = "using-graph-uri", "using-named-graph-uri"
 
 SD = "http://www.w3.org/ns/sparql-service-description#"
@@ -51,16 +57,15 @@ _OFFERS = tuple(
 )
 # With */* a client gets the error that the query is missing.
 _ANYTHING_ELSE = Offer(MediaType("application/json"), RdfSyntax.TURTLE)
-_LANGUAGES = ("SPARQL10Query", "SPARQL11Query")
+_LANGUAGES = ("SPARQL10Query", "SPARQL11Query", "SPARQL11Update")
+_FEATURES = ("EmptyGraphs",)
+_INPUT_FORMATS = ("Turtle", "N-Triples", "N-Quads", "TriG", "RDF_XML", "JSON-LD")
 _RESULT_FORMATS = (
     "SPARQL_Results_JSON",
     "SPARQL_Results_XML",
     "SPARQL_Results_CSV",
     "SPARQL_Results_TSV",
-    "Turtle",
-    "N-Triples",
-    "RDF_XML",
-    "JSON-LD",
+    *_INPUT_FORMATS,
 )
 
 
@@ -72,11 +77,14 @@ class SparqlEndpoint:
         reader: QueryReader,
         answers: QueryAnswers,
         accounts: QueryAccounts,
+        updates: "UpdateEndpoint",
         body_bytes_max: int,
         query_bytes_max: int,
     ) -> None:
-        """body_bytes_max: of any body. query_bytes_max: of the text of a query."""
-        self._reader, self._answers, self._accounts = reader, answers, accounts
+        """updates: for the updates that are sent here. body_bytes_max: of any body. query_bytes_max: of the
+        text of a query, and a third of a form's.
+        """
+        self._reader, self._answers, self._accounts, self._updates = reader, answers, accounts, updates
         self._body_bytes_max, self._query_bytes_max = body_bytes_max, query_bytes_max
 
     async def get(self, request: Request) -> Response:
@@ -93,29 +101,31 @@ class SparqlEndpoint:
         return await self._answers.answer(asked)
 
     async def post(self, request: Request) -> Response:
-        """The query as the body, or as a field of a form."""
+        """The query or the update as the body, or as a field of a form."""
         try:
-            asked = await self._read_body(request)
+            media_type = content_type(request, _TYPES)
+            form = await self._read_form(request) if media_type.name == FORM_TYPE else b""
+            is_update = media_type.name == UPDATE_TYPE or _is_update(form)
+            asked = None if is_update else await self._read_query(request, media_type, form)
         except RequestError:
             self._accounts.refuse()
             raise
-        return await self._answers.answer(asked)
+        if asked is not None:
+            return await self._answers.answer(asked)
+        require(request.scope, Permission.WRITE)
+        return await (self._updates.apply_form(request, form) if form else self._updates.post(request))
 
-    async def _read_body(self, request: Request) -> AskedQuery:
+    async def _read_query(self, request: Request, media_type: MediaType, form: bytes) -> AskedQuery:
         query_string: bytes = request.scope["query_string"]
-        media_type = content_type(request, (QUERY_TYPE, FORM_TYPE))
         if media_type.name == QUERY_TYPE:
             parameters = self._reader.parameters(query_string)
             if parameters.query is not None:
                 raise InvalidParameter("query", "given in the query string, but the body is the query")
             return await self._reader.ask(request, parameters, await self._read_text(request))
         if media_type.name == FORM_TYPE:
-            form = await self._read_form(request)
             parameters = self._reader.parameters(query_string, form)
             return await self._reader.ask(request, parameters, parameters.required_query())
-        if media_type.name == UPDATE_TYPE:
-            raise UnsupportedMediaType(f"{UPDATE_TYPE} here (updates go to /update)", (QUERY_TYPE, FORM_TYPE))
-        raise UnsupportedMediaType(media_type.name, (QUERY_TYPE, FORM_TYPE))
+        raise UnsupportedMediaType(media_type.name, _TYPES)
 
     async def _read_text(self, request: Request) -> str:
         with self._too_large(request, self._query_bytes_max) as bytes_max:
@@ -162,11 +172,15 @@ class UpdateEndpoint:
                 raise InvalidParameter("update", "given in the query string, but the body is the update")
             return await self._apply(request, parameters, await read_text(request, self._body_bytes_max))
         if media_type.name == FORM_TYPE:
-            form = await read_body(request, self._body_bytes_max)
-            # The update has to be in the form: a link must not be able to change data.
-            parameters, fields = Parameters(request.scope["query_string"], form), Parameters(form)
-            return await self._apply(request, parameters, _required(fields))
+            return await self.apply_form(request, await read_body(request, self._body_bytes_max))
         raise UnsupportedMediaType(media_type.name, (UPDATE_TYPE, FORM_TYPE))
+
+    async def apply_form(self, request: Request, form: bytes) -> Response:
+        """The update of a form that has been read. It is not taken from the query string: a link must not be
+        able to change data.
+        """
+        parameters, fields = Parameters(request.scope["query_string"], form), Parameters(form)
+        return await self._apply(request, parameters, _required(fields))
 
     async def _apply(self, request: Request, parameters: Parameters, text: str) -> Response:
         account = Account(text, "UPDATE", perf_counter())
@@ -191,6 +205,14 @@ class UpdateEndpoint:
         account.snapshot_index = confirmation.snapshot_index
         self._accounts.close_update(account, "ok")
         return confirm(confirmation)
+
+
+def _is_update(form: bytes) -> bool:
+    """Whether a form has an update and no query."""
+    if b"update=" not in form:
+        return False
+    fields = Parameters(form)
+    return "update" in fields and "query" not in fields
 
 
 def _required(fields: Parameters) -> str:
@@ -229,6 +251,8 @@ def _description(endpoint: NamedNode) -> list[Quad]:
         Quad(service, _sd("endpoint"), endpoint),
         *(Quad(service, _sd("supportedLanguage"), _sd(language)) for language in _LANGUAGES),
         *(Quad(service, _sd("resultFormat"), NamedNode(FORMATS + name)) for name in _RESULT_FORMATS),
+        *(Quad(service, _sd("inputFormat"), NamedNode(FORMATS + name)) for name in _INPUT_FORMATS),
+        *(Quad(service, _sd("feature"), _sd(feature)) for feature in _FEATURES),
         Quad(service, _sd("defaultDataset"), dataset),
         Quad(dataset, RDF_TYPE, _sd("Dataset")),
         Quad(dataset, _sd("defaultGraph"), graph),

@@ -21,15 +21,14 @@ from starlette.routing import Route
 from starlette.types import Scope
 
 from graphdb.config import Settings
-from graphdb.errors import GraphDBError
 from serve.bodies import JSON_TYPE
 from serve.errors import error_response
 from serve.graph.browser_pages import DOCS, PLAYGROUND
-from serve.negotiation import MediaType, Offer, choose
+from serve.negotiation import wants_page
 from serve.routing import Handler, resource
 from serve.workbench.provider_sign_in import ProviderSignIn
 
-__all__ = ["Workbench", "wants_page"]
+__all__ = ["Workbench"]
 
 ASSETS = "serve.workbench.assets"
 PAGE = "index.html"
@@ -43,22 +42,11 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}\.(js|css|json|svg)", re.ASCII)
 _HOST = re.compile(r"([A-Za-z0-9._-]{1,253})(?::[0-9]{1,5})?", re.ASCII)
 _FOR_EVER = "public, max-age=31536000, immutable"
 _NO_PROVIDER = "there is no OpenID Connect provider: see [authentication.oidc]"
-_JSON, _HTML = "json", "html"
-# JSON first: a client without Accept, or with */*, is a program.
-_OFFERS = (Offer(MediaType("application/json"), _JSON), Offer(MediaType("text/html"), _HTML))
 _SAFE = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-
-
-def wants_page(headers: Headers) -> bool:
-    """Whether a GET of / is answered with the page: Accept prefers text/html to JSON."""
-    try:
-        return choose(headers.get("accept"), _OFFERS).value == _HTML
-    except GraphDBError:
-        return False
 
 
 class Workbench:
@@ -85,7 +73,7 @@ class Workbench:
         if not self.is_enabled or scope["method"] not in ("GET", "HEAD"):
             return False
         if path == "/":
-            return wants_page(Headers(raw=scope["headers"]))
+            return wants_page(Headers(raw=scope["headers"]).get("accept"))
         return path in ("/workbench/config.json", "/workbench/sign-in") or path.startswith(
             ("/workbench/assets/", "/workbench/frames/")
         )
@@ -117,7 +105,7 @@ class Workbench:
             return otherwise
 
         async def get(request: Request) -> Response:
-            if wants_page(request.headers):
+            if wants_page(request.headers.get("accept")):
                 return self._page(request)
             answer = await otherwise(request)
             answer.headers["Vary"] = "Accept"

@@ -30,7 +30,7 @@ _PARTS = """
 """
 _PORTS = """
     known_heads port_watch port_websocket request_heads connection_parts bounded_protocol port_protocol
-    port_server graph search workbench graph_app search_app deployments cli
+    port_server mcp graph search workbench graph_app search_app deployments cli
 """
 
 ROOMS = [

@@ -25,6 +25,7 @@ MODULES = {
     "PyYAML": "yaml",
     "SPARQLWrapper": "SPARQLWrapper",
 }
+APART = ROOT / "tests/support/apart"  # programs that run in environments of their own
 NOT_IMPORTED = {"pyasn1": "a bound on what ldap3 imports"}
 
 
@@ -43,7 +44,8 @@ def module_of(package: str) -> str:
 
 def imported(folders: set[str]) -> Iterator[str]:
     """The first names of the modules that the files of some folders import, lazily too."""
-    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+    paths = (path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    for path in (path for path in paths if not path.is_relative_to(APART)):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
                 yield from (alias.name.partition(".")[0] for alias in node.names)

@@ -1,19 +1,28 @@
-"""The service as clients that others have written see it: SPARQLWrapper and rdflib's SPARQLStore."""
+"""The service as clients that others have written see it: SPARQLWrapper, rdflib's stores, Comunica."""
 
+import json
+import runpy
+import shutil
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pyoxigraph import NamedNode
 from rdflib import Graph, Literal, URIRef
 from rdflib.plugins.stores.sparqlstore import SPARQLStore, SPARQLUpdateStore
 from SPARQLWrapper import CSV, GET, JSON, N3, POST, TSV, TURTLE, XML, SPARQLWrapper
 from SPARQLWrapper.SPARQLExceptions import QueryBadFormed
 
+from tests.support.npm_packages import npm_directory, why_not_installed
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.ray
 
 GRAPH = "urn:c:graph"
+COMUNICA_SCRIPT = Path(__file__).parents[1] / "support/comunica_client.mjs"
 ALICE, NAME, KNOWS = URIRef("urn:c:alice"), URIRef("urn:c:name"), URIRef("urn:c:knows")
 
 
@@ -101,6 +110,31 @@ def test_rdflib_reads_a_graph(people: Service, method: str) -> None:
     assert len(graph) == 3
 
 
+def test_one_address_for_queries_and_updates(people: Service) -> None:
+    client: Any = SPARQLWrapper(f"{people.url}/sparql")
+    client.setMethod(POST)
+    client.setQuery("INSERT DATA { GRAPH <urn:c:one> { <urn:c:x> <urn:c:y> 1 } }")
+    assert client.query().response.status == 200
+    store = SPARQLUpdateStore(f"{people.url}/sparql", f"{people.url}/sparql", autocommit=True)
+    graph: Any = Graph(store, URIRef("urn:c:one"))
+    assert len(graph) == 1
+    graph.remove((None, None, None))
+    assert len(graph) == 0
+
+
+def test_an_example_follows_the_changes(people: Service, tmp_path: Path) -> None:
+    """A first run copies, a second one resumes."""
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples/follow_changes.py"))
+    for number in range(2):
+        graph = f"GRAPH <urn:c:followed> {{ <urn:c:x> <urn:c:y> {number} }}"
+        index = people.update(f"INSERT DATA {{ {graph} }}")["snapshot_index"]
+        copy = example["follow"](people.url, tmp_path / "copy", index)
+        quads = copy.quads_for_pattern(None, NamedNode("urn:c:y"), None, NamedNode("urn:c:followed"))
+        assert len(list(quads)) == number + 1
+        del copy, quads
+    people.update("DROP GRAPH <urn:c:followed>")
+
+
 def test_rdflib_adds_queries_and_removes(people: Service) -> None:
     store = SPARQLUpdateStore(f"{people.url}/sparql", f"{people.url}/update", autocommit=True)
     graph: Any = Graph(store, URIRef("urn:c:rdflib"))
@@ -112,3 +146,23 @@ def test_rdflib_adds_queries_and_removes(people: Service) -> None:
     }
     graph.remove((ALICE, None, None))
     assert len(graph) == 0
+
+
+# 82 MB, fetched once. Newer ones need Node 22.
+COMUNICA = ("@comunica/query-sparql@4.4.1",)
+
+
+def test_comunica_asks_and_updates(people: Service) -> None:
+    if (reason := why_not_installed("comunica", COMUNICA)) is not None:
+        pytest.skip(reason)
+    script = shutil.copy(COMUNICA_SCRIPT, npm_directory("comunica"))  # beside what it imports
+    done = subprocess.run(
+        ["node", script, f"{people.url}/sparql"], capture_output=True, text=True, timeout=HANG_S
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        ["select", ["Ann", "Bob"]],
+        ["ask", True],
+        ["construct", 2],
+        ["left", False],
+    ]

@@ -6,6 +6,7 @@ Random annotated data in a real store, behind the application in this process; a
 import asyncio
 import json
 import random
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -85,6 +86,19 @@ SHAPES = f"""PREFIX sh: <http://www.w3.org/ns/shacl#> PREFIX : <{X}>
 INTROSPECTION = "{ __schema { types { name description fields { name type { name ofType { name } } } } } }"
 
 
+TOOLS: list[tuple[str, dict[str, str]]] = [
+    ("schema", {}),
+    ("schema", {"graph": "urn:h:c"}),
+    ("find", {"words": "about c"}),
+    ("find", {"words": "p1", "graph": "urn:g:a"}),
+    ("query", {"query": "SELECT * { ?s ?p ?o }"}),
+    ("query", {"query": "SELECT * { ?s <http://x/p7> ?o }"}),
+    ("describe", {"iri": "http://x/s1"}),
+    ("describe", {"iri": "http://x/s9"}),
+    ("examples", {}),
+]
+
+
 def settings() -> dict[str, Any]:
     keys = [
         {"name": name, "key_sha256": key_digest(name), "roles": ["reader", *roles], "sids": sids}
@@ -96,6 +110,8 @@ def settings() -> dict[str, Any]:
         "acl": ACL,
         "server": {"views": 3},  # fewer than there are to be
         "holonic": {"enabled": True},
+        "linked_data": {"base_iris": [X]},
+        "search": {"enabled": False},  # it would be another service's
         "authorization": {},
     }
 
@@ -107,9 +123,15 @@ async def node(directory: Path) -> AsyncIterator[tuple[Shard, httpx.AsyncClient]
     async with open_shard(directory, **settings()) as shard:
         sections["server"] |= {"data_dir": directory}
         app = build_app(shard, Settings.model_validate(sections))
-        async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(app), base_url="http://node", headers={"Accept": "*/*"}, timeout=60
-        ) as client:
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(
+                transport=httpx.ASGITransport(app),
+                base_url="http://node",
+                headers={"Accept": "*/*"},
+                timeout=60,
+            ) as client,
+        ):
             yield shard, client
 
 
@@ -247,6 +269,24 @@ async def answers(client: httpx.AsyncClient, key: str) -> dict[str, object]:
             headers={"Content-Type": "text/turtle"},
         )
     await ask("dump", "GET", "/data?dataset=all&format=nquads")
+    await ask("Fuseki's dataset", "GET", "/ds", headers={"Accept": "application/n-quads"})
+    await ask("Fuseki's graph", "GET", "/ds/get", params={"graph": "urn:h:c"}, headers=triples)
+    await ask("Fuseki's query", "GET", "/ds/query", params={"query": "SELECT * { ?s ?p ?o }"})
+    for name in ("s0", "s4", "r1", "C0"):
+        await ask(f"resource {name}", "GET", f"/{name}", headers=triples)
+    counts = await ask("VoID", "GET", "/.well-known/void", headers={**triples, "Cache-Control": "no-cache"})
+    found["VoID"] = sorted(re.sub(r"_:\S+", "_:b", counts.text).splitlines())
+    for tool, given in TOOLS:
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+        called = await ask(
+            tool,
+            "POST",
+            "/mcp",
+            json={**message, "params": {"name": tool, "arguments": given}},
+            headers={"Accept": "application/json, text/event-stream"},
+        )
+        result = called.json()["result"]
+        found[f"{tool} {given}"] = result["isError"], sorted(result["content"][0]["text"].splitlines())
     await ask("SHACL", "POST", "/shacl/validate", content=SHAPES, headers={"Content-Type": "text/turtle"})
     await ask("schema", "GET", "/graphql/schema")
     names = await ask("introspection", "POST", "/graphql", json={"query": INTROSPECTION})

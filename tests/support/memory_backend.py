@@ -45,6 +45,7 @@ from graphdb.planning import gate
 from graphdb.planning.engine_text import engine_text
 from graphdb.planning.sources import scans_of
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.patch import QuadPatch
 from graphdb.rdf.pieces import Sink
 from graphdb.rdf.reading import read_quads
 from graphdb.saved_queries import QueryCommand, SavedQueryBook
@@ -69,7 +70,7 @@ from graphdb.store.explaining import explain
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.small_joins import SmallJoin
-from graphdb.store.staging import StagedBody, graph_deletion
+from graphdb.store.staging import StagedBody, graph_deletion, patch_parts
 from graphdb.store.view import StoreView, Subject, Term
 from graphdb.updates.planner import UpdateContext, plan_update
 from serve.backend import (
@@ -391,6 +392,9 @@ class MemoryBackend:
 
     async def delete_graph(self, graph: NamedNode | None, request_id: bytes | None = None) -> Confirmation:
         return self._once(request_id, lambda: self._apply(graph_deletion(self.store, graph)))
+
+    async def patch(self, patch: QuadPatch, request_id: bytes | None = None) -> Confirmation:
+        return self._once(request_id, lambda: self._apply(list(patch_parts(self.store, patch))))
 
     async def edit(self, edits: Edits, request_id: bytes | None = None) -> Confirmation:
         def change() -> Confirmation:

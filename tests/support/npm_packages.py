@@ -6,14 +6,19 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-__all__ = ["npm_directory", "why_not_installed"]
+__all__ = ["cache_directory", "npm_directory", "why_not_installed"]
 
 _ROOT = Path.home() / ".cache" / "graphdb-tests"
 
 
+def cache_directory(name: str) -> Path:
+    """A directory for what is fetched once and kept between runs."""
+    return _ROOT / name
+
+
 def npm_directory(name: str) -> Path:
     """Where the packages of this name are; scripts that import them belong there."""
-    return _ROOT / name
+    return cache_directory(name)
 
 
 @cache
@@ -35,9 +40,9 @@ def _install(name: str, directory: Path, packages: tuple[str, ...]) -> str | Non
         return None
     command = ["npm", "install", "--prefix", str(directory), "--ignore-scripts", "--no-audit", "--no-fund"]
     try:
-        made = subprocess.run([*command, *packages], capture_output=True, text=True, timeout=120)
+        made = subprocess.run([*command, *packages], capture_output=True, text=True, timeout=300)
     except subprocess.TimeoutExpired:
-        return f"npm did not install {name} within two minutes"
+        return f"npm did not install {name} within five minutes"
     if made.returncode:
         return f"npm cannot install {name}: {made.stderr.strip()[-300:]}"
     stamp.write_text(wanted)

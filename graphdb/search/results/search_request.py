@@ -141,6 +141,8 @@ def _optional(options: Options, key: str, read: Callable[[Any], Any]) -> Any:
 def _finish(options: Options) -> None:
     options.ignore(*_IGNORED, *_ELSEWHERE)
     for key, value in options.rest().items():
+        if key in _REFUSED and value == {}:  # Grafana sends it so
+            continue
         if key in _REFUSED:
             raise illegal_request(f"[{key}] is not supported")
         raise parsing(f"Unknown key for a {_token(value)} in [{key}].")

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from graphdb.errors import QuerySyntaxError
+from graphdb.rdf.prefixes import WELL_KNOWN
 from graphdb.sparql.iris import resolve_iri
 from graphdb.sparql.lexer import fault
 from graphdb.sparql.syntax import Prologue
@@ -72,7 +73,9 @@ class TermBuilder:
         prefix, _, local = parts[0].partition(":")
         namespace = self.prefixes.get(prefix)
         if namespace is None:
-            raise self.fault(f"the prefix '{prefix}:' is not declared", start)
+            usual = WELL_KNOWN.get(prefix)
+            hint = f"; usually PREFIX {prefix}: <{usual}>" if usual else ""
+            raise self.fault(f"the prefix '{prefix}:' is not declared{hint}", start)
         if "\\" in local:
             local = _LOCAL_ESCAPE.sub(r"\1", local)
         return Iri(self._checked(namespace + local, start), Span(start, end))

@@ -12,6 +12,7 @@ from graphdb.errors import EditRefused, Forbidden, ShapesViolated, UnknownGraph
 from graphdb.graphql.edits import EditKind, Edits, ResourceEdit
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.patch import QuadPatch
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.shards import Shard, open_shard
@@ -237,6 +238,21 @@ async def test_a_graph_is_deleted_as_far_as_it_is_seen(shard: Shard) -> None:
         await writes.delete_graph(OPEN)
     assert (await writes.delete_graph(None)).affected_triples == 2
     assert not {q for q in quads(shard) if q.graph_name == DefaultGraph() and q.predicate.value == "urn:p"}
+
+
+async def test_a_patch_reaches_what_is_seen(shard: Shard) -> None:
+    hidden = Quad(NamedNode("urn:b"), NamedNode("urn:name"), Literal("hidden"), OPEN)
+    for graph in (SECRET, NamedNode("urn:nowhere")):
+        quad = Quad(hidden.subject, hidden.predicate, hidden.object, graph)
+        with pytest.raises(Forbidden):
+            await shard.writes(SOME).patch(QuadPatch((quad,)))
+    assert (await shard.writes(SOME).patch(QuadPatch((hidden,)))).affected_triples == 0
+    new = Quad(hidden.subject, hidden.predicate, Literal("new"), OPEN)
+    assert (await shard.writes(SOME).patch(QuadPatch((hidden,), (new,)))).affected_triples == 1
+    secret = [quad for quad in quads(shard) if quad.graph_name == SECRET]
+    await shard.writes(SOME).patch(QuadPatch((), (new,), replaces_all=True))
+    assert names(shard) == {"new", "hidden"}
+    assert [quad for quad in quads(shard) if quad.graph_name == SECRET] == secret
 
 
 def edit(kind: EditKind, graph: NamedNode, since: int | None = None) -> Edits:

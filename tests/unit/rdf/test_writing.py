@@ -72,6 +72,16 @@ def test_another_xml_parser_sees_the_same_characters(items: list[Quad]) -> None:
     assert {item.object.value for item in items if isinstance(item.object, Literal)} <= seen
 
 
+def test_labels_of_blank_nodes_are_xml_names() -> None:
+    labels = ["0123456789abcdef0123456789abcdef", "_0", "a0", "_a"]
+    p = NamedNode("http://x/p")
+    items = [Quad(BlankNode(label), p, BlankNode(label)) for label in labels]
+    document = b"".join(write_quads(items, RdfSyntax.RDF_XML))
+    found = list(read_quads(document, RdfSyntax.RDF_XML))
+    assert len({quad.subject for quad in found}) == len(labels)
+    assert all(quad.subject == quad.object for quad in found)
+
+
 def test_trig_has_the_word_graph() -> None:
     items = [Quad(A, P, Literal("1")), Quad(A, P, Literal("2"), G), Quad(A, P, A, BlankNode("b"))]
     assert written(items, RdfSyntax.TRIG, {"e": "http://e/"}) == (

@@ -38,6 +38,7 @@ from graphdb.log import request_ids
 from graphdb.model import Confirmation
 from graphdb.node import Consistency, MergedGraphs, ShapesDocument
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.patch import QuadPatch
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.results import ResultFormat
@@ -202,6 +203,22 @@ class BackendContract:
             deleted, message="applied before"
         )
         assert not node.graph_exists(G)
+
+    def test_a_patch_is_one_change(self, node: WholeNode) -> None:
+        s, p = NamedNode("http://x/s"), NamedNode("http://x/p")
+        a, b = Quad(s, p, Literal("a")), Quad(s, p, Literal("b"), G)
+        key = request_ids.keyed("k", "POST", b"/data", [b"1"])
+        writes = node.writes(FULL_VISIBILITY)
+        first = self.run(writes.patch(QuadPatch((b,), (a,)), key))
+        assert first.affected_triples == 1
+        assert self.run(writes.patch(QuadPatch((b,), (a,)), key)) == replace(first, message="applied before")
+        assert self.run(writes.patch(QuadPatch((a,), (b,)))).affected_triples == 2
+        assert node.graph_exists(G)
+        assert self.run(writes.patch(QuadPatch((), (a,), replaces_all=True))).affected_triples == 2
+        assert self.lines(node) == [str(a)]
+        assert not node.graph_exists(G)
+        index = node.snapshot_index()
+        assert self.run(writes.patch(QuadPatch((b,), (a,)))).snapshot_index == index
 
     # edits of resources
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
+from pyoxigraph import Literal, NamedNode, Quad
 
 from graphdb.model import ChangeSet
+from graphdb.rdf.patch import read_patch
 from tests.support.memory_backend import MemoryBackend
 from tests.unit.serve.conftest import error_of, update
 
@@ -183,3 +185,36 @@ def test_a_client_that_leaves_lets_go_of_its_place(client: httpx.Client, backend
             break
         gone.wait(0.01)
     assert source.closed
+
+
+def patch(client: httpx.Client, **parameters: Any) -> list[str]:
+    headers = {"Accept": "application/rdf-patch"}
+    answer = client.get("/changes", params={"follow": "false", **parameters}, headers=headers)
+    assert answer.headers["content-type"] == "application/rdf-patch"
+    return answer.text.splitlines()
+
+
+def header(index: int) -> str:
+    return f'H index "{index}"^^<http://www.w3.org/2001/XMLSchema#integer> .'
+
+
+def test_changes_as_rdf_patch(client: httpx.Client, start: int) -> None:
+    update(client, f"INSERT DATA {{ {S} {P} 'a' . GRAPH <http://g/1> {{ {S} {P} 'b' }} }}")
+    update(client, f"DELETE DATA {{ {S} {P} 'a' }}")
+    rows = [row for row in patch(client, since=start) if not row.startswith("H timestamp")]
+    assert rows[:3] == [header(start), header(start + 1), "TX ."]
+    assert sorted(rows[3:5]) == [f'A {S} {P} "a" .', f'A {S} {P} "b" <http://g/1> .']
+    assert rows[5:] == ["TC .", header(start + 2), "TX .", f'D {S} {P} "a" .', "TC ."]
+    assert read_patch("\n".join(rows).encode()).added == (
+        Quad(NamedNode("http://x/s"), NamedNode("http://x/p"), Literal("b"), NamedNode("http://g/1")),
+    )
+
+
+def test_the_pieces_of_a_change_are_one_transaction(
+    client: httpx.Client, backend: MemoryBackend, start: int
+) -> None:
+    quads = [Quad(NamedNode(f"http://x/{n}"), NamedNode("http://x/p"), Literal(n)) for n in range(3)]
+    backend._apply([ChangeSet(added=(quad,)) for quad in quads])
+    rows = patch(client, since=start)
+    assert [row.split()[0] for row in rows] == ["H", "H", "H", "TX", "A", "A", "A", "TC"]
+    assert read_patch("\n".join(rows).encode()).added == tuple(quads)

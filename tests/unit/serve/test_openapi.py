@@ -25,7 +25,11 @@ from tests.support.stored_pages import check_file, check_page, vendored_files
 from tests.unit.serve.access.accounts import key, settings_of
 
 SETTINGS = Settings.model_validate(
-    {"holonic": {"enabled": True}, "security": {"webhook_allow": ["127.0.0.1"]}}
+    {
+        "linked_data": {"base_iris": ["http://x/id/"]},
+        "holonic": {"enabled": True},
+        "security": {"webhook_allow": ["127.0.0.1"]},
+    }
 )
 HTTP_DOCS = (Path(__file__).parents[3] / "docs/http.md").read_text()
 
@@ -131,6 +135,8 @@ BODIES = {
         ("POST", path)
         for path in ("/sparql", "/sparql/check", "/update", "/graphql", "/shacl/validate", "/alerts")
     ),
+    *(("POST", "/{dataset}" + path) for path in ("", "/query", "/sparql", "/update", "/data", "/patch")),
+    *(("PUT", "/{dataset}" + path) for path in ("", "/data")),
     *(("POST", "/saved-queries"), ("PUT", "/saved-queries/{id}")),
     *(("POST", path) for path in ("/geospatial/evaluate", "/cluster/members", "/cluster/leader")),
 }

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from pyoxigraph import Literal, NamedNode
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad
 
 from actors.offline import enter_cluster
 from graphdb.access.visibility import FULL_VISIBILITY
@@ -15,6 +15,7 @@ from graphdb.log import request_ids
 from graphdb.model import Confirmation
 from graphdb.node import Consistency
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.patch import QuadPatch
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.clustered_shards import alone, nodes
@@ -155,6 +156,21 @@ async def test_edits_at_any_node_are_checked_where_the_cluster_is_led(tmp_path: 
                 await node.writes(FULL_VISIBILITY).edit(edits(EditKind.UPDATE, 9, index))
             assert raised.value.refusals[0]["details"] == {"ifSnapshot": index}
             index = confirmed.snapshot_index
+
+
+async def test_patches_at_any_node(tmp_path: Path) -> None:
+    async with nodes(tmp_path, 1, 2, 3) as cluster:
+        await cluster.start(1, 2, 3)
+        before: tuple[Quad, ...] = ()
+        for node_id, node in cluster.shards.items():
+            added = (Quad(BlankNode(f"b{node_id}"), NamedNode("urn:p"), Literal(node_id), G),)
+            confirmed = await node.writes(FULL_VISIBILITY).patch(QuadPatch(before, added))
+            assert confirmed.affected_triples == len(before) + 1
+            assert tuple(node.graph_quads(G)) == added
+            before = added
+        for node in cluster.shards.values():
+            await node.writes(FULL_VISIBILITY).patch(QuadPatch(replaces_all=True))
+            assert [*node.dataset_quads()] == []
 
 
 async def test_many_writes_at_all_nodes_each_take_effect_once(tmp_path: Path) -> None:

@@ -6,13 +6,14 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyoxigraph import Literal, NamedNode
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad
 
 from actors.clustering.forwarded_writes import (
     AlertChange,
     ForwardedWrite,
     GraphDeletion,
     GraphWrite,
+    QuadPatchWrite,
     ResourceEdits,
     SavedQueryChange,
     SparqlUpdate,
@@ -25,6 +26,7 @@ from graphdb.alerts.commands import Create, Delete
 from graphdb.graphql.edits import EditKind, Edits, ResourceEdit
 from graphdb.model import Confirmation
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.patch import QuadPatch
 from graphdb.saved_queries import CreateQuery, DeleteQuery, QueryDraft, QueryWriter, ReplaceQuery
 from graphdb.sparql.dataset import Dataset
 from tests.support.alerts import definition
@@ -59,6 +61,16 @@ EDITS = st.builds(
     INDEXES | st.none(),
 )
 
+QUADS = st.builds(
+    Quad,
+    st.sampled_from([NamedNode("urn:s"), BlankNode("0a")]),
+    PROPERTIES,
+    TERMS,
+    st.sampled_from([DefaultGraph(), NamedNode("urn:g"), BlankNode("b")]),
+)
+PATCHES = st.lists(QUADS, unique=True).map(
+    lambda quads: QuadPatch(tuple(quads[:2]), tuple(quads[2:]), len(quads) > 3)
+)
 WRITERS = st.builds(QueryWriter, TEXTS, TEXTS, st.booleans())
 DRAFTS = st.builds(QueryDraft, TEXTS, TEXTS, TEXTS, TEXTS | st.none(), st.booleans())
 QUERY_COMMANDS = st.one_of(
@@ -84,6 +96,7 @@ WRITES: st.SearchStrategy[ForwardedWrite] = st.one_of(
     st.builds(
         ResourceEdits, st.builds(Edits, st.lists(EDITS).map(tuple), st.booleans()), INDEXES, VISIBILITIES
     ),
+    st.builds(QuadPatchWrite, PATCHES, INDEXES, VISIBILITIES),
     st.builds(AlertChange, st.builds(Create, TEXTS, TEXTS.map(definition), INDEXES), INDEXES),
     st.builds(AlertChange, st.builds(Delete, TEXTS), INDEXES),
     st.builds(SavedQueryChange, QUERY_COMMANDS, INDEXES),

@@ -257,6 +257,11 @@ def test_terminate_after(index: Index) -> None:
     assert answer["hits"]["total"] == {"value": 2, "relation": "eq"}
 
 
+@pytest.mark.parametrize("key", ["script_fields", "runtime_mappings", "suggest"])
+def test_what_is_not_offered_may_be_empty(index: Index, key: str) -> None:
+    assert index.search({key: {}}) == index.search({})
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "reason"),
     [
@@ -282,7 +287,7 @@ def test_terminate_after(index: Index) -> None:
         ),
         ({"search_after": [1]}, "illegal_argument_exception", "Sort must contain at least one field."),
         ({"collapse": {"field": "tag"}}, "illegal_argument_exception", "failed to collapse on field [tag]"),
-        ({"script_fields": {}}, "illegal_argument_exception", "[script_fields] is not supported"),
+        ({"script_fields": {"a": {}}}, "illegal_argument_exception", "[script_fields] is not supported"),
     ],
 )
 def test_refused(index: Index, body: dict[str, Any], kind: str, reason: str) -> None:

@@ -1,0 +1,1 @@
+"""The paths of Fuseki, for the clients of Jena."""

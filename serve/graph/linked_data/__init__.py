@@ -1,0 +1,1 @@
+"""Linked Data: resources at their own IRIs, and what the data are about (VoID)."""

@@ -1,0 +1,237 @@
+"""The service as clients of other stores see it: Jena, LangChain, LlamaIndex, Grafana, those of AWS."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.apart_environment import run_apart, why_not_apart
+from tests.support.jena import run_program, why_no_jena
+from tests.support.service import Service
+
+pytestmark = pytest.mark.ray
+
+# 255 MB, fetched once; not among the packages of the tests, because they bring eighty others.
+LANGCHAIN = (
+    "langchain-community==0.4.2",
+    "langchain-elasticsearch==1.0.0",
+    "llama-index-vector-stores-elasticsearch==0.7.0",
+    "rdflib==7.6.0",
+)
+LANGCHAIN_STEPS = [
+    ["schema", True],
+    ["rows", ["Ann"]],
+    ["ontology", True],
+    ["named rows", ["Ann"]],
+    ["knn", ["green apples", {"number": 1}]],
+    ["knn filtered", ["red apples and pears"]],
+    ["knn left", 2],
+    ["hybrid", ["green apples", {"number": 1}]],
+    ["hybrid filtered", ["red apples and pears"]],
+    ["hybrid left", 2],
+    ["llama ids", ["n0", "n1", "n2"]],
+    ["llama", ["green apples"]],
+    ["llama filtered", ["a blue bicycle"]],
+]
+
+JENA = [
+    'select: "1"^^xsd:integer',
+    'select: "a"@en',
+    "ask: true",
+    "construct: 2",
+    "describe: 2",
+    "fetch graph: true",
+    "size: 2",
+    "deleted: true",
+    "fetch default: 2",
+    "loaded: true",
+    "put: true",
+    "header: true",
+    "replayed: true",
+    "posted: 200",
+    "left: 1",
+    "graphs left: 1",
+]
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service whose whole dataset a test may replace."""
+    running = Service(tmp_path_factory.mktemp("own") / "data", search=True)
+    try:
+        yield running.start()
+    finally:
+        running.close()
+
+
+@pytest.mark.parametrize("endpoints", ["default", "named"])
+def test_jena(own: Service, endpoints: str) -> None:
+    if (reason := why_no_jena()) is not None:
+        pytest.skip(reason)
+    assert httpx.delete(f"{own.url}/ds", trust_env=False).status_code == 200
+    assert run_program("JenaClient", own.url, endpoints) == JENA
+
+
+def test_langchain_and_llama_index(own: Service) -> None:
+    if (reason := why_not_apart("langchain", LANGCHAIN)) is not None:
+        pytest.skip(reason)
+    lines = run_apart("langchain", "langchain_client", own.url, own.search_url)
+    assert [json.loads(line) for line in lines] == LANGCHAIN_STEPS
+
+
+MINUTE = 60_000
+BEGIN = 1_700_000_040_000  # a whole minute
+
+
+@pytest.fixture(scope="module")
+def logs(own: Service) -> Iterator[httpx.Client]:
+    """Three minutes of two hosts, in an index as Grafana reads it."""
+    with httpx.Client(base_url=own.search_url, trust_env=False, timeout=60) as client:
+        mapping = {"@timestamp": {"type": "date"}, "host": {"type": "keyword"}, "value": {"type": "double"}}
+        mapping["message"] = {"type": "text"}
+        client.put("/logs-1", json={"mappings": {"properties": mapping}}).raise_for_status()
+        lines = []
+        for number in range(6):
+            lines.append('{"create": {}}')
+            document = {"@timestamp": BEGIN + number // 2 * MINUTE, "host": f"h{number % 2}"}
+            lines.append(json.dumps({**document, "value": number, "message": f"message {number}"}))
+        headers = {"Content-Type": "application/x-ndjson"}
+        body = "\n".join([*lines, ""])
+        client.post("/logs-1/_bulk?refresh=true", content=body, headers=headers).raise_for_status()
+        yield client
+
+
+def grafana(client: httpx.Client, search: dict[str, Any]) -> dict[str, Any]:
+    """One query of a panel, as Grafana's data source sends it."""
+    head = {"search_type": "query_then_fetch", "ignore_unavailable": True, "index": "logs-*"}
+    span = {"gte": BEGIN, "lte": BEGIN + 3 * MINUTE, "format": "epoch_millis"}
+    within: list[dict[str, Any]] = [
+        {"range": {"@timestamp": span}},
+        {"query_string": {"analyze_wildcard": True, "query": "host:h*"}},
+    ]
+    search = {"query": {"bool": {"filter": within}}, **search}
+    body = f"{json.dumps(head)}\n{json.dumps(search)}\n"
+    headers = {"Content-Type": "application/x-ndjson"}
+    answer = client.post("/_msearch?max_concurrent_shard_requests=5", content=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()["responses"][0]
+    assert "error" not in found, found
+    return found
+
+
+def test_grafana_tests_its_connection(logs: httpx.Client) -> None:
+    assert logs.get("/").json()["version"]["number"].startswith("8.")
+    fields = logs.get("/logs-1/_mapping").json()["logs-1"]["mappings"]["properties"]
+    assert fields["@timestamp"]["type"] == "date"
+
+
+def test_grafana_draws_time_series(logs: httpx.Client) -> None:
+    bounds = {"min": BEGIN, "max": BEGIN + 3 * MINUTE}
+    metrics = {
+        "1": {"avg": {"field": "value"}},
+        "3": {"derivative": {"buckets_path": "1"}},
+        "4": {"percentiles": {"field": "value", "percents": ["25", "50", "99"]}},
+        "5": {"extended_stats": {"field": "value", "sigma": "2"}},
+        "6": {"cardinality": {"field": "host"}},
+        "7": {"cumulative_sum": {"buckets_path": "1"}},
+    }
+    histogram = {
+        "field": "@timestamp",
+        "min_doc_count": 0,
+        "extended_bounds": bounds,
+        "format": "epoch_millis",
+        "fixed_interval": "60s",
+    }
+    series = {"2": {"date_histogram": histogram, "aggs": metrics}}
+    terms = {"field": "host", "size": 10, "order": {"_key": "desc"}, "min_doc_count": 1}
+    found = grafana(logs, {"size": 0, "aggs": {"8": {"terms": terms, "aggs": series}}})
+    hosts = found["aggregations"]["8"]["buckets"]
+    assert [host["key"] for host in hosts] == ["h1", "h0"]
+    buckets = hosts[0]["2"]["buckets"]
+    assert [(one["key"], one["key_as_string"], one["doc_count"]) for one in buckets] == [
+        (BEGIN + number * MINUTE, str(BEGIN + number * MINUTE), count)
+        for number, count in enumerate([1, 1, 1, 0])
+    ]
+    assert [one["1"]["value"] for one in buckets] == [1, 3, 5, None]
+    assert buckets[1]["3"]["value"] == 2
+    assert buckets[1]["5"]["std_deviation_bounds"]["upper"] == 3
+    assert buckets[2]["7"]["value"] == 9
+
+
+def test_grafana_shows_logs(logs: httpx.Client) -> None:
+    highlight = {
+        "fields": {"*": {}},
+        "pre_tags": ["@HIGHLIGHT@"],
+        "post_tags": ["@/HIGHLIGHT@"],
+        "fragment_size": 2_147_483_647,
+    }
+    order = [{"@timestamp": {"order": "desc", "unmapped_type": "boolean"}}, {"_doc": {"order": "desc"}}]
+    search = {"size": 2, "sort": order, "script_fields": {}, "docvalue_fields": ["@timestamp"]}
+    hits = grafana(logs, {**search, "highlight": highlight})["hits"]["hits"]
+    assert [hit["_source"]["message"] for hit in hits] == ["message 5", "message 4"]
+    assert all(hit["fields"]["@timestamp"] and hit["sort"] for hit in hits)
+
+
+def test_grafana_splits_by_filters_and_lists_values(logs: httpx.Client) -> None:
+    filters = {"filters": {"first": {"query_string": {"query": "host:h0", "analyze_wildcard": True}}}}
+    found = grafana(logs, {"size": 0, "aggs": {"2": {"filters": filters}}})
+    assert found["aggregations"]["2"]["buckets"]["first"]["doc_count"] == 3
+    values = {"terms": {"field": "host", "size": 500, "order": {"_key": "asc"}}}
+    found = grafana(logs, {"size": 0, "aggs": {"1": values}})
+    assert [one["key"] for one in found["aggregations"]["1"]["buckets"]] == ["h0", "h1"]
+
+
+EXPLORER = [
+    """SELECT ?class (COUNT(?start) AS ?instancesCount) { ?start a ?class . FILTER (!isBlank(?start)) }
+       GROUP BY ?class""",
+    """SELECT DISTINCT ?pred { ?subject a <urn:e:Person> ; ?pred ?object .
+       FILTER (!isBlank(?object) && isLiteral(?object)) }""",
+    """SELECT DISTINCT ?subject ?pred ?value ?class { ?subject ?pred ?value .
+       { SELECT DISTINCT ?subject ?class { ?subject a ?class ; ?predicate ?value .
+         FILTER (?predicate IN (<urn:e:name>)) FILTER (?class IN (<urn:e:Person>))
+         FILTER (regex(str(?value), "Ann", "i")) } LIMIT 10 OFFSET 0 }
+       FILTER (isLiteral(?value)) }""",
+    """SELECT DISTINCT ?subject ?predToSubject ?predFromSubject { BIND (<urn:e:ann> AS ?argument)
+       { ?argument ?predToSubject ?subject } UNION { ?subject ?predFromSubject ?argument } }""",
+    """SELECT ?class (COUNT(?class) AS ?count) { ?subject a ?class { SELECT DISTINCT ?subject ?class {
+       ?subject a ?class . { ?subject ?p <urn:e:ann> } UNION { <urn:e:ann> ?p ?subject } } LIMIT 500 } }
+       GROUP BY ?class""",
+]
+
+
+def test_graph_explorer(own: Service) -> None:
+    """Its queries, with the fields that it sends."""
+    own.update(
+        "INSERT DATA { <urn:e:ann> a <urn:e:Person> ; <urn:e:name> 'Ann' ; <urn:e:knows> <urn:e:bob> . "
+        "<urn:e:bob> a <urn:e:Person> ; <urn:e:name> 'Bob' }"
+    )
+    counts = []
+    for query in EXPLORER:
+        answer = httpx.post(
+            f"{own.url}/sparql",
+            data={"query": query, "queryId": "0d6d7a2e-7d5c-4f0f-9f4e-5b3f8e0c9a55"},
+            headers={"Accept": "application/sparql-results+json"},
+            trust_env=False,
+        )
+        assert answer.status_code == 200, answer.text
+        counts.append(len(answer.json()["results"]["bindings"]))
+    own.update("DELETE WHERE { <urn:e:ann> ?p ?o } ; DELETE WHERE { <urn:e:bob> ?p ?o }")
+    assert counts == [1, 1, 1, 3, 1]
+
+
+# 511 MB, fetched once; the environment has no room in that of the tests.
+NOTEBOOK = ("graph-notebook==5.3.0", "nbclient==0.11.0", "ipykernel", "setuptools<80")
+
+
+def test_graph_notebook(own: Service) -> None:
+    """Queries and updates by its magics, in a notebook."""
+    if (reason := why_not_apart("graph-notebook", NOTEBOOK)) is not None:
+        pytest.skip(reason)
+    lines = run_apart("graph-notebook", "graph_notebook_client", "127.0.0.1", str(own.port))
+    assert lines == [
+        "['Ann', 'urn:n:b']",
+        """['<urn:n:a> <urn:n:knows> <urn:n:b> .', '<urn:n:a> <urn:n:name> "Ann" .']""",
+        "[]",
+    ]
