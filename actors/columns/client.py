@@ -115,7 +115,9 @@ def may_use_columns(request: QueryRequest, *, union_default_graph: bool) -> bool
 
     The columns hold everything: who may see only a part of the data reads it through their own view.
     """
-    return not (request.explain or union_default_graph or request.query.service_hosts)
+    return not (
+        request.explain or union_default_graph or request.query.service_hosts or request.searching is not None
+    )
 
 
 def column_task(request: QueryRequest, min_index: int) -> ColumnTask:

@@ -14,6 +14,7 @@ from actors.readers.protocol import FunctionTask, ReaderTask, Task, ValidationTa
 from actors.readers.running_queries import QueryRun, RunningQueries
 from actors.worker_thread import on_thread
 from graphdb.config.limits import GateLimits
+from graphdb.errors import EvaluationFailed
 from graphdb.geo.lookups import EngineText
 from graphdb.geo.narrowing import Narrowed
 from graphdb.node import FunctionCall, MergedGraphs, QueryRequest, ShapesDocument, ValidationRequest
@@ -22,6 +23,7 @@ from graphdb.planning.sources import scans_of
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.results import ResultFormat
 from graphdb.store.quad_store import QuadStore
+from graphdb.store.search_tables import SearchReport, Table, patterns_of
 
 __all__ = ["QueryRunner", "ReaderAnswer", "query_task"]
 
@@ -47,12 +49,14 @@ class QueryRunner:
     ) -> "ReaderAnswer":
         """See `GraphReads.start_query`. run ends with the answer; quads is what the checkpoints are of."""
         make_task = partial(self._query_task, request, checkpoints, quads)
-        return await self._start(run, request.timeout_s, checkpoints, make_task)
+        take = checkpoints.take if request.searching is None else checkpoints.take_exact
+        return await self._start(run, request.timeout_s, checkpoints, make_task, take)
 
     async def validate(self, request: ValidationRequest, checkpoints: Checkpoints) -> "ReaderAnswer":
         """See `GraphReads.start_validation`."""
         run = self._running.begin(request.text, "VALIDATE", request.principal)
-        return await self._start(run, request.timeout_s, checkpoints, partial(self._validation_task, request))
+        make_task = partial(self._validation_task, request)
+        return await self._start(run, request.timeout_s, checkpoints, make_task, checkpoints.take)
 
     async def call(self, call: FunctionCall) -> bytes:
         """See `Functions.call_function`. It takes no checkpoint: a function knows only its arguments."""
@@ -74,6 +78,7 @@ class QueryRunner:
         timeout_s: float,
         checkpoints: Checkpoints,
         make_task: Callable[[Checkpoint], Awaitable[Task]],
+        take: Callable[[], Awaitable[Checkpoint]],
     ) -> "ReaderAnswer":
         """The checkpoint comes after the reader, so that however many wait, no more than there are readers
         are kept on disk.
@@ -83,7 +88,7 @@ class QueryRunner:
             lease = await run.unless_cancelled(self._readers.lease(run.id, timeout_s), Lease.close)
             held.callback(lease.close)
             run.where = lease.where
-            checkpoint = await run.unless_cancelled(checkpoints.take(), checkpoints.give_back)
+            checkpoint = await run.unless_cancelled(take(), checkpoints.give_back)
             held.callback(checkpoints.give_back, checkpoint)
             run.on_cancel = lease.close  # also while nobody reads
             lease.evaluate(await run.unless_cancelled(make_task(checkpoint)))
@@ -94,6 +99,11 @@ class QueryRunner:
     ) -> ReaderTask:
         query = request.query
         made, services = engine_text_and_services(query, secrets.token_hex(16))
+        searched: list[SearchReport] = []
+        if made.searches:
+            tables = await _found(request, checkpoint)
+            made = made.with_tables(patterns_of(tables))
+            searched = [table.report for table in tables.values()]
         asked = await _narrowed(made, checkpoints, quads, checkpoint)
         task = query_task(
             asked.text,
@@ -113,7 +123,7 @@ class QueryRunner:
             task,
             operation="explain",
             count_queries=[scan.count_query for scan in scans_of(query)],
-            lookups=[asdict(report) for report in asked.reports],
+            lookups=[asdict(report) for report in asked.reports] + [asdict(report) for report in searched],
         )
 
     async def _validation_task(self, request: ValidationRequest, checkpoint: Checkpoint) -> ValidationTask:
@@ -154,6 +164,12 @@ def query_task(
         services=services,
         calls_geometry=calls_geometry,
     )
+
+
+async def _found(request: QueryRequest, checkpoint: Checkpoint) -> Mapping[str, Table]:
+    if request.searching is None:
+        raise EvaluationFailed("searches are not evaluated here")
+    return await request.searching(checkpoint.index)
 
 
 async def _narrowed(

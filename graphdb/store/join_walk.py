@@ -2,13 +2,23 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from pyoxigraph import NamedNode
 
 from graphdb.store.quad_store import QuadStore, Term
 
-__all__ = ["Choice", "OverBudget", "Part", "Pattern", "Walk", "connected_parts", "in_engine_order"]
+__all__ = [
+    "Choice",
+    "Found",
+    "OverBudget",
+    "Part",
+    "Pattern",
+    "Walk",
+    "after_searches",
+    "connected_parts",
+    "in_engine_order",
+]
 
 _COMPARED_AN_ENTRY = 16  # terms that are compared in the time of looking at an entry
 
@@ -65,14 +75,34 @@ class Choice:
         return self
 
 
-Part: TypeAlias = Pattern | Choice
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search binds, by its name."""
+
+    search: str
+    names: tuple[str, ...]
+    rows: Sequence[tuple[Term | None, ...]] = ()
+
+    @property
+    def variables(self) -> set[str]:
+        return set(self.names)
+
+    def filled(self, _terms: Mapping[Any, Term]) -> "Found":
+        """Itself, as `Choice`."""
+        return self
+
+
+Part: TypeAlias = Pattern | Choice | Found
 
 
 class OverBudget(Exception):
     """The join looks at more than it may."""
 
 
-def connected_parts(patterns: list[Pattern]) -> list[list[Pattern]]:
+P = TypeVar("P", bound=Part)
+
+
+def connected_parts(patterns: Sequence[P]) -> list[list[P]]:
     """The patterns in groups that share no variable with each other, each in the order of the text."""
     parts: list[tuple[list[int], set[str]]] = []
     for number, pattern in enumerate(patterns):
@@ -99,9 +129,27 @@ def in_engine_order(patterns: Sequence[Part]) -> list[Part]:
     return ordered
 
 
+def after_searches(parts: Sequence[Part]) -> list[Part]:
+    """As `graphdb.planning.search_joins` has the engine join them: what searches found, then the pattern that
+    shares a variable and has the fewest unknown ones.
+    """
+    ordered: list[Part] = [part for part in parts if isinstance(part, Found)]
+    left = [part for part in parts if not isinstance(part, Found)]
+    known = set[str]().union(*(part.variables for part in ordered))
+    while left:
+        near = [part for part in left if not known.isdisjoint(part.variables)]
+        best = min(near or left, key=lambda part: len(part.variables - known))
+        left.remove(best)
+        ordered.append(best)
+        known |= best.variables
+    return ordered
+
+
 def _guess(pattern: Part, known: set[str]) -> int:
     if isinstance(pattern, Choice):
         return len(pattern.terms)
+    if isinstance(pattern, Found):
+        return len(pattern.rows)
     subject, predicate, object_ = (not isinstance(term, str) or term in known for term in pattern.terms)
     return _GUESSES[subject, predicate, object_]
 
@@ -153,9 +201,23 @@ class Walk:
             if known.get(choice.name, term) == term:
                 yield {**known, choice.name: term}
 
+    def _found(self, found: Found, known: _Solution) -> Iterator[_Solution]:
+        """Compared as VALUES are."""
+        self._look(1 + len(found.rows) // (_COMPARED_AN_ENTRY if known else 1))
+        for row in found.rows:
+            bound = dict(known)
+            if all(
+                term is None or bound.setdefault(name, term) == term
+                for name, term in zip(found.names, row, strict=True)
+            ):
+                yield bound
+
     def _matches(self, pattern: Part, known: _Solution) -> Iterator[_Solution]:
         if isinstance(pattern, Choice):
             yield from self._chosen(pattern, known)
+            return
+        if isinstance(pattern, Found):
+            yield from self._found(pattern, known)
             return
         subject, predicate, object_ = (
             known.get(term) if isinstance(term, str) else term for term in pattern.terms

@@ -42,7 +42,8 @@ def plan_of(query: Query, limits: GateLimits, *, is_long: bool = False) -> Query
         return plan
     plan.is_cheap = is_cheap(query)
     plan.join = small_join(query)
-    if plan.is_cheap or (plan.join is not None and plan.join.looks_at_triples_only):
+    has_searches = plan.join is not None and plan.join.has_searches
+    if plan.is_cheap or (plan.join is not None and plan.join.looks_at_triples_only and not has_searches):
         made = engine_text(query)
         plan.engine_text = made.text if len(made.pieces) == 1 and not made.calls_geometry else None
     return plan

@@ -13,12 +13,12 @@ What is computed for each solution counts too, and so does the length of what it
 long texts and a few hundred calls would be seconds.
 
 Where a filter on geometries can be looked up in the store's spatial index, the engine is given the few values
-that this finds as VALUES, and joins them as it joins patterns.
+that this finds as VALUES, and joins them as it joins patterns. What a search found comes first.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import prod
 from typing import Any, cast
@@ -44,6 +44,7 @@ from graphdb.sparql.algebra import (
     LeftJoin,
     Path,
     Select,
+    TextSearch,
     spine_of,
 )
 from graphdb.sparql.patterns import SequencePath
@@ -51,8 +52,19 @@ from graphdb.sparql.printing import literal_of
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
 from graphdb.sparql.translation import abstract_query
-from graphdb.store.join_walk import Choice, OverBudget, Part, Pattern, Walk, connected_parts, in_engine_order
+from graphdb.store.join_walk import (
+    Choice,
+    Found,
+    OverBudget,
+    Part,
+    Pattern,
+    Walk,
+    after_searches,
+    connected_parts,
+    in_engine_order,
+)
 from graphdb.store.quad_store import QuadStore, Term
+from graphdb.store.search_tables import Table
 
 __all__ = ["ENTRIES_AT_ONCE", "SmallJoin", "is_one_scan", "small_join"]
 
@@ -69,6 +81,7 @@ class _Group:
     """What there is in a group."""
 
     required: list[Pattern] = field(default_factory=list)
+    searches: list[Found] = field(default_factory=list)
     optional: list[Pattern] = field(default_factory=list)
     computed: int = 0  # what its expressions cost
     calls: CallCosts = field(default_factory=CallCosts)
@@ -141,18 +154,24 @@ class SmallJoin:
     """The patterns of one group, ready to be joined."""
 
     def __init__(self, group: _Group, lookups: Sequence[Lookup] = ()) -> None:
-        self._parts: list[list[Part]] = [[*part] for part in connected_parts(group.required)]
+        parts: list[Pattern | Found] = [*group.searches, *group.required]
+        self._parts: list[list[Part]] = [[*part] for part in connected_parts(parts)]
+        self.has_searches = bool(group.searches)
         self._optional = group.optional
         self._computed = group.computed
         self._calls = group.calls
         self._lookups = lookups
-        self.patterns = len(group.required) + len(group.optional)
+        self.patterns = len(parts) + len(group.optional)
         self.columns: tuple[str, ...] = ()  # of the answer, if this is all that it takes to find it
         self._length: int | None = None
         self._optional_apart = _optional_apart(group)
         if group.optional and len(self._parts) > 1:  # planned otherwise than without OPTIONAL
             raise _Undecided
-        if not lookups:  # what these find is to be ordered with the patterns
+        if self.has_searches:
+            if lookups or len(self._parts) > 1:
+                raise _Undecided
+            self._parts = [after_searches(part) for part in self._parts]
+        elif not lookups:  # what these find is to be ordered with the patterns
             self._parts = [in_engine_order(part) for part in self._parts]
 
     @property
@@ -168,6 +187,18 @@ class SmallJoin:
         made._parts = [[each.filled(terms) for each in part] for part in self._parts]
         made._optional = [pattern.filled(terms) for pattern in self._optional]
         made._optional_apart = [pattern.filled(terms) for pattern in self._optional_apart]
+        return made
+
+    def with_tables(self, tables: Mapping[str, Table]) -> "SmallJoin":
+        """The same join with what its searches found, without which it finds nothing."""
+        made = copy(self)
+        made._parts = [
+            [
+                replace(each, rows=tables[each.search].solutions) if isinstance(each, Found) else each
+                for each in part
+            ]
+            for part in self._parts
+        ]
         return made
 
     @classmethod
@@ -347,6 +378,9 @@ class _Collector:
                 ]
             case Path(predicate=SequencePath(steps=steps)):
                 self._sequence(operand, steps, graph)
+            case TextSearch(name=name, columns=columns):
+                names = tuple(f"?{variable.name}" for _, variable in columns)
+                self._group.searches.append(Found(name, names))
             case Graph(name=Iri(value=name), pattern=pattern):
                 first, others = spine_of(pattern)
                 self._operand(first, NamedNode(name))

@@ -257,6 +257,9 @@ class MemoryBackend:
             return None
         return Evaluated(found, index)
 
+    def search(self, query: Query, join: SmallJoin) -> Evaluated | None:
+        return None
+
     def is_small_join(self, join: SmallJoin) -> bool:
         return join.fits(self.store, self.entries_at_once)
 
