@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,7 +20,7 @@ from graphdb.store.quad_store import QuadStore
 from graphdb.store.search_tables import Table
 
 if TYPE_CHECKING:  # only a node with an index loads what it is made with
-    from graphdb.text.literal_index import LiteralIndex
+    from graphdb.text.literal_index import LiteralIndex, State
     from graphdb.text.literal_search import LiteralSearcher
 
 __all__ = ["TextKeeper"]
@@ -100,6 +101,12 @@ class TextKeeper:
         assert searcher is not None
         union = self._quads.unites_graphs
 
+        def timed(search: TextSearch, state: "State") -> Table:
+            began = time.perf_counter()
+            planned = searcher.planned(search, state, dataset, union_default_graph=union)
+            table = searcher.table(planned, index)
+            return replace(table, report=replace(table.report, seconds=time.perf_counter() - began))
+
         def find() -> dict[str, Table]:
             from graphdb.text.literal_index import Stale
 
@@ -107,12 +114,7 @@ class TextKeeper:
                 state = literals.state(index)
             except Stale:
                 raise Overloaded("the graph has just changed: ask again") from None
-            return {
-                each.name: searcher.table(
-                    searcher.planned(each, state, dataset, union_default_graph=union), index
-                )
-                for each in searches
-            }
+            return {each.name: timed(each, state) for each in searches}
 
         return await on_thread(find)
 

@@ -27,8 +27,8 @@ class SearchReport:
     hits: int  # all that match
     rows: int  # that are joined with the rest of the query
     log_index: int  # of the state that was searched
-    seconds: float
     plan: str  # how the hits are joined
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
