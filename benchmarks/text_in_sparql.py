@@ -79,9 +79,8 @@ class _Books:
                 subject = f"<http://books.example/book/{number}>"
                 file.write(f'{subject} <{LABEL}> "{" ".join(words)}" .\n')
                 file.write(f'{subject} <http://books.example/year> "{1900 + number % 120}" .\n')
-                file.write(
-                    f"{subject} <http://books.example/author> <http://books.example/author/{number % 5000}> .\n"
-                )
+                author = f"<http://books.example/author/{number % 5000}>"
+                file.write(f"{subject} <http://books.example/author> {author} .\n")
 
     def requests(self, words: int, limit: int | None, seed: int, path: str) -> list[Request]:
         """Queries with so many words; without a limit, of words that Fuseki returns all hits of."""

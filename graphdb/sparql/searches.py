@@ -99,6 +99,8 @@ class SearchReader:
             _refuse(
                 "text:query", "its subject is a term or a list of up to (?s ?score ?literal ?graph ?property)"
             )
+        if subjects is not None and block.of(triple.subject):
+            _refuse("text:query", "its list is the subject of other triples too; write them apart, about ?s")
         request = _literal_search(given)
         return self._search(request, graph, list(zip(_ARGUMENTS, ends, strict=False)))
 

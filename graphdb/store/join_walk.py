@@ -177,7 +177,7 @@ class Walk:
         for _ in self._matches(pattern, {}):
             pass
 
-    def rows(self, pattern: Pattern, columns: Sequence[str]) -> Iterator[list[Term]]:
+    def rows(self, pattern: Pattern, columns: Sequence[str]) -> Iterator[list[Term | None]]:
         """What one pattern, which has no variable twice, binds these variables to: `solutions` made quick."""
         places = [pattern.terms.index(name) for name in columns]
         subject, predicate, object_ = (None if isinstance(term, str) else term for term in pattern.terms)

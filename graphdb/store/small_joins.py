@@ -274,11 +274,11 @@ class SmallJoin:
         if not self.columns or store.unites_graphs:
             return None
         walk, part = Walk(store, entries_max, _Objects().weight), self._parts[0]
-        rows: Iterable[list[Term]]
+        rows: Iterable[list[Term | None]]
         if len(part) == 1 and isinstance(part[0], Pattern):
             rows = walk.rows(part[0], self.columns)
         else:
-            rows = ([each[name] for name in self.columns] for each in walk.solutions(part, {}))
+            rows = ([each.get(name) for name in self.columns] for each in walk.solutions(part, {}))
         lines = ["\t".join(self.columns)]
         lines += ["\t".join(map(_written, row)) for row in islice(rows, self._length)]
         table = "\n".join([*lines, ""]).encode()
@@ -294,8 +294,10 @@ class SmallJoin:
         return choices
 
 
-def _written(term: Term) -> str:
-    """In N-Triples."""
+def _written(term: Term | None) -> str:
+    """In N-Triples; nothing of what is unbound."""
+    if term is None:
+        return ""
     return f"<<( {term} )>>" if isinstance(term, Triple) else str(term)
 
 
