@@ -76,7 +76,8 @@ PREFIX text: <http://jena.apache.org/text#>
 PREFIX tdb2: <http://jena.apache.org/2016/tdb#>
 [] a fuseki:Server .
 :service a fuseki:Service ; fuseki:name "ds" ; fuseki:dataset :dataset ;
-    fuseki:endpoint [ fuseki:operation fuseki:query ; fuseki:name "query" ],
+    fuseki:endpoint [ fuseki:operation fuseki:query ],
+        [ fuseki:operation fuseki:query ; fuseki:name "query" ],
         [ fuseki:operation fuseki:update ; fuseki:name "update" ],
         [ fuseki:operation fuseki:gsp-rw ; fuseki:name "data" ] .
 :dataset a text:TextDataset ; text:dataset :quads ; text:index :index .

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from pyoxigraph import NamedNode, QueryBoolean, QuerySolutions, QueryTriples
 
+from graphdb.access.principal import Principal
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
@@ -62,6 +63,7 @@ class QueryRequest:
     principal: str | None = None  # who asks, as `GET /queries` shows it
     explain: bool = False  # answer with what `graphdb.store.explaining.explain` writes, in place of format
     query_id: str | None = None  # the client's choice for the list of running queries; None: any
+    caller: Principal | None = None  # who asks, for searches of the search port; None: these are refused
     searching: Searching | None = None  # what its searches find; set by the node
 
 

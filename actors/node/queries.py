@@ -13,6 +13,7 @@ from pyoxigraph import NamedNode, Quad
 from actors.columns.client import ColumnRunner, ColumnStream, may_use_columns
 from actors.egress.rules import HostRules
 from actors.node.open_store import CurrentStore
+from actors.node.searching import Indexes, QuerySearches
 from actors.readers.checkpoints import Checkpoints
 from actors.readers.query_runner import QueryRunner, ReaderAnswer
 from actors.readers.running_queries import RunningQueries
@@ -43,8 +44,12 @@ class QueryPaths:
         readers: QueryRunner,
         running: RunningQueries,
         columns: ColumnRunner | None,
+        indexes: Indexes | None = None,
     ) -> None:
-        """running is the list of the readers' queries too. columns: None where there is no column view."""
+        """running is the list of the readers' queries too. columns: None where there is no column view;
+        indexes: None where there is no search port.
+        """
+        self.indexes = indexes
         self._readers, self._running, self._columns = readers, running, columns
         self._limits = settings.security
         self._union_default_graph = settings.server.union_default_graph
@@ -178,9 +183,10 @@ class GraphReads:
         start = self._paths.start
         searches = searches_of(request.query)
         if searches:
-            await _within(store.text.wait_ready(), request.timeout_s)
             dataset = request.dataset or own_dataset(request.query)
-            request = replace(request, searching=partial(store.text.tables, searches, dataset))
+            found = QuerySearches(searches, dataset, store.text, self._paths.indexes, request.caller)
+            await _within(found.prepare(), request.timeout_s)
+            request = replace(request, searching=found.tables)
         if store.view is None:
             answer = await start(request, store.checkpoints, store.quads, store.applied.current)
             is_ahead = (

@@ -49,6 +49,7 @@ from graphdb.sparql.algebra import (
 )
 from graphdb.sparql.patterns import SequencePath
 from graphdb.sparql.printing import literal_of
+from graphdb.sparql.search_requests import LiteralSearch
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
 from graphdb.sparql.translation import abstract_query
@@ -380,7 +381,7 @@ class _Collector:
                 ]
             case Path(predicate=SequencePath(steps=steps)):
                 self._sequence(operand, steps, graph)
-            case TextSearch(name=name, columns=columns):
+            case TextSearch(name=name, columns=columns, request=LiteralSearch()):
                 names = tuple(f"?{variable.name}" for _, variable in columns)
                 self._group.searches.append(Found(name, names))
             case Graph(name=Iri(value=name), pattern=pattern):

@@ -163,7 +163,14 @@ class AskedQuery:
         """The request to a reader, with what is left of the time limit."""
         principal = self.account.principal
         return QueryRequest(
-            self.query, self.dataset, self.format, self.left_s, principal, self.explain, self.query_id
+            self.query,
+            self.dataset,
+            self.format,
+            self.left_s,
+            principal,
+            self.explain,
+            self.query_id,
+            caller=principal_of(self.request.scope),
         )
 
     @property
