@@ -141,20 +141,20 @@ class GraphReads:
         """See `serve.backend.GraphReads.look_up`."""
         store = self._store()
         index = store.applied.exact
-        if index is None or join.has_searches:
+        if index is None or join.searches:
             return None
         found = join.answer(store.quads, ENTRIES_AT_ONCE)
         if found is None or store.applied.exact != index:  # a change came between two of its look-ups
             return None
         return Evaluated(_held(store, found), index)
 
-    def search(self, query: Query, join: SmallJoin) -> Evaluated | None:
+    def search(self, join: SmallJoin, query: Callable[[], Query]) -> Evaluated | None:
         """See `serve.backend.GraphReads.search`."""
         store = self._store()
         index = store.applied.exact
         if index is None:
             return None
-        tables = store.text.tables_at_once(searches_of(query), _WHOLE, index)
+        tables = store.text.tables_at_once(join.searches, _WHOLE, index)
         if tables is None:
             return None
         join = join.with_tables(tables)
@@ -162,7 +162,7 @@ class GraphReads:
         if found is None:
             if not join.fits(store.quads, ENTRIES_AT_ONCE):
                 raise OverBudget
-            found = store.quads.query(query, _WHOLE, tables)
+            found = store.quads.query(query(), _WHOLE, tables)
         if store.applied.exact != index:
             return None
         return Evaluated(_held(store, found), index)

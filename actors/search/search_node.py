@@ -332,8 +332,10 @@ class SearchNode:
         await opened.upkeep.refresh(indexes)
 
     async def _until_followed(self, index: Index, log_index: int) -> None:
-        while (status := self.following(index)) is not None and status.get("position", log_index) < log_index:
+        status = self.following(index)
+        while status is not None and status.get("position", log_index) < log_index:
             await asyncio.sleep(_REACH_S)
+            status = self.following(index)
 
     async def flush(self, indexes: Sequence[Index] = ()) -> None:
         """Put all that was applied here on disk, of all indexes."""

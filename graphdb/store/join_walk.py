@@ -154,6 +154,20 @@ def _guess(pattern: Part, known: set[str]) -> int:
     return _GUESSES[subject, predicate, object_]
 
 
+def _terms_of(part: Part) -> Sequence["Term | str"]:
+    match part:
+        case Pattern(terms=terms):
+            return terms
+        case Found(names=names):
+            return names
+    return (part.name,)
+
+
+def _place(term: "Term | str", slots: dict[str, int]) -> Any:
+    """The number of a variable's slot; a constant itself."""
+    return slots.setdefault(term, len(slots)) if isinstance(term, str) else term
+
+
 class Walk:
     """A nested loop join, up to a budget of index entries. Its methods raise OverBudget."""
 
@@ -171,6 +185,55 @@ class Walk:
             return
         for bound in self._matches(patterns[0], known):
             yield from self.solutions(patterns[1:], bound)
+
+    def table(self, parts: Sequence[Part], columns: Sequence[str]) -> Iterator[list[Term | None]]:
+        """What these bind the variables to, joined in this order: `solutions` made quick. No pattern has a
+        variable twice, and none that was found comes after the first part.
+        """
+        slots: dict[str, int] = {}
+        steps = []
+        for part in parts:
+            known = len(slots)
+            places = tuple([_place(term, slots) for term in _terms_of(part)])
+            steps.append((part, places, known))
+        bound: list[Term | None] = [None] * len(slots)
+        return self._joined(steps, 0, bound, [slots[name] for name in columns])
+
+    def _joined(
+        self,
+        steps: Sequence[tuple[Part, tuple[Any, ...], int]],
+        level: int,
+        bound: list[Any],
+        shown: list[int],
+    ) -> Iterator[list[Term | None]]:
+        if level == len(steps):
+            yield [bound[slot] for slot in shown]
+            return
+        part, places, known = steps[level]
+        if not isinstance(part, Pattern):
+            rows = part.rows if isinstance(part, Found) else [(term,) for term in part.terms]
+            self._look(1 + len(rows))
+            for row in rows:
+                for place, term in zip(places, row, strict=True):
+                    bound[place] = term
+                yield from self._joined(steps, level + 1, bound, shown)
+            return
+        self._look(1)
+        subject, predicate, object_ = (
+            place if not isinstance(place, int) else bound[place] if place < known else None
+            for place in places
+        )
+        fresh = [
+            (place, number)
+            for number, place in enumerate(places)
+            if isinstance(place, int) and place >= known
+        ]
+        for quad in self._store.matching(subject, predicate, object_, part.graph):
+            found = quad.object
+            self._look(self._weigh(found))
+            for place, number in fresh:
+                bound[place] = found if number == 2 else quad.predicate if number else quad.subject
+            yield from self._joined(steps, level + 1, bound, shown)
 
     def scan(self, pattern: Pattern) -> None:
         """Look at all that matches one pattern by itself."""

@@ -82,7 +82,7 @@ class _Group:
     """What there is in a group."""
 
     required: list[Pattern] = field(default_factory=list)
-    searches: list[Found] = field(default_factory=list)
+    searches: list[TextSearch] = field(default_factory=list)
     optional: list[Pattern] = field(default_factory=list)
     computed: int = 0  # what its expressions cost
     calls: CallCosts = field(default_factory=CallCosts)
@@ -155,9 +155,9 @@ class SmallJoin:
     """The patterns of one group, ready to be joined."""
 
     def __init__(self, group: _Group, lookups: Sequence[Lookup] = ()) -> None:
-        parts: list[Pattern | Found] = [*group.searches, *group.required]
+        self.searches = tuple(group.searches)  # their hits come first
+        parts: list[Pattern | Found] = [*map(_found_by, group.searches), *group.required]
         self._parts: list[list[Part]] = [[*part] for part in connected_parts(parts)]
-        self.has_searches = bool(group.searches)
         self._optional = group.optional
         self._computed = group.computed
         self._calls = group.calls
@@ -168,7 +168,7 @@ class SmallJoin:
         self._optional_apart = _optional_apart(group)
         if group.optional and len(self._parts) > 1:  # planned otherwise than without OPTIONAL
             raise _Undecided
-        if self.has_searches:
+        if self.searches:
             if lookups or len(self._parts) > 1:
                 raise _Undecided
             self._parts = [after_searches(part) for part in self._parts]
@@ -188,7 +188,13 @@ class SmallJoin:
         made._parts = [[each.filled(terms) for each in part] for part in self._parts]
         made._optional = [pattern.filled(terms) for pattern in self._optional]
         made._optional_apart = [pattern.filled(terms) for pattern in self._optional_apart]
+        made.searches = tuple(_filled(search, terms) for search in self.searches)
         return made
+
+    @property
+    def sought(self) -> list[str]:
+        """The texts that its searches look for."""
+        return [each.request.text for each in self.searches if isinstance(each.request, LiteralSearch)]
 
     def with_tables(self, tables: Mapping[str, Table]) -> "SmallJoin":
         """The same join with what its searches found, without which it finds nothing."""
@@ -279,7 +285,7 @@ class SmallJoin:
         if len(part) == 1 and isinstance(part[0], Pattern):
             rows = walk.rows(part[0], self.columns)
         else:
-            rows = ([each.get(name) for name in self.columns] for each in walk.solutions(part, {}))
+            rows = walk.table(part, self.columns)
         lines = ["\t".join(self.columns)]
         lines += ["\t".join(map(_written, row)) for row in islice(rows, self._length)]
         table = "\n".join([*lines, ""]).encode()
@@ -293,6 +299,19 @@ class SmallJoin:
             if terms is not None:
                 choices.append(Choice(f"?{lookup.binding.variable}", terms))
         return choices
+
+
+def _found_by(search: TextSearch) -> Found:
+    return Found(search.name, tuple(f"?{variable.name}" for _, variable in search.columns))
+
+
+def _filled(search: TextSearch, terms: Mapping[Any, Term]) -> TextSearch:
+    """A search of another text, where that is a constant to be filled in."""
+    request = search.request
+    if not isinstance(request, LiteralSearch):
+        return search
+    text = terms.get(Literal(request.text))
+    return replace(search, request=replace(request, text=text.value)) if isinstance(text, Literal) else search
 
 
 def _written(term: Term | None) -> str:
@@ -381,9 +400,8 @@ class _Collector:
                 ]
             case Path(predicate=SequencePath(steps=steps)):
                 self._sequence(operand, steps, graph)
-            case TextSearch(name=name, columns=columns, request=LiteralSearch()):
-                names = tuple(f"?{variable.name}" for _, variable in columns)
-                self._group.searches.append(Found(name, names))
+            case TextSearch(request=LiteralSearch()):
+                self._group.searches.append(operand)
             case Graph(name=Iri(value=name), pattern=pattern):
                 first, others = spine_of(pattern)
                 self._operand(first, NamedNode(name))

@@ -46,6 +46,7 @@ _XSD_STRING = NamedNode("http://www.w3.org/2001/XMLSchema#string")
 _ANALYZER: Final = "standard"
 _STEP_QUADS: Final = 500  # about 5 ms
 _SEGMENT_QUADS: Final = 20_000  # of a segment while an index is built
+_MERGED_BYTES_MAX: Final = 1 << 30
 _WAITING_MAX: Final = 100_000  # quads of changes that wait; with more, the index is built anew
 
 Scan: TypeAlias = Callable[[NamedNode | None], Iterable[Quad]]
@@ -137,6 +138,7 @@ class LiteralIndex:
         self._leaves: tuple[Leaf, ...] = ()
         self._fields = Fields()
         self._changed = 0  # what is in the leaves was noted before this log index
+        self._scanned = 0  # the log index at the end of the scan
         self._floor = 0  # states before this log index are not known any more
         self._removed: dict[str, list[tuple[int, int]]] = {}  # (document, stamp) by the name of the segment
         self._names = 0
@@ -289,11 +291,10 @@ class LiteralIndex:
                 self._leaves = leaves
         if not some:
             self._scanning = None
-            while self._merge_once():
-                pass
+            self._merge_all()
             with self._lock:
-                # what was noted meanwhile may be in the scan already: states between are not known
-                self._floor = self._changed = self._current()
+                # what was noted before may be in the scan already, or not
+                self._floor = self._changed = self._scanned = self._current()
                 self._is_ready = not self._is_due
         return True
 
@@ -371,6 +372,8 @@ class LiteralIndex:
             for name, found in dead.items():
                 self._removed.setdefault(name, []).extend(found)
             self._changed = max(self._changed, batch[-1].stamp + 1)
+            if batch[0].stamp < self._scanned:
+                self._floor = self._changed
             for noted in batch:
                 self._waiting.popleft()
                 self._waiting_quads -= len(noted.removed)
@@ -404,6 +407,16 @@ class LiteralIndex:
                 self._removed.pop(leaf.segment.name, None)
             self._floor = self._changed
         return True
+
+    def _merge_all(self) -> None:
+        """What a scan found is one segment, unless it is large: each costs every search a little."""
+        leaves = self._leaves
+        if len(leaves) > 1 and sum(array_segment(leaf).size_bytes for leaf in leaves) <= _MERGED_BYTES_MAX:
+            merged = merge(leaves, self._new_name())
+            with self._lock:
+                self._leaves = numbered([(merged, np.ones(merged.size, np.bool_))])
+        while self._merge_once():
+            pass
 
     def _with_segment(self, leaves: tuple[Leaf, ...], builder: SegmentBuilder) -> tuple[Leaf, ...]:
         if not builder.size:

@@ -1,8 +1,9 @@
 """From a search of the graph's literals to the table of its hits."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from pyoxigraph import Literal, QueryResultsFormat, QuerySolutions, parse_query_results
@@ -29,8 +30,12 @@ __all__ = ["LiteralSearcher", "PlannedSearch"]
 _WHAT: Final = "text:query"
 _INDEX: Final = "literals of the graph"
 _FLOAT: Final = "http://www.w3.org/2001/XMLSchema#float"
+_SEARCHERS_MAX: Final = 16  # of one state
 _COLLECTED_MAX: Final = 1_000  # hits that are kept in order while they are looked for
 _POSTINGS_AT_ONCE: Final = 20_000  # of the terms of a search that takes less than a millisecond
+
+# Words that mean nothing but themselves in the syntax of queries.
+_PLAIN = re.compile(r"(?:(?!(?:AND|OR|NOT|TO)\b)[A-Za-z0-9_]+(?: +|$))+")
 
 Graphs: TypeAlias = frozenset[str] | None  # names in N-Triples, "" for the default graph; None: any
 
@@ -65,6 +70,8 @@ class LiteralSearcher:
         self._analyzers, self._hits_max = analyzers, hits_max
         self._predicates = None if ALL in predicates else frozenset(predicates)
         self._memory: dict[tuple[str, str], TermCodes] = {}
+        # of the last state: what is worked out for one search holds for the next
+        self._searchers: tuple[tuple[Leaf, ...], dict[tuple[Graphs, str | None], Searcher]] = ((), {})
 
     def planned(
         self, search: TextSearch, state: State, dataset: Dataset, *, union_default_graph: bool
@@ -74,10 +81,21 @@ class LiteralSearcher:
         assert isinstance(request, LiteralSearch)
         graphs = _graphs_of(search, dataset, union_default_graph)
         self._check_indexed(request)
-        leaves = tuple(_filtered(leaf, graphs, request.language) for leaf in state.leaves)
-        searcher = Searcher(leaves, state.fields, self._analyzers, self._memory)  # type: ignore[arg-type]
+        searcher = self._searcher(state, graphs, request.language)
         unites = search.graph is None and (graphs is None or len(graphs) > 1)
         return PlannedSearch(search, self._query(request, state), searcher, state.fields, unites)
+
+    def _searcher(self, state: State, graphs: Graphs, language: str | None) -> Searcher:
+        leaves, searchers = self._searchers
+        if leaves is not state.leaves or len(searchers) >= _SEARCHERS_MAX:
+            searchers = {}
+            self._searchers = state.leaves, searchers
+        made = searchers.get((graphs, language))
+        if made is None:
+            found = tuple(_filtered(leaf, graphs, language) for leaf in state.leaves)
+            made = Searcher(found, state.fields, self._analyzers, self._memory)  # type: ignore[arg-type]
+            searchers[graphs, language] = made
+        return made
 
     def _check_indexed(self, request: LiteralSearch) -> None:
         for iri in request.properties:
@@ -91,8 +109,11 @@ class LiteralSearcher:
         if not found:
             return None
         context = QueryContext(state.fields, self._analyzers)
+        clause: dict[str, Any] = {"query_string": {"query": request.text, "fields": found}}
+        if len(found) == 1 and _PLAIN.fullmatch(request.text):  # the same, without looking for operators
+            clause = {"match": {found[0]: request.text}}
         try:
-            return parse_query({"query_string": {"query": request.text, "fields": found}}, context)
+            return parse_query(clause, context)
         except SearchError as error:
             raise InvalidParameter(_WHAT, str(error)) from error
 

@@ -55,7 +55,7 @@ class Understood:
         plan = self.plan
         if not self._may_be_here(reads):
             return None
-        if plan.join is not None and plan.join.has_searches:
+        if plan.join is not None and plan.join.searches:
             return self._searched(reads, plan.join)
         if plan.join is not None and plan.join.columns:
             state = reads.view_key, reads.snapshot_index()
@@ -77,7 +77,7 @@ class Understood:
     def _searched(self, reads: GraphReads, join: SmallJoin) -> Evaluated | None:
         state = reads.view_key, reads.snapshot_index()
         try:
-            return reads.search(self.plan.query, join)
+            return reads.search(join, lambda: self.plan.query)
         except OverBudget:
             self._note(state)
             return None
@@ -90,7 +90,7 @@ class Understood:
     def _is_small(self, reads: GraphReads) -> bool:
         join = self.plan.join
         assert join is not None
-        if join.has_searches:  # what they find is looked for with the answer
+        if join.searches:  # what they find is looked for with the answer
             return False
         state = reads.view_key, reads.snapshot_index()
         if reads.is_small_join(join):

@@ -257,7 +257,7 @@ class MemoryBackend:
             return None
         return Evaluated(found, index)
 
-    def search(self, query: Query, join: SmallJoin) -> Evaluated | None:
+    def search(self, join: SmallJoin, query: Callable[[], Query]) -> Evaluated | None:
         return None
 
     def is_small_join(self, join: SmallJoin) -> bool:

@@ -62,7 +62,7 @@ async def at_once(shard: Shard, text: str) -> list[str]:
     join = small_join(query)
     assert join is not None
     for _ in range(2000):
-        found: Evaluated | None = shard.node.queries.whole.search(query, join)
+        found: Evaluated | None = shard.node.queries.whole.search(join, lambda: query)
         if found is not None:
             return sorted(" ".join(term.value for term in row) for row in found.answer)  # type: ignore[union-attr]
         await asyncio.sleep(0.01)
