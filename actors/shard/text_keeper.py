@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 _TURN_S = 0.004  # about as long as the event loop may wait for Python
 _REST_S_MIN = 0.002
 _AFTER_FAILURE_S = 30.0
+_PAST_S = 2.0  # without a change, until older states are forgotten
 
 
 class TextKeeper:
@@ -189,7 +190,12 @@ class TextKeeper:
                 self._moved = asyncio.Event()
                 if not self._waiting:  # the event loop has been waiting for Python meanwhile
                     await asyncio.sleep(max(_REST_S_MIN, time.perf_counter() - began))
-            await self._work.wait()
+            try:
+                async with asyncio.timeout(_PAST_S):
+                    await self._work.wait()
+            except TimeoutError:
+                index.forget_past()
+                await self._work.wait()
 
     def _has_work(self) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed

@@ -16,7 +16,7 @@ from itertools import chain, islice
 from pathlib import Path
 from tempfile import mkdtemp
 from threading import Lock
-from typing import Final, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 import numpy as np
 from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad
@@ -46,6 +46,7 @@ _XSD_STRING = NamedNode("http://www.w3.org/2001/XMLSchema#string")
 _ANALYZER: Final = "standard"
 _STEP_QUADS: Final = 500  # about 5 ms
 _SEGMENT_QUADS: Final = 20_000  # of a segment while an index is built
+_PAST_MAX: Final = 16
 _MERGED_BYTES_MAX: Final = 1 << 30
 _WAITING_MAX: Final = 100_000  # quads of changes that wait; with more, the index is built anew
 
@@ -109,6 +110,15 @@ class State:
     changed: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """Leaves of which the states from a log index on can be told, up to a merge."""
+
+    floor: int
+    leaves: tuple[Leaf, ...]
+    removed: dict[str, list[tuple[int, int]]]
+
+
 class LiteralIndex:
     """See above. `state` may be called on any thread, and `note` on the store's writer's."""
 
@@ -140,6 +150,7 @@ class LiteralIndex:
         self._changed = 0  # what is in the leaves was noted before this log index
         self._scanned = 0  # the log index at the end of the scan
         self._floor = 0  # states before this log index are not known any more
+        self._past: deque[_Past] = deque(maxlen=_PAST_MAX)  # before the last merges, the latest first
         self._removed: dict[str, list[tuple[int, int]]] = {}  # (document, stamp) by the name of the segment
         self._names = 0
         self._policy = TieredMergePolicy()
@@ -229,16 +240,22 @@ class LiteralIndex:
     def state(self, index: int) -> State:
         """The literals of the state of a log index, of which `has_all_before` holds. Raises Stale."""
         with self._lock:
-            leaves, changed = self._leaves, self._changed
-            if changed <= index:
-                return State(leaves, self._fields, changed)
+            if self._changed <= index:
+                return State(self._leaves, self._fields, self._changed)
+            past = _Past(self._floor, self._leaves, self._removed)
             if index < self._floor:
-                raise Stale
-            removed = {name: tuple(found) for name, found in self._removed.items()}
+                past = next((each for each in self._past if each.floor <= index), None) or _raise_stale()
+            removed = {name: tuple(found) for name, found in past.removed.items()}
         pairs = [
-            (array_segment(leaf), _as_of(leaf, index, removed.get(leaf.segment.name, ()))) for leaf in leaves
+            (array_segment(leaf), _as_of(leaf, index, removed.get(leaf.segment.name, ())))
+            for leaf in past.leaves
         ]
         return State(numbered(pairs), self._fields, index)
+
+    def forget_past(self) -> None:
+        """Let go of what only searches of older states need."""
+        with self._lock:
+            self._past.clear()
 
     # what the owner calls
 
@@ -256,6 +273,7 @@ class LiteralIndex:
             self._waiting.clear()
             self._waiting_quads = 0
             self._leaves, self._fields, self._removed = (), Fields(), {}
+            self._past.clear()
             self._building = SegmentBuilder()
             self._scanning, self._starts_scan = iter(()), True
 
@@ -374,6 +392,7 @@ class LiteralIndex:
             self._changed = max(self._changed, batch[-1].stamp + 1)
             if batch[0].stamp < self._scanned:
                 self._floor = self._changed
+                self._past.clear()
             for noted in batch:
                 self._waiting.popleft()
                 self._waiting_quads -= len(noted.removed)
@@ -402,6 +421,7 @@ class LiteralIndex:
         with self._lock:
             if self._is_due:
                 return False
+            self._past.appendleft(_Past(self._floor, self._leaves, dict(self._removed)))
             self._leaves = numbered(pairs)
             for leaf in inputs:
                 self._removed.pop(leaf.segment.name, None)
@@ -453,6 +473,10 @@ class LiteralIndex:
             words, positions = self._analyzer.tokens(text)
             parsed = ParsedDocument(texts={path: TextTokens(words, positions, len(words))}, terms=terms)
         builder.add(key, b"", stamp, 1, parsed)
+
+
+def _raise_stale() -> NoReturn:
+    raise Stale
 
 
 def _as_of(leaf: Leaf, index: int, removed: Iterable[tuple[int, int]]) -> Bools:
