@@ -27,6 +27,7 @@ from benchmarks import (
     search_bm25,
     shacl,
     sparqloscope,
+    text_in_sparql,
     weight,
 )
 from benchmarks.report import Line, print_lines
@@ -83,6 +84,7 @@ BENCHMARKS = {
     "shacl": Benchmark(shacl.run, RATIO),
     "geo": Benchmark(geo.run, RATIO),
     "graphql": Benchmark(graphql.run, RATIO),
+    "text_in_sparql": Benchmark(text_in_sparql.run, RATIO),
     "live": Benchmark(live.run, RATIO),
     "acl": Benchmark(acl.run, RATIO),
     "hostile": Benchmark(

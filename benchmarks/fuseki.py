@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,23 +40,52 @@ class RunningFuseki:
 
 
 @contextmanager
-def running_fuseki(directory: Path) -> Iterator[RunningFuseki]:
-    """An empty dataset below directory. Raises BenchmarkError."""
+def running_fuseki(directory: Path, *, indexed: Mapping[str, str] | None = None) -> Iterator[RunningFuseki]:
+    """An empty dataset below directory. indexed are the properties that jena-text indexes, by the names of
+    their fields, the default field first. Raises BenchmarkError.
+    """
     jar, port = _jar(), free_port()
     database = directory / "fuseki"
     database.mkdir()
-    command = ["java", "-Xmx2G", "-jar", str(jar), "--localhost", f"--port={port}", "--tdb2"]
+    command = ["java", "-Xmx2G", "-jar", str(jar), "--localhost", f"--port={port}"]
+    if indexed is None:
+        command += ["--tdb2", f"--loc={database}", "--update", "/ds"]
+    else:
+        configuration = directory / "fuseki.ttl"
+        configuration.write_text(_with_text(database, directory / "lucene", indexed))
+        command.append(f"--conf={configuration}")
     with (directory / "fuseki.log").open("wb") as log:
         began = time.monotonic()
-        process = subprocess.Popen(
-            [*command, f"--loc={database}", "--update", "/ds"], cwd=directory, stdout=log, stderr=log
-        )
+        process = subprocess.Popen(command, cwd=directory, stdout=log, stderr=log)
         try:
             url = f"http://127.0.0.1:{port}/ds"
             _await(url, process, directory / "fuseki.log")
             yield RunningFuseki(url, process.pid, time.monotonic() - began)
         finally:
             stop(process, STOP_TIMEOUT_S)
+
+
+def _with_text(database: Path, lucene: Path, indexed: Mapping[str, str]) -> str:
+    """The configuration of a dataset with jena-text, as its documentation has it."""
+    fields = " ".join(
+        f'[ text:field "{name}" ; text:predicate <{predicate}> ]' for name, predicate in indexed.items()
+    )
+    return f"""PREFIX : <#>
+PREFIX fuseki: <http://jena.apache.org/fuseki#>
+PREFIX text: <http://jena.apache.org/text#>
+PREFIX tdb2: <http://jena.apache.org/2016/tdb#>
+[] a fuseki:Server .
+:service a fuseki:Service ; fuseki:name "ds" ; fuseki:dataset :dataset ;
+    fuseki:endpoint [ fuseki:operation fuseki:query ],
+        [ fuseki:operation fuseki:query ; fuseki:name "query" ],
+        [ fuseki:operation fuseki:update ; fuseki:name "update" ],
+        [ fuseki:operation fuseki:gsp-rw ; fuseki:name "data" ] .
+:dataset a text:TextDataset ; text:dataset :quads ; text:index :index .
+:quads a tdb2:DatasetTDB2 ; tdb2:location "{database}" .
+:index a text:TextIndexLucene ; text:directory <file:{lucene}> ; text:storeValues true ; text:entityMap :map .
+:map a text:EntityMap ; text:entityField "uri" ; text:graphField "graph" ; text:langField "lang" ;
+    text:uidField "uid" ; text:defaultField "{next(iter(indexed))}" ; text:map ( {fields} ) .
+"""
 
 
 def _jar() -> Path:

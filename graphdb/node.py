@@ -1,14 +1,18 @@
 """What a node answers and says of itself, as every edge and every kind of node understands it."""
 
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeAlias
 
 from pyoxigraph import NamedNode, QueryBoolean, QuerySolutions, QueryTriples
 
+from graphdb.access.principal import Principal
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
+from graphdb.store.search_tables import Table
 
 __all__ = [
     "ClusterMember",
@@ -23,10 +27,14 @@ __all__ = [
     "PeerReport",
     "QueryRequest",
     "RunningQuery",
+    "Searching",
     "ShapesDocument",
     "ValidationRequest",
     "worse_status",
 ]
+
+Searching: TypeAlias = Callable[[int], Awaitable[Mapping[str, Table]]]
+"""Finds what the searches of a query find in the state of a log index, by their names."""
 
 _STATUSES = ("healthy", "degraded", "starting", "error")  # each says more than those before
 
@@ -55,6 +63,8 @@ class QueryRequest:
     principal: str | None = None  # who asks, as `GET /queries` shows it
     explain: bool = False  # answer with what `graphdb.store.explaining.explain` writes, in place of format
     query_id: str | None = None  # the client's choice for the list of running queries; None: any
+    caller: Principal | None = None  # who asks, for searches of the search port; None: these are refused
+    searching: Searching | None = None  # what its searches find; set by the node
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,6 +188,13 @@ class GraphReads(Protocol):
         none at this moment. Raises OverBudget if the join is not small.
         """
 
+    def search(self, join: SmallJoin, query: Callable[[], Query]) -> Evaluated | None:
+        """The answer to a query with searches that is this join, at one state; query is called if need be.
+
+        None if a search has to wait or may take long. Raises OverBudget if the join is not small, and what
+        `start_query` raises of searches.
+        """
+
     def is_small_join(self, join: SmallJoin) -> bool:
         """Whether the join takes at most a millisecond or two on the present data."""
 

@@ -20,6 +20,7 @@ from actors.node.admin import AlertLog
 from actors.node.graph_node import GraphNode, NodeParts
 from actors.node.queries import Progress
 from actors.node.saved_queries import OwnSavedQueries, SavedQueryService
+from actors.node.searching import Indexes
 from actors.node.store_lifecycle import StoreConfig, StoreLifecycle
 from actors.raft.log_requests import ClusterView, ForwardedRequest, MemberChange
 from actors.raft.raft_log_client import RaftLogClient
@@ -56,11 +57,12 @@ def clustered_node(
     readers: ReaderClient,
     config: StoreConfig | None = None,
     columns: ColumnClient | None = None,
+    indexes: Indexes | None = None,
 ) -> GraphNode[RoutedWrites]:
     """See `NodeParts`. It starts once this node is in its cluster and has what was committed before; that
     takes as long as it takes: without a majority of the nodes it does not end.
     """
-    parts = NodeParts(settings, log, readers, config, columns)
+    parts = NodeParts(settings, log, readers, config, columns, indexes)
     peers = _Peers(parts, log)
     progress = Progress(parts.current, peers.reach)
     alert_log = _RoutedAlerts(parts.own_alerts, peers)

@@ -29,6 +29,7 @@ from graphdb.node import QueryRequest
 from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
 from graphdb.public_text import public_text
 from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.translation import searches_of
 
 __all__ = ["ColumnAnswer", "ColumnClient", "ColumnRunner", "ColumnStream", "column_task", "may_use_columns"]
 
@@ -139,7 +140,9 @@ def may_use_columns(request: QueryRequest, *, union_default_graph: bool) -> bool
 
     The columns hold everything: who may see only a part of the data reads it through their own view.
     """
-    return not (request.explain or union_default_graph or request.query.service_hosts)
+    return not (
+        request.explain or union_default_graph or request.query.service_hosts or searches_of(request.query)
+    )
 
 
 def column_task(request: QueryRequest, min_index: int) -> ColumnTask:

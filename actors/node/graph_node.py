@@ -18,6 +18,7 @@ from actors.node.edit_runner import EditRunner
 from actors.node.open_store import CurrentStore
 from actors.node.queries import Progress, Queries, QueryPaths
 from actors.node.saved_queries import OwnSavedQueries, SavedQueryService
+from actors.node.searching import Indexes
 from actors.node.store_lifecycle import Following, OwnLog, StoreConfig, StoreLifecycle, StoreMeans
 from actors.node.store_writes import StoreWrites, StoreWriting, WriteMeans
 from actors.node.update_runner import UpdateRunner
@@ -128,10 +129,12 @@ class NodeParts:
         readers: ReaderClient,
         config: StoreConfig | None = None,
         columns: ColumnClient | None = None,
+        indexes: Indexes | None = None,
     ) -> None:
-        """Nothing is opened yet. log and readers belong to the node from here on. columns: there is a column
-        view.
+        """Nothing is opened yet. log, readers and indexes belong to the node from here on. columns: there is
+        a column view; indexes: there is a search port.
         """
+        self._indexes = indexes
         self.settings, self.log, self.readers = settings, log, readers
         self.config = config or StoreConfig()
         self.current = CurrentStore()
@@ -165,7 +168,7 @@ class NodeParts:
             union_default_graph=settings.server.union_default_graph,
         )
         runs_on_columns = None if columns is None else ColumnRunner(columns)
-        paths = QueryPaths(settings, runner, self.running, runs_on_columns)
+        paths = QueryPaths(settings, runner, self.running, runs_on_columns, self._indexes)
         return Queries(self.current, paths, runner, self.running)
 
     def _write_checks(self, directory: StoreDirectory) -> WriteChecks:
@@ -214,6 +217,8 @@ class NodeParts:
         """Let go of the readers and the log."""
         self.own_writing.close()
         await self.readers.close()
+        if self._indexes is not None:
+            await self._indexes.close()
         await self.log.close()
 
 
@@ -223,9 +228,10 @@ def standalone_node(
     readers: ReaderClient,
     config: StoreConfig | None = None,
     columns: ColumnClient | None = None,
+    indexes: Indexes | None = None,
 ) -> GraphNode[StoreWrites]:
     """A node that stands alone. See `NodeParts`."""
-    parts = NodeParts(settings, log, readers, config, columns)
+    parts = NodeParts(settings, log, readers, config, columns, indexes)
     alerts = AlertService(parts.own_alerts, parts.own_progress, parts.queries, settings)
     lifecycle = parts.lifecycle(OwnLog(log), alerts.timer.wake)
     saved_queries = SavedQueryService(parts.own_saved_queries)

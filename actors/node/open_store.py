@@ -12,6 +12,7 @@ from actors.shard.checkpointer import Checkpointer
 from actors.shard.shard_writer import ShardWriter
 from actors.shard.spatial_keeper import SpatialKeeper
 from actors.shard.store_directory import KeptBeside, StoreDirectory, StoreLost
+from actors.shard.text_keeper import TextKeeper
 from actors.views.views import Views, VisibleStore
 from graphdb.access.annotations import AnnotationWatch
 from graphdb.errors import CorruptionError, LogUnavailable
@@ -39,6 +40,7 @@ class OpenStore:
     checkpointer: Checkpointer
     checkpoints: Checkpoints
     spatial: SpatialKeeper
+    text: TextKeeper
     views: Views
     whole: VisibleStore  # as it is read by those who see everything
 
@@ -65,6 +67,7 @@ class OpenStore:
         await self.writer.close()
         await self.views.close()
         await self.spatial.close()
+        await self.text.close()
         await self.checkpoints.close()
         await self.checkpointer.finish()
 

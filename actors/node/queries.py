@@ -13,19 +13,22 @@ from pyoxigraph import NamedNode, Quad
 from actors.columns.client import ColumnRunner, ColumnStream, may_use_columns
 from actors.egress.rules import HostRules
 from actors.node.open_store import CurrentStore
+from actors.node.searching import Indexes, QuerySearches
 from actors.readers.checkpoints import Checkpoints
 from actors.readers.query_runner import QueryRunner, ReaderAnswer
 from actors.readers.running_queries import RunningQueries
 from actors.views.views import VisibleStore
 from graphdb.access.visibility import Visibility
 from graphdb.config import Settings
-from graphdb.errors import IndexNotReached, LogUnavailable, Overloaded
+from graphdb.errors import IndexNotReached, LogUnavailable, Overloaded, QueryTimeout
 from graphdb.model import GraphName, NamedGraph
 from graphdb.node import Consistency, Evaluated, FunctionCall, QueryRequest, RunningQuery, ValidationRequest
 from graphdb.planning import gate
-from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.parser import Query
-from graphdb.store.quad_store import QuadStore
+from graphdb.sparql.translation import searches_of
+from graphdb.store.join_walk import OverBudget
+from graphdb.store.quad_store import Answer, QuadStore
 from graphdb.store.small_joins import ENTRIES_AT_ONCE, LargePatterns, SmallJoin
 from graphdb.store.view import Subject, Term
 
@@ -41,8 +44,12 @@ class QueryPaths:
         readers: QueryRunner,
         running: RunningQueries,
         columns: ColumnRunner | None,
+        indexes: Indexes | None = None,
     ) -> None:
-        """running is the list of the readers' queries too. columns: None where there is no column view."""
+        """running is the list of the readers' queries too. columns: None where there is no column view;
+        indexes: None where there is no search port.
+        """
+        self.indexes = indexes
         self._readers, self._running, self._columns = readers, running, columns
         self._limits = settings.security
         self._union_default_graph = settings.server.union_default_graph
@@ -135,10 +142,29 @@ class GraphReads:
         """See `serve.backend.GraphReads.look_up`."""
         store = self._store()
         index = store.applied.exact
-        if index is None:
+        if index is None or join.searches:
             return None
         found = join.answer(store.quads, ENTRIES_AT_ONCE)
         if found is None or store.applied.exact != index:  # a change came between two of its look-ups
+            return None
+        return Evaluated(_held(store, found), index)
+
+    def search(self, join: SmallJoin, query: Callable[[], Query]) -> Evaluated | None:
+        """See `serve.backend.GraphReads.search`."""
+        store = self._store()
+        index = store.applied.exact
+        if index is None:
+            return None
+        tables = store.text.tables_at_once(join.searches, _WHOLE, index)
+        if tables is None:
+            return None
+        join = join.with_tables(tables)
+        found: Answer | None = join.answer(store.quads, ENTRIES_AT_ONCE)
+        if found is None:
+            if not join.fits(store.quads, ENTRIES_AT_ONCE):
+                raise OverBudget
+            found = store.quads.query(query(), _WHOLE, tables)
+        if store.applied.exact != index:
             return None
         return Evaluated(_held(store, found), index)
 
@@ -157,6 +183,12 @@ class GraphReads:
     async def _started(self, request: QueryRequest, store: VisibleStore) -> ReaderAnswer | ColumnStream:
         """The columns hold everything, and may be ahead of the store: with what has just been annotated."""
         start = self._paths.start
+        searches = searches_of(request.query)
+        if searches:
+            dataset = request.dataset or own_dataset(request.query)
+            found = QuerySearches(searches, dataset, store.text, self._paths.indexes, request.caller)
+            await _within(found.prepare(), request.timeout_s)
+            request = replace(request, searching=found.tables)
         if store.view is None:
             answer = await start(request, store.checkpoints, store.quads, store.applied.current)
             is_ahead = (
@@ -234,6 +266,17 @@ async def _held_answer(store: VisibleStore, starting: Awaitable[A]) -> A | None:
         return answer
     answer.close()
     return None
+
+
+async def _within(waiting: Awaitable[None], timeout_s: float) -> None:
+    """Raises QueryTimeout."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            await waiting
+    except TimeoutError:
+        raise QueryTimeout(
+            f"the index of the graph's literals was not ready within {round(timeout_s, 2):g} s"
+        ) from None
 
 
 def _held(store: VisibleStore, found: T) -> T:

@@ -25,6 +25,7 @@ from actors.shard.checkpointer import Checkpointer
 from actors.shard.shard_writer import ShardWriter, WriterConfig
 from actors.shard.spatial_keeper import SpatialKeeper
 from actors.shard.store_directory import StoreDirectory
+from actors.shard.text_keeper import TextKeeper
 from actors.views.views import Views, VisibleStore
 from graphdb.access.annotations import AnnotationWatch
 from graphdb.config import Settings
@@ -293,7 +294,14 @@ class StoreLifecycle:
             await writer.close()
             raise
         writer.start()
-        checkpoints = Checkpoints(directory.scratch, quads, writer.applied, self._means.release)
+        checkpoints = Checkpoints(
+            directory.scratch,
+            quads,
+            writer.applied,
+            self._means.release,
+            still=lambda perform: writer.hold_turn(lambda _index: perform()),
+        )
+        text = TextKeeper(quads, writer.applied, directory.scratch, self._settings.text)
         return OpenStore(
             directory,
             quads,
@@ -305,6 +313,7 @@ class StoreLifecycle:
             checkpointer,
             checkpoints,
             SpatialKeeper(quads, writer.applied, directory.scratch),
+            text,
             Views(
                 self._settings.server.data_dir / _VIEWS,
                 quads,
@@ -314,7 +323,9 @@ class StoreLifecycle:
                 self._means.changes.open,
                 self._means.release,
                 views_max=self._settings.server.views,
+                text=text,
+                text_settings=self._settings.text,
                 union_default_graph=union,
             ),
-            VisibleStore(None, quads, schema, writer.applied, checkpoints, lambda: True, None),
+            VisibleStore(None, quads, schema, writer.applied, checkpoints, lambda: True, None, text),
         )

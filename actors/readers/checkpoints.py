@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from actors.log.applied_index import AppliedIndex
 from actors.worker_thread import on_thread
@@ -20,6 +21,9 @@ __all__ = ["Checkpoint", "Checkpoints"]
 
 logger = logging.getLogger(__name__)
 _IDLE_S = 5.0  # an outdated checkpoint that nobody has asked for this long holds on to deleted data in vain
+
+
+Still: TypeAlias = Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
 
 
 @dataclass(slots=True, eq=False)
@@ -41,13 +45,16 @@ class Checkpoints:
         quads: QuadStore,
         applied: AppliedIndex,
         release: Callable[[str], Awaitable[None]],
+        still: Still | None = None,
     ) -> None:
         """directory exists and is on the store's file system. release has readers that hold a checkpoint
-        open, without a query, let go of it.
+        open, without a query, let go of it. still performs something while no change is being applied, for
+        `take_exact`.
         """
         self._directory = directory
         self._quads = quads
         self._applied = applied
+        self._still = still
         self._release = release
         self._names = (f"checkpoint-{os.urandom(6).hex()}-{number}" for number in itertools.count())
         self._current: Checkpoint | None = None
@@ -68,6 +75,19 @@ class Checkpoints:
             await asyncio.shield(self._begin(self._renew(needed)))
         current.holders += 1
         return current
+
+    async def take_exact(self) -> Checkpoint:
+        """As `take`, but of exactly its log index: writes wait while it is made, if need be."""
+        while True:
+            checkpoint = await self.take()
+            if checkpoint.is_exact:
+                return checkpoint
+            self.give_back(checkpoint)
+            assert self._still is not None
+            await self._still(self._renew_exactly)
+
+    async def _renew_exactly(self) -> None:
+        await asyncio.shield(self._begin(self._renew(self._applied.current, is_exact=True)))
 
     def is_present(self, checkpoint: Checkpoint) -> bool:
         """Whether the store is still as the checkpoint has it."""
@@ -94,11 +114,12 @@ class Checkpoints:
             self._current = None
         await asyncio.gather(*self._tasks)
 
-    async def _renew(self, needed: int) -> None:
+    async def _renew(self, needed: int, *, is_exact: bool = False) -> None:
         async with self._making:
             if self._is_closed:
                 raise LogUnavailable("the node is starting or stopping")
-            if self._current is None or self._current.index < needed:
+            current = self._current
+            if current is None or current.index < needed or (is_exact and not current.is_exact):
                 self._replace(await self._make())
 
     async def _make(self) -> Checkpoint:

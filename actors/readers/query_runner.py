@@ -1,5 +1,6 @@
 """`QueryRunner`: what readers do for a node, queries and validations: a reader, a checkpoint, an answer."""
 
+import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import ExitStack
@@ -14,14 +15,23 @@ from actors.readers.protocol import FunctionTask, ReaderTask, Task, ValidationTa
 from actors.readers.running_queries import QueryRun, RunningQueries
 from actors.worker_thread import on_thread
 from graphdb.config.limits import GateLimits
+from graphdb.errors import EvaluationFailed, QueryTimeout
 from graphdb.geo.lookups import EngineText
 from graphdb.geo.narrowing import Narrowed
-from graphdb.node import FunctionCall, MergedGraphs, QueryRequest, ShapesDocument, ValidationRequest
+from graphdb.node import (
+    FunctionCall,
+    MergedGraphs,
+    QueryRequest,
+    Searching,
+    ShapesDocument,
+    ValidationRequest,
+)
 from graphdb.planning.engine_text import engine_text_and_services
 from graphdb.planning.sources import scans_of
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.results import ResultFormat
 from graphdb.store.quad_store import QuadStore
+from graphdb.store.search_tables import Table, patterns_of
 
 __all__ = ["QueryRunner", "ReaderAnswer", "query_task"]
 
@@ -46,8 +56,40 @@ class QueryRunner:
         self, run: QueryRun, request: QueryRequest, checkpoints: Checkpoints, quads: QuadStore
     ) -> "ReaderAnswer":
         """See `GraphReads.start_query`. run ends with the answer; quads is what the checkpoints are of."""
-        make_task = partial(self._query_task, request, checkpoints, quads)
+        if request.searching is not None:
+            return await self._start_searched(run, request, request.searching, checkpoints, quads)
+        make_task = partial(self._query_task, request, checkpoints, quads, {})
         return await self._start(run, request.timeout_s, checkpoints, make_task)
+
+    async def _start_searched(
+        self,
+        run: QueryRun,
+        request: QueryRequest,
+        searching: Searching,
+        checkpoints: Checkpoints,
+        quads: QuadStore,
+    ) -> "ReaderAnswer":
+        """Searches come before the reader: writes wait for an exact checkpoint, and may need a reader."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + request.timeout_s
+        with ExitStack() as held:
+            ended = held.enter_context(ExitStack())
+            ended.callback(run.end)
+            try:
+                async with asyncio.timeout_at(deadline):
+                    checkpoint = await run.unless_cancelled(checkpoints.take_exact(), checkpoints.give_back)
+                    held.callback(checkpoints.give_back, checkpoint)
+                    tables = await run.unless_cancelled(searching(checkpoint.index))
+            except TimeoutError:
+                raise QueryTimeout(f"searching took longer than {round(request.timeout_s, 2):g} s") from None
+            ended.pop_all()  # from here on the answer ends it
+
+            async def take() -> Checkpoint:
+                checkpoint.holders += 1
+                return checkpoint
+
+            make_task = partial(self._query_task, request, checkpoints, quads, tables)
+            return await self._start(run, deadline - loop.time(), checkpoints, make_task, take)
 
     async def validate(self, request: ValidationRequest, checkpoints: Checkpoints) -> "ReaderAnswer":
         """See `GraphReads.start_validation`."""
@@ -74,6 +116,7 @@ class QueryRunner:
         timeout_s: float,
         checkpoints: Checkpoints,
         make_task: Callable[[Checkpoint], Awaitable[Task]],
+        take: Callable[[], Awaitable[Checkpoint]] | None = None,
     ) -> "ReaderAnswer":
         """The checkpoint comes after the reader, so that however many wait, no more than there are readers
         are kept on disk.
@@ -83,17 +126,26 @@ class QueryRunner:
             lease = await run.unless_cancelled(self._readers.lease(run.id, timeout_s), Lease.close)
             held.callback(lease.close)
             run.where = lease.where
-            checkpoint = await run.unless_cancelled(checkpoints.take(), checkpoints.give_back)
+            checkpoint = await run.unless_cancelled((take or checkpoints.take)(), checkpoints.give_back)
             held.callback(checkpoints.give_back, checkpoint)
             run.on_cancel = lease.close  # also while nobody reads
             lease.evaluate(await run.unless_cancelled(make_task(checkpoint)))
             return ReaderAnswer(run, lease, checkpoint, held.pop_all())
 
     async def _query_task(
-        self, request: QueryRequest, checkpoints: Checkpoints, quads: QuadStore, checkpoint: Checkpoint
+        self,
+        request: QueryRequest,
+        checkpoints: Checkpoints,
+        quads: QuadStore,
+        tables: Mapping[str, Table],
+        checkpoint: Checkpoint,
     ) -> ReaderTask:
         query = request.query
         made, services = engine_text_and_services(query, secrets.token_hex(16))
+        if made.searches:
+            if not tables:
+                raise EvaluationFailed("searches are not evaluated here")
+            made = made.with_tables(patterns_of(tables))
         asked = await _narrowed(made, checkpoints, quads, checkpoint)
         task = query_task(
             asked.text,
@@ -113,7 +165,8 @@ class QueryRunner:
             task,
             operation="explain",
             count_queries=[scan.count_query for scan in scans_of(query)],
-            lookups=[asdict(report) for report in asked.reports],
+            lookups=[asdict(report) for report in asked.reports]
+            + [asdict(table.report) for table in tables.values()],
         )
 
     async def _validation_task(self, request: ValidationRequest, checkpoint: Checkpoint) -> ValidationTask:

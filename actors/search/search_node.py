@@ -51,6 +51,7 @@ __all__ = ["SearchNode"]
 
 logger = logging.getLogger(__name__)
 
+_REACH_S = 0.005
 _SWEEP_S = 10.0
 # on a full disk too: what makes room, and what reading needs
 _TAKEN_WHEN_FULL = (
@@ -313,6 +314,28 @@ class SearchNode:
             await self._opened().upkeep.refresh(indexes)
         elif indexes:
             await self.perform(RefreshIndices(tuple(index.uuid for index in indexes)))
+
+    async def reach(self, name: str, log_index: int) -> None:
+        """Return once what this node finds in an index (or in several: a pattern, an alias) is of a log index
+        or later; of one that follows the graph, on the node that leads.
+
+        Raises UnavailableError.
+        """
+        opened = self._opened()
+        while opened.view.applied_index < log_index:
+            await asyncio.sleep(_REACH_S)
+            opened = self._opened()
+        found = opened.view.catalog.find(name)
+        indexes = [found] if found is not None else list(opened.view.catalog.indexes())
+        for index in indexes:
+            await self._until_followed(index, log_index)
+        await opened.upkeep.refresh(indexes)
+
+    async def _until_followed(self, index: Index, log_index: int) -> None:
+        status = self.following(index)
+        while status is not None and status.get("position", log_index) < log_index:
+            await asyncio.sleep(_REACH_S)
+            status = self.following(index)
 
     async def flush(self, indexes: Sequence[Index] = ()) -> None:
         """Put all that was applied here on disk, of all indexes."""

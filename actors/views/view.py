@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -16,12 +17,14 @@ from actors.log.view_sources import Pace, ViewLost
 from actors.readers.checkpoints import Checkpoints
 from actors.shard.shard_writer import ShardWriter
 from actors.shard.spatial_keeper import SpatialKeeper
+from actors.shard.text_keeper import TextKeeper
 from actors.views.entry_feed import Entry, EntryFeed
 from actors.views.view_directory import ViewDirectory
 from actors.worker_thread import call_once
 from graphdb.access.annotations import ALLOWED_SID
 from graphdb.access.view_following import NestedTerms, step_of_view
 from graphdb.access.visibility import Visibility
+from graphdb.config.service import Text
 from graphdb.errors import GraphDBError, LogUnavailable
 from graphdb.graphql.schema_triples import SchemaWatch
 from graphdb.live.changes import LoggedChange
@@ -47,6 +50,7 @@ class Main:
     writer: ShardWriter
     checkpoints: Checkpoints
     directory: ViewDirectory
+    text: Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +94,14 @@ class View:
         self._main, self._nested, self._feed = main, nested, feed
         place = self._place = _Place(index)
         self.applied = AppliedIndex(lambda: place.index)
-        self.checkpoints = Checkpoints(main.directory.path, quads, self.applied, release)
+        going = self._going = asyncio.Lock()
+        self.checkpoints = Checkpoints(
+            main.directory.path, quads, self.applied, release, still=partial(_while_held, going)
+        )
         self._spatial = SpatialKeeper(quads, self.applied, main.directory.path)
+        self.text = TextKeeper(quads, self.applied, main.directory.path, main.text, begins_at_once=False)
         # one thread: the engine's iterators end the process when used on another than their own
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="view")
-        self._going = asyncio.Lock()
         # none once the view is closed: its files go with the last reference, and this one is in a circle
         self._runner: ViewRunner[Entry, list[LoggedChange]] | None = ViewRunner(
             "principals", self, feed, perform=self._with_state, applied=self.applied, pace=_PACE
@@ -283,8 +290,14 @@ class View:
         async with self._going:  # to the end of what is under way
             self._feed.close()
         await self._spatial.close()
+        await self.text.close()
         await self.checkpoints.close()
         self._thread.shutdown(wait=False)
+
+
+async def _while_held(lock: asyncio.Lock, perform: Callable[[], Awaitable[None]]) -> None:
+    async with lock:
+        await perform()
 
 
 async def _at_once(function: Callable[..., T], *arguments: Any) -> T:

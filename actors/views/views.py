@@ -13,12 +13,14 @@ from actors.log.applied_index import AppliedIndex
 from actors.log.view_sources import ViewLost
 from actors.readers.checkpoints import Checkpoints
 from actors.shard.shard_writer import ShardWriter
+from actors.shard.text_keeper import TextKeeper
 from actors.views.building import build_view
 from actors.views.entry_feed import ChangeStream, EntryFeed
 from actors.views.view import Main, View
 from actors.views.view_directory import ViewDirectory, delete_after
 from graphdb.access.annotations import ALLOWED_SID, AnnotationWatch, has_annotations
 from graphdb.access.visibility import NO_VISIBILITY, Visibility
+from graphdb.config.service import Text
 from graphdb.errors import LogUnavailable, Overloaded
 from graphdb.graphql.schema_triples import SchemaWatch
 from graphdb.log.views import ViewStatus
@@ -43,6 +45,7 @@ class VisibleStore:
     checkpoints: Checkpoints
     holds: Callable[[], bool]
     view: View | None  # None: it is the whole store
+    text: TextKeeper
 
     @property
     def is_gone(self) -> bool:
@@ -64,6 +67,8 @@ class Views:
         release: Callable[[str], Awaitable[None]],
         *,
         views_max: int,
+        text: TextKeeper,
+        text_settings: Text,
         union_default_graph: bool,
     ) -> None:
         """quads is what the watches listen to, the writer writes, and the checkpoints are of. The directory,
@@ -72,7 +77,8 @@ class Views:
         follow opens the changes of the quads after a log index (None: from now on), within so many seconds;
         release is as for `Checkpoints`. Raises StorageFull.
         """
-        self._main = Main(quads, writer, checkpoints, ViewDirectory(directory))
+        self._main = Main(quads, writer, checkpoints, ViewDirectory(directory), text_settings)
+        self._text = text
         self._schema, self._annotations = watches
         self._follow, self._release = follow, release
         self._views_max, self._union_default_graph = views_max, union_default_graph
@@ -118,7 +124,7 @@ class Views:
             if view.serves(visibility, since):
                 holds = partial(view.serves, visibility, since)
                 return VisibleStore(
-                    view.key, view.quads, view.schema, view.applied, view.checkpoints, holds, view
+                    view.key, view.quads, view.schema, view.applied, view.checkpoints, holds, view, view.text
                 )
         raise Overloaded("what may be seen of the graph is changing: ask again")
 
@@ -142,7 +148,7 @@ class Views:
             return annotations.count == annotated
 
         return VisibleStore(
-            None, main.quads, self._schema, main.writer.applied, main.checkpoints, holds, None
+            None, main.quads, self._schema, main.writer.applied, main.checkpoints, holds, None, self._text
         )
 
     def _reduced(self, visibility: Visibility) -> Visibility:

@@ -1,8 +1,9 @@
 """The sections that say where a node listens, keeps its data and what it may use: all but access control."""
 
+import re
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr, StringConstraints, model_validator
+from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
 from graphdb.config.limits import GateLimits
 from graphdb.config.section import (
@@ -33,6 +34,7 @@ __all__ = [
     "Security",
     "Server",
     "Shacl",
+    "Text",
     "split_address",
 ]
 
@@ -201,6 +203,27 @@ class Search(Section):
         if self.publish_address is not None:
             split_address(self.publish_address)
         return self
+
+
+class Text(Section):
+    """The index of the graph's literals, for `text:query` in queries."""
+
+    predicates: tuple[str, ...] = Field(
+        (),
+        description='IRIs of the properties whose strings are indexed, or `["*"]` for those of all '
+        "properties; by default none, and `text:query` is refused.",
+    )
+    max_hits: int = Field(
+        100_000, ge=1, description="Largest number of hits of one `text:query`; a query with more is refused."
+    )
+
+    @field_validator("predicates")
+    @classmethod
+    def _check_predicates(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for iri in given:
+            if iri != "*" and not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*", iri):
+                raise ValueError(f"{iri!r} is neither an absolute IRI nor *")
+        return given
 
 
 def split_address(address: str) -> tuple[str, int]:

@@ -21,6 +21,7 @@ from graphdb.config.service import (
     Security,
     Server,
     Shacl,
+    Text,
     split_address,
 )
 
@@ -32,6 +33,7 @@ class Settings(Section):
 
     server: Server = Field(Server(), description="Port 7001, and what holds for the whole node.")
     search: Search = Field(Search(), description="Port 9200.")
+    text: Text = Field(Text(), description="Full text of the graph's literals.")
     cluster: Cluster = Field(Cluster(), description="Replication.")
     readers: Readers = Field(Readers(), description="Query workers.")
     columns: Columns = Field(Columns(), description="Column view.")

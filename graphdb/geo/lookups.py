@@ -4,10 +4,11 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from graphdb.geometry.geosparql_names import GEOF, RELATIONS
+from graphdb.sparql.algebra import TextSearch
 from graphdb.sparql.patterns import FunctionCall
 from graphdb.sparql.printing import Filling
 from graphdb.sparql.terms import Iri, RdfLiteral
@@ -119,6 +120,18 @@ class EngineText:
     nearest: Ordered | None = None
     call: str = ""
     fillings: Mapping[str, Filling] = field(default_factory=dict)
+    searches: tuple[TextSearch, ...] = ()  # what they find has to be put in before the text is evaluated
+
+    def with_tables(self, tables: Mapping[str, str]) -> "EngineText":
+        """The text with what the searches found, by their names."""
+        pieces = [self.pieces[0]]
+        for place in range(1, len(self.pieces), 2):
+            name, after = self.pieces[place : place + 2]
+            if name in tables:
+                pieces[-1] += tables[name] + after
+            else:
+                pieces += (name, after)
+        return replace(self, pieces=tuple(pieces), searches=())
 
     @property
     def text(self) -> str:

@@ -22,7 +22,7 @@ from graphdb.sparql.dataset import own_dataset
 from graphdb.sparql.dependencies import predicates_read, triple_patterns
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import Variable
-from graphdb.sparql.translation import abstract_query
+from graphdb.sparql.translation import abstract_query, searches_of
 from graphdb.sparql.tree_walk import nodes_below
 
 __all__ = ["read_live_query"]
@@ -47,6 +47,10 @@ def _read_sparql(text: str, limits: GateLimits) -> SolutionQuery | WholeQuery:
         raise EvaluationFailed(f"only a SELECT can be asked live, not {query.form}")
     if query.service_hosts:
         raise EvaluationFailed("a query cannot be followed that has SERVICE")
+    if searches_of(query):
+        raise EvaluationFailed(
+            "a query cannot be followed that has a search: any literal may change its hits"
+        )
     if not is_repeatable(query):
         raise EvaluationFailed("a query cannot be followed that has a function of the clock or of chance")
     asked = abstract_query(query)

@@ -18,10 +18,12 @@ from graphdb.sparql.algebra import (
     Path,
     Select,
     Service,
+    TextSearch,
     Values,
     spine_of,
 )
 from graphdb.sparql.patterns import BuiltInCall, TriplePattern
+from graphdb.sparql.search_requests import IndexSearch
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, RdfLiteral, Variable
 from graphdb.sparql.translation import abstract_query
@@ -59,7 +61,7 @@ def is_repeatable(query: Query) -> bool:
     """
     for node in nodes_of(abstract_query(query)):
         match node:
-            case Service():
+            case Service() | TextSearch(request=IndexSearch()):
                 return False
             case BuiltInCall(name=name) if name in _DIFFERS_EACH_TIME:
                 return False

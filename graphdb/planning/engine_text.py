@@ -10,6 +10,7 @@ The passes, in their order; each comes only where the query has something for it
 - GRAPH with a variable: `graph_variables`;
 - a path of length zero from or to a constant that the graph does not hold: here;
 - triple patterns that match more than is stated: `graphdb/geo/derived_triples.py`;
+- searches come first, and what is beside them is looked up for each hit: `search_joins`;
 - ORDER BY, MIN and MAX go by the order of terms: `ordering`;
 - endpoints of SERVICE get placeholders: here. The engine calls what its text names, and checks nothing.
 """
@@ -28,6 +29,7 @@ from graphdb.geo.narrowing_filters import Narrowing
 from graphdb.planning.graph_variables import GraphVariables, needs_graph_variables
 from graphdb.planning.grouping import grouped_apart, grouped_below, uses_its_columns
 from graphdb.planning.ordering import chooses, choosing_by_keys, ordered_by_keys, sorting_by_keys
+from graphdb.planning.search_joins import SearchesFirst
 from graphdb.sparql.algebra import (
     EMPTY,
     AbstractQuery,
@@ -40,6 +42,7 @@ from graphdb.sparql.algebra import (
     OrderBy,
     Path,
     Service,
+    TextSearch,
     Union,
     operands_of,
 )
@@ -102,6 +105,8 @@ def where_text(
     With placeholders for endpoints, as `engine_text_and_services`; token is None where there is no SERVICE.
     is_stated: triple patterns match stated triples only, as those of DELETE WHERE do.
     """
+    if any(isinstance(node, TextSearch) for node in nodes_below(pattern)):
+        raise EvaluationFailed("searches are not evaluated in the WHERE of an update: query first")
     services: dict[str, str] = {}
     if token is not None:
         pattern, services = _with_placeholders(pattern, token)
@@ -114,14 +119,15 @@ def _check_no_service(query: Query) -> None:
 
 
 def _slotted(query: Query, asked: AbstractQuery) -> EngineText:
+    searches = tuple([node for node in nodes_of(asked) if isinstance(node, TextSearch)])
     if not calls_functions(query):
         pieces, fillings = written_pieces(_passed(asked, None))
-        return EngineText(pieces, fillings=fillings)
+        return EngineText(pieces, fillings=fillings, searches=searches)
     narrowing = Narrowing()
     pieces, fillings = written_pieces(_passed(asked, narrowing))
     nearest = narrowing.nearest
     call = written_expression(nearest.call) if nearest is not None else ""
-    return EngineText(pieces, True, tuple(narrowing.lookups), nearest, call, fillings)
+    return EngineText(pieces, True, tuple(narrowing.lookups), nearest, call, fillings, searches)
 
 
 def _pieces(asked: AbstractQuery, *, is_stated: bool = False) -> tuple[str, ...]:
@@ -146,6 +152,8 @@ def _passed(asked: AbstractQuery, narrowing: Narrowing | None, *, is_stated: boo
         pattern = _ZeroLengthPaths().group(pattern)
     if not is_stated and any(isinstance(node, Bgp) and any(map(is_derived, node.triples)) for node in nodes):
         pattern = with_derived_triples(pattern, fresh, narrowing.new_slot if narrowing is not None else None)
+    if any(isinstance(node, TextSearch) for node in nodes):
+        pattern = SearchesFirst(fresh).group(pattern)
     if any(map(chooses, nodes)):
         pattern = rewritten(pattern, choosing_by_keys)
     orders = sum(isinstance(node, OrderBy) for node in nodes)

@@ -18,13 +18,16 @@ from pyoxigraph import Literal, NamedNode
 
 from graphdb.sparql.patterns import TriplePattern
 from graphdb.sparql.printing import written_term
+from graphdb.sparql.search_requests import TEXT
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import Iri, RdfLiteral, Span, TripleTerm, Variable
+from graphdb.sparql.translation import searches_of
 from graphdb.sparql.tree_walk import all_parts_of
 
 __all__ = ["Constant", "CutText", "Slots", "cut_text", "slots_of"]
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
+_TEXTS = frozenset({TEXT + "query", "http://www.w3.org/1999/02/22-rdf-syntax-ns#first"})
 _INTEGER = NamedNode(_XSD + "integer")
 _OURS = "urn:graphdb:"  # marks of `graphdb.geo.entailment`, which decide about a pattern, and our own slots
 
@@ -151,6 +154,17 @@ class Slots:
             return None
 
 
+def _decides(triple: TriplePattern) -> bool:
+    """Whether the constants of a triple may be what a search is given: all but the text to look for."""
+    match triple:
+        case TriplePattern(predicate=Iri(value=verb), object=RdfLiteral() as given) if verb in _TEXTS:
+            is_option = given.value.startswith(("lang:", "highlight:"))
+            return is_option or given.datatype != _XSD + "string" or isinstance(triple.subject, Iri)
+        case TriplePattern(predicate=Iri(value=verb)):
+            return verb in _TEXTS
+    return False
+
+
 def slots_of(query: Query, cut: CutText) -> Slots | None:
     """The slots of a query's text; None without any."""
     spans, place = {}, 0
@@ -169,11 +183,14 @@ def _free(query: Query) -> set[Span]:
     that has one like a mark.
     """
     ends, others = set[Span](), set[Span]()
+    searches = searches_of(query)
     waiting: list[Any] = [query]
     while waiting:
         node = waiting.pop()
         if isinstance(node, TriplePattern) and isinstance(node.predicate, Iri | Variable):
             constants = [end for end in (node.subject, node.object) if isinstance(end, Iri | RdfLiteral)]
+            if searches and _decides(node):
+                others.update(end.span for end in constants)
             ends.update(end.span for end in constants)
             if any(_OURS in end.value for end in constants):
                 return set()

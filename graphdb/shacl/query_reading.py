@@ -28,6 +28,7 @@ from graphdb.sparql.patterns import (
 )
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import Iri, Variable
+from graphdb.sparql.translation import searches_of
 from graphdb.sparql.tree_walk import all_below, nodes_below, parts_of, renamed, rewritten
 
 __all__ = ["CURRENT_SHAPE", "SHAPES_GRAPH", "QueryReader"]
@@ -179,6 +180,8 @@ def _why_not_prebindable(query: Query, bound: set[str]) -> str | None:
     """What SHACL (appendix A) forbids, in words; bound are the variables that get their values before."""
     if query.service_hosts:
         return "must not use SERVICE"
+    if searches_of(query):
+        return "must not use a search"
     if query.values is not None:
         return "must not use VALUES"
     if query.dataset:

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from graphdb.sparql import patterns
 from graphdb.sparql.patterns import OrderCondition, TriplePattern, variables_of_triples
+from graphdb.sparql.search_requests import IndexSearch, LiteralSearch
 from graphdb.sparql.syntax import DatasetClause
 from graphdb.sparql.terms import Iri, PatternTerm, RdfLiteral, TripleTerm, Variable
 
@@ -47,6 +48,7 @@ __all__ = [
     "Slot",
     "Spelled",
     "Step",
+    "TextSearch",
     "Union",
     "Values",
     "conjunction",
@@ -133,6 +135,21 @@ class Service:
     endpoint: Iri | Variable
     pattern: "Algebra"
     silent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TextSearch:
+    """The hits of a search as solutions, one a hit, which the evaluation puts in before everything else.
+
+    columns says which part of a hit (`search_requests.Part`) each variable has, each variable once. fixed are
+    parts that the query gives: other hits are none. graph is the GRAPH around it; None is the default graph.
+    """
+
+    name: str  # of its place in the engine's text; each search of a query has its own
+    request: LiteralSearch | IndexSearch
+    graph: Iri | Variable | None
+    columns: tuple[tuple[str, Variable], ...]
+    fixed: tuple[tuple[str, Iri | RdfLiteral], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +253,7 @@ Algebra: TypeAlias = (
     | Extend
     | Graph
     | Service
+    | TextSearch
     | Group
     | OrderBy
     | Project
@@ -425,6 +443,8 @@ def variables_in_scope(root: Algebra) -> set[str]:
                 waiting += node.branches
             case Values():
                 names.update(variable.name for variable in node.variables)
+            case TextSearch():
+                names.update(variable.name for _, variable in node.columns)
             case Project():
                 names.update(variable.name for variable in node.variables)
             case Group():

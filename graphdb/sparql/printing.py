@@ -284,7 +284,7 @@ def _operand(node: Any) -> _Parts:
         case algebra.Service(endpoint=endpoint, pattern=pattern, silent=silent):
             word = "SERVICE SILENT" if silent else "SERVICE"
             return [f"{word} {written_term(endpoint)} {{ ", (_contents, pattern), "} "]
-        case algebra.Slot(name=name):
+        case algebra.Slot(name=name) | algebra.TextSearch(name=name):
             return [_Gap(name), " "]
         case _:
             return ["{ ", (_contents, node), "} "]

@@ -6,8 +6,9 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+from graphdb.errors import InvalidParameter
 from graphdb.sparql import algebra, patterns
-from graphdb.sparql.algebra import EMPTY, AbstractQuery, Algebra, Select, conjunction, join
+from graphdb.sparql.algebra import EMPTY, AbstractQuery, Algebra, Select, TextSearch, conjunction, join
 from graphdb.sparql.patterns import (
     Aggregate,
     GroupGraphPattern,
@@ -17,11 +18,29 @@ from graphdb.sparql.patterns import (
     SubSelect,
     TriplePattern,
 )
+from graphdb.sparql.search_requests import search_index_of
+from graphdb.sparql.searches import SearchReader
 from graphdb.sparql.syntax import Prologue, QuadPattern, Query
 from graphdb.sparql.terms import Iri, Variable
-from graphdb.sparql.tree_walk import all_below, expression_nodes, nodes_below, rewritten, rewritten_expression
+from graphdb.sparql.tree_walk import (
+    all_below,
+    expression_nodes,
+    nodes_below,
+    nodes_of,
+    renamed,
+    rewritten,
+    rewritten_expression,
+)
 
-__all__ = ["FreshNames", "abstract_query", "columns_of", "pattern_of_group", "pattern_of_quads", "select_of"]
+__all__ = [
+    "FreshNames",
+    "abstract_query",
+    "columns_of",
+    "pattern_of_group",
+    "pattern_of_quads",
+    "searches_of",
+    "select_of",
+]
 
 
 _RESOLVES = re.compile(r"\b[IU]RI\b", re.IGNORECASE)  # wherever a text may call what resolves IRIs
@@ -56,6 +75,11 @@ def abstract_query(query: Query) -> AbstractQuery:
         made = _translated(query)
         object.__setattr__(query, "algebra", made)  # threads that come at once make equal ones
     return made
+
+
+def searches_of(query: Query) -> tuple[TextSearch, ...]:
+    """The searches in a query, in no particular order. Raises InvalidParameter if one cannot be read."""
+    return tuple([node for node in nodes_of(abstract_query(query)) if isinstance(node, TextSearch)])
 
 
 def _translated(query: Query) -> AbstractQuery:
@@ -125,8 +149,14 @@ class _Translator:
 
     def __init__(self, root: Any) -> None:
         self._fresh = FreshNames(root)
+        self._searches = SearchReader(self._fresh.prefix)
+        self._graph: Iri | Variable | None = None  # of the GRAPH around what is translated
 
     def query(self, query: Query) -> Algebra:
+        pattern = self._query(query)
+        return renamed(pattern, self._searches.renamed) if self._searches.renamed else pattern
+
+    def _query(self, query: Query) -> Algebra:
         where = EMPTY if query.where is None else self.group(query.where)
         if query.select is not None:
             return self._select(query, where, list(map(Variable, columns_of(query))))
@@ -154,7 +184,8 @@ class _Translator:
                 case patterns.Bind():
                     pattern = algebra.Extend(pattern, element.variable, self._expression(element.expression))
                 case patterns.TriplesBlock():
-                    for part in _paths_apart(element.triples):
+                    searches, triples = self._searches.taken_from(element.triples, self._graph)
+                    for part in (*searches, *_paths_apart(triples)):
                         pattern = join(pattern, part)
                 case _:
                     pattern = join(pattern, self._element(element))
@@ -167,7 +198,12 @@ class _Translator:
             case patterns.UnionPattern():
                 return algebra.Union(tuple([self.group(branch) for branch in element.branches]))
             case patterns.GraphPattern():
-                return algebra.Graph(element.name, self.group(element.pattern))
+                around, self._graph = self._graph, element.name
+                pattern = self.group(element.pattern)
+                self._graph = around
+                return algebra.Graph(element.name, pattern)
+            case patterns.ServicePattern() if search_index_of(element.endpoint) is not None:
+                return self._service_search(element)
             case patterns.ServicePattern():
                 return algebra.Service(element.endpoint, self.group(element.pattern), element.silent)
             case patterns.InlineData():
@@ -179,6 +215,19 @@ class _Translator:
                     shown = list(map(Variable, sorted(element.variables)))
                 return self._select(element, self.group(element.where), shown)
         raise TypeError(f"{element!r} is no element of a group")
+
+    def _service_search(self, service: patterns.ServicePattern) -> Algebra:
+        triples: list[TriplePattern] = []
+        for element in service.pattern.elements:
+            if not isinstance(element, patterns.TriplesBlock):
+                raise InvalidParameter(
+                    "SERVICE <search:…>", "takes triples alone; filters stand outside of it"
+                )
+            triples += element.triples
+        found: Algebra = EMPTY
+        for search in self._searches.of_service(service.endpoint, tuple(triples)):
+            found = join(found, search)
+        return found
 
     def _expression(self, expression: Any) -> Any:
         """An expression with the patterns of EXISTS as algebra."""

@@ -43,6 +43,7 @@ _LEAVES = frozenset(
         algebra.Bgp,
         algebra.Path,
         algebra.Service,
+        algebra.TextSearch,
         algebra.Values,
     }
 )

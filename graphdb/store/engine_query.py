@@ -8,6 +8,7 @@ from pyoxigraph import BlankNode, DefaultGraph, NamedNode, QueryBoolean, QuerySo
 from graphdb.geometry.functions import AGGREGATES, FUNCTIONS
 from graphdb.sparql.term_order import ENGINE_AGGREGATES, ENGINE_FUNCTIONS
 from graphdb.store.engine_errors import request_failures
+from graphdb.store.search_tables import BLANK_FUNCTIONS
 
 __all__ = ["Ask", "EngineAnswer", "engine_functions", "engine_query", "first_full"]
 
@@ -16,8 +17,11 @@ Ask: TypeAlias = Callable[[str], EngineAnswer]
 """Begins to evaluate a text on some store and dataset."""
 
 _Functions: TypeAlias = tuple[dict[NamedNode, Any], dict[NamedNode, Any]]
-_OWN: _Functions = {**ENGINE_FUNCTIONS}, {**ENGINE_AGGREGATES}
-_WITH_GEOMETRY: _Functions = {**ENGINE_FUNCTIONS, **FUNCTIONS}, {**ENGINE_AGGREGATES, **AGGREGATES}
+_OWN: _Functions = {**ENGINE_FUNCTIONS, **BLANK_FUNCTIONS}, {**ENGINE_AGGREGATES}
+_WITH_GEOMETRY: _Functions = (
+    {**ENGINE_FUNCTIONS, **BLANK_FUNCTIONS, **FUNCTIONS},
+    {**ENGINE_AGGREGATES, **AGGREGATES},
+)
 
 _Graph: TypeAlias = NamedNode | BlankNode | DefaultGraph  # what the engine takes
 

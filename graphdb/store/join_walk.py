@@ -2,13 +2,23 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from pyoxigraph import NamedNode
 
 from graphdb.store.quad_store import QuadStore, Term
 
-__all__ = ["Choice", "OverBudget", "Part", "Pattern", "Walk", "connected_parts", "in_engine_order"]
+__all__ = [
+    "Choice",
+    "Found",
+    "OverBudget",
+    "Part",
+    "Pattern",
+    "Walk",
+    "after_searches",
+    "connected_parts",
+    "in_engine_order",
+]
 
 _COMPARED_AN_ENTRY = 16  # terms that are compared in the time of looking at an entry
 
@@ -65,14 +75,34 @@ class Choice:
         return self
 
 
-Part: TypeAlias = Pattern | Choice
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search binds, by its name."""
+
+    search: str
+    names: tuple[str, ...]
+    rows: Sequence[tuple[Term | None, ...]] = ()
+
+    @property
+    def variables(self) -> set[str]:
+        return set(self.names)
+
+    def filled(self, _terms: Mapping[Any, Term]) -> "Found":
+        """Itself, as `Choice`."""
+        return self
+
+
+Part: TypeAlias = Pattern | Choice | Found
 
 
 class OverBudget(Exception):
     """The join looks at more than it may."""
 
 
-def connected_parts(patterns: list[Pattern]) -> list[list[Pattern]]:
+P = TypeVar("P", bound=Part)
+
+
+def connected_parts(patterns: Sequence[P]) -> list[list[P]]:
     """The patterns in groups that share no variable with each other, each in the order of the text."""
     parts: list[tuple[list[int], set[str]]] = []
     for number, pattern in enumerate(patterns):
@@ -99,11 +129,43 @@ def in_engine_order(patterns: Sequence[Part]) -> list[Part]:
     return ordered
 
 
+def after_searches(parts: Sequence[Part]) -> list[Part]:
+    """As `graphdb.planning.search_joins` has the engine join them: what searches found, then the pattern that
+    shares a variable and has the fewest unknown ones.
+    """
+    ordered: list[Part] = [part for part in parts if isinstance(part, Found)]
+    left = [part for part in parts if not isinstance(part, Found)]
+    known = set[str]().union(*(part.variables for part in ordered))
+    while left:
+        near = [part for part in left if not known.isdisjoint(part.variables)]
+        best = min(near or left, key=lambda part: len(part.variables - known))
+        left.remove(best)
+        ordered.append(best)
+        known |= best.variables
+    return ordered
+
+
 def _guess(pattern: Part, known: set[str]) -> int:
     if isinstance(pattern, Choice):
         return len(pattern.terms)
+    if isinstance(pattern, Found):
+        return len(pattern.rows)
     subject, predicate, object_ = (not isinstance(term, str) or term in known for term in pattern.terms)
     return _GUESSES[subject, predicate, object_]
+
+
+def _terms_of(part: Part) -> Sequence["Term | str"]:
+    match part:
+        case Pattern(terms=terms):
+            return terms
+        case Found(names=names):
+            return names
+    return (part.name,)
+
+
+def _place(term: "Term | str", slots: dict[str, int]) -> Any:
+    """The number of a variable's slot; a constant itself."""
+    return slots.setdefault(term, len(slots)) if isinstance(term, str) else term
 
 
 class Walk:
@@ -124,12 +186,61 @@ class Walk:
         for bound in self._matches(patterns[0], known):
             yield from self.solutions(patterns[1:], bound)
 
+    def table(self, parts: Sequence[Part], columns: Sequence[str]) -> Iterator[list[Term | None]]:
+        """What these bind the variables to, joined in this order: `solutions` made quick. No pattern has a
+        variable twice, and none that was found comes after the first part.
+        """
+        slots: dict[str, int] = {}
+        steps = []
+        for part in parts:
+            known = len(slots)
+            places = tuple([_place(term, slots) for term in _terms_of(part)])
+            steps.append((part, places, known))
+        bound: list[Term | None] = [None] * len(slots)
+        return self._joined(steps, 0, bound, [slots[name] for name in columns])
+
+    def _joined(
+        self,
+        steps: Sequence[tuple[Part, tuple[Any, ...], int]],
+        level: int,
+        bound: list[Any],
+        shown: list[int],
+    ) -> Iterator[list[Term | None]]:
+        if level == len(steps):
+            yield [bound[slot] for slot in shown]
+            return
+        part, places, known = steps[level]
+        if not isinstance(part, Pattern):
+            rows = part.rows if isinstance(part, Found) else [(term,) for term in part.terms]
+            self._look(1 + len(rows))
+            for row in rows:
+                for place, term in zip(places, row, strict=True):
+                    bound[place] = term
+                yield from self._joined(steps, level + 1, bound, shown)
+            return
+        self._look(1)
+        subject, predicate, object_ = (
+            place if not isinstance(place, int) else bound[place] if place < known else None
+            for place in places
+        )
+        fresh = [
+            (place, number)
+            for number, place in enumerate(places)
+            if isinstance(place, int) and place >= known
+        ]
+        for quad in self._store.matching(subject, predicate, object_, part.graph):
+            found = quad.object
+            self._look(self._weigh(found))
+            for place, number in fresh:
+                bound[place] = found if number == 2 else quad.predicate if number else quad.subject
+            yield from self._joined(steps, level + 1, bound, shown)
+
     def scan(self, pattern: Pattern) -> None:
         """Look at all that matches one pattern by itself."""
         for _ in self._matches(pattern, {}):
             pass
 
-    def rows(self, pattern: Pattern, columns: Sequence[str]) -> Iterator[list[Term]]:
+    def rows(self, pattern: Pattern, columns: Sequence[str]) -> Iterator[list[Term | None]]:
         """What one pattern, which has no variable twice, binds these variables to: `solutions` made quick."""
         places = [pattern.terms.index(name) for name in columns]
         subject, predicate, object_ = (None if isinstance(term, str) else term for term in pattern.terms)
@@ -153,9 +264,23 @@ class Walk:
             if known.get(choice.name, term) == term:
                 yield {**known, choice.name: term}
 
+    def _found(self, found: Found, known: _Solution) -> Iterator[_Solution]:
+        """Compared as VALUES are."""
+        self._look(1 + len(found.rows) // (_COMPARED_AN_ENTRY if known else 1))
+        for row in found.rows:
+            bound = dict(known)
+            if all(
+                term is None or bound.setdefault(name, term) == term
+                for name, term in zip(found.names, row, strict=True)
+            ):
+                yield bound
+
     def _matches(self, pattern: Part, known: _Solution) -> Iterator[_Solution]:
         if isinstance(pattern, Choice):
             yield from self._chosen(pattern, known)
+            return
+        if isinstance(pattern, Found):
+            yield from self._found(pattern, known)
             return
         subject, predicate, object_ = (
             known.get(term) if isinstance(term, str) else term for term in pattern.terms

@@ -6,7 +6,7 @@ Who opened the store owns it: this class neither opens nor locks, and knows noth
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
@@ -25,7 +25,7 @@ from pyoxigraph import (
     Triple,
 )
 
-from graphdb.errors import StorageFull, UnknownGraph
+from graphdb.errors import EvaluationFailed, StorageFull, UnknownGraph
 from graphdb.geo.lookups import EngineText, Lookup
 from graphdb.geo.narrowing import Narrowed, NotUsed, candidates, narrowed
 from graphdb.geo.spatial_index import SpatialIndex
@@ -39,6 +39,7 @@ from graphdb.store.apply import add_lines, apply_changes
 from graphdb.store.engine_errors import storage_failures
 from graphdb.store.engine_flushes import EngineFlushes
 from graphdb.store.engine_query import engine_query
+from graphdb.store.search_tables import Table, patterns_of
 from graphdb.store.view import Subject, Term
 
 __all__ = ["Answer", "ChangeListener", "QuadStore", "Term"]
@@ -62,6 +63,14 @@ class ChangeListener(Protocol):
 
     def applied(self) -> None:
         """The change is visible. It is not called for one that has failed."""
+
+
+class ChangeNoter(Protocol):
+    """An index that is told of all changes before they are visible: see `SpatialIndex`."""
+
+    def note(self, change: ChangeSet) -> None: ...
+    def note_lines(self, lines: AddedLines) -> None: ...
+    def noted(self, changes: Iterable[ChangeSet]) -> Iterable[ChangeSet]: ...
 
 
 class QuadStore:
@@ -90,6 +99,7 @@ class QuadStore:
         self._scratch_directory = scratch_directory
         self._union_default_graph = union_default_graph
         self.spatial_index: SpatialIndex | None = None  # where there is one, it follows all changes
+        self.text_index: ChangeNoter | None = None  # likewise
         self._listeners = tuple(listeners)
         # entered around what has the engine write all that it holds in memory; may make room on the disk
         self.flushing: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -104,13 +114,18 @@ class QuadStore:
         """Whether the default graph of queries is the union of all graphs."""
         return self._union_default_graph
 
-    def query(self, query: Query, dataset: Dataset) -> Answer:
+    def query(self, query: Query, dataset: Dataset, tables: Mapping[str, Table] | None = None) -> Answer:
         """Start evaluating a query on the present state; rows are computed as they are taken.
 
-        A dataset that names graphs overrides the FROM clauses of the query.
+        A dataset that names graphs overrides the FROM clauses of the query. tables are what its searches
+        found, by their names.
         Raises EvaluationFailed. Taking rows may raise pyoxigraph's own errors: see `request_failures`.
         """
         made = engine_text(query)
+        if made.searches:
+            if tables is None:
+                raise EvaluationFailed("searches are not evaluated here")
+            made = made.with_tables(patterns_of(tables))
         return self.query_text(
             self.narrowed(made).text,
             dataset or own_dataset(query),
@@ -199,7 +214,11 @@ class QuadStore:
 
     def objects_of(self, predicate: NamedNode) -> Iterator[Term]:
         """The objects of all quads with a predicate, as of the call; each as often as it stands there."""
-        return (quad.object for quad in self._store.quads_for_pattern(None, predicate, None, None))
+        return (quad.object for quad in self.quads_of(predicate))
+
+    def quads_of(self, predicate: NamedNode | None) -> Iterator[Quad]:
+        """The quads with a predicate (None: all), as of the call."""
+        return self._store.quads_for_pattern(None, predicate, None, None)
 
     def graph_exists(self, graph: NamedGraph) -> bool:
         """True also for a graph that was created empty."""
@@ -227,8 +246,8 @@ class QuadStore:
 
         Raises StorageFull, CorruptionError.
         """
-        if self.spatial_index is not None:
-            self.spatial_index.note(change)
+        for index in self._noters():
+            index.note(change)
         self._apply((change,))
 
     def apply_many(self, changes: Iterable[ChangeSet]) -> None:
@@ -243,9 +262,15 @@ class QuadStore:
         if isinstance(changes, AddedLines):
             self._add(changes)
             return
-        if self.spatial_index is not None:
-            changes = self.spatial_index.noted(changes)
+        for index in self._noters():
+            changes = index.noted(changes)
         self._apply(changes)
+
+    def _noters(self) -> Iterator[ChangeNoter]:
+        if self.spatial_index is not None:
+            yield self.spatial_index
+        if self.text_index is not None:
+            yield self.text_index
 
     def _apply(self, changes: Iterable[ChangeSet]) -> None:
         for listener in self._listeners:
@@ -256,8 +281,8 @@ class QuadStore:
             listener.applied()
 
     def _add(self, lines: AddedLines) -> None:
-        if self.spatial_index is not None:
-            self.spatial_index.note_lines(lines)
+        for index in self._noters():
+            index.note_lines(lines)
         for listener in self._listeners:
             listener.adding(lines)
         with self._watching_room():

@@ -8,10 +8,15 @@ from graphdb.planning.decisions import is_cheap, is_repeatable
 from graphdb.planning.engine_text import engine_text
 from graphdb.planning.gate import GateLimits, read_query
 from graphdb.planning.text_shapes import CutText, Slots, cut_text, slots_of
+from graphdb.sparql.printing import written_term
 from graphdb.sparql.syntax import Query
+from graphdb.sparql.terms import RdfLiteral
 from graphdb.store.small_joins import SmallJoin, small_join
 
 __all__ = ["PlansByShape", "QueryPlan", "plan_of"]
+
+
+_STRING = "http://www.w3.org/2001/XMLSchema#string"
 
 
 @dataclass(slots=True)
@@ -24,8 +29,9 @@ class QueryPlan:
     is_cheap: bool
     join: SmallJoin | None  # what is not cheap by its text may be a small join, by what the store holds
     is_repeatable: bool
-    engine_text: str | None  # None: what a spatial index finds is to be written into it, or it is not needed
+    engine_text: str | None  # None: what an index finds is to be written into it, or it is not needed
     limits: GateLimits
+    shape_text: str | None = None  # what two texts of one shape have in common; None: it has no shape
 
     @property
     def query(self) -> Query:
@@ -42,9 +48,14 @@ def plan_of(query: Query, limits: GateLimits, *, is_long: bool = False) -> Query
         return plan
     plan.is_cheap = is_cheap(query)
     plan.join = small_join(query)
-    if plan.is_cheap or (plan.join is not None and plan.join.looks_at_triples_only):
+    has_searches = plan.join is not None and bool(plan.join.searches)
+    if plan.is_cheap or (plan.join is not None and plan.join.looks_at_triples_only and not has_searches):
         made = engine_text(query)
         plan.engine_text = made.text if len(made.pieces) == 1 and not made.calls_geometry else None
+        plan.shape_text = plan.engine_text
+    elif has_searches and plan.join is not None and plan.join.columns:
+        texts = (written_term(RdfLiteral(each, _STRING, None, None)) for each in plan.join.sought)
+        plan.shape_text = "\n".join((*engine_text(query).pieces, *texts))
     return plan
 
 
@@ -52,10 +63,10 @@ class _Shape:
     """A plan with marks in its slots."""
 
     def __init__(self, plan: QueryPlan, marked: QueryPlan, slots: Slots, marks: list[object]) -> None:
-        assert marked.engine_text is not None
+        assert marked.shape_text is not None
         self._plan, self._slots, self._marks = plan, slots, marks
         self._join = marked.join
-        self._pieces, self._numbers = slots.pieces(marked.engine_text)
+        self._pieces, self._numbers = slots.pieces(marked.shape_text)
 
     def filled(self, text: str, cut: CutText) -> QueryPlan | None:
         """The plan of another text of this shape."""
@@ -68,7 +79,7 @@ class _Shape:
         written = [self._pieces[0]]
         for number, piece in zip(self._numbers, self._pieces[1:], strict=True):
             written += (constants[number].written, piece)
-        plan = self._plan
+        plan, shape_text = self._plan, "".join(written)
         return QueryPlan(
             text,
             plan.base_iri,
@@ -76,8 +87,9 @@ class _Shape:
             plan.is_cheap,
             join,
             plan.is_repeatable,
-            "".join(written),
+            None if plan.engine_text is None else shape_text,
             plan.limits,
+            shape_text,
         )
 
 
@@ -107,7 +119,7 @@ class PlansByShape:
 
     def note(self, plan: QueryPlan) -> None:
         """Keep the shape of a text whose plan has been made in full, if others have the same."""
-        if plan.engine_text is None or (cut := cut_text(plan.text)) is None:
+        if plan.shape_text is None or (cut := cut_text(plan.text)) is None:
             return
         if not self._met.get(cut.form, plan.base_iri):
             self._met.put(cut.form, plan.base_iri, True)
@@ -127,13 +139,14 @@ class PlansByShape:
         slots = slots.with_prefixes(dict(plan.query.prologue.prefixes))
         text, marks = slots.text_with_marks(plan.text)
         marked = self._plan(text, plan.base_iri)
-        if marked.engine_text is None:
+        if marked.shape_text is None:
             return None
         shape = _Shape(plan, marked, slots, [mark.term for mark in marks])
         again = shape.filled(plan.text, cut)
         is_same = (
             again is not None
-            and again.engine_text == plan.engine_text
+            and again.shape_text == plan.shape_text
+            and (marked.engine_text is None) == (plan.engine_text is None)
             and marked.is_cheap == plan.is_cheap
             and marked.is_repeatable == plan.is_repeatable
             and (marked.join is None) == (plan.join is None)

@@ -13,12 +13,12 @@ What is computed for each solution counts too, and so does the length of what it
 long texts and a few hundred calls would be seconds.
 
 Where a filter on geometries can be looked up in the store's spatial index, the engine is given the few values
-that this finds as VALUES, and joins them as it joins patterns.
+that this finds as VALUES, and joins them as it joins patterns. What a search found comes first.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import prod
 from typing import Any, cast
@@ -44,15 +44,28 @@ from graphdb.sparql.algebra import (
     LeftJoin,
     Path,
     Select,
+    TextSearch,
     spine_of,
 )
 from graphdb.sparql.patterns import SequencePath
 from graphdb.sparql.printing import literal_of
+from graphdb.sparql.search_requests import LiteralSearch
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
 from graphdb.sparql.translation import abstract_query
-from graphdb.store.join_walk import Choice, OverBudget, Part, Pattern, Walk, connected_parts, in_engine_order
+from graphdb.store.join_walk import (
+    Choice,
+    Found,
+    OverBudget,
+    Part,
+    Pattern,
+    Walk,
+    after_searches,
+    connected_parts,
+    in_engine_order,
+)
 from graphdb.store.quad_store import QuadStore, Term
+from graphdb.store.search_tables import Table
 
 __all__ = ["ENTRIES_AT_ONCE", "LargePatterns", "SmallJoin", "is_one_scan", "small_join"]
 
@@ -70,6 +83,7 @@ class _Group:
     """What there is in a group."""
 
     required: list[Pattern] = field(default_factory=list)
+    searches: list[TextSearch] = field(default_factory=list)
     optional: list[Pattern] = field(default_factory=list)
     computed: int = 0  # what its expressions cost
     calls: CallCosts = field(default_factory=CallCosts)
@@ -142,18 +156,24 @@ class SmallJoin:
     """The patterns of one group, ready to be joined."""
 
     def __init__(self, group: _Group, lookups: Sequence[Lookup] = ()) -> None:
-        self._parts: list[list[Part]] = [[*part] for part in connected_parts(group.required)]
+        self.searches = tuple(group.searches)  # their hits come first
+        parts: list[Pattern | Found] = [*map(_found_by, group.searches), *group.required]
+        self._parts: list[list[Part]] = [[*part] for part in connected_parts(parts)]
         self._optional = group.optional
         self._computed = group.computed
         self._calls = group.calls
         self._lookups = lookups
-        self.patterns = len(group.required) + len(group.optional)
+        self.patterns = len(parts) + len(group.optional)
         self.columns: tuple[str, ...] = ()  # of the answer, if this is all that it takes to find it
         self._length: int | None = None
         self._optional_apart = _optional_apart(group)
         if group.optional and len(self._parts) > 1:  # planned otherwise than without OPTIONAL
             raise _Undecided
-        if not lookups:  # what these find is to be ordered with the patterns
+        if self.searches:
+            if lookups or len(self._parts) > 1:
+                raise _Undecided
+            self._parts = [after_searches(part) for part in self._parts]
+        elif not lookups:  # what these find is to be ordered with the patterns
             self._parts = [in_engine_order(part) for part in self._parts]
 
     @property
@@ -169,6 +189,24 @@ class SmallJoin:
         made._parts = [[each.filled(terms) for each in part] for part in self._parts]
         made._optional = [pattern.filled(terms) for pattern in self._optional]
         made._optional_apart = [pattern.filled(terms) for pattern in self._optional_apart]
+        made.searches = tuple(_filled(search, terms) for search in self.searches)
+        return made
+
+    @property
+    def sought(self) -> list[str]:
+        """The texts that its searches look for."""
+        return [each.request.text for each in self.searches if isinstance(each.request, LiteralSearch)]
+
+    def with_tables(self, tables: Mapping[str, Table]) -> "SmallJoin":
+        """The same join with what its searches found, without which it finds nothing."""
+        made = copy(self)
+        made._parts = [
+            [
+                replace(each, rows=tables[each.search].solutions) if isinstance(each, Found) else each
+                for each in part
+            ]
+            for part in self._parts
+        ]
         return made
 
     @classmethod
@@ -260,11 +298,11 @@ class SmallJoin:
         if not self.columns or store.unites_graphs:
             return None
         walk, part = Walk(store, entries_max, _Objects().weight), self._parts[0]
-        rows: Iterable[list[Term]]
+        rows: Iterable[list[Term | None]]
         if len(part) == 1 and isinstance(part[0], Pattern):
             rows = walk.rows(part[0], self.columns)
         else:
-            rows = ([each[name] for name in self.columns] for each in walk.solutions(part, {}))
+            rows = walk.table(part, self.columns)
         lines = ["\t".join(self.columns)]
         lines += ["\t".join(map(_written, row)) for row in islice(rows, self._length)]
         table = "\n".join([*lines, ""]).encode()
@@ -313,8 +351,23 @@ def _constants(pattern: Pattern) -> tuple[Term | None, Term | None, Term | None,
     return subject, predicate, object_, pattern.graph
 
 
-def _written(term: Term) -> str:
-    """In N-Triples."""
+def _found_by(search: TextSearch) -> Found:
+    return Found(search.name, tuple(f"?{variable.name}" for _, variable in search.columns))
+
+
+def _filled(search: TextSearch, terms: Mapping[Any, Term]) -> TextSearch:
+    """A search of another text, where that is a constant to be filled in."""
+    request = search.request
+    if not isinstance(request, LiteralSearch):
+        return search
+    text = terms.get(Literal(request.text))
+    return replace(search, request=replace(request, text=text.value)) if isinstance(text, Literal) else search
+
+
+def _written(term: Term | None) -> str:
+    """In N-Triples; nothing of what is unbound."""
+    if term is None:
+        return ""
     return f"<<( {term} )>>" if isinstance(term, Triple) else str(term)
 
 
@@ -397,6 +450,8 @@ class _Collector:
                 ]
             case Path(predicate=SequencePath(steps=steps)):
                 self._sequence(operand, steps, graph)
+            case TextSearch(request=LiteralSearch()):
+                self._group.searches.append(operand)
             case Graph(name=Iri(value=name), pattern=pattern):
                 first, others = spine_of(pattern)
                 self._operand(first, NamedNode(name))

@@ -20,9 +20,10 @@ from graphdb.node import NodeStatus
 from graphdb.planning.gate import read_update
 from graphdb.sparql.dataset import Dataset
 from serve.deployments.port_access import access_backend
-from serve.deployments.port_actor import start_patiently
+from serve.deployments.port_actor import search_socket, start_patiently
 from serve.deployments.search_note import search_word
 from serve.graph.administration import node_health
+from serve.graph.local_search import LocalSearch
 from serve.graph.notebook_answers import answer, report
 from serve.graph_app import build_app
 
@@ -42,10 +43,14 @@ class HostedGraph:
         columns = None
         if settings.columns.enabled:
             columns = ColumnClient(functools.partial(cluster.column_view_endpoint, namespace))
+        indexes = None
+        if settings.search.enabled:
+            timeout_s = settings.server.query_timeout_seconds
+            indexes = LocalSearch(search_socket(settings), timeout_s, settings.text.max_hits)
         self.graph = (
-            clustered_node(settings, RaftLogClient(log_endpoint), readers, columns=columns)
+            clustered_node(settings, RaftLogClient(log_endpoint), readers, columns=columns, indexes=indexes)
             if settings.cluster.enabled
-            else standalone_node(settings, LogClient(log_endpoint), readers, columns=columns)
+            else standalone_node(settings, LogClient(log_endpoint), readers, columns=columns, indexes=indexes)
         )
         self._namespace = namespace
         self._limits = settings.security

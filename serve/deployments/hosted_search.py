@@ -17,6 +17,7 @@ from graphdb.config import Settings
 from serve.deployments.port_access import access_backend
 from serve.deployments.port_actor import end_process, graph_socket, start_patiently
 from serve.deployments.search_note import SearchNote
+from serve.search.frame.log_index import AtLogIndex
 from serve.search.frame.peer_requests import PeerRequests
 from serve.search.graph.local_graph import LocalGraph
 from serve.search_app import build_search_app
@@ -40,8 +41,9 @@ class HostedSearch:
             log = RaftLogClient(log_endpoint)
         self.graph = LocalGraph(graph_socket(settings), settings.server.query_timeout_seconds)
         self.search = SearchNode(settings, log, self.graph)
-        self.app: ASGIApp = build_search_app(self.search, settings, access_backend(settings))
-        self.search.serve_others(PeerRequests(self.app).perform)
+        app = build_search_app(self.search, settings, access_backend(settings))
+        self.app: ASGIApp = AtLogIndex(app, self.search.reach)
+        self.search.serve_others(PeerRequests(app).perform)
         self._warming: asyncio.Task[None] | None = None
         self._restarting = asyncio.create_task(self._restart_where_memory_ran_out())
         self._note = SearchNote(directory, lambda: self.search.is_opening, self._is_well)

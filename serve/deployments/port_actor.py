@@ -18,7 +18,7 @@ from serve.listen import Listen
 if TYPE_CHECKING:  # see PortActor
     from serve.port_server import Hosted
 
-__all__ = ["STOP_S", "PortActor", "end_process", "graph_socket", "start_patiently"]
+__all__ = ["STOP_S", "PortActor", "end_process", "graph_socket", "search_socket", "start_patiently"]
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -88,6 +88,11 @@ def end_process() -> NoReturn:
 def graph_socket(settings: Settings) -> str:
     """The socket of the graph port for the node's other processes, in a directory of this user only."""
     return os.path.join(private_directory(str(settings.server.data_dir / "graph")), "graph.sock")
+
+
+def search_socket(settings: Settings) -> str:
+    """That of the search port, likewise."""
+    return os.path.join(private_directory(str(settings.server.data_dir / "search-port")), "search.sock")
 
 
 async def start_patiently(start: Callable[[], Awaitable[None]]) -> None:

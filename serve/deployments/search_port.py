@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from graphdb.config import Settings
 from graphdb.errors import UnavailableError
 from serve.deployments.listening import search_listen
-from serve.deployments.port_actor import PortActor
+from serve.deployments.port_actor import PortActor, search_socket
 
 if TYPE_CHECKING:  # `graphdb serve` imports this module too, and it needs nothing of what a port hosts
     from serve.deployments.hosted_search import HostedSearch
@@ -23,7 +23,7 @@ class SearchPort(PortActor):
         """directory: of the running service."""
         self._hosted: HostedSearch | None = None
         host = functools.partial(self._host, settings, namespace, directory)
-        super().__init__(search_listen(settings), host, directory)
+        super().__init__(search_listen(settings), host, directory, search_socket(settings))
 
     async def _host(self, settings: Settings, namespace: str, directory: str) -> "HostedSearch":
         hosting: Any = await asyncio.to_thread(importlib.import_module, "serve.deployments.hosted_search")

@@ -22,6 +22,7 @@ from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
 from graphdb.store.join_walk import OverBudget
 from graphdb.store.query_plans import PlansByShape, QueryPlan, plan_of
+from graphdb.store.small_joins import SmallJoin
 from serve.access.audit import note_of
 from serve.access.request_scope import principal_of, visibility_of
 from serve.backend import GraphReads
@@ -54,6 +55,8 @@ class Understood:
         plan = self.plan
         if not self._may_be_here(reads):
             return None
+        if plan.join is not None and plan.join.searches:
+            return self._searched(reads, plan.join)
         if plan.join is not None and plan.join.columns:
             state = reads.view_key, reads.snapshot_index()
             try:
@@ -71,6 +74,14 @@ class Understood:
             return reads.query_text(plan.engine_text, plan.base_iri)
         return reads.query(plan.query, _WHOLE)
 
+    def _searched(self, reads: GraphReads, join: SmallJoin) -> Evaluated | None:
+        state = reads.view_key, reads.snapshot_index()
+        try:
+            return reads.search(join, lambda: self.plan.query)
+        except OverBudget:
+            self._note(state)
+            return None
+
     def _may_be_here(self, reads: GraphReads) -> bool:
         if self.plan.join is None and not self.plan.is_cheap:
             return False
@@ -79,6 +90,8 @@ class Understood:
     def _is_small(self, reads: GraphReads) -> bool:
         join = self.plan.join
         assert join is not None
+        if join.searches:  # what they find is looked for with the answer
+            return False
         state = reads.view_key, reads.snapshot_index()
         if reads.is_small_join(join):
             return True
@@ -150,7 +163,14 @@ class AskedQuery:
         """The request to a reader, with what is left of the time limit."""
         principal = self.account.principal
         return QueryRequest(
-            self.query, self.dataset, self.format, self.left_s, principal, self.explain, self.query_id
+            self.query,
+            self.dataset,
+            self.format,
+            self.left_s,
+            principal,
+            self.explain,
+            self.query_id,
+            caller=principal_of(self.request.scope),
         )
 
     @property

@@ -14,7 +14,7 @@ _GRAPH = """
     geometry sparql geo planning store updates live access shacl graphql holonic node alerts saved_queries
 """
 # documents; the log and what orders it; the columns
-_BESIDE = "log raft search columns"
+_BESIDE = "log raft search text columns"
 
 _MEANS = """
     futures freed_memory process_bounds bounded_process disk_room service_files wire

@@ -52,12 +52,16 @@ ACL = {
     "role_contexts": {"wide": "all", "narrow": "some", "named": "one"},
 }
 PREFIXES = f"PREFIX : <{X}> PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> "
+PREFIXES += "PREFIX text: <http://jena.apache.org/text#> "
 NEAR = """FILTER(<http://www.opengis.net/def/function/geosparql/sfWithin>(?w,
     "POLYGON((-1 -1, 5 -1, 5 11, -1 11, -1 -1))"^^<http://www.opengis.net/ont/geosparql#wktLiteral>))"""
 SPATIAL = f"SELECT ?s ?w {{ ?s <{GEO}asWKT> ?w {NEAR} }}"
 QUERIES = [
     SPATIAL,
     f"SELECT (COUNT(*) AS ?n) {{ GRAPH ?g {{ ?s <{GEO}asWKT> ?w }} {NEAR} }}",
+    "SELECT ?s ?l { (?s ?score ?l) text:query 'about said' }",
+    "SELECT ?s ?g { GRAPH ?g { ?s text:query 'about' } }",
+    "SELECT (COUNT(*) AS ?n) FROM <urn:g:a> FROM <urn:h:c> { ?s text:query 'a*' ; ?p ?o }",
     "SELECT * { ?s ?p ?o }",
     "SELECT * { GRAPH ?g { ?s ?p ?o } }",
     "SELECT ?g { GRAPH ?g { } }",
@@ -113,6 +117,7 @@ def settings() -> dict[str, Any]:
         "linked_data": {"base_iris": [X]},
         "search": {"enabled": False},  # it would be another service's
         "authorization": {},
+        "text": {"predicates": ["*"]},
     }
 
 

@@ -258,6 +258,9 @@ class MemoryBackend:
             return None
         return Evaluated(found, index)
 
+    def search(self, join: SmallJoin, query: Callable[[], Query]) -> Evaluated | None:
+        return None
+
     def is_small_join(self, join: SmallJoin) -> bool:
         return join.fits(self.store, self.entries_at_once)
 

@@ -39,7 +39,7 @@ from graphdb.sparql.patterns import TriplePattern
 from graphdb.sparql.printing import written_query
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import Iri, TripleTerm, Variable
-from graphdb.sparql.translation import abstract_query
+from graphdb.sparql.translation import abstract_query, searches_of
 from graphdb.sparql.tree_walk import nodes_below
 
 __all__ = ["QueryShape", "documents_of"]
@@ -198,6 +198,8 @@ def _read(text: str, limits: GateLimits) -> Query:
             "[index.graph.shape.query] has SERVICE, which an index cannot follow: no change of the graph "
             "tells that another service answers differently"
         )
+    if searches_of(query):
+        raise illegal_argument("[index.graph.shape.query] has a search, which an index cannot follow")
     if not is_repeatable(query):
         raise illegal_argument(
             "[index.graph.shape.query] calls a function of the clock, of chance or of new blank nodes, "

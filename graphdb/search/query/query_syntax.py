@@ -68,9 +68,12 @@ INSIDE = re.compile(
 SUFFIX = re.compile(r"(?:~(?P<tilde>[0-9.]*))?(?:\^(?P<boost>[0-9.]+))?(?:~(?P<late>[0-9.]*))?")
 
 
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+
+
 def unescaped(text: str) -> str:
     """Without the backslashes that take the next character literally."""
-    return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
+    return _ESCAPED.sub(r"\1", text) if "\\" in text else text
 
 
 def parse_query_string(text: str, default_and: bool) -> Group:

@@ -19,6 +19,7 @@ from graphdb.sparql.patterns import (
     UnionPattern,
     variables_of_element,
 )
+from graphdb.sparql.search_requests import search_index_of
 from graphdb.sparql.terms import Iri, Span, Variable
 
 __all__ = ["PatternBuilder"]
@@ -53,7 +54,8 @@ class PatternBuilder(ExpressionBuilder):
 
     def service_graph_pattern(self, parts: list[Any], start: int, end: int) -> ServicePattern:
         silent, endpoint, pattern = parts
-        self.service_hosts.append(endpoint)
+        if search_index_of(endpoint) is None:
+            self.service_hosts.append(endpoint)
         return ServicePattern(endpoint, silent is not None, pattern, Span(start, end))
 
     def group_or_union_graph_pattern(

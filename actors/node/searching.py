@@ -1,0 +1,61 @@
+"""`QuerySearches`: what the searches of one query find, in the literals of a store and in other indexes."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from actors.shard.text_keeper import TextKeeper
+from graphdb.access.principal import Principal
+from graphdb.errors import EvaluationFailed
+from graphdb.sparql.algebra import TextSearch
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.search_requests import IndexSearch
+from graphdb.store.search_tables import Table
+
+__all__ = ["Indexes", "QuerySearches"]
+
+
+class Indexes(Protocol):
+    """The indexes of the search port."""
+
+    async def table(self, search: TextSearch, caller: Principal, log_index: int) -> Table:
+        """What a search finds at a log index or later, for this caller.
+
+        Raises InvalidParameter, LimitExceeded, UnavailableError.
+        """
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySearches:
+    """For one event loop. literals are those of the store that the query reads."""
+
+    searches: Sequence[TextSearch]
+    dataset: Dataset
+    literals: TextKeeper
+    indexes: Indexes | None
+    caller: Principal | None
+
+    async def prepare(self) -> None:
+        """Return once there is an index to search. Raises EvaluationFailed where there is none."""
+        if any(not isinstance(each.request, IndexSearch) for each in self.searches):
+            await self.literals.wait_ready()
+
+    async def tables(self, log_index: int) -> dict[str, Table]:
+        """By the names of the searches, in the state of a log index. See `TextKeeper.tables`, `Indexes`."""
+        own = [each for each in self.searches if not isinstance(each.request, IndexSearch)]
+        others = [each for each in self.searches if isinstance(each.request, IndexSearch)]
+        tables = await self.literals.tables(own, self.dataset, log_index) if own else {}
+        if others:
+            found = await asyncio.gather(*(self._of_index(each, log_index) for each in others))
+            tables |= {each.name: table for each, table in zip(others, found, strict=True)}
+        return tables
+
+    async def _of_index(self, search: TextSearch, log_index: int) -> Table:
+        if self.indexes is None:
+            raise EvaluationFailed("there is no search port (search.enabled)")
+        if self.caller is None:
+            raise EvaluationFailed("indexes are searched only by queries of clients")
+        return await self.indexes.table(search, self.caller, log_index)

@@ -1,0 +1,212 @@
+"""`TextKeeper`: keeps the index of a store's literals up, on a thread that gives way, and searches it."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from actors.log.applied_index import AppliedIndex
+from actors.worker_thread import on_thread
+from graphdb.config.service import Text
+from graphdb.errors import EvaluationFailed, Overloaded
+from graphdb.sparql.algebra import TextSearch
+from graphdb.sparql.dataset import Dataset
+from graphdb.store.quad_store import QuadStore
+from graphdb.store.search_tables import Table
+
+if TYPE_CHECKING:  # only a node with an index loads what it is made with
+    from graphdb.text.literal_index import LiteralIndex, State
+    from graphdb.text.literal_search import LiteralSearcher
+
+__all__ = ["TextKeeper"]
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+_TURN_S = 0.004  # about as long as the event loop may wait for Python
+_REST_S_MIN = 0.002
+_AFTER_FAILURE_S = 30.0
+_PAST_S = 2.0  # without a change, until older states are forgotten
+
+
+class TextKeeper:
+    """Owned by an open store or a view, on its event loop. Without predicates there is no index, and searches
+    are refused. That of a view begins with the first search.
+    """
+
+    def __init__(
+        self,
+        quads: QuadStore,
+        applied: AppliedIndex,
+        directory: Path,
+        settings: Text,
+        *,
+        begins_at_once: bool = True,
+    ) -> None:
+        """directory is for links to files of large changes."""
+        self._quads, self._applied, self._directory, self._settings = quads, applied, directory, settings
+        self._loop = asyncio.get_running_loop()
+        self._work = asyncio.Event()
+        self._moved = asyncio.Event()  # set, and replaced, with each step
+        self._waiting = 0  # searches for the index
+        self._index: LiteralIndex | None = None
+        self._searcher: LiteralSearcher | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._task: asyncio.Task[None] | None = None
+        if begins_at_once and settings.predicates:
+            self._begin()
+
+    def _begin(self) -> None:
+        # one thread: the engine's iterators end the process when used on another than their own
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="text")
+        self._task = self._loop.create_task(self._run())
+
+    async def close(self) -> None:
+        """Let go of the store."""
+        if self._task is None or self._thread is None:
+            return
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+        self._thread.shutdown()
+
+    # searches
+
+    def is_same(self, since: int, until: int) -> bool:
+        """Whether what was found in the state of one log index is found in that of a later one as well."""
+        return self._index is not None and self._index.is_same(since, until)
+
+    async def wait_ready(self) -> None:
+        """Return once the index has the present state. Raises EvaluationFailed where there is none."""
+        if not self._settings.predicates:
+            raise EvaluationFailed(
+                "the literals of the graph are not indexed: text.predicates says which are (docs/search.md)"
+            )
+        if self._task is None:
+            self._begin()
+        await self._until_taken_in(self._applied.current)
+
+    async def tables(self, searches: Iterable[TextSearch], dataset: Dataset, index: int) -> dict[str, Table]:
+        """What searches find in the state of a log index, by their names.
+
+        Raises InvalidParameter, LimitExceeded, Overloaded (that state is not known any more).
+        """
+        await self.wait_ready()
+        await self._until_taken_in(index)
+        literals, searcher = self._index, self._searcher
+        assert literals is not None
+        assert searcher is not None
+        union = self._quads.unites_graphs
+
+        def timed(search: TextSearch, state: "State") -> Table:
+            began = time.perf_counter()
+            planned = searcher.planned(search, state, dataset, union_default_graph=union)
+            table = searcher.table(planned, index)
+            return replace(table, report=replace(table.report, seconds=time.perf_counter() - began))
+
+        def find() -> dict[str, Table]:
+            from graphdb.text.literal_index import Stale
+
+            try:
+                state = literals.state(index)
+            except Stale:
+                raise Overloaded("the graph has just changed: ask again") from None
+            return {each.name: timed(each, state) for each in searches}
+
+        return await on_thread(find)
+
+    def tables_at_once(
+        self, searches: Iterable[TextSearch], dataset: Dataset, index: int
+    ) -> dict[str, Table] | None:
+        """The same for the present state, on the event loop; None if it may take long or has to wait.
+
+        Raises InvalidParameter, LimitExceeded.
+        """
+        literals, searcher = self._index, self._searcher
+        if literals is None or searcher is None or not literals.has_all_before(index):
+            return None
+        state = literals.state(index)
+        planned = [
+            searcher.planned(each, state, dataset, union_default_graph=self._quads.unites_graphs)
+            for each in searches
+        ]
+        if not all(each.is_short for each in planned):
+            return None
+        return {each.search.name: searcher.table(each, index) for each in planned}
+
+    async def _until_taken_in(self, index: int) -> None:
+        self._waiting += 1
+        try:
+            while self._index is None or not self._index.has_all_before(index):
+                self._work.set()
+                await self._moved.wait()
+        finally:
+            self._waiting -= 1
+
+    # the index
+
+    async def _run(self) -> None:
+        while True:
+            index = await self._on_thread(self._made)
+            self._quads.text_index = self._index = index
+            try:
+                await self._keep_up(index)
+            except Exception:
+                logger.exception("the index of literals failed; it is made anew soon")
+            finally:
+                self._quads.text_index = self._index = None
+                await asyncio.shield(self._on_thread(index.close))
+            await asyncio.sleep(_AFTER_FAILURE_S)
+
+    def _made(self) -> "LiteralIndex":
+        # at the top, every node would load what searches are made with
+        from graphdb.text.literal_index import LiteralIndex
+        from graphdb.text.literal_search import LiteralSearcher
+
+        settings = self._settings
+        index = LiteralIndex(
+            self._quads.quads_of,
+            settings.predicates,
+            lambda: self._applied.current,
+            self._directory,
+            self._has_work,
+        )
+        self._searcher = LiteralSearcher(index.analyzers, settings.predicates, settings.max_hits)
+        return index
+
+    async def _keep_up(self, index: "LiteralIndex") -> None:
+        while True:
+            self._work.clear()
+            while index.has_work:
+                if self._applied.exact is not None:
+                    index.begin()
+                began = time.perf_counter()
+                await self._on_thread(lambda: _steps(index))
+                self._moved.set()
+                self._moved = asyncio.Event()
+                if not self._waiting:  # the event loop has been waiting for Python meanwhile
+                    await asyncio.sleep(max(_REST_S_MIN, time.perf_counter() - began))
+            try:
+                async with asyncio.timeout(_PAST_S):
+                    await self._work.wait()
+            except TimeoutError:
+                index.forget_past()
+                await self._work.wait()
+
+    def _has_work(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._work.set)
+
+    async def _on_thread(self, function: Callable[[], T]) -> T:
+        return await self._loop.run_in_executor(self._thread, function)
+
+
+def _steps(index: "LiteralIndex") -> None:
+    """Some, for a few milliseconds."""
+    until = time.perf_counter() + _TURN_S
+    while index.step() and time.perf_counter() < until:
+        pass

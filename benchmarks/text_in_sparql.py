@@ -1,0 +1,155 @@
+"""Words looked for among the literals of a graph, joined with two patterns, over HTTP, against Fuseki with
+jena-text.
+
+Each query is asked once, so that no kept answer counts. The words are those of a random literal, so frequent
+ones are looked for more often. Ours and Fuseki run one after the other: each has the machine to itself.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from urllib.parse import urlsplit
+
+import httpx
+
+from benchmarks import fuseki
+from benchmarks.generator import Request, generate
+from benchmarks.report import Row
+from benchmarks.service import BenchmarkError, running_service, work_dir
+
+__all__ = ["run"]
+
+LITERALS = 400_000
+VOCABULARY = 40_000
+WORDS = 8  # of a literal
+HITS = 20  # of a search that is cut
+ALL_MAX = 10_000  # hits that Fuseki returns without a limit
+QUERIES = 30_000  # at most so many are asked in one measurement
+CONNECTIONS = 4
+SECONDS = 3.0
+TARGET = 10.0
+LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
+_QUERY, _JSON = "application/sparql-query", "application/sparql-results+json"
+_TEXT = """PREFIX text: <http://jena.apache.org/text#>
+PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
+PREFIX : <http://books.example/>
+SELECT ?s ?score ?year ?author {{
+  (?s ?score) text:query (rdfs:label "{words}"{limit}) .
+  ?s :year ?year ; :author ?author
+}}"""
+
+
+def run(rounds: int, scale: float) -> list[Row]:
+    """Queries per second, with 1, 2 and 3 words. scale shortens the data and each measurement.
+
+    Raises BenchmarkError without Java.
+    """
+    if not fuseki.is_installed():
+        raise BenchmarkError("Fuseki cannot be run: Java and Maven are not there")
+    with work_dir() as directory:
+        books = _Books(directory / "books.nt", max(1_000, int(LITERALS * scale)))
+        with _service(directory, books) as url:
+            ours = _measure(url, books, rounds, scale)
+        with _fuseki(directory, books) as url:
+            floors = _measure(url, books, rounds, scale)
+    return [
+        Row(work, "queries/s", floors[work], found, "at least", TARGET if work.endswith("hits") else None)
+        for work, found in ours.items()
+    ]
+
+
+class _Books:
+    """The data: a file, and the words of its literals."""
+
+    def __init__(self, path: Path, count: int) -> None:
+        self.path, self.count = path, count
+        chance = random.Random(7)
+        weights = [1 / (rank + 10) for rank in range(VOCABULARY)]
+        names = [f"word{rank}" for rank in range(VOCABULARY)]
+        self._texts = []
+        self.frequencies: dict[str, int] = {}
+        with path.open("w") as file:
+            for number in range(count):
+                words = chance.choices(names, weights, k=WORDS)
+                self._texts.append(words)
+                for word in set(words):
+                    self.frequencies[word] = self.frequencies.get(word, 0) + 1
+                subject = f"<http://books.example/book/{number}>"
+                file.write(f'{subject} <{LABEL}> "{" ".join(words)}" .\n')
+                file.write(f'{subject} <http://books.example/year> "{1900 + number % 120}" .\n')
+                author = f"<http://books.example/author/{number % 5000}>"
+                file.write(f"{subject} <http://books.example/author> {author} .\n")
+
+    def requests(self, words: int, limit: int | None, seed: int, path: str) -> list[Request]:
+        """Queries with so many words; without a limit, of words that Fuseki returns all hits of."""
+        chance = random.Random(seed)
+        made: dict[str, None] = {}
+        while len(made) < min(QUERIES, self.count // 4):
+            text = chance.sample(chance.choice(self._texts), words)
+            if limit is not None or sum(self.frequencies[word] for word in text) <= ALL_MAX:
+                cut = "" if limit is None else f" {limit}"
+                made[_TEXT.format(words=" ".join(text), limit=cut)] = None
+        return [Request(path, _QUERY, _JSON, text) for text in made]
+
+
+def _works() -> Iterator[tuple[str, int, int | None]]:
+    for words in (1, 2, 3):
+        yield (
+            f"{words} word{'s' if words > 1 else ''} of {LITERALS:,} literals, the best {HITS} hits",
+            words,
+            HITS,
+        )
+    yield "1 word, all its hits (up to 10,000)", 1, None
+
+
+def _measure(url: str, books: _Books, rounds: int, scale: float) -> dict[str, float]:
+    """Medians over the rounds; the first round only warms."""
+    address = urlsplit(url)
+    assert address.hostname is not None
+    assert address.port is not None
+    found: dict[str, list[float]] = {}
+    for number in range(rounds + 1):
+        for work, words, limit in _works():
+            requests = books.requests(words, limit, 100 * number + words + (limit or 0), address.path)
+            seconds = max(0.3, SECONDS * scale)
+            load = generate(
+                address.hostname, address.port, requests, connections=CONNECTIONS, seconds=seconds
+            )
+            found.setdefault(work, []).extend([load.requests_per_second] if number else [])
+    return {work: median(rates) for work, rates in found.items()}
+
+
+@contextmanager
+def _service(directory: Path, books: _Books) -> Iterator[str]:
+    settings = {"GRAPHDB_TEXT__PREDICATES": f'["{LABEL}"]'}
+    with running_service(directory, load=books.path, environment=settings) as service:
+        url = f"{service.url}/sparql"
+        _check(url, books)
+        yield url
+
+
+@contextmanager
+def _fuseki(directory: Path, books: _Books) -> Iterator[str]:
+    with fuseki.running_fuseki(directory, indexed={"label": LABEL}) as running:
+        with books.path.open("rb") as content:
+            headers = {"Content-Type": "application/n-triples"}
+            httpx.post(
+                f"{running.url}/data?default", content=content, headers=headers, timeout=600, trust_env=False
+            ).raise_for_status()
+        _check(f"{running.url}/query", books)
+        yield f"{running.url}/query"
+
+
+def _check(url: str, books: _Books) -> None:
+    """Wait until the literals are indexed, and see that a word is found as often as it stands there."""
+    word, times = min(books.frequencies.items(), key=lambda each: abs(each[1] - 500))
+    query = _TEXT.format(words=word, limit="")
+    headers = {"Content-Type": _QUERY, "Accept": _JSON}
+    answer = httpx.post(url, content=query, headers=headers, timeout=120, trust_env=False)
+    if answer.status_code != 200:
+        raise BenchmarkError(f"{url} answers {answer.status_code}: {answer.text[:200]}")
+    rows: Sequence[object] = answer.json()["results"]["bindings"]
+    if len(rows) != times:
+        raise BenchmarkError(f"{url} finds {len(rows)} of {times} literals with {word!r}")
