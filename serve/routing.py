@@ -4,7 +4,7 @@ Each is plain ASGI and catches its own errors, so no middleware is needed betwee
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from starlette.requests import ClientDisconnect, Request
@@ -18,6 +18,7 @@ from serve.errors import error_response, failure_response
 
 __all__ = [
     "ByRawPath",
+    "Failed",
     "Handler",
     "methods_of",
     "not_found",
@@ -27,6 +28,8 @@ __all__ = [
 ]
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+Failed: TypeAlias = Callable[[GraphDBError, Mapping[str, str]], Response]
+"""Makes the response to an error, with further headers, as `failure_response` does."""
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +37,10 @@ log = logging.getLogger(__name__)
 class _Resource:
     """One handler for each method. An error of a handler becomes a response with its status."""
 
-    def __init__(self, handlers: dict[str, Handler], failure_headers: Callable[[], dict[str, str]]) -> None:
-        self._handlers = handlers
+    def __init__(
+        self, handlers: dict[str, Handler], failure_headers: Callable[[], dict[str, str]], failed: Failed
+    ) -> None:
+        self._handlers, self._failed = handlers, failed
         self._failure_headers = failure_headers
         self.methods = tuple(handlers)
         self._allow = {"Allow": ", ".join([*handlers, "OPTIONS"])}
@@ -50,7 +55,7 @@ class _Resource:
         except ClientDisconnect:
             log.debug("a client went away before its request was complete")
         except GraphDBError as error:
-            await failure_response(error, self._failure_headers())(scope, receive, send)
+            await self._failed(error, self._failure_headers())(scope, receive, send)
         except Exception:
             log.exception("%s %s failed", scope["method"], scope["path"])
             await error_response(500, "internal server error")(scope, receive, send)
@@ -61,15 +66,20 @@ class _Resource:
         return error_response(405, f"{request.method} is not allowed here", self._allow)
 
 
-def resource(path: str, failure_headers: Callable[[], dict[str, str]] = dict, **handlers: Handler) -> Route:
+def resource(
+    path: str,
+    failure_headers: Callable[[], dict[str, str]] = dict,
+    failed: Failed = failure_response,
+    **handlers: Handler,
+) -> Route:
     """A route with one handler for each method, such as `get=read`; the handler of GET also answers HEAD.
 
-    failure_headers makes further headers of the responses to failed requests.
+    failure_headers makes further headers of the responses to failed requests, and failed those responses.
     """
     by_method = {method.upper(): handler for method, handler in handlers.items()}
     if "GET" in by_method:
         by_method["HEAD"] = by_method["GET"]
-    return Route(path, _Resource(by_method, failure_headers))
+    return Route(path, _Resource(by_method, failure_headers, failed))
 
 
 class ByRawPath:

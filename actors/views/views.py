@@ -43,6 +43,12 @@ class VisibleStore:
     checkpoints: Checkpoints
     holds: Callable[[], bool]
     view: View | None  # None: it is the whole store
+    is_apart: bool = False  # it has changes of its own, which nobody else sees
+
+    @property
+    def is_in_columns(self) -> bool:
+        """Whether the columns hold what is in it, and nothing else."""
+        return self.view is None and not self.is_apart
 
     @property
     def is_gone(self) -> bool:
