@@ -449,8 +449,10 @@ class Transaction(Protocol):
     async def update(self, update: Update, using: Dataset) -> None:
         """Evaluate an update, without LOAD. Raises what `GraphWrites.update` raises."""
 
-    async def commit(self, commit: Callable[[TransactionCommit], Awaitable[Confirmation]]) -> Confirmation:
-        """End it by `GraphWrites.commit`, if it wants anything.
+    async def commit(
+        self, commit: Callable[[TransactionCommit, bytes], Awaitable[Confirmation]]
+    ) -> Confirmation:
+        """End it by `GraphWrites.commit`, if it wants anything; with the request id of all its attempts.
 
         After TransactionConflict it can only be rolled back; after every other error it goes on.
         """

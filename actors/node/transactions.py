@@ -38,6 +38,7 @@ from graphdb.errors import (
     TransactionConflict,
 )
 from graphdb.graphql.schema_triples import SchemaWatch
+from graphdb.log import request_ids
 from graphdb.log.file_system import storage_error
 from graphdb.model import ChangeSet, Confirmation
 from graphdb.sparql.dataset import Dataset
@@ -122,9 +123,9 @@ class Transactions:
         """It has ended."""
         self._open.pop(transaction.id, None)
 
-    def check_room(self) -> None:
-        """Raises LimitExceeded where all of them want too much."""
-        count = sum(one.quads_wanted for one in self._open.values())
+    def check_room(self, more: int) -> None:
+        """Raises LimitExceeded where all of them would want too much, with so many quads more."""
+        count = more + sum(one.quads_wanted for one in self._open.values())
         if count > self._limits.max_open_quads:
             raise LimitExceeded(
                 "the number of quads of all open transactions (repository.max_open_quads)",
@@ -282,7 +283,7 @@ class Transaction:
     async def add(self, quads: Callable[[], Iterable[Quad]]) -> None:
         """See `serve.backend.Transaction.add`."""
         async with self._request():
-            await self._apply(await self._taken(quads, present=True))
+            await self._take(await self._read(quads, present=True))
 
     async def remove(self, patterns: Callable[[], Iterable[ReadPattern]]) -> None:
         """See `serve.backend.Transaction.remove`."""
@@ -296,7 +297,7 @@ class Transaction:
                 for pattern in open_ones:
                     self._reads.note(pattern)
                 found = await on_thread(_found, own.quads, open_ones, self._wanted)
-            await self._apply(await self._taken(lambda: [*exact, *found], present=False))
+            await self._take(await self._read(lambda: [*exact, *found], present=False))
 
     async def update(self, update: Update, using: Dataset) -> None:
         """See `serve.backend.Transaction.update`."""
@@ -310,12 +311,13 @@ class Transaction:
             scratch = self._base.scratch
             change = await self._transactions.planned(update, state, using, scratch)
             self._check_graphs(quad.graph_name for quad in (*change.removed, *change.added))
-            self._wanted.take_change(change, state.looked_at)
-            self._transactions.check_room()
-            await on_thread(own.quads.apply, change)
-            own.changed()
+            wanted = self._transactions.wanted()
+            wanted.take_change(change, state.looked_at)
+            await self._take(wanted)
 
-    async def commit(self, commit: Callable[[TransactionCommit], Awaitable[Confirmation]]) -> Confirmation:
+    async def commit(
+        self, commit: Callable[[TransactionCommit, bytes], Awaitable[Confirmation]]
+    ) -> Confirmation:
         """See `serve.backend.Transaction.commit`."""
         async with self._request():
             if not self._wanted:
@@ -325,7 +327,7 @@ class Transaction:
                 self._base.index, self._reads.patterns, self._wanted.quads, self._wanted.graphs
             )
             try:
-                done = await commit(made)
+                done = await commit(made, request_ids.keyed(self.id, "COMMIT", b"", (), ()))
             except TransactionConflict as error:
                 self._refuse(error)
                 raise
@@ -391,7 +393,7 @@ class Transaction:
                 union_default_graph=base.unites_graphs,
             )
             delete_after(quads, path)
-            quads.apply(self._wanted.change_in(_state(quads)))
+            quads.apply(self._wanted.change_in(quads))
             return quads
 
         try:
@@ -405,49 +407,29 @@ class Transaction:
         self._own = _OwnStore(quads, schema, base, self._transactions)
         return self._own
 
-    async def _taken(self, quads: Callable[[], Iterable[Quad]], *, present: bool) -> dict[Quad, bool]:
-        """What was not wanted before. Raises Forbidden, LimitExceeded, and what quads raises; then nothing
-        is wanted of it.
-        """
-        taken = self._transactions.wanted()
-        await on_thread(lambda: taken.take(quads(), present=present))
-        self._check_graphs(quad.graph_name for quad in taken.quads)
-        before = len(self._wanted.quads)
-        if before + len(taken.quads) > before:
-            both = self._transactions.wanted()
-            both.quads = self._wanted.quads | taken.quads
-            both.check()
-            both.graphs = self._wanted.graphs
-            self._wanted, earlier = both, self._wanted
-            try:
-                self._transactions.check_room()
-            except LimitExceeded:
-                self._wanted = earlier
-                raise
-        return taken.quads
+    async def _read(self, quads: Callable[[], Iterable[Quad]], *, present: bool) -> Wanted:
+        """Raises Forbidden, LimitExceeded, and what quads raises."""
+        read = self._transactions.wanted()
+        await on_thread(lambda: read.take(quads(), present=present))
+        self._check_graphs(quad.graph_name for quad in read.quads)
+        return read
+
+    async def _take(self, more: Wanted) -> None:
+        """Want this too, or nothing of it if anything is raised: LimitExceeded, StorageFull."""
+        both = self._transactions.wanted()
+        both.quads, both.graphs = self._wanted.quads | more.quads, self._wanted.graphs | more.graphs
+        both.check()
+        self._transactions.check_room(len(both.quads) - len(self._wanted.quads))
+        own = self._own
+        if own is not None and more:
+            await on_thread(lambda: own.quads.apply(more.change_in(own.quads)))
+            own.changed()
+        self._wanted = both
 
     def _check_graphs(self, names: Iterable[object]) -> None:
         """Raises Forbidden."""
         for name in dict.fromkeys(names):
             check_graph(self._visibility, None if isinstance(name, DefaultGraph) else name)  # type: ignore[arg-type]
-
-    async def _apply(self, quads: dict[Quad, bool]) -> None:
-        """Lay it into the store of its own, if there is one yet."""
-        own = self._own
-        if own is None or not quads:
-            return
-
-        def apply() -> None:
-            wanted = Wanted(len(quads))
-            wanted.quads = quads
-            own.quads.apply(wanted.change_in(_state(own.quads)))
-
-        await on_thread(apply)
-        own.changed()
-
-
-def _state(quads: QuadStore) -> RecordingOverlay:
-    return RecordingOverlay(quads)
 
 
 def _is_exact(pattern: ReadPattern) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from pyoxigraph import BlankNode, NamedNode, Quad, RdfFormat, serialize
+from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, RdfFormat, serialize
 
 from graphdb.errors import LimitExceeded, TransactionConflict
 from graphdb.model import ChangeSet, GraphName, NamedGraph
@@ -40,6 +40,13 @@ class Wanted:
         for quad in stored_form(quads):
             self.quads[quad] = present
             self.check()
+            if present:
+                self._want_graph_of(quad)
+
+    def _want_graph_of(self, quad: Quad) -> None:
+        """It brings its graph into being, which stays though the quad may go."""
+        if not isinstance(quad.graph_name, DefaultGraph):
+            self.graphs[quad.graph_name] = True
 
     def check(self) -> None:
         """Raises LimitExceeded."""
@@ -63,6 +70,9 @@ class Wanted:
         after.update(dict.fromkeys(change.removed, False))
         after.update(dict.fromkeys(change.added, True))
         self.quads |= after
+        for quad, present in after.items():
+            if present:
+                self._want_graph_of(quad)
         self.graphs.update(dict.fromkeys(change.dropped_graphs, False))
         self.graphs.update(dict.fromkeys(change.created_graphs, True))
         self.check()

@@ -35,7 +35,6 @@ from serve.graph.rdf4j.wire import (
     syntax_of_body,
 )
 from serve.graph.sparql import FORM_TYPE, UpdateEndpoint
-from serve.graph.writes import read_request_id
 from serve.parameters import Parameters, read_dataset, read_flag, request_iri
 
 __all__ = ["TransactionsEndpoint"]
@@ -203,9 +202,9 @@ class TransactionsEndpoint:
 
     async def _commit(self, request: Request, parameters: Parameters, transaction: Transaction) -> Response:
         writes = self._writing.writes(visibility_of(request.scope))
-        principal, request_id = principal_of(request.scope), read_request_id(request, ())
+        principal = principal_of(request.scope)
 
-        async def commit(made: TransactionCommit) -> Confirmation:
+        async def commit(made: TransactionCommit, request_id: bytes) -> Confirmation:
             principal.require(Permission.WRITE)
             return await writes.commit(made, request_id)
 

@@ -17,12 +17,14 @@ from graphdb.errors import (
     InvalidParameter,
     LimitExceeded,
     NotFound,
+    OutcomeUnknown,
     Overloaded,
     TransactionConflict,
 )
 from graphdb.model import Confirmation
 from graphdb.planning.gate import GateLimits, read_query, read_update
 from graphdb.sparql.dataset import Dataset
+from graphdb.transactions.changes import TransactionCommit
 from graphdb.transactions.read_set import ReadPattern
 from tests.support.clustered_shards import nodes
 from tests.support.shards import Shard, open_shard
@@ -308,6 +310,26 @@ async def test_what_is_hidden_refuses_nothing(node: Shard) -> None:
     await commit(node, blind, ADA)
     with pytest.raises(TransactionConflict):
         await commit(node, refused, ADA)
+
+
+async def test_a_commit_whose_outcome_is_unknown_can_be_sent_again(node: Shard) -> None:
+    """It takes effect once, and its own first attempt does not refuse it."""
+    await apply(node, "INSERT DATA { <urn:s1> <urn:p> 1 }")
+    transaction = await begin(node)
+    await update(transaction, "DELETE { ?s ?p ?o } INSERT { ?s ?p 2 } WHERE { ?s ?p ?o }")
+    writes = node.writes(FULL_VISIBILITY)
+
+    async def lost(made: TransactionCommit, request_id: bytes) -> Confirmation:
+        await writes.commit(made, request_id)
+        raise OutcomeUnknown("the answer is lost")
+
+    with pytest.raises(OutcomeUnknown):
+        await transaction.commit(lost)
+    index = node.snapshot_index()
+    done = await transaction.commit(writes.commit)
+    assert done.is_repeated
+    assert node.snapshot_index() == index
+    assert stored(node) == {Quad(NamedNode("urn:s1"), P, Literal(2))}
 
 
 async def test_what_it_does_not_do(node: Shard) -> None:

@@ -54,6 +54,14 @@ def test_the_last_word_counts_and_only_real_changes_are_made() -> None:
     assert not wanted.change_in(store)
 
 
+def test_a_graph_that_was_written_to_stays() -> None:
+    """Though another transaction drops it before the commit, and nothing is left of what was written."""
+    wanted = Wanted(10)
+    wanted.take([Quad(A, P, Literal(1), G)], present=True)
+    wanted.take([Quad(A, P, Literal(1), G)], present=False)
+    assert wanted.change_in(QuadStore(Store())).created_graphs == (G,)
+
+
 def test_quads_are_in_the_form_of_the_store() -> None:
     wanted = Wanted(10)
     wanted.take([Quad(A, P, Literal("01", datatype=Literal(1).datatype))], present=True)
