@@ -299,5 +299,12 @@ def _with_cors(app: ASGIApp, origins: tuple[str, ...]) -> ASGIApp:
         allow_origins=origins,
         allow_methods=["GET", "HEAD", "PUT", "POST", "DELETE"],
         allow_headers=["*"],
-        expose_headers=["ETag", "Retry-After", "WWW-Authenticate", "X-Evaluated", "X-Snapshot-Index"],
+        expose_headers=[
+            "ETag",
+            "Location",
+            "Retry-After",
+            "WWW-Authenticate",
+            "X-Evaluated",
+            "X-Snapshot-Index",
+        ],
     )

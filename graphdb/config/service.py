@@ -352,7 +352,10 @@ class Repository(Section):
         60, gt=0, description="Seconds without a request after which an open transaction is rolled back."
     )
     max_transactions: int = Field(
-        100, ge=0, description="Transactions that may be open on this node at once; a further one gets 503."
+        50,
+        ge=0,
+        description="Transactions that may be open on this node at once; a further one gets 503. One that is "
+        "read takes about 4 MB of memory and 15 open files.",
     )
     max_transaction_quads: int = Field(
         200_000,

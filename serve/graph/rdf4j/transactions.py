@@ -20,6 +20,7 @@ from graphdb.store.stored_form import stored_term
 from graphdb.store.view import Term
 from graphdb.transactions.changes import TransactionCommit
 from graphdb.transactions.read_set import ReadPattern
+from serve.access.audit import note_of
 from serve.access.request_scope import principal_of, visibility_of
 from serve.answers import Workers
 from serve.backend import Transaction, Transactions, Writing
@@ -193,6 +194,9 @@ class TransactionsEndpoint:
             text = with_values(read_update(text, base_iri, self._limits), asked.bindings)
         update = await self._update.read(text, base_iri)
         using = read_dataset(parameters, "using-graph-uri", "using-named-graph-uri")
+        note = note_of(request.scope)
+        note.syntax = update
+        note.add_graphs(graph.value for graph in using.graphs)
         await transaction.update(update, using)
         return Response(status_code=200)
 
