@@ -10,6 +10,7 @@ GraphDBError
     EditRefused               edits of resources, of which one at least cannot be
     UnknownGraph              a graph that does not exist
     NotFound                  something else that does not exist, such as a holon or an alert
+    TransactionConflict       a commit whose transaction has read what has changed since
     MembershipLoop            a holon that would be a part of itself
     AlreadyExists             a graph, holon, portal or alert that is there already
     NotAcceptable             no offered format fits the Accept header
@@ -89,6 +90,7 @@ __all__ = [
     "ShapesViolated",
     "StorageFull",
     "TextTooLarge",
+    "TransactionConflict",
     "UnavailableError",
     "UnknownFunction",
     "UnknownGraph",
@@ -202,6 +204,10 @@ class NotFound(RequestError):
 
     def __str__(self) -> str:
         return f"there is no {self.kind} {self.name}"
+
+
+class TransactionConflict(RequestError):
+    """A commit whose transaction has read what has changed since; nothing was stored, and it is ended."""
 
 
 class MembershipLoop(RequestError):

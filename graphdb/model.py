@@ -66,6 +66,7 @@ class EntryKind(IntEnum):
     SEARCH = 6  # a command to the catalogue of search indexes (`graphdb.search.catalog`); none on the quads
     ALERTS = 7  # a command to the book of alerts (`graphdb.alerts`), by the same writer as those on quads
     SAVED_QUERIES = 8  # a command to the book of saved queries (`graphdb.saved_queries`), by that writer too
+    NAMESPACES = 9  # a command to the book of namespaces (`graphdb.namespaces`), by that writer too
 
     @property
     def concerns_quads(self) -> bool:
@@ -75,7 +76,7 @@ class EntryKind(IntEnum):
     @property
     def is_of_a_book(self) -> bool:
         """Whether it changes a state of its own that is kept beside the quads."""
-        return self in (EntryKind.ALERTS, EntryKind.SAVED_QUERIES)
+        return self in (EntryKind.ALERTS, EntryKind.SAVED_QUERIES, EntryKind.NAMESPACES)
 
 
 class LogEntry(NamedTuple):

@@ -3,7 +3,7 @@
 `serve/` knows only these protocols; `serve/deployments/` wires them to the actors, and tests to memory.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from pyoxigraph import NamedNode, Quad
@@ -39,6 +39,8 @@ from graphdb.sparql.parser import Query
 from graphdb.sparql.syntax import Update
 from graphdb.store.small_joins import SmallJoin
 from graphdb.store.view import StoreView, Subject, Term
+from graphdb.transactions.changes import TransactionCommit
+from graphdb.transactions.read_set import ReadPattern
 
 __all__ = [
     "Admin",
@@ -57,6 +59,7 @@ __all__ = [
     "GraphWrites",
     "LiveReport",
     "LiveSink",
+    "Namespaces",
     "NodeStatus",
     "Progress",
     "Queries",
@@ -64,6 +67,8 @@ __all__ = [
     "RunningQueries",
     "RunningQuery",
     "SavedQueries",
+    "Transaction",
+    "Transactions",
     "ValidationRequest",
     "Writing",
 ]
@@ -171,6 +176,9 @@ class GraphReads(Protocol):
     @property
     def view_key(self) -> str | None:
         """A key of the visible data, for caches of answers; None if everything is visible."""
+
+    def uniting_graphs(self) -> "GraphReads":
+        """The same graph, with the union of all graphs as the default graph of queries without a dataset."""
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
         """Start evaluating a cheap query or a small join on this thread; rows are computed as they are read.
@@ -280,13 +288,17 @@ class GraphWrites(Protocol):
         whole_dataset: bool,
         replace: bool,
         base_iri: str | None,
+        clear: bool = False,
+        keep_blank_nodes: bool = False,
         request_id: bytes | None = None,
         precondition: Callable[[StoreView], None] | None = None,
     ) -> Confirmation:
         """Read an RDF document (already decompressed) to its end, then store it as one atomic change.
 
         With whole_dataset the graph names in the body count: replace first empties every graph that the body
-        names; otherwise the quads are merged. Without whole_dataset all triples go to `graph` (None: the
+        names; otherwise the quads are merged. clear deletes all other graphs, and empties the default graph,
+        as far as they are visible. keep_blank_nodes: labels are those of the body, and name the blank nodes
+        of the store that have them. Without whole_dataset all triples go to `graph` (None: the
         default graph), and a named graph in the body raises InvalidParameter. Nothing is stored unless the
         whole body parses. precondition is called, perhaps more than once and on another thread, with exactly
         the state that is changed. If it raises, nothing is stored. Cluster nodes do not support it.
@@ -310,6 +322,12 @@ class GraphWrites(Protocol):
         """Change resources as one atomic change; request_id as for `update`.
 
         Raises EditRefused, ShapesViolated, UnavailableError.
+        """
+
+    async def commit(self, commit: TransactionCommit, request_id: bytes | None = None) -> Confirmation:
+        """Make true what a transaction wants, as one atomic change; request_id as for `update`.
+
+        Raises TransactionConflict if what it has read is another by now, ShapesViolated, UnavailableError.
         """
 
 
@@ -391,6 +409,92 @@ class SavedQueries(Protocol):
 
     async def delete(self, query_id: str, principal: Principal, request_id: bytes | None) -> None:
         """Raises NotFound, Forbidden, UnavailableError."""
+
+
+class Namespaces(Protocol):
+    """The prefixes that clients keep, the same for all. Changes are logged, as updates are, and take a
+    request_id as those do.
+    """
+
+    def namespaces(self) -> Mapping[str, str]:
+        """The IRI of each prefix, as far as this node has followed the log. Any thread.
+
+        Raises UnavailableError.
+        """
+
+    async def set(self, prefix: str, iri: str, request_id: bytes | None) -> Confirmation:
+        """Have a prefix stand for the start of IRIs.
+
+        Raises InvalidParameter, LimitExceeded, UnavailableError.
+        """
+
+    async def remove(self, prefix: str | None, request_id: bytes | None) -> Confirmation:
+        """Remove a prefix, or all for None; no error if there is no such prefix. Raises UnavailableError."""
+
+
+class Transaction(Protocol):
+    """A transaction over several requests, which wait for each other. It reads the state at its begin with
+    its own changes laid over it, and holds no lock.
+
+    All but note_query, note_pattern, touch and rollback raise NotFound if it has ended, TransactionConflict
+    if its commit was refused, and UnavailableError.
+    """
+
+    id: str
+
+    async def reads(self) -> GraphReads:
+        """The state that it reads. What is read of it has to be noted."""
+
+    def note_query(self, query: Query, *, has_dataset: bool) -> None:
+        """A query of `GraphReads.uniting_graphs` reads it. has_dataset: the request names the graphs."""
+
+    def note_pattern(self, pattern: ReadPattern) -> None:
+        """These quads are read."""
+
+    async def add(self, quads: Callable[[], Iterable[Quad]]) -> None:
+        """Add quads, or nothing if anything is raised. quads is called on another thread.
+
+        Raises Forbidden, LimitExceeded, and what quads raises.
+        """
+
+    async def remove(self, patterns: Callable[[], Iterable[ReadPattern]]) -> None:
+        """Remove the quads of patterns; otherwise as `add`."""
+
+    async def update(self, update: Update, using: Dataset) -> None:
+        """Evaluate an update, without LOAD. Raises what `GraphWrites.update` raises."""
+
+    async def commit(
+        self, commit: Callable[[TransactionCommit, bytes], Awaitable[Confirmation]]
+    ) -> Confirmation:
+        """End it by `GraphWrites.commit`, if it wants anything; with the request id of all its attempts.
+
+        After TransactionConflict it can only be rolled back; after every other error it goes on.
+        """
+
+    def touch(self) -> None:
+        """It is not forgotten: its time limit begins anew."""
+
+    async def rollback(self) -> None:
+        """End it."""
+
+
+class Transactions(Protocol):
+    """The transactions that are open on this node; others do not know them."""
+
+    @property
+    def timeout_s(self) -> float:
+        """Seconds without a request after which one is rolled back."""
+
+    async def begin(self, principal: Principal) -> Transaction:
+        """A new one, which this principal alone may use. Raises UnavailableError: Overloaded if too many are
+        open.
+        """
+
+    def find(self, transaction_id: str, principal: Principal) -> Transaction:
+        """One that is open. It ends if the principal may not see the same as at its begin.
+
+        Raises NotFound.
+        """
 
 
 class Progress(Protocol):
@@ -484,6 +588,10 @@ class GraphNode(Protocol):
     def running(self) -> RunningQueries: ...
     @property
     def saved_queries(self) -> SavedQueries: ...
+    @property
+    def namespaces(self) -> Namespaces: ...
+    @property
+    def transactions(self) -> Transactions: ...
     @property
     def progress(self) -> Progress: ...
     @property

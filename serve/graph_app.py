@@ -56,6 +56,7 @@ from serve.graph.query_answers import QueryAnswers
 from serve.graph.query_check import QueryCheckEndpoint
 from serve.graph.quick_answers import QUERY_PATH, QuickAnswers
 from serve.graph.quick_updates import UPDATE_PATH, QuickUpdates
+from serve.graph.rdf4j.rdf4j_routes import rdf4j_routes
 from serve.graph.saved_queries import saved_query_routes
 from serve.graph.shacl import ShaclEndpoint, ValidationReader
 from serve.graph.sparql import SparqlEndpoint, UpdateEndpoint
@@ -96,6 +97,7 @@ ENDPOINTS = {
     "/alerts": "scheduled queries that call webhooks: GET, POST, DELETE",
     "/queries": "the running queries, GET; DELETE /queries/{id} cancels one",
     "/saved-queries": "queries that users keep, GET, POST; /saved-queries/{id}: GET, PUT, DELETE",
+    "/repositories": "the REST API of RDF4J, for its clients and those of GraphDB",
     "/cluster": "the members and the leader, GET; /cluster/members and /cluster/leader change them",
     "/whoami": "the principal of the request: name, roles, permission",
     "/api_keys": "the names, roles and expiry of the API keys",
@@ -203,7 +205,6 @@ def _routes(
     sparql = SparqlEndpoint(reader, answers, accounts, update, server.max_body_bytes, limits.max_query_bytes)
     check = QueryCheckEndpoint(node.queries, reader, explainer, server.max_body_bytes, limits)
     data = GraphStoreEndpoint(node.queries, node.progress, node.writing, workers, tags, server.max_body_bytes)
-    data_methods = {"get": data.get, "put": data.put, "post": data.post, "delete": data.delete}
     validations = ValidationReader(
         server.query_timeout_seconds,
         server.max_body_bytes,
@@ -233,8 +234,10 @@ def _routes(
         resource("/sparql", index, get=sparql.get, post=sparql.post),
         resource("/sparql/check", post=check.post),
         resource("/update", index, post=update.post),
-        resource("/data", index, **data_methods),
-        resource("/data/{name:path}", index, **data_methods),
+        *(
+            resource(path, index, get=data.get, put=data.put, post=data.post, delete=data.delete)
+            for path in ("/data", "/data/{name:path}")
+        ),
         resource("/shacl/validate", index, post=shacl.post),
         *graphql_routes(node, reader, answers, accounts, settings, sockets, index),
         *holonic_routes(holonic, portals, membrane, index),
@@ -244,6 +247,7 @@ def _routes(
         resource("/ws", get=live.get),
         *alert_routes(node.alerts, server.max_body_bytes),
         *saved_query_routes(node.saved_queries),
+        *rdf4j_routes(node, reader, answers, update, workers, settings, index),
         resource("/queries", get=queries.get),
         resource("/queries/{id}", get=queries.get_one, delete=queries.delete),
         resource("/cluster", get=cluster.get),
@@ -338,5 +342,12 @@ def _with_cors(app: ASGIApp, origins: tuple[str, ...]) -> ASGIApp:
         allow_origins=origins,
         allow_methods=["GET", "HEAD", "PUT", "POST", "DELETE"],
         allow_headers=["*"],
-        expose_headers=["ETag", "Retry-After", "WWW-Authenticate", "X-Evaluated", "X-Snapshot-Index"],
+        expose_headers=[
+            "ETag",
+            "Location",
+            "Retry-After",
+            "WWW-Authenticate",
+            "X-Evaluated",
+            "X-Snapshot-Index",
+        ],
     )

@@ -105,6 +105,7 @@ class Operation:
     other_answers: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)  # as FastAPI takes them
     has_index: bool = False  # X-Snapshot-Index is a header of the answer
     is_public: bool = False
+    status: int = 200  # of success; 201 and 204 have no body
 
 
 def openapi_document(
@@ -153,7 +154,7 @@ def _api_route(path: str, method: str, operation: Operation, needs_credentials: 
         description=operation.says,
         tags=[operation.room],
         response_class=Response,
-        status_code=426 if operation.fails == (426,) else 200,
+        status_code=426 if operation.fails == (426,) else operation.status,
         responses=_responses(operation, needs_credentials and not operation.is_public),
         openapi_extra=extra,
     )
@@ -178,7 +179,9 @@ def _responses(operation: Operation, needs_credentials: bool) -> dict[int | str,
     if operation.answer is not None:
         success["model"] = operation.answer
     statuses = {*operation.fails, *((401, 403, 429) if needs_credentials else ())}
-    responses: dict[int | str, dict[str, Any]] = {} if operation.fails == (426,) else {200: success}
+    responses: dict[int | str, dict[str, Any]] = (
+        {} if operation.fails == (426,) else {operation.status: success}
+    )
     if has_tag:
         responses[304] = {"description": "the data are unchanged", **_headers(headers)}
     for status in sorted(statuses):

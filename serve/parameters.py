@@ -61,6 +61,11 @@ class Parameters:
     def __bool__(self) -> bool:
         return bool(self._fields)
 
+    @property
+    def names(self) -> list[str]:
+        """The names of all parameters, in order of appearance."""
+        return [*self._fields]
+
     def many(self, name: str) -> list[str]:
         """Every value of the parameter, in order."""
         return self._fields.get(name, [])

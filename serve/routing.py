@@ -18,6 +18,7 @@ from serve.errors import error_response, failure_response
 
 __all__ = [
     "ByRawPath",
+    "Failed",
     "Handler",
     "methods_of",
     "not_found",
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+Failed: TypeAlias = Callable[[GraphDBError, Mapping[str, str]], Response]
+"""Makes the response to an error, with further headers, as `failure_response` does."""
 
 log = logging.getLogger(__name__)
 
@@ -39,10 +42,10 @@ class _Resource:
         self,
         handlers: dict[str, Handler],
         failure_headers: Callable[[], dict[str, str]],
+        failed: Failed,
         only: Mapping[str, str],
     ) -> None:
-        self._handlers = handlers
-        self._only = only
+        self._handlers, self._failed, self._only = handlers, failed, only
         self._failure_headers = failure_headers
         self.methods = tuple(handlers)
         self._allow = {"Allow": ", ".join([*handlers, "OPTIONS"])}
@@ -59,7 +62,7 @@ class _Resource:
         except ClientDisconnect:
             log.debug("a client went away before its request was complete")
         except GraphDBError as error:
-            await failure_response(error, self._failure_headers())(scope, receive, send)
+            await self._failed(error, self._failure_headers())(scope, receive, send)
         except Exception:
             log.exception("%s %s failed", scope["method"], scope["path"])
             await error_response(500, "internal server error")(scope, receive, send)
@@ -70,25 +73,31 @@ class _Resource:
         return error_response(405, f"{request.method} is not allowed here", self._allow)
 
 
-def resource(path: str, failure_headers: Callable[[], dict[str, str]] = dict, **handlers: Handler) -> Route:
+def resource(
+    path: str,
+    failure_headers: Callable[[], dict[str, str]] = dict,
+    failed: Failed = failure_response,
+    **handlers: Handler,
+) -> Route:
     """A route with one handler for each method, such as `get=read`; the handler of GET also answers HEAD.
 
-    failure_headers makes further headers of the responses to failed requests.
+    failure_headers makes further headers of the responses to failed requests, and failed those responses.
     """
-    return resource_where({}, path, failure_headers, **handlers)
+    return resource_where({}, path, failure_headers, failed, **handlers)
 
 
 def resource_where(
     only: Mapping[str, str],
     path: str,
     failure_headers: Callable[[], dict[str, str]],
+    failed: Failed,
     **handlers: Handler,
 ) -> Route:
     """As `resource`. only: the values of parameters of the path with which the path is known."""
     by_method = {method.upper(): handler for method, handler in handlers.items()}
     if "GET" in by_method:
         by_method["HEAD"] = by_method["GET"]
-    return Route(path, _Resource(by_method, failure_headers, only))
+    return Route(path, _Resource(by_method, failure_headers, failed, only))
 
 
 class ByRawPath:

@@ -11,13 +11,14 @@ from actors.alerts.alert_service import AlertService
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import cluster_report, node_status
 from actors.clustering.forwarded_work import APPLIED_INDEX, ForwardedWork
-from actors.clustering.forwarded_writes import AlertChange, SavedQueryChange
+from actors.clustering.forwarded_writes import AlertChange, NamespaceChange, SavedQueryChange
 from actors.clustering.maintenance import Maintenance
 from actors.clustering.routed_writes import RoutedWrites, RoutedWriting, WriteRouter
 from actors.clustering.search_copies import SearchCopies
 from actors.columns.client import ColumnClient
 from actors.node.admin import AlertLog
-from actors.node.graph_node import GraphNode, NodeParts
+from actors.node.graph_node import Books, GraphNode, NodeParts
+from actors.node.namespaces import NamespaceService, OwnNamespaces
 from actors.node.queries import Progress
 from actors.node.saved_queries import OwnSavedQueries, SavedQueryService
 from actors.node.searching import Indexes
@@ -39,6 +40,7 @@ from graphdb.errors import (
     UnavailableError,
 )
 from graphdb.model import Confirmation
+from graphdb.namespaces import NamespaceBook, NamespaceCommand
 from graphdb.node import ClusterReport, Consistency, NodeStatus
 from graphdb.saved_queries import QueryCommand, SavedQueryBook
 
@@ -70,9 +72,13 @@ def clustered_node(
     lifecycle = parts.lifecycle(_SharedLog(settings.server.data_dir, log, peers.follower), alerts.timer.wake)
     peers.watch(lifecycle, alerts.timer.wake)
     writing = RoutedWriting(parts.own_writing, peers.router, parts.current)
-    saved_queries = SavedQueryService(_RoutedSavedQueries(parts.own_saved_queries, peers))
+    books = Books(
+        alerts,
+        SavedQueryService(_RoutedSavedQueries(parts.own_saved_queries, peers)),
+        NamespaceService(_RoutedNamespaces(parts.own_namespaces, peers)),
+    )
     members = _LogMembers(log, peers.follower)
-    return parts.node(lifecycle, progress, writing, alerts, saved_queries, members, peers)
+    return parts.node(lifecycle, progress, writing, books, members, peers)
 
 
 class _Peers:
@@ -100,6 +106,7 @@ class _Peers:
             parts.own_writing,
             parts.own_alerts,
             parts.own_saved_queries,
+            parts.own_namespaces,
             settings.security,
             SearchCopies(settings, log),
         )
@@ -285,4 +292,23 @@ class _RoutedSavedQueries:
             request_id,
             lambda own_id, since: self._own.change(command, own_id, since),
             lambda since: SavedQueryChange(command, since),
+        )
+
+
+class _RoutedNamespaces:
+    """See `actors.node.namespaces.NamespaceLog`: commands are logged by the node that leads."""
+
+    def __init__(self, own: OwnNamespaces, peers: _Peers) -> None:
+        self._own, self._peers = own, peers
+
+    def book(self) -> NamespaceBook:
+        """See `actors.node.namespaces.NamespaceLog`."""
+        return self._own.book()
+
+    async def change(self, command: NamespaceCommand, request_id: bytes | None = None) -> Confirmation:
+        """See `actors.node.namespaces.NamespaceLog`."""
+        return await self._peers.router.route(
+            request_id,
+            lambda own_id, since: self._own.change(command, own_id, since),
+            lambda since: NamespaceChange(command, since),
         )

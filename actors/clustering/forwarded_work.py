@@ -10,16 +10,19 @@ from actors.clustering.forwarded_writes import (
     BATCH,
     AlertChange,
     GraphDeletion,
+    NamespaceChange,
     QuadPatchWrite,
     ResourceEdits,
     SavedQueryChange,
     SparqlUpdate,
+    TransactionWrite,
     decode_write,
     encode_confirmation,
     encode_outcomes,
 )
 from actors.clustering.search_copies import SearchCopies
 from actors.node.admin import AlertLog
+from actors.node.namespaces import OwnNamespaces
 from actors.node.saved_queries import OwnSavedQueries
 from actors.node.store_writes import StoreWriting
 from actors.raft.log_requests import ForwardedRequest, RequestQueue, decode_requests
@@ -46,16 +49,17 @@ class ForwardedWork:
         writing: StoreWriting,
         alerts: AlertLog,
         saved_queries: OwnSavedQueries,
+        namespaces: OwnNamespaces,
         limits: GateLimits,
         copies: SearchCopies,
     ) -> None:
-        """applied_index raises LogUnavailable; writing, alerts and saved_queries are those of this node, for
-        where it leads. copies belongs to this from here on.
+        """applied_index raises LogUnavailable; writing, alerts, saved_queries and namespaces are those of
+        this node, for where it leads. copies belongs to this from here on.
         """
         self._copies = copies
         self._cluster = cluster
         self._applied_index, self._writing, self._alerts = applied_index, writing, alerts
-        self._saved_queries, self._limits = saved_queries, limits
+        self._saved_queries, self._namespaces, self._limits = saved_queries, namespaces, limits
         self._worker = QueueWorker(log, RequestQueue.GRAPH, self._answer)
 
     def start(self) -> None:
@@ -93,6 +97,8 @@ class ForwardedWork:
             return await self._alerts.change_alerts(write.command, request_id, write.since)
         if isinstance(write, SavedQueryChange):
             return await self._saved_queries.change(write.command, request_id, write.since)
+        if isinstance(write, NamespaceChange):
+            return await self._namespaces.change(write.command, request_id, write.since)
         writes = self._writing.writes(write.visibility)
         if isinstance(write, SparqlUpdate):
             update = await self._read(write)
@@ -103,6 +109,8 @@ class ForwardedWork:
             return await writes.patch(write.patch, request_id, write.since)
         if isinstance(write, ResourceEdits):
             return await writes.edit(write.edits, request_id, write.since)
+        if isinstance(write, TransactionWrite):
+            return await writes.commit(write.commit, request_id, write.since)
         return await writes.write_graph(
             _once(write.document),
             write.syntax,
@@ -110,6 +118,8 @@ class ForwardedWork:
             whole_dataset=write.whole_dataset,
             replace=write.replace,
             base_iri=write.base_iri,
+            clear=write.clear,
+            keep_blank_nodes=write.keep_blank_nodes,
             request_id=request_id,
             since=write.since,
         )

@@ -23,10 +23,12 @@ from graphdb.alerts.commands import Command, decode_command, encode_command
 from graphdb.errors import CorruptionError, GraphDBError, OutcomeUnknown
 from graphdb.graphql.edits import Edits
 from graphdb.model import Confirmation
+from graphdb.namespaces import NamespaceCommand, decode_namespace_command, encode_namespace_command
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.patch import QuadPatch, decode_patch
 from graphdb.saved_queries import QueryCommand, decode_query_command, encode_query_command
 from graphdb.sparql.dataset import Dataset
+from graphdb.transactions.changes import TransactionCommit
 
 __all__ = [
     "BATCH",
@@ -35,10 +37,12 @@ __all__ = [
     "ForwardedWrite",
     "GraphDeletion",
     "GraphWrite",
+    "NamespaceChange",
     "QuadPatchWrite",
     "ResourceEdits",
     "SavedQueryChange",
     "SparqlUpdate",
+    "TransactionWrite",
     "decode_confirmation",
     "decode_write",
     "encode_confirmation",
@@ -91,6 +95,8 @@ class GraphWrite:
     base_iri: str | None
     since: int
     visibility: Visibility
+    clear: bool = False
+    keep_blank_nodes: bool = False
 
     def encode(self) -> bytes:
         head = {
@@ -99,6 +105,8 @@ class GraphWrite:
             "whole_dataset": self.whole_dataset,
             "replace": self.replace,
             "base_iri": self.base_iri,
+            "clear": self.clear,
+            "keep_blank_nodes": self.keep_blank_nodes,
         }
         return _join(head | _terms(self.since, self.visibility), self.document)
 
@@ -171,6 +179,25 @@ class ResourceEdits:
 
 
 @dataclass(frozen=True, slots=True)
+class TransactionWrite:
+    """`GraphWrites.commit`."""
+
+    operation: ClassVar[str] = "commit"
+
+    commit: TransactionCommit = field(repr=False)
+    since: int
+    visibility: Visibility
+
+    def encode(self) -> bytes:
+        return _join(_terms(self.since, self.visibility), self.commit.encode())
+
+    @classmethod
+    def decode(cls, body: bytes) -> "TransactionWrite":
+        head, commit = _split(body)
+        return cls(TransactionCommit.decode(commit), head["since"], _visibility(head))
+
+
+@dataclass(frozen=True, slots=True)
 class _BookChange(Generic[C]):
     """A command to one of the books beside the quads."""
 
@@ -208,6 +235,14 @@ class SavedQueryChange(_BookChange[QueryCommand]):
     _encode, _decode = staticmethod(encode_query_command), staticmethod(decode_query_command)
 
 
+class NamespaceChange(_BookChange[NamespaceCommand]):
+    """`OwnNamespaces.change`."""
+
+    __slots__ = ()
+    operation: ClassVar[str] = "change_namespaces"
+    _encode, _decode = staticmethod(encode_namespace_command), staticmethod(decode_namespace_command)
+
+
 ForwardedWrite: TypeAlias = (
     SparqlUpdate
     | GraphWrite
@@ -216,6 +251,8 @@ ForwardedWrite: TypeAlias = (
     | ResourceEdits
     | AlertChange
     | SavedQueryChange
+    | NamespaceChange
+    | TransactionWrite
 )
 _KINDS: dict[str, type[ForwardedWrite]] = {kind.operation: kind for kind in get_args(ForwardedWrite)}
 

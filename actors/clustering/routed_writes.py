@@ -21,6 +21,7 @@ from actors.clustering.forwarded_writes import (
     QuadPatchWrite,
     ResourceEdits,
     SparqlUpdate,
+    TransactionWrite,
     decode_confirmation,
 )
 from actors.node.open_store import CurrentStore
@@ -38,6 +39,7 @@ from graphdb.rdf.patch import QuadPatch
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.syntax import Update
 from graphdb.store.view import StoreView
+from graphdb.transactions.changes import TransactionCommit
 
 __all__ = ["RoutedWrites", "RoutedWriting", "WriteRouter"]
 
@@ -166,6 +168,8 @@ class _Placement(TypedDict):
     whole_dataset: bool
     replace: bool
     base_iri: str | None
+    clear: bool
+    keep_blank_nodes: bool
 
 
 class RoutedWrites:
@@ -202,6 +206,8 @@ class RoutedWrites:
         whole_dataset: bool,
         replace: bool,
         base_iri: str | None,
+        clear: bool = False,
+        keep_blank_nodes: bool = False,
         request_id: bytes | None = None,
         precondition: Callable[[StoreView], None] | None = None,
     ) -> Confirmation:
@@ -214,6 +220,8 @@ class RoutedWrites:
             "whole_dataset": whole_dataset,
             "replace": replace,
             "base_iri": base_iri,
+            "clear": clear,
+            "keep_blank_nodes": keep_blank_nodes,
         }
         scratch = str(self._current.opened().directory.scratch)
         with tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=scratch) as spool:
@@ -251,6 +259,14 @@ class RoutedWrites:
             request_id,
             lambda own_id, since: self._own.edit(edits, own_id, since),
             lambda since: ResourceEdits(edits, since, self._visibility),
+        )
+
+    async def commit(self, commit: TransactionCommit, request_id: bytes | None = None) -> Confirmation:
+        """See `serve.backend.GraphWrites.commit`."""
+        return await self._router.route(
+            request_id,
+            lambda own_id, since: self._own.commit(commit, own_id, since),
+            lambda since: TransactionWrite(commit, since, self._visibility),
         )
 
 

@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Iterable
 from time import monotonic
 
-from actors.live.change_log import ChangeLog, ChangeStream
+from actors.live.change_log import ChangeLog
+from actors.node.changes_since import JUDGED_QUADS_MAX, REACHED_S, READ_S, TURN_S, read_changes
 from actors.node.visible_writer import VisibleWriter
 from actors.readers.write_evaluation import WriteChecks
 from graphdb.access.visibility import Visibility
 from graphdb.access.writer_state import seen_changes
 from graphdb.config import Settings
-from graphdb.errors import ChangesForgotten, LogUnavailable, Overloaded
+from graphdb.errors import ChangesForgotten
 from graphdb.graphql.editing import EditCheck, EditPlanner, LastChanges, forgotten
 from graphdb.graphql.edits import Edits
 from graphdb.graphql.schema_triples import SchemaWatch
@@ -25,10 +26,7 @@ from graphdb.store.quad_store import QuadStore
 
 __all__ = ["EditRunner"]
 
-_REACHED_S = 2.0  # so long a snapshot may be ahead of this node
-_READ_S = 10.0  # for what has changed since a snapshot, before the writer's turn
-_JUDGED_QUADS_MAX = 100_000  # of changes that are judged, in the writer's turn, as a writer saw them
-_TURN_S = 2.0  # for what has been added to that when it comes
+_SNAPSHOT = "the snapshot of `ifSnapshot`"
 
 
 class EditRunner:
@@ -65,7 +63,7 @@ class EditRunner:
             return await writer.write(lambda state: self._plan(edits, state, last))
         loop = asyncio.get_running_loop()
         try:
-            stream = await self._changes.open(edits.unchanged_since, _REACHED_S)
+            stream = await self._changes.open(edits.unchanged_since, REACHED_S)
         except ChangesForgotten:
 
             def refuse(state: Overlay) -> Iterable[ChangeSet]:
@@ -75,10 +73,10 @@ class EditRunner:
             return await writer.write(refuse)
         try:
             taken = _Taken(visibility, last)
-            await _read(stream, taken, writer.applied_index, _READ_S)
+            await read_changes(stream, taken.take, writer.applied_index, READ_S, _SNAPSHOT)
 
             def plan(state: Overlay) -> Iterable[ChangeSet]:
-                rest = _read(stream, taken, writer.applied_index, _TURN_S)
+                rest = read_changes(stream, taken.take, writer.applied_index, TURN_S, _SNAPSHOT)
                 asyncio.run_coroutine_threadsafe(rest, loop).result()
                 taken.judge(state.underlying, writer.applied_index)
                 return self._plan(edits, state, last)
@@ -114,7 +112,7 @@ class _Taken:
             return self._last.note(change.index, change.change)
         self._changes.append(change)
         self._quads += 1 + change.change.affected_triples
-        if self._quads > _JUDGED_QUADS_MAX:
+        if self._quads > JUDGED_QUADS_MAX:
             raise ChangesForgotten(self._changes[0].index, change.index)
         return None
 
@@ -126,17 +124,3 @@ class _Taken:
         changes.append(LoggedChange(index + 1, 0, state.pending))
         for at, change in seen_changes(self._visibility, state, changes, self._last.resources):
             self._last.note(at, change)
-
-
-async def _read(stream: ChangeStream, taken: _Taken, index: int, within_s: float) -> None:
-    """Tell what stands in the log up to index. Raises ChangesForgotten, Overloaded, LogUnavailable."""
-    try:
-        async with asyncio.timeout(within_s):
-            while stream.through < index:
-                changes = await stream.read(within_s)
-                if changes is None:
-                    raise LogUnavailable("the node is stopping")
-                for one in changes:
-                    taken.take(one)
-    except TimeoutError:
-        raise Overloaded("too much has changed since the snapshot of `ifSnapshot`") from None

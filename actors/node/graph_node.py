@@ -14,13 +14,16 @@ from actors.log.view_reports import ReportedViews
 from actors.node.admin import Admin, AlertLog, Alone, Members
 from actors.node.changes import Changes
 from actors.node.column_feeder import ColumnFeeder
+from actors.node.commit_runner import CommitRunner
 from actors.node.edit_runner import EditRunner
+from actors.node.namespaces import NamespaceService, OwnNamespaces
 from actors.node.open_store import CurrentStore
 from actors.node.queries import Progress, Queries, QueryPaths
 from actors.node.saved_queries import OwnSavedQueries, SavedQueryService
 from actors.node.searching import Indexes
 from actors.node.store_lifecycle import Following, OwnLog, StoreConfig, StoreLifecycle, StoreMeans
 from actors.node.store_writes import StoreWrites, StoreWriting, WriteMeans
+from actors.node.transactions import Transactions
 from actors.node.update_runner import UpdateRunner
 from actors.readers.client import ReaderClient
 from actors.readers.query_runner import QueryRunner
@@ -34,7 +37,7 @@ from graphdb.config import Settings
 from graphdb.model import Outcome
 from graphdb.sparql.syntax import Update
 
-__all__ = ["GraphNode", "NodeParts", "standalone_node"]
+__all__ = ["Books", "GraphNode", "NodeParts", "standalone_node"]
 
 _FED = "columns-feed"  # in the data directory
 _DOCUMENTS_AT_ONCE = 2  # that are made lines of; each takes a processor, and up to 1 GB of memory
@@ -64,6 +67,15 @@ class Company(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Books:
+    """What a node keeps beside the quads, as clients ask for it."""
+
+    alerts: AlertService
+    saved_queries: SavedQueryService
+    namespaces: NamespaceService
+
+
+@dataclass(frozen=True, slots=True)
 class GraphNode(Generic[W]):
     """See `serve.backend.GraphNode`. For one event loop.
 
@@ -77,17 +89,36 @@ class GraphNode(Generic[W]):
     progress: Progress
     writing: Writing[W]
     changes: Changes
-    alerts: AlertService
-    saved_queries: SavedQueryService
+    books: Books
     admin: Admin
     parts: "NodeParts"
     lifecycle: StoreLifecycle
     company: Company | None = None  # None: it stands alone
 
     @property
+    def alerts(self) -> AlertService:
+        """See `serve.backend.AlertRequests`."""
+        return self.books.alerts
+
+    @property
+    def saved_queries(self) -> SavedQueryService:
+        """See `serve.backend.SavedQueries`."""
+        return self.books.saved_queries
+
+    @property
+    def namespaces(self) -> NamespaceService:
+        """See `serve.backend.Namespaces`."""
+        return self.books.namespaces
+
+    @property
     def running(self) -> Queries:
         """See `serve.backend.RunningQueries`."""
         return self.queries
+
+    @property
+    def transactions(self) -> Transactions:
+        """See `serve.backend.Transactions`."""
+        return self.parts.transactions
 
     @property
     def functions(self) -> Queries:
@@ -142,15 +173,22 @@ class NodeParts:
         self.change_log = ChangeLog(log, self.own_progress.snapshot_index, self.own_progress.wait_for_index)
         self._reported_views = ReportedViews(log)
         self.running = RunningQueries()
-        self.queries = self._queries(columns)
+        self.runner = QueryRunner(readers, settings.security, self.running)
+        self.paths = self._paths(columns)
+        self.queries = Queries(self.current, self.paths, self.runner, self.running)
         self._feeder = (
             None if columns is None else ColumnFeeder(columns, settings.server.data_dir / _FED, self.current)
+        )
+        updates = UpdateRunner(settings, readers, self.running)
+        self.transactions = Transactions(
+            self.current, self.paths, updates, readers.release_checkpoint, settings.repository
         )
         self.own_writing = StoreWriting(
             WriteMeans(
                 self.current,
-                UpdateRunner(settings, readers, self.running),
+                updates,
                 EditRunner(settings, self.change_log),
+                CommitRunner(self.change_log),
                 BodyThreads(_BODIES_AT_ONCE),
                 LargeBodies(_DOCUMENTS_AT_ONCE),
                 self._write_checks,
@@ -158,18 +196,11 @@ class NodeParts:
         )
         self.own_alerts = AlertLog(self.current, settings.alerts.max_alerts)
         self.own_saved_queries = OwnSavedQueries(self.current)
+        self.own_namespaces = OwnNamespaces(self.current)
 
-    def _queries(self, columns: ColumnClient | None) -> Queries:
-        settings = self.settings
-        runner = QueryRunner(
-            self.readers,
-            settings.security,
-            self.running,
-            union_default_graph=settings.server.union_default_graph,
-        )
+    def _paths(self, columns: ColumnClient | None) -> QueryPaths:
         runs_on_columns = None if columns is None else ColumnRunner(columns)
-        paths = QueryPaths(settings, runner, self.running, runs_on_columns, self._indexes)
-        return Queries(self.current, paths, runner, self.running)
+        return QueryPaths(self.settings, self.runner, self.running, runs_on_columns, self._indexes)
 
     def _write_checks(self, directory: StoreDirectory) -> WriteChecks:
         timeout_s, loop = self.settings.server.query_timeout_seconds, asyncio.get_running_loop()
@@ -184,6 +215,7 @@ class NodeParts:
             self._write_checks,
             self.readers.release_checkpoint,
             on_alerts,
+            self.transactions.end_all,
             (self._reported_views.run, *feeding),
         )
         return StoreLifecycle(self.settings, self.log, self.current, following, means, self.config)
@@ -193,8 +225,7 @@ class NodeParts:
         lifecycle: StoreLifecycle,
         progress: Progress,
         writing: Writing[W],
-        alerts: AlertService,
-        saved_queries: SavedQueryService,
+        books: Books,
         members: Members,
         company: Company | None = None,
     ) -> GraphNode[W]:
@@ -210,7 +241,7 @@ class NodeParts:
             lambda: admin.status().role,
             subscriptions_max=settings.live.max_subscriptions,
         )
-        capabilities = self.queries, progress, writing, changes, alerts, saved_queries, admin
+        capabilities = self.queries, progress, writing, changes, books, admin
         return GraphNode(*capabilities, self, lifecycle, company)
 
     async def close(self) -> None:
@@ -234,5 +265,5 @@ def standalone_node(
     parts = NodeParts(settings, log, readers, config, columns, indexes)
     alerts = AlertService(parts.own_alerts, parts.own_progress, parts.queries, settings)
     lifecycle = parts.lifecycle(OwnLog(log), alerts.timer.wake)
-    saved_queries = SavedQueryService(parts.own_saved_queries)
-    return parts.node(lifecycle, parts.own_progress, parts.own_writing, alerts, saved_queries, Alone())
+    books = Books(alerts, SavedQueryService(parts.own_saved_queries), NamespaceService(parts.own_namespaces))
+    return parts.node(lifecycle, parts.own_progress, parts.own_writing, books, Alone())

@@ -52,7 +52,6 @@ class QueryPaths:
         self.indexes = indexes
         self._readers, self._running, self._columns = readers, running, columns
         self._limits = settings.security
-        self._union_default_graph = settings.server.union_default_graph
         self._service_allowed: Callable[..., bool] = HostRules(
             "SERVICE", settings.security.service_allow
         ).allows
@@ -70,7 +69,7 @@ class QueryPaths:
         """
         query = request.query
         run = self._running.begin(query.text, query.form, request.principal, request.query_id)
-        if self._columns is not None and applied_index is not None and self._may_use_columns(request):
+        if self._columns is not None and applied_index is not None and self._may_use_columns(request, quads):
             began = run.loop.time()
             try:
                 answer = await self._columns.start(run, request, applied_index)
@@ -83,15 +82,17 @@ class QueryPaths:
             request = replace(request, timeout_s=max(0.0, left_s))
         return await self._readers.start(run, request, checkpoints, quads)
 
-    def _may_use_columns(self, request: QueryRequest) -> bool:
-        return may_use_columns(request, union_default_graph=self._union_default_graph)
+    def _may_use_columns(self, request: QueryRequest, quads: QuadStore) -> bool:
+        return may_use_columns(request, union_default_graph=quads.unites_graphs)
 
-    async def explain_columns(self, request: QueryRequest, applied_index: int) -> dict[str, Any]:
-        """See `serve.backend.GraphReads.explain_columns`."""
+    async def explain_columns(
+        self, request: QueryRequest, quads: QuadStore, applied_index: int
+    ) -> dict[str, Any]:
+        """See `serve.backend.GraphReads.explain_columns`, and start() for quads."""
         if self._columns is None:
             return {"path": "reader", "reason": "there is no column view (columns.enabled)", "plan": None}
         whole = replace(request, explain=False)
-        if not self._may_use_columns(whole):
+        if not self._may_use_columns(whole, quads):
             return {"path": "reader", "reason": "such queries do not use the columns", "plan": None}
         return await self._columns.explain(whole, applied_index)
 
@@ -101,6 +102,7 @@ class QueryPaths:
 
 
 _WHOLE = Dataset()
+_UNITED = "united "  # before the key of a view: answers differ
 
 T = TypeVar("T")
 A = TypeVar("A", ReaderAnswer, ReaderAnswer | ColumnStream)
@@ -124,6 +126,19 @@ class GraphReads:
         self.view_key = view_key
         self._store, self._paths, self._again, self._is_whole = store, paths, again, is_whole
         self._large = LargePatterns()
+
+    def uniting_graphs(self) -> "GraphReads":
+        """See `serve.backend.GraphReads.uniting_graphs`."""
+
+        def store() -> VisibleStore:
+            found = self._store()
+            return replace(found, quads=found.quads.uniting_graphs())
+
+        async def again() -> GraphReads:
+            return (await self._again()).uniting_graphs()
+
+        key = f"{_UNITED}{self.view_key or ''}"
+        return GraphReads(store, self._paths, again, view_key=key, is_whole=self._is_whole)
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
         """See `serve.backend.GraphReads.query`."""
@@ -155,7 +170,7 @@ class GraphReads:
         index = store.applied.exact
         if index is None:
             return None
-        tables = store.text.tables_at_once(join.searches, _WHOLE, index)
+        tables = store.literals.tables_at_once(join.searches, _WHOLE, index)
         if tables is None:
             return None
         join = join.with_tables(tables)
@@ -186,10 +201,10 @@ class GraphReads:
         searches = searches_of(request.query)
         if searches:
             dataset = request.dataset or own_dataset(request.query)
-            found = QuerySearches(searches, dataset, store.text, self._paths.indexes, request.caller)
+            found = QuerySearches(searches, dataset, store.literals, self._paths.indexes, request.caller)
             await _within(found.prepare(), request.timeout_s)
             request = replace(request, searching=found.tables)
-        if store.view is None:
+        if store.is_in_columns:
             answer = await start(request, store.checkpoints, store.quads, store.applied.current)
             is_ahead = (
                 isinstance(answer, ColumnStream)
@@ -204,9 +219,9 @@ class GraphReads:
     async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
         """See `serve.backend.GraphReads.explain_columns`."""
         store = self._store()
-        if store.view is not None:
-            return {"path": "reader", "reason": "the columns hold what is hidden here", "plan": None}
-        return await self._paths.explain_columns(request, store.applied.current)
+        if not store.is_in_columns:
+            return {"path": "reader", "reason": "the columns hold something else", "plan": None}
+        return await self._paths.explain_columns(request, store.quads, store.applied.current)
 
     async def start_validation(self, request: ValidationRequest) -> ReaderAnswer:
         """See `serve.backend.GraphReads.start_validation`."""

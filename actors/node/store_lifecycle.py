@@ -108,6 +108,7 @@ class StoreMeans:
     checks: Callable[[StoreDirectory], WriteChecks]
     release: Callable[[str], Awaitable[None]]  # as for `Checkpoints`
     on_alerts: Callable[[], None]  # alerts may have changed, or can be evaluated again; any thread
+    on_close: Callable[[], None]  # before a store is closed: nothing may keep it
     beside: Sequence[Callable[[], Coroutine[Any, Any, None]]] = ()  # what runs from start to close
 
 
@@ -160,6 +161,7 @@ class StoreLifecycle:
             with contextlib.suppress(asyncio.CancelledError, CorruptionError):
                 await task
         opened, self._current.open = self._current.open, None
+        self._means.on_close()
         if opened is not None:
             await opened.close()
             await opened.checkpointer.close()
@@ -203,6 +205,7 @@ class StoreLifecycle:
                 if not await self._must_reopen(self._current.open):
                     continue
                 opened, self._current.open = self._current.open, None
+                self._means.on_close()
                 await opened.close()
                 del opened
                 let_go()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pyoxigraph import NamedNode
 
+from actors.node.commit_runner import CommitRunner
 from actors.node.edit_runner import EditRunner
 from actors.node.open_store import CurrentStore, OpenStore
 from actors.node.update_runner import UpdateRunner
@@ -30,6 +31,7 @@ from graphdb.sparql.syntax import DeleteWhere, Modify, Update
 from graphdb.store.overlay import Overlay
 from graphdb.store.staging import StagedBody, graph_deletion, patch_parts
 from graphdb.store.view import StoreView
+from graphdb.transactions.changes import TransactionCommit
 
 __all__ = ["StoreWrites", "StoreWriting", "WriteMeans"]
 
@@ -41,6 +43,7 @@ class WriteMeans:
     current: CurrentStore
     updates: UpdateRunner
     edits: EditRunner
+    commits: CommitRunner
     bodies: BodyThreads
     large_bodies: LargeBodies
     checks: Callable[[StoreDirectory], WriteChecks]
@@ -77,6 +80,8 @@ class StoreWrites:
         whole_dataset: bool,
         replace: bool,
         base_iri: str | None,
+        clear: bool = False,
+        keep_blank_nodes: bool = False,
         request_id: bytes | None = None,
         since: int | None = None,
         precondition: Callable[[StoreView], None] | None = None,
@@ -90,11 +95,11 @@ class StoreWrites:
         beginning, is_all = await read_small(body)
 
         def stage_small() -> StagedDocument:
-            quads = read_quads(beginning, syntax, base_iri=base_iri)
+            quads = read_quads(beginning, syntax, base_iri=base_iri, fresh_blank_nodes=not keep_blank_nodes)
             directory = shard.directory.scratch
             staged = StagedBody(quads, graph=graph, whole_dataset=whole_dataset, directory=directory)
             return StagedDocument(
-                staged.targets, lambda state: staged.parts(state, replace=replace), staged.close
+                staged.targets, lambda state: staged.parts(state, replace=replace, clear=clear), staged.close
             )
 
         def stage_large() -> StagedDocument:
@@ -105,6 +110,8 @@ class StoreWrites:
                 whole_dataset=whole_dataset,
                 base_iri=base_iri,
                 replace=replace,
+                clear=clear,
+                keep_blank_nodes=keep_blank_nodes,
                 scratch=shard.directory.scratch,
                 checkpointer=shard.checkpointer,
                 # others look into each change before it is logged
@@ -158,6 +165,18 @@ class StoreWrites:
             return await self._means.edits.run(edits, writer, checks, shard.schema, self._visibility)
 
         return await self._visible_writes(shard, request_id, since).perform(write)
+
+    async def commit(
+        self, commit: TransactionCommit, request_id: bytes | None = None, since: int | None = None
+    ) -> Confirmation:
+        """See `serve.backend.GraphWrites.commit`."""
+        for name in commit.graph_names:
+            check_graph(self._visibility, name)
+
+        async def write(writer: VisibleWriter) -> Confirmation:
+            return await self._means.commits.run(commit, writer, self._visibility)
+
+        return await self._visible_writes(self._means.current.opened(), request_id, since).perform(write)
 
     def _visible_writes(self, shard: OpenStore, request_id: bytes | None, since: int | None) -> VisibleWrites:
         return VisibleWrites(shard.writer, shard.views, self._visibility, request_id, since)

@@ -18,6 +18,7 @@ from actors.readers.client import ReaderClient
 from actors.readers.running_queries import RunningQueries
 from actors.readers.write_evaluation import UpdateTurn, WhereClauses
 from actors.shard.shard_writer import ShardWriter
+from actors.worker_thread import on_thread
 from graphdb.config import Settings
 from graphdb.geo.function_calls import calls_functions
 from graphdb.model import ChangeSet, Confirmation, Outcome
@@ -79,6 +80,23 @@ class UpdateRunner:
             since=since,
         )
         return True
+
+    async def planned(self, update: Update, state: Overlay, using: Dataset, scratch: Path) -> ChangeSet:
+        """What an update changes in a state that nobody else writes; nothing is written. scratch: see run().
+
+        Raises what `plan_update` raises.
+        """
+        await asyncio.to_thread(gate.check, update, self._limits)
+        with self._running.listed(update.text, "UPDATE") as run:
+            run.where = "transaction"
+
+            def plan() -> ChangeSet:
+                turn = UpdateTurn(run, self._timeout_s)
+                apart = partial(self._where_clauses.solutions, turn, scratch)
+                context = replace(self._context, evaluate_apart=apart, check=run.check)
+                return plan_update(update, state, using, context)
+
+            return await on_thread(plan)
 
     async def _run_listed(
         self, update: Update, using: Dataset, writer: VisibleWriter, scratch: Path

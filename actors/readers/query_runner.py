@@ -44,13 +44,10 @@ class QueryRunner:
         readers: ReaderClient,
         limits: GateLimits,
         running: RunningQueries,
-        *,
-        union_default_graph: bool,
     ) -> None:
         """limits are for SPARQL in SHACL shapes; queries have been through the gate."""
         self._running = running
         self._readers, self._limits = readers, limits
-        self._union_default_graph = union_default_graph
 
     async def start(
         self, run: QueryRun, request: QueryRequest, checkpoints: Checkpoints, quads: QuadStore
@@ -154,7 +151,7 @@ class QueryRunner:
             str(checkpoint.path),
             format=request.format,
             services=services,
-            union_default_graph=self._union_default_graph,
+            union_default_graph=quads.unites_graphs,
             calls_geometry=made.calls_geometry,
         )
         if not services:  # else an attempt would call them once more

@@ -17,7 +17,8 @@ __all__ = ["KEPT_BESIDE", "adopt", "incoming_state", "sync_tree"]
 
 _DRAFT = "incoming.draft"
 _INCOMING = "incoming"
-KEPT_BESIDE = ("requests", "alerts", "saved-queries")  # the files of `store_directory.KeptBeside`
+# the files of `store_directory.KeptBeside`
+KEPT_BESIDE = ("requests", "alerts", "saved-queries", "namespaces")
 _PARTS = ("store", "search", "log", *KEPT_BESIDE, "applied")
 
 

@@ -59,6 +59,8 @@ class LargeBodies:
         whole_dataset: bool,
         base_iri: str | None,
         replace: bool,
+        clear: bool = False,
+        keep_blank_nodes: bool = False,
         scratch: Path,
         checkpointer: Checkpointer,
         as_lines: bool,
@@ -72,6 +74,7 @@ class LargeBodies:
             directory = Path(opened.enter_context(tempfile.TemporaryDirectory(dir=scratch)))
             document, lines = directory / "document", directory / "lines"
             size = _keep(body, document, checkpointer.room)
+            as_lines = as_lines and not clear and not keep_blank_nodes
             if as_lines and size >= _LINES_FROM_BYTES and syntax.carries_graphs is whole_dataset:
                 with self._free:
                     found = convert(document, syntax, lines, base_iri=base_iri, graph=graph)
@@ -81,14 +84,15 @@ class LargeBodies:
                     change = _Lines(directory, found, targets, replace, graph, whole_dataset).change
                     return StagedDocument(targets, change, opened.pop_all().close)
             with document.open("rb") as source:
-                quads = checkpointer.staged(read_quads(source, syntax, base_iri=base_iri))
+                read = read_quads(source, syntax, base_iri=base_iri, fresh_blank_nodes=not keep_blank_nodes)
+                quads = checkpointer.staged(read)
                 body_quads = opened.enter_context(
                     StagedBody(quads, graph=graph, whole_dataset=whole_dataset, directory=directory)
                 )
             document.unlink()
             return StagedDocument(
                 body_quads.targets,
-                lambda state: body_quads.parts(state, replace=replace),
+                lambda state: body_quads.parts(state, replace=replace, clear=clear),
                 opened.pop_all().close,
             )
 

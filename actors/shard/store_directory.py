@@ -8,6 +8,7 @@ FORMAT     one line; a directory with another line is not touched
     requests   the requests that the log has seen lately, at least up to there (`RecentRequests`)
     alerts     the alerts, with their secrets, at least as of there (`AlertBook`)
     saved-queries   the queries that users keep, at least as of there (`SavedQueryBook`)
+    namespaces   the prefixes that clients keep, at least as of there (`NamespaceBook`)
     live/      copies for live queries (`actors.live.live_copy` owns them), emptied before the first
     scratch/   temporary copies and files, emptied at each start
 
@@ -39,6 +40,7 @@ from graphdb.log.file_system import FileSystem, RealFileSystem, replace_file, st
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Book
 from graphdb.model import EntryKind
+from graphdb.namespaces import NamespaceBook
 from graphdb.saved_queries import SavedQueryBook
 from graphdb.store.quad_store import ChangeListener, QuadStore
 
@@ -57,6 +59,7 @@ class KeptBeside:
     requests: RecentRequests
     alerts: AlertBook
     saved_queries: SavedQueryBook
+    namespaces: NamespaceBook
 
     @property
     def files(self) -> dict[str, bytes]:
@@ -65,12 +68,17 @@ class KeptBeside:
             "requests": self.requests.to_bytes(),
             "alerts": self.alerts.to_bytes(),
             "saved-queries": self.saved_queries.to_bytes(),
+            "namespaces": self.namespaces.to_bytes(),
         }
 
     @property
     def books(self) -> dict[EntryKind, Book]:
         """What a `Replayer` feeds."""
-        return {EntryKind.ALERTS: self.alerts, EntryKind.SAVED_QUERIES: self.saved_queries}
+        return {
+            EntryKind.ALERTS: self.alerts,
+            EntryKind.SAVED_QUERIES: self.saved_queries,
+            EntryKind.NAMESPACES: self.namespaces,
+        }
 
 
 class StoreLost(Exception):
@@ -144,10 +152,12 @@ class StoreDirectory:
         Raises CorruptionError where a book is damaged: the log has what was in it no more.
         """
         alerts, saved_queries = self._read("alerts"), self._read("saved-queries")
+        namespaces = self._read("namespaces")
         return KeptBeside(
             self.read_requests(applied_index),
             AlertBook() if alerts is None else AlertBook.from_bytes(alerts),
             SavedQueryBook() if saved_queries is None else SavedQueryBook.from_bytes(saved_queries),
+            NamespaceBook() if namespaces is None else NamespaceBook.from_bytes(namespaces),
         )
 
     def _read(self, name: str) -> bytes | None:

@@ -21,7 +21,7 @@ from actors.views.view_directory import ViewDirectory, delete_after
 from graphdb.access.annotations import ALLOWED_SID, AnnotationWatch, has_annotations
 from graphdb.access.visibility import NO_VISIBILITY, Visibility
 from graphdb.config.service import Text
-from graphdb.errors import LogUnavailable, Overloaded
+from graphdb.errors import EvaluationFailed, LogUnavailable, Overloaded
 from graphdb.graphql.schema_triples import SchemaWatch
 from graphdb.log.views import ViewStatus
 from graphdb.store.quad_store import QuadStore
@@ -45,7 +45,20 @@ class VisibleStore:
     checkpoints: Checkpoints
     holds: Callable[[], bool]
     view: View | None  # None: it is the whole store
-    text: TextKeeper
+    text: TextKeeper | None  # None: it is apart
+    is_apart: bool = False  # it has changes of its own, which nobody else sees
+
+    @property
+    def literals(self) -> TextKeeper:
+        """What searches in it ask. Raises EvaluationFailed where there can be none."""
+        if self.text is None:
+            raise EvaluationFailed("a transaction cannot search: what it has changed is in no index")
+        return self.text
+
+    @property
+    def is_in_columns(self) -> bool:
+        """Whether the columns hold what is in it, and nothing else."""
+        return self.view is None and not self.is_apart
 
     @property
     def is_gone(self) -> bool:

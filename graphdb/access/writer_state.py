@@ -43,6 +43,7 @@ __all__ = [
     "has_hidden_quads",
     "planned_by",
     "seen_changes",
+    "seen_touched",
 ]
 
 # `VisibleState`: what a visibility shows of one state of the store, as a state of its own.
@@ -194,6 +195,46 @@ def seen_changes(
         if after != before:
             yield one.index, ChangeSet(tuple(before - after), tuple(after - before))
         before = after
+
+
+def seen_touched(
+    visibility: Visibility,
+    state: Overlay,
+    changes: Sequence[LoggedChange],
+    concerns: Callable[[Quad], bool],
+    concerns_graph: Callable[[NamedGraph], bool],
+) -> bool:
+    """Whether any change has made something else of the quads, or the names of graphs, that are of concern,
+    as a visibility showed them. A change of what is annotated, in a graph that is seen, always has.
+
+    changes and state: see `seen_changes`.
+    """
+    past = Overlay(state)
+    for one in reversed(changes):
+        past.push(one.change.inverse)
+
+    def shows_any(quads: Iterable[Quad], graphs: Iterable[NamedGraph]) -> bool:
+        seen = VisibleState(visibility, past)
+        return (
+            any(_is_annotation(past, quad) and visibility.sees_graph(quad.graph_name) for quad in quads)
+            or any(concerns(quad) and seen.contains(quad) for quad in quads)
+            or any(concerns_graph(graph) and seen.graph_exists(graph) for graph in graphs)
+        )
+
+    for one in changes:
+        change = one.change
+        if shows_any(change.removed, change.dropped_graphs):
+            return True
+        past.push(change)
+        if shows_any(change.added, change.created_graphs):
+            return True
+    return False
+
+
+def _is_annotation(state: StoreView, quad: Quad) -> bool:
+    if quad.predicate == ALLOWED_SID:
+        return True
+    return quad.predicate == REIFIES and is_annotating(state, quad.subject, quad.graph_name)
 
 
 # What a write is planned on, and what its plan comes to, where whoever writes does not see everything.

@@ -30,6 +30,7 @@ __all__ = [
     "Live",
     "Mcp",
     "Readers",
+    "Repository",
     "Search",
     "Security",
     "Server",
@@ -372,6 +373,33 @@ class Shacl(Section):
     )
     max_shapes_bytes: int = Field(
         16_777_216, ge=1, description="Size in bytes of the shapes in one request, decompressed."
+    )
+
+
+class Repository(Section):
+    """The repository that clients of RDF4J and GraphDB see, and its transactions."""
+
+    id: str = Field(
+        "graphdb",
+        pattern=r"^[A-Za-z0-9_-]{1,64}$",
+        description="Its id, in `/repositories/{id}`: letters, digits, hyphens and underscores.",
+    )
+    transaction_timeout_seconds: float = Field(
+        60, gt=0, description="Seconds without a request after which an open transaction is rolled back."
+    )
+    max_transactions: int = Field(
+        50,
+        ge=0,
+        description="Transactions that may be open on this node at once; a further one gets 503. One that is "
+        "read takes about 4 MB of memory and 15 open files.",
+    )
+    max_transaction_quads: int = Field(
+        200_000,
+        ge=1,
+        description="Quads that one transaction may add and remove; they are in memory until it ends.",
+    )
+    max_open_quads: int = Field(
+        1_000_000, ge=1, description="Quads that all open transactions together may add and remove."
     )
 
 

@@ -17,6 +17,7 @@ from graphdb.config.service import (
     Live,
     Mcp,
     Readers,
+    Repository,
     Search,
     Security,
     Server,
@@ -39,6 +40,7 @@ class Settings(Section):
     columns: Columns = Field(Columns(), description="Column view.")
     security: Security = Field(Security(), description="Hosts that may be called.")
     shacl: Shacl = Field(Shacl(), description="SHACL validation.")
+    repository: Repository = Field(Repository(), description="What RDF4J's clients see.")
     live: Live = Field(Live(), description="Live queries.")
     alerts: Alerts = Field(Alerts(), description="Alerts.")
     holonic: Holonic = Field(Holonic(), description="Holonic interface.")

@@ -13,6 +13,7 @@ from pyoxigraph import (
     BlankNode,
     Literal,
     NamedNode,
+    Quad,
     QueryBoolean,
     QueryResultsFormat,
     QuerySolutions,
@@ -22,10 +23,12 @@ from pyoxigraph import (
 )
 
 from graphdb.errors import EvaluationFailed, NotAcceptable
+from graphdb.rdf.binary import BINARY_RDF_TYPE, write_binary_quads
 from graphdb.rdf.canonical import canonical_ntriples
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.pieces import CHUNK_BYTES, PieceWriter, Sink, UnwritableCharacter, XmlPieceWriter
 from graphdb.rdf.writing import write_triples
+from graphdb.sparql.binary_table import BINARY_TABLE_TYPE, write_binary_table
 from graphdb.sparql.recasting import BindingLines, StringArray
 
 __all__ = ["C14N_PROFILE", "Answer", "ResultFormat", "csv_cells", "formats_for", "write_answer"]
@@ -74,6 +77,8 @@ class ResultFormat(Enum):
     JSON_LD = "jsonld", "application/ld+json", _GRAPH
     TRIG = "trig", "application/trig", _GRAPH
     N_QUADS = "nquads", "application/n-quads", _GRAPH
+    BINARY_TABLE = "binary-table", BINARY_TABLE_TYPE, _ROWS
+    BINARY_RDF = "binary-rdf", BINARY_RDF_TYPE, _GRAPH
 
     @property
     def profile(self) -> str | None:
@@ -134,6 +139,8 @@ def _write_solutions(answer: QuerySolutions, fmt: ResultFormat, pieces: PieceWri
         lines.close()
     elif fmt is ResultFormat.CSV:
         _write_csv(answer, pieces)
+    elif fmt is ResultFormat.BINARY_TABLE:
+        write_binary_table(answer, pieces)
     else:
         answer.serialize(_file(pieces), _NATIVE_RESULTS[fmt])
 
@@ -141,6 +148,9 @@ def _write_solutions(answer: QuerySolutions, fmt: ResultFormat, pieces: PieceWri
 def _write_triples(answer: QueryTriples, fmt: ResultFormat, pieces: PieceWriter) -> None:
     if fmt is ResultFormat.CANONICAL_N_TRIPLES:
         for chunk in canonical_ntriples(answer):
+            pieces.write(chunk)
+    elif fmt is ResultFormat.BINARY_RDF:
+        for chunk in write_binary_quads(Quad(*triple) for triple in answer):
             pieces.write(chunk)
     elif fmt in _JSON:
         array = StringArray(pieces)

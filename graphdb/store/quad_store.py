@@ -4,6 +4,7 @@ ChangeSets.
 Who opened the store owns it: this class neither opens nor locks, and knows nothing of the log.
 """
 
+import copy
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -113,6 +114,12 @@ class QuadStore:
     def unites_graphs(self) -> bool:
         """Whether the default graph of queries is the union of all graphs."""
         return self._union_default_graph
+
+    def uniting_graphs(self) -> "QuadStore":
+        """The same store, for reading alone, with the union of all graphs as default graph of queries."""
+        other = copy.copy(self)
+        other._union_default_graph = True
+        return other
 
     def query(self, query: Query, dataset: Dataset, tables: Mapping[str, Table] | None = None) -> Answer:
         """Start evaluating a query on the present state; rows are computed as they are taken.

@@ -72,18 +72,27 @@ class StagedBody:
         """The graphs that it is to be put into; None for the default graph."""
         return self._quads.graphs() if self._targets is None else self._targets
 
-    def parts(self, view: StoreView, *, replace: bool) -> Iterator[ChangeSet]:
+    def parts(self, view: StoreView, *, replace: bool, clear: bool = False) -> Iterator[ChangeSet]:
         """The net effect of putting the document into this state, in pieces for `QuadStore.apply_many`.
 
         replace empties the target graphs of what the document does not have. A target graph exists
-        afterwards, even if the document is empty. view must not change meanwhile.
+        afterwards, even if the document is empty. clear does so, and deletes all other graphs. view must not
+        change meanwhile.
         """
         targets = self.targets
         created = frozenset(graph for graph in targets if graph is not None and not view.graph_exists(graph))
         old = [graph for graph in targets if graph not in created]
-        removed = (quad for graph in old for quad in view.graph_quads(graph) if quad not in self._quads)
+        dropped = tuple(graph for graph in view.named_graphs() if graph not in targets) if clear else ()
+        emptied = [*old, *dropped, *((None,) if clear and None not in targets else ())]
+        removed = (quad for graph in emptied for quad in view.graph_quads(graph) if quad not in self._quads)
         added = (quad for quad in self._quads if quad.graph_name in created or not view.contains(quad))
-        return _parts(removed if replace else iter(()), added, self._quads_per_part, created=tuple(created))
+        return _parts(
+            removed if replace or clear else iter(()),
+            added,
+            self._quads_per_part,
+            created=tuple(created),
+            dropped=dropped,
+        )
 
 
 def graph_deletion(

@@ -48,6 +48,7 @@ from serve.graph.changes import EVENTS, NDJSON
 from serve.graph.geospatial import CallBody
 from serve.graph.graphql.http_messages import ResultMedia
 from serve.graph.holonic.holonic_service import HolonBody, LayerBody, PortalBody, RunBody
+from serve.graph.rdf4j.operations import RDF4J_OPERATIONS
 from serve.graph.saved_queries import SavedQueryBody
 from serve.graph.shacl import ValidationBody
 from serve.graph.sparql import FORM_TYPE, QUERY_TYPE, UPDATE_TYPE
@@ -68,6 +69,7 @@ ROOMS = {
     "Fuseki": "The paths of Apache Jena Fuseki, for its clients. They do what the native paths do.",
     "queries": "Running queries and updates.",
     "saved queries": "Queries that users keep in the service.",
+    "RDF4J": "The REST API of RDF4J, for its clients and those of GraphDB.",
     "cluster": "The members and the leader.",
     "service": "The state of the service.",
 }
@@ -605,8 +607,9 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
     ),
 }
 
-_OF_THE_LOG = frozenset({"SPARQL", "graphs", "GraphQL", "changes", "SHACL", "holons"})
+_OF_THE_LOG = frozenset({"SPARQL", "graphs", "GraphQL", "changes", "SHACL", "holons", "RDF4J"})
 
 OPERATIONS: Mapping[tuple[str, str], Operation] = {
-    key: replace(one, has_index=one.room in _OF_THE_LOG and not one.is_public) for key, one in _TABLE.items()
+    key: replace(one, has_index=one.room in _OF_THE_LOG and not one.is_public)
+    for key, one in {**_TABLE, **RDF4J_OPERATIONS}.items()
 }

@@ -50,14 +50,17 @@ class QueryAnswers:
         self._queries, self._progress, self._cache, self._tags = queries, progress, cache, tags
         self._explainer, self._metrics, self._accounts = explainer, metrics, accounts
 
-    async def answer(self, asked: AskedQuery) -> Response:
-        """The answer. Long work is done while it is sent. Raises what the backend raises."""
+    async def answer(self, asked: AskedQuery, given: GraphReads | None = None) -> Response:
+        """The answer. Long work is done while it is sent. given: read this, and not what is visible now.
+
+        Raises what the backend raises.
+        """
         try:
             if asked.consistency is not Consistency.LOCAL:
                 await self._progress.reach(asked.consistency, asked.left_s)
             if asked.min_index:
                 await self._progress.wait_for_index(asked.min_index, asked.left_s)
-            reads = await self._queries.reads(asked.visibility)
+            reads = given or await self._queries.reads(asked.visibility)
             if asked.explain:
                 return self._explanation(asked, reads)
             answer = self._answer_at_once(asked, reads)
@@ -85,7 +88,7 @@ class QueryAnswers:
 
     def _exact_index_and_tag(self, asked: AskedQuery, reads: GraphReads) -> tuple[int | None, str | None]:
         """Of the present state, if the answer can be requested again by its URL alone."""
-        if asked.request.method == "POST" or not asked.is_repeatable:
+        if asked.request.method not in ("GET", "HEAD") or not asked.is_repeatable:
             return None, None
         index = reads.exact_index()
         return index, None if index is None else self._tag(asked, reads, index)

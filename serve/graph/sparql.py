@@ -22,9 +22,11 @@ from graphdb.errors import (
     TextTooLarge,
     UnsupportedMediaType,
 )
+from graphdb.model import Confirmation
 from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_update
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.writing import write_quads
+from graphdb.sparql.syntax import Update
 from serve.access.audit import note_of
 from serve.access.authorization import require
 from serve.access.request_scope import visibility_of
@@ -183,15 +185,17 @@ class UpdateEndpoint:
         return await self._apply(request, parameters, _required(fields))
 
     async def _apply(self, request: Request, parameters: Parameters, text: str) -> Response:
+        return confirm(await self.apply(request, parameters, text))
+
+    async def apply(
+        self, request: Request, parameters: Parameters, text: str, base_iri: str | None = None
+    ) -> Confirmation:
+        """Apply the update of a request; base_iri: None for the address of the request."""
         account = Account(text, "UPDATE", perf_counter())
         using = read_dataset(parameters, _USING, _USING_NAMED)
         named = ((name, value) for name in (_USING, _USING_NAMED) for value in parameters.many(name))
         request_id = read_request_id(request, (text, *chain.from_iterable(named)))
-        base_iri = request_iri(request)
-        if len(text) <= SHORT_TEXT_CHARACTERS:
-            update = read_update(text, base_iri, self._limits)
-        else:
-            update = await run_in_threadpool(read_update, text, base_iri, self._limits)
+        update = await self.read(text, base_iri or request_iri(request))
         note = note_of(request.scope)
         note.syntax = update
         note.add_graphs(graph.value for graph in using.graphs)
@@ -204,7 +208,13 @@ class UpdateEndpoint:
             raise
         account.snapshot_index = confirmation.snapshot_index
         self._accounts.close_update(account, "ok")
-        return confirm(confirmation)
+        return confirmation
+
+    async def read(self, text: str, base_iri: str) -> Update:
+        """Parse an update. Raises QuerySyntaxError, LimitExceeded."""
+        if len(text) <= SHORT_TEXT_CHARACTERS:
+            return read_update(text, base_iri, self._limits)
+        return await run_in_threadpool(read_update, text, base_iri, self._limits)
 
 
 def _is_update(form: bytes) -> bool:

@@ -12,6 +12,7 @@ _GROUND = "errors model timestamps public_text checked_json content_coding bound
 # queries over quads and updates of them; then what is said and checked of them, and who may see them
 _GRAPH = """
     geometry sparql geo planning store updates live access shacl graphql holonic node alerts saved_queries
+    namespaces transactions
 """
 # documents; the log and what orders it; the columns
 _BESIDE = "log raft search text columns"

@@ -7,7 +7,7 @@ import asyncio
 import json
 import random
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ X, RDF_TYPE = "http://x/", NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns
 OWL, RDFS = "http://www.w3.org/2002/07/owl#", "http://www.w3.org/2000/01/rdf-schema#"
 GEO = "http://www.opengis.net/ont/geosparql#"
 WKT = NamedNode(GEO + "wktLiteral")
+REIFIES_TERM = str(REIFIES)
 GRAPHS: list[GraphName] = [DefaultGraph(), NamedNode("urn:g:a"), NamedNode("urn:g:b"), NamedNode("urn:h:c")]
 SIDS = ["S-1-5-1", "S-1-5-2", "S-1-5-3"]
 # roles beside `reader`, and SIDs
@@ -304,7 +305,37 @@ async def answers(client: httpx.AsyncClient, key: str) -> dict[str, object]:
     for text in ("{ c0s { edges { node { p0 } } } }", "{ c9s { id } }"):  # what unknown names are told
         await ask(text, "POST", "/graphql", json={"query": text})
     await ask("holons", "GET", "/holonic/holons")
+    await _ask_as_rdf4j(ask)
     return found
+
+
+async def _ask_as_rdf4j(ask: Callable[..., Awaitable[httpx.Response]]) -> None:
+    """The same by RDF4J's REST API, in transactions too."""
+    root = "/repositories/graphdb"
+    begun = await ask("begin", "POST", f"{root}/transactions")
+    assert begun.status_code == 201
+    transaction = begun.headers["location"]
+    quads, rows = {"Accept": "application/n-quads"}, {"Accept": "application/sparql-results+json"}
+    union = {"query": f"{PREFIXES} SELECT * {{ ?s ?p ?o }}"}
+    await ask("RDF4J: SELECT", "GET", root, params=union, headers=rows)
+    await ask("RDF4J: contexts", "GET", f"{root}/contexts", headers=rows)
+    await ask("RDF4J: for GraphDB", "GET", "/rest/repositories/graphdb/size")
+    await ask(
+        "in a transaction: SELECT", "PUT", transaction, params=union | {"action": "QUERY"}, headers=rows
+    )
+    patterns = [{}, {"context": "null"}, {"pred": f"<{X}p0>"}, {"subj": f"<{X}s1>", "context": "<urn:g:a>"}]
+    for pattern in [*patterns, {"context": "<urn:h:c>"}, {"pred": REIFIES_TERM}]:
+        name = json.dumps(pattern)
+        await ask(f"statements {name}", "GET", f"{root}/statements", params=pattern, headers=quads)
+        action = pattern | {"action": "GET"}
+        await ask(f"in a transaction: {name}", "PUT", transaction, params=action, headers=quads)
+        size = {"context": pattern["context"]} if "context" in pattern else {}
+        await ask(f"size {name}", "GET", f"{root}/size", params=size)
+        await ask(f"in a transaction: size {name}", "PUT", transaction, params=size | {"action": "SIZE"})
+    for graph in ("urn:g:b", "urn:h:c", "urn:none"):
+        path = f"{root}/rdf-graphs/service"
+        await ask(f"RDF4J: {graph}", "GET", path, params={"graph": graph}, headers=quads)
+    await ask("rollback", "DELETE", transaction)
 
 
 @pytest.mark.anyio

@@ -111,6 +111,7 @@ def forwarded_work(log: RaftLogClient, follower: ClusterFollower, shard: Shard) 
         parts.own_writing,
         parts.own_alerts,
         parts.own_saved_queries,
+        parts.own_namespaces,
         GateLimits(),
         SearchCopies(Settings(), log),
     )

@@ -4,6 +4,7 @@ Planning, staging and applying are the real ones; what is missing is durability.
 """
 
 import asyncio
+import copy
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -17,13 +18,15 @@ from pyoxigraph import BlankNode, NamedNode, Quad, Store
 from actors.alerts.alert_service import AlertService
 from actors.live.live_copy import CopiedState
 from actors.live.subscription_hub import SubscriptionHub
+from actors.node.namespaces import NamespaceService
 from actors.node.saved_queries import SavedQueryService
+from graphdb.access.principal import Principal
 from graphdb.access.visibility import Visibility
 from graphdb.alerts.book import AlertBook
 from graphdb.alerts.commands import Command
 from graphdb.config import Live, Settings
 from graphdb.config.limits import GateLimits
-from graphdb.errors import HostNotAllowed, IndexNotReached, KeyReused
+from graphdb.errors import HostNotAllowed, IndexNotReached, KeyReused, NotFound, Overloaded
 from graphdb.geometry.evaluate import evaluation_json
 from graphdb.graphql.editing import EditCheck, EditPlanner, LastChanges, forgotten
 from graphdb.graphql.edits import Edits
@@ -33,6 +36,7 @@ from graphdb.log.replay import Book
 from graphdb.log.request_ids import key_part
 from graphdb.log.views import ViewStatus
 from graphdb.model import ChangeSet, Confirmation, GraphName, NamedGraph, Outcome
+from graphdb.namespaces import NamespaceBook, NamespaceCommand
 from graphdb.node import (
     ClusterReport,
     Consistency,
@@ -72,6 +76,7 @@ from graphdb.store.quad_store import QuadStore
 from graphdb.store.small_joins import SmallJoin
 from graphdb.store.staging import StagedBody, graph_deletion, patch_parts
 from graphdb.store.view import StoreView, Subject, Term
+from graphdb.transactions.changes import TransactionCommit
 from graphdb.updates.planner import UpdateContext, plan_update
 from serve.backend import (
     AnswerStream,
@@ -83,6 +88,7 @@ from serve.backend import (
     NodeStatus,
     QueryRequest,
     RunningQuery,
+    Transaction,
 )
 from tests.support.memory_changes import MemoryChanges, MemoryChangeStream
 from tests.support.memory_cluster import MemoryCluster
@@ -131,6 +137,8 @@ class MemoryBackend:
         self.book = AlertBook()
         self.alerts = AlertService(self, self, self, settings or Settings())
         self.saved_queries = SavedQueryService(_MemoryQueryLog(self))
+        self.transactions = _NoTransactions()
+        self.namespaces = NamespaceService(_MemoryNamespaceLog(self))
         self.book.on_change = self.alerts.timer.wake
         self._confirmed: dict[bytes, tuple[bytes, Confirmation]] = {}  # ids and answers, by `key_part`
         self._index = 0
@@ -162,6 +170,11 @@ class MemoryBackend:
     def live(self, visibility: Visibility) -> Self:
         assert visibility.has_all_graphs
         return self
+
+    def uniting_graphs(self) -> Self:
+        other = copy.copy(self)
+        other.store = self.store.uniting_graphs()
+        return other
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
         self.check_query(query)
@@ -375,19 +388,21 @@ class MemoryBackend:
         whole_dataset: bool,
         replace: bool,
         base_iri: str | None,
+        clear: bool = False,
+        keep_blank_nodes: bool = False,
         request_id: bytes | None = None,
         precondition: Callable[[StoreView], None] | None = None,
     ) -> Confirmation:
         document = b"".join([chunk async for chunk in body])
 
         def write() -> Confirmation:
-            quads = read_quads(document, syntax, base_iri=base_iri)
+            quads = read_quads(document, syntax, base_iri=base_iri, fresh_blank_nodes=not keep_blank_nodes)
             with StagedBody(quads, graph=graph, whole_dataset=whole_dataset, directory=None) as staged:
 
                 def change() -> Confirmation:
                     if precondition is not None:
                         precondition(self.store)
-                    return self._apply(staged.parts(self.store, replace=replace))
+                    return self._apply(staged.parts(self.store, replace=replace, clear=clear))
 
                 return self._once(request_id, change)
 
@@ -398,6 +413,9 @@ class MemoryBackend:
 
     async def patch(self, patch: QuadPatch, request_id: bytes | None = None) -> Confirmation:
         return self._once(request_id, lambda: self._apply(list(patch_parts(self.store, patch))))
+
+    async def commit(self, commit: TransactionCommit, request_id: bytes | None = None) -> Confirmation:
+        return self._once(request_id, lambda: self._apply([commit.plan(self.store)]))
 
     async def edit(self, edits: Edits, request_id: bytes | None = None) -> Confirmation:
         def change() -> Confirmation:
@@ -477,6 +495,18 @@ class MemoryBackend:
         )
 
 
+class _NoTransactions:
+    """See `serve.backend.Transactions`: a real node is needed for them."""
+
+    timeout_s = 60.0
+
+    async def begin(self, principal: Principal) -> Transaction:
+        raise Overloaded("memory has no transactions")
+
+    def find(self, transaction_id: str, principal: Principal) -> Transaction:
+        raise NotFound("transaction", transaction_id)
+
+
 class _MemoryQueryLog:
     """See `actors.node.saved_queries.SavedQueryLog`."""
 
@@ -487,4 +517,17 @@ class _MemoryQueryLog:
         return self._book
 
     async def change(self, command: QueryCommand, request_id: bytes | None = None) -> Confirmation:
+        return self._backend.log_beside(request_id, self._book, lambda: self._book.plan(command))
+
+
+class _MemoryNamespaceLog:
+    """See `actors.node.namespaces.NamespaceLog`."""
+
+    def __init__(self, backend: MemoryBackend) -> None:
+        self._backend, self._book = backend, NamespaceBook()
+
+    def book(self) -> NamespaceBook:
+        return self._book
+
+    async def change(self, command: NamespaceCommand, request_id: bytes | None = None) -> Confirmation:
         return self._backend.log_beside(request_id, self._book, lambda: self._book.plan(command))

@@ -5,11 +5,12 @@ from collections.abc import Callable, Collection
 from starlette.routing import BaseRoute
 
 from graphdb.errors import ConfigError
+from serve.errors import failure_response
 from serve.graph.fuseki.administration import FusekiAdministration
 from serve.graph.fuseki.dataset_paths import DatasetEndpoint
 from serve.graph.graph_store import GraphStoreEndpoint
 from serve.graph.sparql import SparqlEndpoint, UpdateEndpoint
-from serve.routing import resource, resource_where
+from serve.routing import Handler, resource, resource_where
 
 __all__ = ["fuseki_routes"]
 
@@ -32,7 +33,11 @@ def fuseki_routes(
         raise ConfigError(f"server.dataset_name: {name} is another path of this port")
     dataset = DatasetEndpoint(sparql, graphs)
     only = {"dataset": name}
-    writing = {"put": dataset.put, "post": graphs.post, "delete": dataset.delete}
+
+    def known(path: str, **handlers: Handler) -> BaseRoute:
+        return resource_where(only, path, index, failure_response, **handlers)
+
+    writing: dict[str, Handler] = {"put": dataset.put, "post": graphs.post, "delete": dataset.delete}
     return [
         resource("/$/ping", get=administration.ping, post=administration.ping),
         resource("/$/server", get=administration.server),
@@ -45,11 +50,11 @@ def fuseki_routes(
         resource("/$/compact/{name}", post=administration.compact),
         resource("/$/tasks", get=administration.tasks),
         resource("/$/tasks/{id}", get=administration.task),
-        resource_where(only, "/{dataset}/query", index, get=sparql.get, post=sparql.post),
-        resource_where(only, "/{dataset}/sparql", index, get=sparql.get, post=sparql.post),
-        resource_where(only, "/{dataset}/update", index, post=update.post),
-        resource_where(only, "/{dataset}/data", index, get=dataset.get_data, **writing),
-        resource_where(only, "/{dataset}/get", index, get=dataset.get_data),
-        resource_where(only, "/{dataset}/patch", index, post=graphs.post),
-        resource_where(only, "/{dataset}", index, **{**writing, "get": dataset.get, "post": dataset.post}),
+        known("/{dataset}/query", get=sparql.get, post=sparql.post),
+        known("/{dataset}/sparql", get=sparql.get, post=sparql.post),
+        known("/{dataset}/update", post=update.post),
+        known("/{dataset}/data", get=dataset.get_data, **writing),
+        known("/{dataset}/get", get=dataset.get_data),
+        known("/{dataset}/patch", post=graphs.post),
+        known("/{dataset}", **{**writing, "get": dataset.get, "post": dataset.post}),
     ]

@@ -16,6 +16,7 @@ from graphdb.alerts.commands import Create, encode_command
 from graphdb.errors import CorruptionError, LogUnavailable
 from graphdb.log.recent_requests import RecentRequests, Remembered
 from graphdb.model import ChangeSet
+from graphdb.namespaces import NamespaceBook, SetNamespace, encode_namespace_command
 from graphdb.saved_queries import (
     CreateQuery,
     QueryDraft,
@@ -38,13 +39,17 @@ def requests_up_to(index: int) -> bytes:
 
 
 def kept_at(index: int) -> KeptBeside:
-    """A request; an alert whose entry is the one before, and a saved query whose is the one before that."""
-    kept = KeptBeside(RecentRequests(), AlertBook(), SavedQueryBook())
+    """A request; an alert whose entry is the one before, a saved query whose is the one before that, and a
+    namespace whose is the one before that.
+    """
+    kept = KeptBeside(RecentRequests(), AlertBook(), SavedQueryBook(), NamespaceBook())
     kept.requests.remember(ID, index, 3)
     created = Create("a", definition(f"made before {index}"), NOON_MS)
     kept.alerts.apply(index - 1, encode_command(created))
     draft = QueryDraft(f"made before {index}", "", "ASK {}", None, False)
     kept.saved_queries.apply(index - 2, encode_query_command(CreateQuery("q", draft, ADA, NOON_MS)))
+    namespace = SetNamespace("p", f"urn:made-before-{index}:")
+    kept.namespaces.apply(index - 3, encode_namespace_command(namespace))
     return kept
 
 
@@ -67,6 +72,7 @@ def holds(path: Path) -> tuple[set[Quad], int, int]:
     kept = directory.read_beside(applied)
     assert kept.alerts.find("a").definition.name == f"made before {kept.requests.through}"
     assert kept.saved_queries.find("q", ADA).name == f"made before {kept.requests.through}"
+    assert kept.namespaces.namespaces == {"p": f"urn:made-before-{kept.requests.through}:"}
     return {*store.dataset_quads()}, applied, kept.requests.through
 
 
@@ -76,7 +82,9 @@ def tree(tmp_path: Path) -> Path:
     other, tree = fill(tmp_path / "other", 2, 9), tmp_path / "tree"
     store = other.open_store(9, union_default_graph=False)
     other.make_snapshot(store, kept_at(9), tree)
-    assert {path.name for path in tree.iterdir()} == {"store", "requests", "alerts", "saved-queries"}
+    assert {path.name for path in tree.iterdir()} == {
+        *("store", "requests", "alerts", "saved-queries", "namespaces")
+    }
     return tree
 
 
@@ -99,16 +107,18 @@ def test_a_list_that_cannot_be_relied_on_begins_anew(
     assert "list of recent requests" in caplog.text
 
 
-@pytest.mark.parametrize("name", ["alerts", "saved-queries"])
+@pytest.mark.parametrize("name", ["alerts", "saved-queries", "namespaces"])
 def test_books_are_kept_and_not_guessed(tmp_path: Path, name: str) -> None:
     directory = StoreDirectory(tmp_path)
     empty = directory.read_beside(0)
     assert not empty.alerts.alerts
     assert not empty.saved_queries.visible(ADA)
+    assert not empty.namespaces.namespaces
     directory.write_beside(kept_at(9))
     found = directory.read_beside(0)
     assert [*found.alerts.alerts] == ["a"]
     assert [one.id for one in found.saved_queries.visible(ADA)] == ["q"]
+    assert [*found.namespaces.namespaces] == ["p"]
     (tmp_path / name).write_bytes(b"nonsense")
     with pytest.raises(CorruptionError, match=name):
         directory.read_beside(0)

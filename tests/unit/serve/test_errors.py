@@ -51,6 +51,7 @@ EXPECTED = {
     "RdfSyntaxError": 400,
     "RequestError": 400,
     "ShapesViolated": 409,
+    "TransactionConflict": 409,
     "StorageFull": 503,
     "TextTooLarge": 400,
     "UnavailableError": 503,

@@ -192,6 +192,7 @@ def test_graphs_survive_every_rdf_format(items: list[Quad]) -> None:
             ResultFormat.PLAIN_JSON,
             ResultFormat.RDF_XML,
             ResultFormat.JSON_LD,
+            ResultFormat.BINARY_RDF,
         ):
             document = answer(store, CONSTRUCT, fmt)
             assert canonical_lines(

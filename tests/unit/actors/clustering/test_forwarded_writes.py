@@ -13,6 +13,7 @@ from actors.clustering.forwarded_writes import (
     ForwardedWrite,
     GraphDeletion,
     GraphWrite,
+    NamespaceChange,
     QuadPatchWrite,
     ResourceEdits,
     SavedQueryChange,
@@ -25,6 +26,7 @@ from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.alerts.commands import Create, Delete
 from graphdb.graphql.edits import EditKind, Edits, ResourceEdit
 from graphdb.model import Confirmation
+from graphdb.namespaces import ClearNamespaces, RemoveNamespace, SetNamespace
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.patch import QuadPatch
 from graphdb.saved_queries import CreateQuery, DeleteQuery, QueryDraft, QueryWriter, ReplaceQuery
@@ -79,6 +81,10 @@ QUERY_COMMANDS = st.one_of(
     st.builds(DeleteQuery, TEXTS, WRITERS),
 )
 
+NAMESPACE_COMMANDS = st.one_of(
+    st.builds(SetNamespace, TEXTS, TEXTS), st.builds(RemoveNamespace, TEXTS), st.builds(ClearNamespaces)
+)
+
 WRITES: st.SearchStrategy[ForwardedWrite] = st.one_of(
     st.builds(SparqlUpdate, TEXTS, IRIS, DATASETS, INDEXES, VISIBILITIES),
     st.builds(
@@ -100,6 +106,7 @@ WRITES: st.SearchStrategy[ForwardedWrite] = st.one_of(
     st.builds(AlertChange, st.builds(Create, TEXTS, TEXTS.map(definition), INDEXES), INDEXES),
     st.builds(AlertChange, st.builds(Delete, TEXTS), INDEXES),
     st.builds(SavedQueryChange, QUERY_COMMANDS, INDEXES),
+    st.builds(NamespaceChange, NAMESPACE_COMMANDS, INDEXES),
 )
 
 

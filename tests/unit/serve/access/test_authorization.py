@@ -89,6 +89,9 @@ def test_what_changes_something_needs_more_than_reading() -> None:
     reading |= {"/{index}/_terms_enum"}
     # one's own, which are not data
     reading |= {"/queries/{id}", "/saved-queries", "/saved-queries/{id}", "/workbench/sign-in"}
+    # a query; a transaction, whose writing actions ask for more
+    reading |= {"/repositories/{id}", "/repositories/{id}/transactions"}
+    reading |= {"/repositories/{id}/transactions/{transaction}"}
     for name in ("_search", "_msearch", "_count", "_field_caps", "_validate/query", "_search_shards"):
         reading |= {f"/{name}", f"/{{index}}/{name}"}
     for name in ("_analyze", "_mget"):
