@@ -2,7 +2,8 @@
 
 It runs as a process of its own, so that it shares no interpreter with what it measures:
 `python -m benchmarks.generator` reads its plan as JSON from standard input and prints its result as JSON.
-An exchange costs it about 30 µs of processor time, most of it in the kernel; `Load.processor_s` has the sum.
+An exchange of one of 64 connections costs it 12 to 17 µs of processor time, most of it in the kernel;
+`Load.processor_s` has the sum.
 """
 
 import asyncio
