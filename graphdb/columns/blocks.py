@@ -127,11 +127,13 @@ class Block:
             certain = not value.nullable and value.tags <= DICTIONARY
             if not self.tables:
                 self.tables.append("(SELECT 1) unit")
-            self.add(
-                f"{self.names.terms(value.tags)} {alias}",
-                "JOIN" if certain else "LEFT JOIN",
-                f"{alias}.id = {value.sql}",
-            )
+            on = f"{alias}.id = {value.sql}"
+            tags = value.tags & DICTIONARY
+            if tags and not certain:
+                # the numbers of a kind stand together: what cannot match is skipped, which DuckDB finds out
+                # by itself in an inner join
+                on += f" AND {alias}.id BETWEEN {tagged(min(tags), 0)} AND {tagged(max(tags), PAYLOAD_MASK)}"
+            self.add(f"{self.names.terms(value.tags)} {alias}", "JOIN" if certain else "LEFT JOIN", on)
             found = {name: f"{alias}.{name}" for name in _FIELDS}
             self.lookups[value.sql] = found
         return found

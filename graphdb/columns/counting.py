@@ -76,7 +76,7 @@ def counted(query: AbstractQuery, catalog: Catalog) -> Counted | None:
         part = _part(select.where, catalog)
         counts = {variable: _count(part, aggregate) for variable, aggregate in select.aggregates}
         columns = tuple(counts[named[variable]] for variable in select.variables)
-    except (_UncountedError, KeyError):
+    except (_UncountedError, KeyError, RecursionError):  # the last of a chain of hundreds of patterns
         return None
     return Counted(tuple(variable.name for variable in select.variables), columns)
 

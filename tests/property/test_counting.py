@@ -145,3 +145,10 @@ def test_one_graph_more_is_left_to_sql() -> None:
     query = parse_query("SELECT (COUNT(*) AS ?k) { ?a <x:p> ?b }")
     assert counted(abstract_query(query), column_tables(store)) is None
     assert view_rows(column_tables(store), query) == engine_rows(store, query)
+
+
+def test_a_chain_of_hundreds_of_patterns_is_left_to_sql() -> None:
+    _, catalog = _loaded([("<x:1>", "<x:p>", "<x:1>"), ("<x:2>", "<x:p>", "<x:1>")], 1)
+    chain = " . ".join(f"?v{place} <x:p> ?v{place + 1}" for place in range(900))
+    query = parse_query(f"SELECT (COUNT(*) AS ?k) {{ {chain} }}")
+    assert counted(abstract_query(query), catalog) is None
