@@ -25,7 +25,9 @@ from serve.search_app import build_search_app
 from tests.support.memory_backend import MemoryBackend
 from tests.support.memory_search import MemorySearch
 
-SETTINGS = Settings.model_validate({"holonic": {"enabled": True}})
+SETTINGS = Settings.model_validate(
+    {"holonic": {"enabled": True}, "linked_data": {"base_iris": ["http://x/id/"]}}
+)
 
 
 def graph_routes() -> Iterator[tuple[str, str]]:
