@@ -265,7 +265,7 @@ def _routes(
     void = VoidEndpoint(node.progress, RowReader(reader, answers))
     routes.append(resource("/.well-known/void", index, get=void.get))
     if settings.mcp.enabled:
-        routes.append(resource("/mcp", get=mcp.handle, post=mcp.handle, delete=mcp.handle))
+        routes.append(resource("/mcp", post=mcp.handle))
     bases = settings.linked_data.base_iris
     taken = {route.path.split("/")[1] for route in routes if isinstance(route, Route | WebSocketRoute)}
     routes += fuseki_routes(server.dataset_name, taken, sparql, update, data, fuseki, index)

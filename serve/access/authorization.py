@@ -101,7 +101,7 @@ GRAPH_PERMISSIONS = _table(
     (READ, "GET POST", "/saved-queries"),
     (READ, "GET PUT DELETE", "/saved-queries/{id}"),
     # The requests of its tools need what they need elsewhere.
-    (READ, "GET POST DELETE", "/mcp"),
+    (READ, "POST", "/mcp"),
     (READ, "GET", "/.well-known/void /{path:path}"),
     (READ, "GET POST", "/$/ping"),
     (READ, "GET", "/$/server /$/datasets /$/datasets/{name} /$/stats /$/stats/{name}"),

@@ -33,7 +33,7 @@ _scope: ContextVar[Scope] = ContextVar("mcp_scope")
 
 
 class McpEndpoint:
-    """GET, POST and DELETE of /mcp. Owned by the application, on its event loop.
+    """POST of /mcp; without sessions, GET and DELETE mean nothing. Owned by the application, on its loop.
 
     The package `mcp` is imported at the first request.
     """

@@ -385,15 +385,9 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
         ),
         fails=(*_READ_FAILS, 410),
     ),
-    **{
-        ("/mcp", method): Operation(
-            "agents",
-            f"A message of the Model Context Protocol, by {method}",
-            dict[str, Any],
-            fails=(403, 503),
-        )
-        for method in ("GET", "POST", "DELETE")
-    },
+    ("/mcp", "POST"): Operation(
+        "agents", "A message of the Model Context Protocol", dict[str, Any], fails=(403, 503)
+    ),
     ("/.well-known/void", "GET"): Operation(
         "graphs",
         "What the data are about",

@@ -60,7 +60,7 @@ ATTACKS = [
     Attack("a query without Content-Type", 415, "POST", "/sparql", b"ASK {}"),
     Attack("a query as plain text", 415, "POST", "/sparql", b"ASK {}", "text/plain"),
     Attack("a query in UTF-16", 415, "POST", "/sparql", b"ASK {}", f"{QUERY}; charset=utf-16"),
-    Attack("an update to /sparql", 415, "POST", "/sparql", INSERT.encode(), UPDATE),
+    Attack("an update twice to /sparql", 400, "POST", "/sparql?update=x", INSERT.encode(), UPDATE),
     Attack("a query to /update", 415, "POST", "/update", b"ASK {}", QUERY),
     Attack("a query twice", 400, "POST", "/sparql?query=ASK%7B%7D", b"ASK {}", QUERY),
     Attack("an update twice", 400, "POST", "/update?update=x", INSERT.encode(), UPDATE),

@@ -168,6 +168,13 @@ def test_hostile_messages(people: str, body: bytes) -> None:
         assert client.get("/sparql", params={"query": "ASK {}"}).status_code == 200
 
 
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_without_sessions_there_is_no_stream(people: str, method: str) -> None:
+    """A stream for which no message will ever come would stay open for nothing."""
+    answer = httpx.request(method, f"{people}/mcp", headers=MESSAGES, trust_env=False)
+    assert answer.status_code == 405
+
+
 def test_pages_of_other_origins_are_refused(people: str) -> None:
     headers = MESSAGES | {"Origin": "https://evil.example"}
     assert httpx.post(f"{people}/mcp", content=b"{}", headers=headers, trust_env=False).status_code == 403

@@ -25,7 +25,9 @@ from serve.search_app import build_search_app
 from tests.support.memory_backend import MemoryBackend
 from tests.support.memory_search import MemorySearch
 
-SETTINGS = Settings.model_validate({"holonic": {"enabled": True}})
+SETTINGS = Settings.model_validate(
+    {"holonic": {"enabled": True}, "linked_data": {"base_iris": ["http://x/id/"]}}
+)
 
 
 def graph_routes() -> Iterator[tuple[str, str]]:
@@ -87,6 +89,8 @@ def test_what_changes_something_needs_more_than_reading() -> None:
     }
     reading |= {"/_search/scroll", "/_search/scroll/{scroll_id}", "/{index}/_explain/{id}"}
     reading |= {"/{index}/_terms_enum"}
+    # What changes something is known by the body: `test_fuseki.py` and `test_mcp.py` hold it.
+    reading |= {"/mcp", "/$/ping", "/{dataset}", "/{dataset}/query", "/{dataset}/sparql"}
     # one's own, which are not data
     reading |= {"/queries/{id}", "/saved-queries", "/saved-queries/{id}", "/workbench/sign-in"}
     # a query; a transaction, whose writing actions ask for more
