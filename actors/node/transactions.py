@@ -21,7 +21,6 @@ from actors.node.open_store import CurrentStore
 from actors.node.queries import GraphReads, QueryPaths
 from actors.node.update_runner import UpdateRunner
 from actors.readers.checkpoints import Checkpoint, Checkpoints
-from actors.views.view import View
 from actors.views.view_directory import delete_after
 from actors.views.views import VisibleStore
 from actors.worker_thread import on_thread
@@ -69,7 +68,9 @@ class Transactions:
         self._open: dict[str, Transaction] = {}
         self._beginning = 0
 
-    def __len__(self) -> int:
+    @property
+    def open_count(self) -> int:
+        """See `serve.backend.Transactions.open_count`."""
         return len(self._open)
 
     @property
@@ -87,11 +88,18 @@ class Transactions:
         self._beginning += 1
         try:
             store = self._current.opened()
-            if principal.visibility.is_whole:
+            is_whole = principal.visibility.is_whole
+            annotations, count = store.annotations, store.annotations.count  # before anything is seen
+            if is_whole:
                 visible = store.whole
             else:
                 visible = await store.views.visible_store(principal.visibility)
-            base = _Base(store.directory.scratch, visible, await visible.checkpoints.take())
+            base = _Base(
+                store.directory.scratch,
+                visible,
+                await visible.checkpoints.take(),
+                lambda: is_whole or annotations.count == count,
+            )
             if self._current.open is not store:
                 base.close()
                 raise LogUnavailable("the node is starting or stopping")
@@ -100,6 +108,12 @@ class Transactions:
         transaction = Transaction(self, base, principal)
         self._open[transaction.id] = transaction
         transaction.touch()
+        if visible.view is not None:  # which may be given up, with its checkpoints, while this is open
+            try:
+                await transaction.reads()
+            except BaseException:
+                transaction.end()
+                raise
         return transaction
 
     def find(self, transaction_id: str, principal: Principal) -> "Transaction":
@@ -159,16 +173,22 @@ class _Base:
     keeps the store beyond that.
     """
 
-    def __init__(self, scratch: Path, visible: VisibleStore, checkpoint: Checkpoint) -> None:
-        """scratch: a directory on the file system of the store."""
+    def __init__(
+        self,
+        scratch: Path,
+        visible: VisibleStore,
+        checkpoint: Checkpoint,
+        is_shown: Callable[[], bool],
+    ) -> None:
+        """scratch: a directory on the file system of the store. is_shown: see the method."""
         self.scratch, self.index = scratch, checkpoint.index
         self.unites_graphs = visible.quads.unites_graphs
-        self._is_shown: Callable[[], bool] = partial(_is_shown, visible.holds, visible.view)
+        self._is_shown = is_shown
         self._give_back: Callable[[], None] | None = partial(visible.checkpoints.give_back, checkpoint)
         self._path = checkpoint.path
 
     def is_shown(self) -> bool:
-        """Whether the principal may still see it."""
+        """Whether the principal may still see it: nothing has been annotated since."""
         return self._is_shown()
 
     def copy_to(self, path: Path) -> None:
@@ -188,10 +208,6 @@ class _Base:
         """Of everything. Twice is allowed."""
         self.let_go()
         self._is_shown = bool  # which is False
-
-
-def _is_shown(holds: Callable[[], bool], view: View | None) -> bool:
-    return not (view is not None and view.is_lost) and holds()
 
 
 class _OwnStore:
