@@ -11,10 +11,11 @@ import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
+from operator import or_
 from pathlib import Path
 from secrets import token_hex
 
-from pyoxigraph import DefaultGraph, Quad, Store
+from pyoxigraph import Quad, Store
 
 from actors.log.applied_index import AppliedIndex
 from actors.node.open_store import CurrentStore
@@ -326,9 +327,13 @@ class Transaction:
             state = RecordingOverlay(own.quads)
             scratch = self._base.scratch
             change = await self._transactions.planned(update, state, using, scratch)
-            self._check_graphs(quad.graph_name for quad in (*change.removed, *change.added))
             wanted = self._transactions.wanted()
-            wanted.take_change(change, state.looked_at)
+
+            def take() -> None:
+                wanted.take_change(change, state.looked_at)
+                self._check_graphs((*change.removed, *change.added))
+
+            await on_thread(take)
             await self._take(wanted)
 
     async def commit(
@@ -425,15 +430,20 @@ class Transaction:
 
     async def _read(self, quads: Callable[[], Iterable[Quad]], *, present: bool) -> Wanted:
         """Raises Forbidden, LimitExceeded, and what quads raises."""
-        read = self._transactions.wanted()
-        await on_thread(lambda: read.take(quads(), present=present))
-        self._check_graphs(quad.graph_name for quad in read.quads)
-        return read
+        wanted = self._transactions.wanted()
+
+        def read() -> None:
+            wanted.take(quads(), present=present)
+            self._check_graphs(wanted.quads)
+
+        await on_thread(read)
+        return wanted
 
     async def _take(self, more: Wanted) -> None:
         """Want this too, or nothing of it if anything is raised: LimitExceeded, StorageFull."""
         both = self._transactions.wanted()
-        both.quads, both.graphs = self._wanted.quads | more.quads, self._wanted.graphs | more.graphs
+        both.quads = await asyncio.to_thread(or_, self._wanted.quads, more.quads)
+        both.graphs = self._wanted.graphs | more.graphs
         both.check()
         self._transactions.check_room(len(both.quads) - len(self._wanted.quads))
         own = self._own
@@ -442,10 +452,10 @@ class Transaction:
             own.changed()
         self._wanted = both
 
-    def _check_graphs(self, names: Iterable[object]) -> None:
-        """Raises Forbidden."""
-        for name in dict.fromkeys(names):
-            check_graph(self._visibility, None if isinstance(name, DefaultGraph) else name)  # type: ignore[arg-type]
+    def _check_graphs(self, quads: Iterable[Quad]) -> None:
+        """Any thread. Raises Forbidden."""
+        for name in dict.fromkeys(quad.graph_name for quad in quads):
+            check_graph(self._visibility, name)
 
 
 def _is_exact(pattern: ReadPattern) -> bool:
