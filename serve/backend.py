@@ -482,6 +482,10 @@ class Transactions(Protocol):
     """The transactions that are open on this node; others do not know them."""
 
     @property
+    def open_count(self) -> int:
+        """How many are open. Any thread."""
+
+    @property
     def timeout_s(self) -> float:
         """Seconds without a request after which one is rolled back."""
 

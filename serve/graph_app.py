@@ -50,7 +50,14 @@ from serve.graph.linked_data.void import VoidEndpoint
 from serve.graph.live_outbox import SocketCounts
 from serve.graph.live_socket import LiveSocketEndpoint
 from serve.graph.mcp_endpoint import McpEndpoint
-from serve.graph.metrics import AccessMetrics, HostMetrics, LiveMetrics, Metrics, MetricsEndpoint
+from serve.graph.metrics import (
+    AccessMetrics,
+    HostMetrics,
+    LiveMetrics,
+    Metrics,
+    MetricsEndpoint,
+    TransactionMetrics,
+)
 from serve.graph.query_accounts import QueryAccounts, SlowQueryLog
 from serve.graph.query_answers import QueryAnswers
 from serve.graph.query_check import QueryCheckEndpoint
@@ -221,6 +228,7 @@ def _routes(
     live = LiveSocketEndpoint(node.changes, settings, sockets)
     changes = ChangesEndpoint(node.progress, node.changes, server.query_timeout_seconds)
     metrics.registry.register(LiveMetrics(node.changes, sockets, changes))
+    metrics.registry.register(TransactionMetrics(node.transactions))
     metrics.registry.register(AccessMetrics(access))
     metrics.registry.register(HostMetrics(server.data_dir))
     cluster = ClusterEndpoint(node.admin)

@@ -170,7 +170,7 @@ class StoreWrites:
         self, commit: TransactionCommit, request_id: bytes | None = None, since: int | None = None
     ) -> Confirmation:
         """See `serve.backend.GraphWrites.commit`."""
-        for name in commit.graph_names:
+        for name in await asyncio.to_thread(lambda: list(commit.graph_names)):
             check_graph(self._visibility, name)
 
         async def write(writer: VisibleWriter) -> Confirmation:

@@ -11,17 +11,17 @@ import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
+from operator import or_
 from pathlib import Path
 from secrets import token_hex
 
-from pyoxigraph import DefaultGraph, Quad, Store
+from pyoxigraph import Quad, Store
 
 from actors.log.applied_index import AppliedIndex
 from actors.node.open_store import CurrentStore
 from actors.node.queries import GraphReads, QueryPaths
 from actors.node.update_runner import UpdateRunner
 from actors.readers.checkpoints import Checkpoint, Checkpoints
-from actors.views.view import View
 from actors.views.view_directory import delete_after
 from actors.views.views import VisibleStore
 from actors.worker_thread import on_thread
@@ -69,7 +69,9 @@ class Transactions:
         self._open: dict[str, Transaction] = {}
         self._beginning = 0
 
-    def __len__(self) -> int:
+    @property
+    def open_count(self) -> int:
+        """See `serve.backend.Transactions.open_count`."""
         return len(self._open)
 
     @property
@@ -87,11 +89,18 @@ class Transactions:
         self._beginning += 1
         try:
             store = self._current.opened()
-            if principal.visibility.is_whole:
+            is_whole = principal.visibility.is_whole
+            annotations, count = store.annotations, store.annotations.count  # before anything is seen
+            if is_whole:
                 visible = store.whole
             else:
                 visible = await store.views.visible_store(principal.visibility)
-            base = _Base(store.directory.scratch, visible, await visible.checkpoints.take())
+            base = _Base(
+                store.directory.scratch,
+                visible,
+                await visible.checkpoints.take(),
+                lambda: is_whole or annotations.count == count,
+            )
             if self._current.open is not store:
                 base.close()
                 raise LogUnavailable("the node is starting or stopping")
@@ -100,6 +109,12 @@ class Transactions:
         transaction = Transaction(self, base, principal)
         self._open[transaction.id] = transaction
         transaction.touch()
+        if visible.view is not None:  # which may be given up, with its checkpoints, while this is open
+            try:
+                await transaction.reads()
+            except BaseException:
+                transaction.end()
+                raise
         return transaction
 
     def find(self, transaction_id: str, principal: Principal) -> "Transaction":
@@ -159,16 +174,22 @@ class _Base:
     keeps the store beyond that.
     """
 
-    def __init__(self, scratch: Path, visible: VisibleStore, checkpoint: Checkpoint) -> None:
-        """scratch: a directory on the file system of the store."""
+    def __init__(
+        self,
+        scratch: Path,
+        visible: VisibleStore,
+        checkpoint: Checkpoint,
+        is_shown: Callable[[], bool],
+    ) -> None:
+        """scratch: a directory on the file system of the store. is_shown: see the method."""
         self.scratch, self.index = scratch, checkpoint.index
         self.unites_graphs = visible.quads.unites_graphs
-        self._is_shown: Callable[[], bool] = partial(_is_shown, visible.holds, visible.view)
+        self._is_shown = is_shown
         self._give_back: Callable[[], None] | None = partial(visible.checkpoints.give_back, checkpoint)
         self._path = checkpoint.path
 
     def is_shown(self) -> bool:
-        """Whether the principal may still see it."""
+        """Whether the principal may still see it: nothing has been annotated since."""
         return self._is_shown()
 
     def copy_to(self, path: Path) -> None:
@@ -188,10 +209,6 @@ class _Base:
         """Of everything. Twice is allowed."""
         self.let_go()
         self._is_shown = bool  # which is False
-
-
-def _is_shown(holds: Callable[[], bool], view: View | None) -> bool:
-    return not (view is not None and view.is_lost) and holds()
 
 
 class _OwnStore:
@@ -310,9 +327,13 @@ class Transaction:
             state = RecordingOverlay(own.quads)
             scratch = self._base.scratch
             change = await self._transactions.planned(update, state, using, scratch)
-            self._check_graphs(quad.graph_name for quad in (*change.removed, *change.added))
             wanted = self._transactions.wanted()
-            wanted.take_change(change, state.looked_at)
+
+            def take() -> None:
+                wanted.take_change(change, state.looked_at)
+                self._check_graphs((*change.removed, *change.added))
+
+            await on_thread(take)
             await self._take(wanted)
 
     async def commit(
@@ -409,15 +430,20 @@ class Transaction:
 
     async def _read(self, quads: Callable[[], Iterable[Quad]], *, present: bool) -> Wanted:
         """Raises Forbidden, LimitExceeded, and what quads raises."""
-        read = self._transactions.wanted()
-        await on_thread(lambda: read.take(quads(), present=present))
-        self._check_graphs(quad.graph_name for quad in read.quads)
-        return read
+        wanted = self._transactions.wanted()
+
+        def read() -> None:
+            wanted.take(quads(), present=present)
+            self._check_graphs(wanted.quads)
+
+        await on_thread(read)
+        return wanted
 
     async def _take(self, more: Wanted) -> None:
         """Want this too, or nothing of it if anything is raised: LimitExceeded, StorageFull."""
         both = self._transactions.wanted()
-        both.quads, both.graphs = self._wanted.quads | more.quads, self._wanted.graphs | more.graphs
+        both.quads = await asyncio.to_thread(or_, self._wanted.quads, more.quads)
+        both.graphs = self._wanted.graphs | more.graphs
         both.check()
         self._transactions.check_room(len(both.quads) - len(self._wanted.quads))
         own = self._own
@@ -426,10 +452,10 @@ class Transaction:
             own.changed()
         self._wanted = both
 
-    def _check_graphs(self, names: Iterable[object]) -> None:
-        """Raises Forbidden."""
-        for name in dict.fromkeys(names):
-            check_graph(self._visibility, None if isinstance(name, DefaultGraph) else name)  # type: ignore[arg-type]
+    def _check_graphs(self, quads: Iterable[Quad]) -> None:
+        """Any thread. Raises Forbidden."""
+        for name in dict.fromkeys(quad.graph_name for quad in quads):
+            check_graph(self._visibility, name)
 
 
 def _is_exact(pattern: ReadPattern) -> bool:

@@ -26,7 +26,7 @@ from starlette.responses import Response
 from graphdb.log.views import ViewStatus
 from graphdb.node import ClusterReport
 from serve.access.access_backend import AccessBackend
-from serve.backend import Admin, Changes, RunningQueries
+from serve.backend import Admin, Changes, RunningQueries, Transactions
 from serve.graph.administration import report_of
 from serve.graph.caching import ResultCache
 from serve.graph.changes import ChangesEndpoint
@@ -39,6 +39,7 @@ __all__ = [
     "Metrics",
     "MetricsEndpoint",
     "Outcome",
+    "TransactionMetrics",
     "ViewMetrics",
 ]
 
@@ -288,6 +289,18 @@ class LiveMetrics(Collector):
         yield _live_gauge("change_streams", "Open streams of changes.", self._streams.open_count)
         yield _live_counter("notifications", "Told, each to one subscription.", report.notifications)
         yield _live_counter("slow_readers", "Sockets cut off for reading too slowly.", self._sockets.cut_off)
+
+
+class TransactionMetrics(Collector):
+    """How many transactions over several requests are open."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def collect(self) -> Iterator[Metric]:
+        """See `Collector.collect`."""
+        count = self._transactions.open_count
+        yield _gauge_of("transactions", "Transactions over several requests that are open.", count)
 
 
 def _live_gauge(name: str, help_text: str, value: float) -> Metric:

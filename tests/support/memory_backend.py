@@ -499,6 +499,7 @@ class _NoTransactions:
     """See `serve.backend.Transactions`: a real node is needed for them."""
 
     timeout_s = 60.0
+    open_count = 0
 
     async def begin(self, principal: Principal) -> Transaction:
         raise Overloaded("memory has no transactions")

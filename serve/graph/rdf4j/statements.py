@@ -90,12 +90,12 @@ class StatementsEndpoint:
     async def post_graph(self, request: Request) -> Response:
         """Add the body to one graph."""
         parameters = Parameters(request.scope["query_string"])
-        return await self._write(request, parameters, (_graph_of(request, parameters),), replace=False)
+        return await self._write_graph(request, parameters, replace=False)
 
     async def put_graph(self, request: Request) -> Response:
         """Replace one graph by the body."""
         parameters = Parameters(request.scope["query_string"])
-        return await self._write(request, parameters, (_graph_of(request, parameters),), replace=True)
+        return await self._write_graph(request, parameters, replace=True)
 
     async def delete_graph(self, request: Request) -> Response:
         """Delete one graph; no error if it does not exist."""
@@ -109,6 +109,12 @@ class StatementsEndpoint:
         reads = await self._queries.reads(visibility_of(request.scope))
         return statements_answer(request, self._workers, reads, pattern, written)
 
+    async def _write_graph(self, request: Request, parameters: Parameters, *, replace: bool) -> Response:
+        """Relative IRIs are resolved against the graph's."""
+        graph = _graph_of(request, parameters)
+        base_iri = graph.value if isinstance(graph, NamedNode) else None
+        return await self._write(request, parameters, (graph,), replace=replace, base_iri=base_iri)
+
     async def _write(
         self,
         request: Request,
@@ -116,9 +122,10 @@ class StatementsEndpoint:
         contexts: tuple[GraphName, ...] | None,
         *,
         replace: bool,
+        base_iri: str | None = None,
     ) -> Response:
         syntax = syntax_of_body(request)
-        base_iri = read_base(parameters)
+        base_iri = read_base(parameters) or base_iri
         keeps = read_flag(parameters, "preserveNodeId") is True
         writes = self._writing.writes(visibility_of(request.scope))
         body = body_chunks(request, self._body_bytes_max)

@@ -100,6 +100,7 @@ class TransactionsEndpoint:
         if action is None:
             raise InvalidParameter("action", f"{name[:50]!r} is none of {', '.join(self._actions)}")
         transaction = self._found(request)
+        transaction.touch()  # its body may take a while
         if name in ("ADD", "DELETE", "UPDATE"):
             principal_of(request.scope).require(Permission.WRITE)
         return await action(request, parameters, transaction)

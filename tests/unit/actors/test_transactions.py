@@ -89,7 +89,7 @@ def stored(node: Shard) -> set[Quad]:
 
 
 def open_count(node: Shard) -> int:
-    return len(node.node.transactions)
+    return node.node.transactions.open_count
 
 
 async def test_it_sees_its_own_changes_and_others_only_after_the_commit(node: Shard) -> None:
@@ -298,6 +298,29 @@ async def test_one_whose_principal_may_see_something_else_now_ends(node: Shard) 
     with pytest.raises(NotFound):
         node.node.transactions.find(transaction.id, replace(ADA, visibility=FULL_VISIBILITY))
     assert open_count(node) == 0
+
+
+async def test_one_outlives_the_view_that_it_was_begun_on(tmp_path: Path) -> None:
+    """Fewer views are kept than there are principals."""
+    async with open_shard(tmp_path, server={"views": 1}) as node:
+        await apply(node, "INSERT DATA { GRAPH <urn:g> { <urn:s2> <urn:p> 2 } }")
+        transaction = await begin(node, ADA)
+        other = replace(ADA, name="bob", visibility=Visibility(patterns=frozenset({"urn:h"})))
+        late = await begin(node, other)
+        assert node.node.transactions.find(transaction.id, ADA) is transaction
+        assert await read(transaction) == {quad(2, G)}
+        assert await read(late) == set()
+        await add(transaction, quad(3, G))
+        await commit(node, transaction, ADA)
+        assert stored(node) == {quad(2, G), quad(3, G)}
+
+
+async def test_one_ends_if_something_is_annotated(node: Shard) -> None:
+    transaction, admins = await begin(node, ADA), await begin(node)
+    await apply(node, "INSERT DATA { <urn:s1> <urn:p> 1 {| <urn:graphdb:acl#allowedSid> 'S-1' |} }")
+    with pytest.raises(NotFound):
+        node.node.transactions.find(transaction.id, ADA)
+    assert node.node.transactions.find(admins.id, EVERYONE) is admins
 
 
 async def test_what_is_hidden_refuses_nothing(node: Shard) -> None:

@@ -185,6 +185,11 @@ def test_whole_graphs(client: httpx.Client) -> None:
     assert len(sent(client, "GET", "/rdf-graphs/one", 200).text.splitlines()) == 2
     sent(client, "DELETE", "/rdf-graphs/one")
     assert sent(client, "GET", service, 200, params={"graph": iri}).text == ""
+    relative = {"graph": "http://e/dir/graph"}
+    sent(client, "PUT", service, content="<#me> <other> <> .", headers=TURTLE, params=relative)
+    line = "<http://e/dir/graph#me> <http://e/dir/other> <http://e/dir/graph>"
+    assert dump(client) == [f"{line} <http://e/dir/graph> ."]
+    sent(client, "DELETE", service, params=relative)
     sent(client, "POST", f"{service}?default", content=f"{A} .", headers=TURTLE)
     assert dump(client) == [f"{A} ."]
     sent(client, "GET", service, 400)

@@ -11,7 +11,7 @@ from graphdb.rdf.binary import read_binary_quads
 from graphdb.sparql.results import ResultFormat, write_answer
 
 A, P = NamedNode("urn:a"), NamedNode("urn:p")
-TERMS = [
+TERMS: list[NamedNode | Literal | Triple] = [
     A,
     Literal("plain é"),
     Literal("tagged", language="en"),
@@ -62,7 +62,10 @@ class Table:
                 return Literal(text, datatype=iri)
         assert kind == 10
         subject, predicate, object_ = (self._value(self._take(1)[0]) for _ in range(3))
-        return Triple(subject, predicate, object_)  # type: ignore[arg-type]
+        assert isinstance(subject, NamedNode | BlankNode)
+        assert isinstance(predicate, NamedNode)
+        assert object_ is not None
+        return Triple(subject, predicate, object_)
 
     def _text(self) -> str:
         return self._take(self._number()).decode()
@@ -79,7 +82,7 @@ class Table:
 def written(quads: list[Quad], text: str, fmt: ResultFormat) -> bytes:
     store, pieces = Store(), list[bytes]()
     store.extend(quads)
-    write_answer(store.query(text), fmt, pieces.append)  # type: ignore[arg-type]
+    write_answer(store.query(text), fmt, pieces.append)
     return b"".join(pieces)
 
 
