@@ -40,7 +40,7 @@ def test_a_lost_flush_is_repeated_until_it_ends(lost: int) -> None:
     with flushes.one_at_a_time():
         engine.flush()
     assert engine.flushes == lost + 1
-    assert active_count() == threads, "one of its threads still has the engine"
+    assert active_count() <= threads, "one of its threads still has the engine"
 
 
 def test_a_repeated_flush_that_is_lost_itself_is_not_left_behind() -> None:
