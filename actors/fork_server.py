@@ -63,10 +63,7 @@ class ForkServer:
         """Unless it runs. It ends with the thread that starts it. Requests wait until it is ready."""
         if self._process is not None and _exit_code(self._process) is None:
             return
-        self._path.unlink(missing_ok=True)
-        with socket.socket(socket.AF_UNIX) as listening:
-            listening.bind(str(self._path))
-            listening.listen(_WAITING)
+        with self._listening() as listening:
             self._process = self._spawned(listening)
 
     def fork(self, marker: str) -> None:
@@ -84,11 +81,8 @@ class ForkServer:
         gc.freeze()  # as in the fork: what both have stays as it is
         if _threads() != 1 or not mark_forks(marker):
             return self.start()
-        self._path.unlink(missing_ok=True)
         parent = os.getpid()
-        with socket.socket(socket.AF_UNIX) as listening:
-            listening.bind(str(self._path))
-            listening.listen(_WAITING)
+        with self._listening() as listening:
             signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
             if (pid := os.fork()) == 0:
                 _be_forked(parent, listening, self._modules)
@@ -118,6 +112,14 @@ class ForkServer:
             process.kill()
             process.wait()
             self._path.unlink(missing_ok=True)
+
+    def _listening(self) -> socket.socket:
+        """For the process; whoever asks meanwhile waits."""
+        self._path.unlink(missing_ok=True)
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(str(self._path))
+        listening.listen(_WAITING)
+        return listening
 
     def _spawned(self, listening: socket.socket) -> psutil.Process:
         parent, descriptor = str(os.getpid()), str(listening.fileno())

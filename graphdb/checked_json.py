@@ -1,5 +1,5 @@
 """A state of ours as bytes for a file: a mark of 4 bytes, the CRC-32 (zlib) of what follows (4 bytes,
-little-endian), then JSON.
+little-endian), then JSON. And the commands that change it, as they stand in the log.
 """
 
 import zlib
@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from graphdb.errors import CorruptionError
 
-__all__ = ["from_checked_json", "to_checked_json"]
+__all__ = ["from_checked_json", "read_command", "to_checked_json"]
 
 _MARK_BYTES = 4
 _CRC_END = _MARK_BYTES + 4
@@ -34,3 +34,15 @@ def from_checked_json(mark: bytes, data: bytes, expected: TypeAdapter[T], what: 
         return expected.validate_json(body)
     except ValidationError as error:
         raise CorruptionError(f"{what} cannot be read: {error}", place) from error
+
+
+def read_command(payload: bytes, commands: TypeAdapter[T], to: str) -> T:
+    """A command in the payload of a log entry. to: what it changes, for an error.
+
+    Raises CorruptionError: the checksum of the entry has held, so it was written wrong.
+    """
+    try:
+        return commands.validate_json(payload)
+    except ValidationError as error:
+        what = f"a command to {to} that cannot be read: {error}"
+        raise CorruptionError(what, "update log entry") from error

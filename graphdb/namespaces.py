@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 import orjson
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
-from graphdb.checked_json import from_checked_json, to_checked_json
-from graphdb.errors import CorruptionError, InvalidParameter, LimitExceeded
+from graphdb.checked_json import from_checked_json, read_command, to_checked_json
+from graphdb.errors import InvalidParameter, LimitExceeded
 
 __all__ = [
     "ClearNamespaces",
@@ -68,13 +68,8 @@ def encode_namespace_command(command: NamespaceCommand) -> bytes:
 
 
 def decode_namespace_command(payload: bytes) -> NamespaceCommand:
-    """Raises CorruptionError: the checksum of the entry has held, so it was written wrong."""
-    try:
-        return _COMMANDS.validate_json(payload)
-    except ValidationError as error:
-        raise CorruptionError(
-            f"a command to namespaces that cannot be read: {error}", "update log entry"
-        ) from error
+    """See `read_command`."""
+    return read_command(payload, _COMMANDS, "namespaces")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 import orjson
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from graphdb.access.permissions import Permission
 from graphdb.access.principal import Principal
-from graphdb.checked_json import from_checked_json, to_checked_json
-from graphdb.errors import AlreadyExists, CorruptionError, Forbidden, LimitExceeded, NotFound, RequestError
+from graphdb.checked_json import from_checked_json, read_command, to_checked_json
+from graphdb.errors import AlreadyExists, Forbidden, LimitExceeded, NotFound, RequestError
 from graphdb.timestamps import iso_timestamp
 
 __all__ = [
@@ -131,13 +131,8 @@ def encode_query_command(command: QueryCommand) -> bytes:
 
 
 def decode_query_command(payload: bytes) -> QueryCommand:
-    """Raises CorruptionError: the checksum of the entry has held, so it was written wrong."""
-    try:
-        return _COMMANDS.validate_json(payload)
-    except ValidationError as error:
-        raise CorruptionError(
-            f"a command to saved queries that cannot be read: {error}", "update log entry"
-        ) from error
+    """See `read_command`."""
+    return read_command(payload, _COMMANDS, "saved queries")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,21 +6,23 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from actors.alerts.alert_service import AlertService
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import cluster_report, node_status
 from actors.clustering.forwarded_work import APPLIED_INDEX, ForwardedWork
-from actors.clustering.forwarded_writes import AlertChange, NamespaceChange, SavedQueryChange
+from actors.clustering.forwarded_writes import AlertChange, ForwardedWrite, NamespaceChange, SavedQueryChange
 from actors.clustering.maintenance import Maintenance
 from actors.clustering.routed_writes import RoutedWrites, RoutedWriting, WriteRouter
 from actors.clustering.search_copies import SearchCopies
 from actors.columns.client import ColumnClient
 from actors.node.admin import AlertLog
 from actors.node.graph_node import Books, GraphNode, NodeParts
-from actors.node.namespaces import NamespaceService, OwnNamespaces
+from actors.node.namespaces import NamespaceService
+from actors.node.own_book import Book, OwnBook
 from actors.node.queries import Progress
-from actors.node.saved_queries import OwnSavedQueries, SavedQueryService
+from actors.node.saved_queries import SavedQueryService
 from actors.node.searching import Indexes
 from actors.node.store_lifecycle import StoreConfig, StoreLifecycle
 from actors.raft.log_requests import ClusterView, ForwardedRequest, MemberChange
@@ -40,11 +42,12 @@ from graphdb.errors import (
     UnavailableError,
 )
 from graphdb.model import Confirmation
-from graphdb.namespaces import NamespaceBook, NamespaceCommand
 from graphdb.node import ClusterReport, Consistency, NodeStatus
-from graphdb.saved_queries import QueryCommand, SavedQueryBook
 
 __all__ = ["clustered_node"]
+
+B = TypeVar("B", bound=Book)
+C = TypeVar("C")
 
 _READ_INDEX_S = 3.0  # an election may take so long
 _WRITE_GRACE_S = 10.0  # beyond the time limit of an update: waiting for its turn, and for the log
@@ -74,8 +77,8 @@ def clustered_node(
     writing = RoutedWriting(parts.own_writing, peers.router, parts.current)
     books = Books(
         alerts,
-        SavedQueryService(_RoutedSavedQueries(parts.own_saved_queries, peers)),
-        NamespaceService(_RoutedNamespaces(parts.own_namespaces, peers)),
+        SavedQueryService(_RoutedBook(parts.own_saved_queries, peers, SavedQueryChange)),
+        NamespaceService(_RoutedBook(parts.own_namespaces, peers, NamespaceChange)),
     )
     members = _LogMembers(log, peers.follower)
     return parts.node(lifecycle, progress, writing, books, members, peers)
@@ -276,39 +279,22 @@ class _RoutedAlerts:
         )
 
 
-class _RoutedSavedQueries:
-    """See `actors.node.saved_queries.SavedQueryLog`: commands are logged by the node that leads."""
+class _RoutedBook(Generic[B, C]):
+    """See `actors.node.own_book.BookLog`: commands are logged by the node that leads."""
 
-    def __init__(self, own: OwnSavedQueries, peers: _Peers) -> None:
-        self._own, self._peers = own, peers
+    def __init__(
+        self, own: OwnBook[B, C], peers: _Peers, forwarded: Callable[[C, int], ForwardedWrite]
+    ) -> None:
+        self._own, self._peers, self._forwarded = own, peers, forwarded
 
-    def book(self) -> SavedQueryBook:
-        """See `actors.node.saved_queries.SavedQueryLog`."""
+    def book(self) -> B:
+        """See `actors.node.own_book.BookLog`."""
         return self._own.book()
 
-    async def change(self, command: QueryCommand, request_id: bytes | None = None) -> Confirmation:
-        """See `actors.node.saved_queries.SavedQueryLog`."""
+    async def change(self, command: C, request_id: bytes | None = None) -> Confirmation:
+        """See `actors.node.own_book.BookLog`."""
         return await self._peers.router.route(
             request_id,
             lambda own_id, since: self._own.change(command, own_id, since),
-            lambda since: SavedQueryChange(command, since),
-        )
-
-
-class _RoutedNamespaces:
-    """See `actors.node.namespaces.NamespaceLog`: commands are logged by the node that leads."""
-
-    def __init__(self, own: OwnNamespaces, peers: _Peers) -> None:
-        self._own, self._peers = own, peers
-
-    def book(self) -> NamespaceBook:
-        """See `actors.node.namespaces.NamespaceLog`."""
-        return self._own.book()
-
-    async def change(self, command: NamespaceCommand, request_id: bytes | None = None) -> Confirmation:
-        """See `actors.node.namespaces.NamespaceLog`."""
-        return await self._peers.router.route(
-            request_id,
-            lambda own_id, since: self._own.change(command, own_id, since),
-            lambda since: NamespaceChange(command, since),
+            lambda since: self._forwarded(command, since),
         )

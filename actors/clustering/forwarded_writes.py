@@ -228,7 +228,7 @@ class AlertChange(_BookChange[Command]):
 
 
 class SavedQueryChange(_BookChange[QueryCommand]):
-    """`OwnSavedQueries.change`."""
+    """`OwnBook.change` of the saved queries."""
 
     __slots__ = ()
     operation: ClassVar[str] = "change_saved_queries"
@@ -236,7 +236,7 @@ class SavedQueryChange(_BookChange[QueryCommand]):
 
 
 class NamespaceChange(_BookChange[NamespaceCommand]):
-    """`OwnNamespaces.change`."""
+    """`OwnBook.change` of the namespaces."""
 
     __slots__ = ()
     operation: ClassVar[str] = "change_namespaces"

@@ -34,7 +34,7 @@ from actors.shard.large_bodies import LargeBodies
 from actors.shard.store_directory import StoreDirectory
 from graphdb.access.visibility import Visibility
 from graphdb.config import Settings
-from graphdb.model import Outcome
+from graphdb.model import EntryKind, Outcome
 from graphdb.sparql.syntax import Update
 
 __all__ = ["Books", "GraphNode", "NodeParts", "standalone_node"]
@@ -195,8 +195,10 @@ class NodeParts:
             )
         )
         self.own_alerts = AlertLog(self.current, settings.alerts.max_alerts)
-        self.own_saved_queries = OwnSavedQueries(self.current)
-        self.own_namespaces = OwnNamespaces(self.current)
+        self.own_saved_queries = OwnSavedQueries(
+            self.current, EntryKind.SAVED_QUERIES, lambda kept: kept.saved_queries
+        )
+        self.own_namespaces = OwnNamespaces(self.current, EntryKind.NAMESPACES, lambda kept: kept.namespaces)
 
     def _paths(self, columns: ColumnClient | None) -> QueryPaths:
         runs_on_columns = None if columns is None else ColumnRunner(columns)

@@ -1,17 +1,14 @@
-"""`SavedQueryService`: what clients ask of the queries that users keep. `OwnSavedQueries`: these, as the log
-of this node has them.
-"""
+"""`SavedQueryService`: what clients ask of the queries that users keep."""
 
 import time
 from contextlib import suppress
-from typing import Protocol
+from typing import TypeAlias
 from uuid import UUID, uuid4
 
-from actors.node.open_store import CurrentStore
-from actors.shard.write_batch import EntryPlan
+from actors.node.own_book import BookLog, OwnBook
 from graphdb.access.principal import Principal
 from graphdb.errors import NotFound
-from graphdb.model import Confirmation, EntryKind
+from graphdb.model import Confirmation
 from graphdb.saved_queries import (
     CreateQuery,
     DeleteQuery,
@@ -23,45 +20,15 @@ from graphdb.saved_queries import (
     SavedQueryBook,
 )
 
-__all__ = ["OwnSavedQueries", "SavedQueryLog", "SavedQueryService"]
+__all__ = ["OwnSavedQueries", "SavedQueryService"]
 
-
-class SavedQueryLog(Protocol):
-    """The saved queries, as the log has them."""
-
-    def book(self) -> SavedQueryBook:
-        """As far as this node has followed the log. Raises LogUnavailable."""
-
-    async def change(self, command: QueryCommand, request_id: bytes | None = None) -> Confirmation:
-        """Have a command logged by the node that leads, and applied here, if that does not take long.
-
-        Raises NotFound, Forbidden, AlreadyExists, LimitExceeded, KeyReused, UnavailableError.
-        """
-
-
-class OwnSavedQueries:
-    """See `SavedQueryLog`: commands are logged by this node."""
-
-    def __init__(self, current: CurrentStore) -> None:
-        self._current = current
-
-    def book(self) -> SavedQueryBook:
-        """See `SavedQueryLog.book`."""
-        return self._current.opened().kept.saved_queries
-
-    async def change(
-        self, command: QueryCommand, request_id: bytes | None = None, since: int | None = None
-    ) -> Confirmation:
-        """See `SavedQueryLog.change`, and `ShardWriter.write` for since."""
-        store = self._current.opened()
-        plan = EntryPlan(EntryKind.SAVED_QUERIES, lambda: store.kept.saved_queries.plan(command))
-        return await store.writer.write(plan, request_id=request_id, since=since)
+OwnSavedQueries: TypeAlias = OwnBook[SavedQueryBook, QueryCommand]
 
 
 class SavedQueryService:
     """See `serve.backend.SavedQueries`. Owned by a node, on its event loop."""
 
-    def __init__(self, log: SavedQueryLog) -> None:
+    def __init__(self, log: BookLog[SavedQueryBook, QueryCommand]) -> None:
         self._log = log
 
     def list(self, principal: Principal) -> list[SavedQuery]:

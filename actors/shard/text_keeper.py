@@ -1,16 +1,14 @@
 """`TextKeeper`: keeps the index of a store's literals up, on a thread that gives way, and searches it."""
 
 import asyncio
-import contextlib
-import logging
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from actors.log.applied_index import AppliedIndex
+from actors.shard.index_keeper import IndexKeeper
 from actors.worker_thread import on_thread
 from graphdb.config.service import Text
 from graphdb.errors import EvaluationFailed, Overloaded
@@ -25,17 +23,12 @@ if TYPE_CHECKING:  # only a node with an index loads what it is made with
 
 __all__ = ["TextKeeper"]
 
-T = TypeVar("T")
-logger = logging.getLogger(__name__)
-_TURN_S = 0.004  # about as long as the event loop may wait for Python
-_REST_S_MIN = 0.002
-_AFTER_FAILURE_S = 30.0
 _PAST_S = 2.0  # without a change, until older states are forgotten
 
 
-class TextKeeper:
-    """Owned by an open store or a view, on its event loop. Without predicates there is no index, and searches
-    are refused. That of a view begins with the first search.
+class TextKeeper(IndexKeeper["LiteralIndex"]):
+    """Without predicates there is no index, and searches are refused. That of a view begins with the first
+    search.
     """
 
     def __init__(
@@ -48,31 +41,14 @@ class TextKeeper:
         begins_at_once: bool = True,
     ) -> None:
         """directory is for links to files of large changes."""
-        self._quads, self._applied, self._directory, self._settings = quads, applied, directory, settings
-        self._loop = asyncio.get_running_loop()
-        self._work = asyncio.Event()
+        super().__init__(applied, "text", "the index of literals failed; it is made anew soon")
+        self._quads, self._directory, self._settings = quads, directory, settings
         self._moved = asyncio.Event()  # set, and replaced, with each step
         self._waiting = 0  # searches for the index
         self._index: LiteralIndex | None = None
         self._searcher: LiteralSearcher | None = None
-        self._thread: ThreadPoolExecutor | None = None
-        self._task: asyncio.Task[None] | None = None
         if begins_at_once and settings.predicates:
             self._begin()
-
-    def _begin(self) -> None:
-        # one thread: the engine's iterators end the process when used on another than their own
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="text")
-        self._task = self._loop.create_task(self._run())
-
-    async def close(self) -> None:
-        """Let go of the store."""
-        if self._task is None or self._thread is None:
-            return
-        self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
-        self._thread.shutdown()
 
     # searches
 
@@ -86,7 +62,7 @@ class TextKeeper:
             raise EvaluationFailed(
                 "the literals of the graph are not indexed: text.predicates says which are (docs/search.md)"
             )
-        if self._task is None:
+        if not self._has_begun:
             self._begin()
         await self._until_taken_in(self._applied.current)
 
@@ -149,18 +125,11 @@ class TextKeeper:
 
     # the index
 
-    async def _run(self) -> None:
-        while True:
-            index = await self._on_thread(self._made)
-            self._quads.text_index = self._index = index
-            try:
-                await self._keep_up(index)
-            except Exception:
-                logger.exception("the index of literals failed; it is made anew soon")
-            finally:
-                self._quads.text_index = self._index = None
-                await asyncio.shield(self._on_thread(index.close))
-            await asyncio.sleep(_AFTER_FAILURE_S)
+    async def _make(self) -> "LiteralIndex":
+        return await self._on_thread(self._made)
+
+    def _show(self, index: "LiteralIndex | None") -> None:
+        self._quads.text_index = self._index = index
 
     def _made(self) -> "LiteralIndex":
         # at the top, every node would load what searches are made with
@@ -178,35 +147,18 @@ class TextKeeper:
         self._searcher = LiteralSearcher(index.analyzers, settings.predicates, settings.max_hits)
         return index
 
-    async def _keep_up(self, index: "LiteralIndex") -> None:
-        while True:
-            self._work.clear()
-            while index.has_work:
-                if self._applied.exact is not None:
-                    index.begin()
-                began = time.perf_counter()
-                await self._on_thread(lambda: _steps(index))
-                self._moved.set()
-                self._moved = asyncio.Event()
-                if not self._waiting:  # the event loop has been waiting for Python meanwhile
-                    await asyncio.sleep(max(_REST_S_MIN, time.perf_counter() - began))
-            try:
-                async with asyncio.timeout(_PAST_S):
-                    await self._work.wait()
-            except TimeoutError:
-                index.forget_past()
+    def _note_steps(self, _index: "LiteralIndex") -> None:
+        self._moved.set()
+        self._moved = asyncio.Event()
+
+    @property
+    def _is_waited_for(self) -> bool:
+        return self._waiting > 0
+
+    async def _wait_for_work(self, index: "LiteralIndex") -> None:
+        try:
+            async with asyncio.timeout(_PAST_S):
                 await self._work.wait()
-
-    def _has_work(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._work.set)
-
-    async def _on_thread(self, function: Callable[[], T]) -> T:
-        return await self._loop.run_in_executor(self._thread, function)
-
-
-def _steps(index: "LiteralIndex") -> None:
-    """Some, for a few milliseconds."""
-    until = time.perf_counter() + _TURN_S
-    while index.step() and time.perf_counter() < until:
-        pass
+        except TimeoutError:
+            index.forget_past()
+            await self._work.wait()

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal, TypeAlias
 
 import orjson
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from graphdb.alerts.definition import Definition, Value
-from graphdb.errors import CorruptionError
+from graphdb.checked_json import read_command
 
 __all__ = [
     "Command",
@@ -111,10 +111,5 @@ def encode_command(command: Command) -> bytes:
 
 
 def decode_command(payload: bytes) -> Command:
-    """Raises CorruptionError: the checksum of the entry has held, so it was written wrong."""
-    try:
-        return _COMMANDS.validate_json(payload)
-    except ValidationError as error:
-        raise CorruptionError(
-            f"a command to alerts that cannot be read: {error}", "update log entry"
-        ) from error
+    """See `read_command`."""
+    return read_command(payload, _COMMANDS, "alerts")

@@ -9,7 +9,7 @@ import typer
 
 from serve.cli.client import Endpoint
 from serve.cli.credentials import ProfileName, find_target
-from serve.mcp.graph_calls import Reply, ToolFailure
+from serve.mcp.graph_calls import ANSWER_BYTES_MAX, Reply, ToolFailure
 
 __all__ = ["mcp"]
 
@@ -66,7 +66,7 @@ class HttpCalls:
         form: Mapping[str, str],
         *,
         accept: str = "application/json",
-        bytes_max: int = 4 << 20,
+        bytes_max: int = ANSWER_BYTES_MAX,
     ) -> Reply:
         """See `GraphCalls.graph`."""
         body = bytearray()

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from graphdb.errors import Forbidden, Overloaded
 from serve.access.request_scope import principal_of, refused_origin
 from serve.answers import AnswerBroken
-from serve.mcp.graph_calls import Reply, ToolFailure
+from serve.mcp.graph_calls import ANSWER_BYTES_MAX, Reply, ToolFailure
 
 __all__ = ["McpEndpoint"]
 
@@ -144,7 +144,7 @@ class InnerCalls:
         form: Mapping[str, str],
         *,
         accept: str = "application/json",
-        bytes_max: int = 4 << 20,
+        bytes_max: int = ANSWER_BYTES_MAX,
     ) -> Reply:
         """See `GraphCalls.graph`."""
         body = urlencode(form).encode()

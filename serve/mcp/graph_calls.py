@@ -53,7 +53,7 @@ class GraphCalls(Protocol):
         form: Mapping[str, str],
         *,
         accept: str = "application/json",
-        bytes_max: int = 4 << 20,
+        bytes_max: int = ANSWER_BYTES_MAX,
     ) -> Reply:
         """POST a form to a path of the graph port. Raises ToolFailure where it cannot be reached."""
 

@@ -509,7 +509,7 @@ class _NoTransactions:
 
 
 class _MemoryQueryLog:
-    """See `actors.node.saved_queries.SavedQueryLog`."""
+    """See `actors.node.own_book.BookLog`."""
 
     def __init__(self, backend: MemoryBackend) -> None:
         self._backend, self._book = backend, SavedQueryBook()
@@ -522,7 +522,7 @@ class _MemoryQueryLog:
 
 
 class _MemoryNamespaceLog:
-    """See `actors.node.namespaces.NamespaceLog`."""
+    """See `actors.node.own_book.BookLog`."""
 
     def __init__(self, backend: MemoryBackend) -> None:
         self._backend, self._book = backend, NamespaceBook()

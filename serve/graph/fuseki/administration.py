@@ -78,7 +78,7 @@ class FusekiAdministration:
         self._check_name(request)
         reads = self._queries.whole_reads()
         task = self._tasks.start(
-            "Backup", lambda check: _ignore(self._backups.write(self._name, reads.dataset_quads, check))
+            "Backup", lambda check: self._backups.write(self._name, reads.dataset_quads, check)
         )
         return _json(_started(task))
 
@@ -120,10 +120,6 @@ class FusekiAdministration:
 
 def _started(task: Task) -> dict[str, Any]:
     return {"taskId": str(task.number), "requestId": task.number, "task": task.kind}
-
-
-def _ignore(_value: object) -> None:
-    pass
 
 
 def _json(value: object) -> Response:

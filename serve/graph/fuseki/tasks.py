@@ -64,7 +64,7 @@ class Tasks:
     _thread: threading.Thread | None = None
     _stopping: threading.Event = field(default_factory=threading.Event)
 
-    def start(self, kind: str, work: Callable[[Callable[[], None]], None]) -> Task:
+    def start(self, kind: str, work: Callable[[Callable[[], None]], object]) -> Task:
         """Begin a task. work calls its argument often, which ends the task when the service stops.
 
         Raises Overloaded while another task runs.
@@ -95,7 +95,7 @@ class Tasks:
         if self._thread is not None:
             self._thread.join(_STOP_S)
 
-    def _run(self, task: Task, work: Callable[[Callable[[], None]], None]) -> None:
+    def _run(self, task: Task, work: Callable[[Callable[[], None]], object]) -> None:
         try:
             work(self._check)
             task.succeeded = True

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyoxigraph import QuerySolutions
 
-from actors.shard import spatial_keeper
+from actors.shard import index_keeper
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.geo.entailment import Entailment, asked_text
 from graphdb.geo.function_calls import load
@@ -162,7 +162,7 @@ async def test_a_failure_costs_the_index_and_no_answer(shard: Shard, monkeypatch
     def fail(index: SpatialIndex) -> bool:
         raise OSError("no room")
 
-    monkeypatch.setattr(spatial_keeper, "_AFTER_FAILURE_S", 0.05)
+    monkeypatch.setattr(index_keeper, "_AFTER_FAILURE_S", 0.05)
     with monkeypatch.context() as patched:
         patched.setattr(SpatialIndex, "step", fail)
         await update(shard, points(1000, 1010))
