@@ -17,6 +17,7 @@ __all__ = [
     "body_chunks",
     "check_is_json",
     "content_type",
+    "media_type_name",
     "parse_json",
     "read_body",
     "read_json",
@@ -39,6 +40,12 @@ def content_type(request: Request, accepted: tuple[str, ...]) -> MediaType:
     if media_type.parameter("charset") not in (None, "utf-8"):
         raise UnsupportedMediaType(header, tuple(f"{name}; charset=utf-8" for name in accepted))
     return media_type
+
+
+def media_type_name(request: Request) -> str:
+    """The name of the body's media type, in lower case, without parameters; "" where there is none."""
+    name, _, _ = request.headers.get("content-type", "").partition(";")
+    return name.strip().lower()
 
 
 async def body_chunks(request: Request, bytes_max: int) -> AsyncIterator[bytes]:

@@ -235,6 +235,8 @@ def _routes(
     backups = Backups(server.data_dir / BACKUPS)
     fuseki = FusekiAdministration(server.dataset_name, node.queries, node.admin, metrics, backups, tasks)
 
+    void = VoidEndpoint(node.progress, RowReader(reader, answers))
+
     def index() -> dict[str, str]:
         return _index_header(node.progress)
 
@@ -269,15 +271,12 @@ def _routes(
         resource("/", get=workbench.root(_list_of(_enabled(settings)))),
         *workbench.routes(),
         *docs_routes(),
+        resource("/.well-known/void", index, get=void.get),
+        *([resource("/mcp", post=mcp.handle)] if settings.mcp.enabled else ()),
     ]
-    void = VoidEndpoint(node.progress, RowReader(reader, answers))
-    routes.append(resource("/.well-known/void", index, get=void.get))
-    if settings.mcp.enabled:
-        routes.append(resource("/mcp", post=mcp.handle))
-    bases = settings.linked_data.base_iris
     taken = {route.path.split("/")[1] for route in routes if isinstance(route, Route | WebSocketRoute)}
     routes += fuseki_routes(server.dataset_name, taken, sparql, update, data, fuseki, index)
-    if bases:
+    if bases := settings.linked_data.base_iris:
         has_workbench = workbench.is_enabled
         resources = ResourceEndpoint(bases, node.queries, reader, answers, has_workbench=has_workbench)
         routes.append(resource("/{path:path}", index, get=resources.get))

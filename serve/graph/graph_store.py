@@ -23,7 +23,7 @@ from graphdb.rdf.writing import write_quads
 from serve.access.request_scope import visibility_of
 from serve.answers import Pipe, WorkerAnswer, Workers
 from serve.backend import GraphReads, Progress, Queries, Writing
-from serve.bodies import body_chunks, read_body
+from serve.bodies import body_chunks, media_type_name, read_body
 from serve.graph.caching import EntityTags
 from serve.graph.query_parameters import consistency_of, read_consistency, read_min_index
 from serve.graph.writes import confirm, read_request_id
@@ -148,7 +148,7 @@ class GraphStoreEndpoint:
         """Merge the body into the graph; or into the graphs that it names, if the request names none. An RDF
         Patch is applied to the dataset.
         """
-        if _is_patch(request):
+        if media_type_name(request) == PATCH_TYPE:
             return await self._apply_patch(request)
         return await self._write(request, replace=False)
 
@@ -193,11 +193,6 @@ class GraphStoreEndpoint:
         graph = _writable_target(request).graph
         writes = self._writing.writes(visibility_of(request.scope))
         return confirm(await writes.delete_graph(graph, read_request_id(request, ())))
-
-
-def _is_patch(request: Request) -> bool:
-    media_type, _, _ = request.headers.get("content-type", "").partition(";")
-    return media_type.strip().lower() == PATCH_TYPE
 
 
 def _syntax_of(request: Request) -> RdfSyntax:

@@ -16,7 +16,7 @@ from graphdb.node import Consistency, MergedGraphs, ShapesDocument, ValidationRe
 from graphdb.rdf.formats import RdfSyntax
 from serve.access.request_scope import visibility_of
 from serve.backend import AnswerStream, Progress, Queries
-from serve.bodies import JSON_TYPE, JsonBody, parse_json, read_body
+from serve.bodies import JSON_TYPE, JsonBody, media_type_name, parse_json, read_body
 from serve.graph.metrics import Outcome
 from serve.graph.query_accounts import Account, QueryAccounts, outcome_of
 from serve.graph.query_parameters import consistency_of, read_consistency, read_min_index, read_timeout
@@ -127,13 +127,13 @@ class ValidationReader:
 
     async def _read_body(self, request: Request) -> tuple[ValidationBody, ShapesDocument | None]:
         """The members of a JSON body, and the shapes in a body of any type."""
-        content_type = request.headers.get("content-type", "")
-        if content_type.partition(";")[0].strip().lower() == JSON_TYPE:
+        if media_type_name(request) == JSON_TYPE:
             bytes_max = min(self._body_bytes_max, _ESCAPES * self._shapes_bytes_max + _OTHER_MEMBERS_BYTES)
             given = parse_json(await read_body(request, bytes_max), ValidationBody)
             if given.shapes is None:
                 return given, None
             return given, ShapesDocument(self._checked(given.shapes.encode()), RdfSyntax.TURTLE)
+        content_type = request.headers.get("content-type", "")
         body = await read_body(request, min(self._body_bytes_max, self._shapes_bytes_max))
         if not body and not content_type:
             return ValidationBody(), None

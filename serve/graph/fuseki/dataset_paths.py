@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from graphdb.access.permissions import Permission
 from serve.access.authorization import require
+from serve.bodies import media_type_name
 from serve.graph.graph_store import GraphStoreEndpoint
 from serve.graph.sparql import FORM_TYPE, QUERY_TYPE, UPDATE_TYPE, SparqlEndpoint
 from serve.parameters import Parameters
@@ -31,8 +32,7 @@ class DatasetEndpoint:
 
     async def post(self, request: Request) -> Response:
         """A query or an update; else RDF or a patch, which needs the permission Write."""
-        media_type, _, _ = request.headers.get("content-type", "").partition(";")
-        if media_type.strip().lower() in _SPARQL_TYPES:
+        if media_type_name(request) in _SPARQL_TYPES:
             return await self._sparql.post(request)
         require(request.scope, Permission.WRITE)
         return await self._graphs.post(request)

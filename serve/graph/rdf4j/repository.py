@@ -25,7 +25,7 @@ from graphdb.sparql.results import ResultFormat
 from graphdb.store.view import Term
 from serve.access.request_scope import principal_of, visibility_of
 from serve.backend import GraphReads, Namespaces, Queries
-from serve.bodies import content_type, read_body, read_text
+from serve.bodies import content_type, media_type_name, read_body, read_text
 from serve.graph.asked_query import AskedQuery, QueryReader
 from serve.graph.query_answers import QueryAnswers
 from serve.graph.query_parameters import read_query_parameters
@@ -170,7 +170,7 @@ class RepositoryEndpoint:
 
     async def post_statements(self, request: Request) -> Response:
         """Add the statements of the body, or apply the update that it is."""
-        name = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        name = media_type_name(request)
         query_string: bytes = request.scope["query_string"]
         if name == UPDATE_TYPE:
             text = await read_text(request, self._body_bytes_max)

@@ -24,7 +24,7 @@ from serve.access.audit import note_of
 from serve.access.request_scope import principal_of, visibility_of
 from serve.answers import Workers
 from serve.backend import Transaction, Transactions, Writing
-from serve.bodies import body_chunks, read_body, read_text
+from serve.bodies import body_chunks, media_type_name, read_body, read_text
 from serve.graph.rdf4j.repository import RepositoryEndpoint, Sizes, read_asked
 from serve.graph.rdf4j.statements import placed, read_document, spooled_body, statements_answer
 from serve.graph.rdf4j.wire import (
@@ -88,7 +88,7 @@ class TransactionsEndpoint:
         return Response(status_code=201, headers={"Location": location})
 
     async def _form(self, request: Request) -> bytes:
-        name = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        name = media_type_name(request)
         body = await read_body(request, 65_536)
         return body if name == FORM_TYPE else b""
 
@@ -169,7 +169,7 @@ class TransactionsEndpoint:
 
     async def _query(self, request: Request, parameters: Parameters, transaction: Transaction) -> Response:
         query_string: bytes = request.scope["query_string"]
-        name = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        name = media_type_name(request)
         text, form = None, b""
         if name == FORM_TYPE:
             form = await read_body(request, self._body_bytes_max)
@@ -181,7 +181,7 @@ class TransactionsEndpoint:
         return await self._repository.answer(asked, reads)
 
     async def _apply(self, request: Request, parameters: Parameters, transaction: Transaction) -> Response:
-        name = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        name = media_type_name(request)
         if name == FORM_TYPE:
             parameters = Parameters(
                 request.scope["query_string"], await read_body(request, self._body_bytes_max)

@@ -21,6 +21,7 @@ from graphdb.rdf.binary import BINARY_RDF_TYPE
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.reading import read_quads
 from graphdb.store.view import Subject, Term
+from serve.bodies import media_type_name
 from serve.errors import failure_response
 from serve.negotiation import MediaType, Offer, choose
 from serve.parameters import Parameters
@@ -155,14 +156,13 @@ def choose_written(request: Request, parameters: Parameters) -> Written:
 
 def syntax_of_body(request: Request) -> RdfSyntax | None:
     """The syntax of a body by its Content-Type; None for binary RDF. Raises UnsupportedMediaType."""
-    header = request.headers.get("content-type", "")
-    name = header.partition(";")[0].strip().lower()
+    name = media_type_name(request)
     if name == BINARY_RDF_TYPE:
         return None
     if name in _OLD_NAMES:
         return _OLD_NAMES[name]
     try:
-        return RdfSyntax.from_media_type(header)
+        return RdfSyntax.from_media_type(request.headers.get("content-type", ""))
     except UnsupportedMediaType as error:
         raise UnsupportedMediaType(error.media_type, (*error.accepted, BINARY_RDF_TYPE)) from None
 
