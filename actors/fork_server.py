@@ -72,6 +72,8 @@ class ForkServer:
         marker: of the service, by which the forks are found. Call it once, on the main thread, before there
         are others; where there are, or there is no room for the marker, it is start().
         """
+        if _threads() != 1:
+            return self.start()  # at once, so that it imports Ray while this process does
         environment = forked_environment()
         os.environ.update(environment)
         change_title(None)
