@@ -67,7 +67,7 @@ from serve.graph.rdf4j.rdf4j_routes import rdf4j_routes
 from serve.graph.saved_queries import saved_query_routes
 from serve.graph.shacl import ShaclEndpoint, ValidationReader
 from serve.graph.sparql import SparqlEndpoint, UpdateEndpoint
-from serve.port_application import PortApplication, QuickPaths
+from serve.port.application import PortApplication, QuickPaths
 from serve.routing import ByRawPath, Handler, methods_of, not_found, resource
 from serve.workbench.pages import Workbench
 

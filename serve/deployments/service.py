@@ -23,7 +23,7 @@ from serve.deployments.graph_port import GraphPort
 from serve.deployments.listening import HeldSockets, check_cluster_port, graph_listen, search_listen
 from serve.deployments.port_actor import STOP_S
 from serve.deployments.search_port import SearchPort
-from serve.listen import Listen, answers
+from serve.port.listen import Listen, answers
 
 __all__ = ["run_service"]
 
@@ -271,7 +271,7 @@ def _look_at(listen: Listen, last_answers: dict[Listen, float]) -> NoReturn:
 def _worker_modules(settings: Settings) -> list[str]:
     """What the actors of a service import."""
     log = "actors.raft.raft_log" if settings.cluster.enabled else "actors.log.update_log"
-    modules = [log, "actors.readers.store_reader", "serve.port_server", "serve.deployments.hosted_graph"]
+    modules = [log, "actors.readers.store_reader", "serve.port.server", "serve.deployments.hosted_graph"]
     if settings.columns.enabled:
         modules.append("actors.columns.column_view")
     if settings.search.enabled:
