@@ -56,7 +56,8 @@ class HostedGraph:
         self._limits = settings.security
         self._query_timeout_s = settings.server.query_timeout_seconds
         self._search_word = functools.partial(search_word, directory) if settings.search.enabled else None
-        self.app: ASGIApp = build_app(self.graph, settings, access_backend(settings), self._search_word)
+        access = access_backend(settings)
+        self.app: ASGIApp = build_app(self.graph, settings, access, self._search_word, indexes)
 
     async def start(self) -> None:
         await start_patiently(self.graph.start)
