@@ -34,7 +34,8 @@ __all__ = [
 ]
 
 Searching: TypeAlias = Callable[[int], Awaitable[Mapping[str, Table]]]
-"""Finds what the searches of a query find in the state of a log index, by their names."""
+"""Finds what the searches of a query find in the state of a log index, by their names; raises Stale for one that is
+too old."""
 
 _STATUSES = ("healthy", "degraded", "starting", "error")  # each says more than those before
 
