@@ -95,13 +95,13 @@ def test_weight_runs() -> None:
 @pytest.mark.slow
 def test_text_in_sparql_runs() -> None:
     rows = benchmark("text_in_sparql", "--rounds", "1", "--peer", "no")
-    assert [row["work"].partition(" of")[0] for row in rows] == [
+    assert [row["work"].partition(" of 400")[0] for row in rows] == [
         "1 word",
         "2 words",
         "3 words",
         "1 word, all its hits (up to 10,000)",
     ]
-    assert all(row["ours"] > 0 and row["differing"] == 0 for row in rows)
+    assert all(row["ours"] > 0 and row["service_ms"] > 0 for row in rows)
 
 
 @pytest.mark.ray
