@@ -41,7 +41,7 @@ of a table of one column, where there is one.
 """
 Searching: TypeAlias = Callable[[int, Entities], Awaitable[Mapping[str, Table]]]
 """Finds what the searches of a query find in the state of a log index, by their names. Entities are those
-of the same state.
+of the same state. Raises Stale for a state that is too old.
 """
 
 _STATUSES = ("healthy", "degraded", "starting", "error")  # each says more than those before
