@@ -23,7 +23,7 @@ _MEANS = """
     python_values
 """
 _STATE = "access egress alerts log raft shard readers columns views live node clustering search"
-_WHOLE = "cluster connection offline"
+_WHOLE = "query_keeper cluster connection offline"
 
 _PARTS = """
     errors parameters negotiation answers routing access backend bodies openapi port
