@@ -152,7 +152,6 @@ class ColumnView:
             settings.server.disk_reserve_mb,
             self._path,
             settings.columns.model_dump(mode="json"),
-            settings.security.figures(),
         )
         self._memory_limit_mb = settings.columns.memory_limit_mb + _BESIDE_MB
         self._find_log = find_log

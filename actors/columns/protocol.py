@@ -61,7 +61,6 @@ class EngineSetup:
     disk_reserve_mb: int
     socket_path: str
     columns: dict[str, Any]  # the section of the settings
-    limits: dict[str, int]  # those of the gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +92,8 @@ ENGINE_MESSAGES = Messages(AskSetup, EngineSetup, Alive, FindLog, LogAt)
 class ColumnTask:
     """A query, and what it is to see."""
 
-    text: str
-    base_iri: str | None
+    query: bytes  # `graphdb.sparql.packing`
+    columns: Sequence[str] | None  # the names of a SELECT's columns, where they are not those of the query
     default_graphs: Sequence[str]  # of the protocol's dataset, IRIs; both empty: as the query says
     named_graphs: Sequence[str]
     format: str  # the value of a ResultFormat

@@ -37,7 +37,8 @@ class CompiledQuery:
     form is SELECT, ASK or CONSTRUCT. The rows have a column for each of variables, as `results` reads them;
     those of ASK say only that there is one. absent are the numbers that stand in them for terms that the view
     does not hold, and the terms in N-Triples. template is CONSTRUCT's. The SQL may fail with what the
-    engine would have to compute: any error but an interrupt sends the query to a reader.
+    engine would have to compute: any error but an interrupt sends the query to a reader. There are at most
+    rows_max rows; None where the data decides.
     """
 
     form: str
@@ -45,6 +46,7 @@ class CompiledQuery:
     sql: str
     absent: Mapping[int, str] = field(default_factory=dict)
     template: Template = ()
+    rows_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def _compiled(query: AbstractQuery, dataset: Dataset, catalog: Catalog) -> Compi
     if query.form == "SELECT":
         solved = groups.select(query.pattern)
         sql = _rendered(names, solved, solved.columns)
-        return CompiledQuery("SELECT", solved.columns, sql, names.absent())
+        return CompiledQuery("SELECT", solved.columns, sql, names.absent(), rows_max=query.select.rows_max)
     if query.form == "DESCRIBE":
         raise NotExact("DESCRIBE")
     select = query.select
@@ -83,7 +85,7 @@ def _compiled(query: AbstractQuery, dataset: Dataset, catalog: Catalog) -> Compi
     solved = groups.select(query.pattern, has_columns=False)
     if query.form == "ASK":
         sql = f"{names.with_clause()}SELECT 1{solved.block.rest()}{solved.suffix or ' LIMIT 1'}"
-        return CompiledQuery("ASK", (), sql)
+        return CompiledQuery("ASK", (), sql, rows_max=1)
     template = tuple((each.subject, each.predicate, each.object) for each in query.template)
     wanted = dict.fromkeys(name for triple in template for term in triple for name in _names(term))
     columns = tuple(name for name in wanted if name in solved.block.columns)
