@@ -19,7 +19,7 @@ from graphdb.columns.compiler import CompiledQuery, NotCompiled, compile_query
 from graphdb.columns.counting import Counted, counted
 from graphdb.columns.estimate import Estimate, estimate
 from graphdb.columns.results import Fetch, ManyTriples, Row, TermTexts, answer_of
-from graphdb.columns.row_writing import may_write_rows, write_rows
+from graphdb.columns.row_writing import may_write_rows, write_rows, write_triples
 from graphdb.config.service import Columns
 from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout, UnavailableError
 from graphdb.public_text import without_paths
@@ -27,7 +27,7 @@ from graphdb.rdf.pieces import Sink
 from graphdb.sparql.algebra import AbstractQuery
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.packing import unpacked
-from graphdb.sparql.results import ResultFormat, write_answer
+from graphdb.sparql.results import ResultFormat, is_of_lines, write_answer
 
 __all__ = ["WHERE", "ColumnQuery", "NotTaken", "Unsuited"]
 
@@ -153,7 +153,9 @@ class ColumnQuery:
         fmt, columns = _FORMATS[self._task.format], self._task.columns
         if columns is not None:
             compiled = replace(compiled, variables=tuple(columns))
-        if may_write_rows(compiled, fmt):
+        if compiled.form == "CONSTRUCT" and is_of_lines(fmt):
+            write_triples(compiled, fetch, texts, sink)
+        elif may_write_rows(compiled, fmt):
             write_rows(compiled, fetch, texts, fmt, sink)
         else:
             write_answer(answer_of(compiled, fetch, texts), fmt, sink)
@@ -187,7 +189,8 @@ class ColumnQuery:
         """Raises Unsuited."""
         query = self._query()
         dataset = Dataset(_nodes(self._task.default_graphs), _nodes(self._task.named_graphs))
-        self._found: Estimate = estimate(query, catalog)
+        by_lines = is_of_lines(_FORMATS[self._task.format])
+        self._found: Estimate = estimate(query, catalog, by_lines=by_lines)
         if self._found.reader_because is not None:
             raise Unsuited(self._found.reader_because)
         if self._counts and not self._has_dataset and (found := counted(query, catalog)) is not None:

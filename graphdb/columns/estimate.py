@@ -38,9 +38,9 @@ __all__ = ["Estimate", "PatternEstimate", "estimate"]
 # Listing the matches of one pattern is only writing. The columns do that in a third of a reader's time, but a
 # slow client holds one of their places, of which there are few.
 LISTING_ROWS_MAX = 1_000_000
-# The columns collect the triples of CONSTRUCT, each once, before the first is sent; a reader sends them as it
-# finds them.
-CONSTRUCTED_MAX = 50_000
+# The same of the triples of a CONSTRUCT in a format that is written line by line. For any other format the
+# columns collect the triples before the first is sent; a reader sends them as it finds them.
+COLLECTED_MAX = 50_000
 # Each round of a path of any length takes the columns a share of a millisecond, however little there is:
 # among so few quads the engine has ended before.
 PATH_QUADS_MAX = 1_000
@@ -83,8 +83,11 @@ class Estimate:
         }
 
 
-def estimate(query: AbstractQuery, catalog: Catalog) -> Estimate:
-    """Evaluates nothing: exact counts per predicate, and of distinct subjects and objects the mean."""
+def estimate(query: AbstractQuery, catalog: Catalog, *, by_lines: bool = True) -> Estimate:
+    """Evaluates nothing: exact counts per predicate, and of distinct subjects and objects the mean.
+
+    by_lines: whether the triples of a CONSTRUCT are written line by line.
+    """
     nodes = reversed(list(nodes_below(query.pattern)))  # in the order of the text
     triples = [triple for node in nodes if isinstance(node, Bgp | Path) for triple in _triples(node)]
     patterns = tuple([_pattern(triple, catalog) for triple in triples])
@@ -107,7 +110,7 @@ def estimate(query: AbstractQuery, catalog: Catalog) -> Estimate:
             because = f"it joins what a constant leads to, in about {anchored * joined.rows} steps"
     if query.form == "CONSTRUCT":
         constructed = _solutions(select, catalog) * len(query.template)
-        if constructed > CONSTRUCTED_MAX:
+        if constructed > (LISTING_ROWS_MAX if by_lines else COLLECTED_MAX):
             because = f"it makes about {constructed:.0f} triples, which a reader sends as it finds them"
     return Estimate(patterns, because)
 

@@ -6,7 +6,7 @@ import pytest
 
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.estimate import (
-    CONSTRUCTED_MAX,
+    COLLECTED_MAX,
     PATH_QUADS_MAX,
     READER_STEPS_MAX,
     Estimate,
@@ -19,8 +19,8 @@ from tests.unit.columns.test_aggregates import tables
 PATH = "SELECT (COUNT(*) AS ?n) { ?a <http://e/p>+ ?b }"
 
 
-def estimated(text: str, catalog: Catalog) -> Estimate:
-    return estimate(abstract_query(parse_query(text)), catalog)
+def estimated(text: str, catalog: Catalog, *, by_lines: bool = True) -> Estimate:
+    return estimate(abstract_query(parse_query(text)), catalog, by_lines=by_lines)
 
 
 def chain(quads: int) -> str:
@@ -136,7 +136,7 @@ STEPS = "?a <http://e/p> ?b . ?b <http://e/p> ?c . ?c <http://e/p> ?d"
         (f"CONSTRUCT {{ ?a ?c ?d }} WHERE {{ {STEPS} }}", 20**4),
         (f"CONSTRUCT {{ ?a ?c ?d . ?d ?c ?a }} WHERE {{ {STEPS} }}", 2 * 20**4),
         (f"CONSTRUCT {{ ?a ?c ?d }} WHERE {{ {STEPS} }} ORDER BY ?a", 20**4),
-        (f"CONSTRUCT {{ ?a ?c ?d }} WHERE {{ {STEPS} }} LIMIT {CONSTRUCTED_MAX + 1}", CONSTRUCTED_MAX + 1),
+        (f"CONSTRUCT {{ ?a ?c ?d }} WHERE {{ {STEPS} }} LIMIT {COLLECTED_MAX + 1}", COLLECTED_MAX + 1),
         (f"CONSTRUCT {{ ?a ?c ?d }} WHERE {{ {{ {STEPS} }} UNION {{ {STEPS} }} }}", 2 * 20**4),
         (f"CONSTRUCT {{ ?a ?c ?d }} WHERE {{ ?x <http://e/kind> ?k OPTIONAL {{ {STEPS} }} }}", 2 * 20**4),
         (f"CONSTRUCT {{ ?a ?c ?d }} WHERE {{ {{ SELECT * {{ {STEPS} }} }} BIND(1 AS ?one) }}", 20**4),
@@ -147,12 +147,21 @@ STEPS = "?a <http://e/p> ?b . ?b <http://e/p> ?c . ?c <http://e/p> ?d"
         ("CONSTRUCT { ?a ?f ?i } WHERE { ?a ?e ?f . ?g ?h ?i }", 402**2),
     ],
 )
-def test_a_construct_of_many_triples_goes_to_a_reader(dense: Catalog, text: str, triples: int) -> None:
-    found = estimated(text, dense)
+def test_a_construct_that_collects_many_goes_to_a_reader(dense: Catalog, text: str, triples: int) -> None:
+    assert estimated(text, dense).reader_because is None
+    found = estimated(text, dense, by_lines=False)
     assert found.reader_because is not None
     assert found.reader_because.endswith(" triples, which a reader sends as it finds them")
     told = int(found.reader_because.split()[3])
     assert told == pytest.approx(triples, rel=0.1)
+
+
+def test_one_of_a_million_triples_goes_to_a_reader_in_any_format(dense: Catalog) -> None:
+    text = f"CONSTRUCT {{ ?a ?c ?e }} WHERE {{ {STEPS} . ?d <http://e/p> ?e }}"
+    for by_lines in (True, False):
+        found = estimated(text, dense, by_lines=by_lines)
+        assert found.reader_because is not None
+        assert found.reader_because.startswith("it makes about ")
 
 
 def test_predicates_that_were_never_counted_have_one_value_each() -> None:
