@@ -85,7 +85,7 @@ BENCHMARKS = {
     "shacl": Benchmark(shacl.run, RATIO),
     "geo": Benchmark(geo.run, RATIO),
     "graphql": Benchmark(graphql.run, RATIO),
-    "text_in_sparql": Benchmark(text_in_sparql.run, RATIO),
+    "text_in_sparql": Benchmark(text_in_sparql.run, (*RATIO, PEER)),
     "live": Benchmark(live.run, RATIO),
     "acl": Benchmark(acl.run, RATIO),
     "hostile": Benchmark(

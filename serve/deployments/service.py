@@ -23,7 +23,7 @@ from serve.deployments.graph_port import GraphPort
 from serve.deployments.listening import HeldSockets, check_cluster_port, graph_listen, search_listen
 from serve.deployments.port_actor import STOP_S
 from serve.deployments.search_port import SearchPort
-from serve.listen import Listen, answers
+from serve.port.listen import Listen, answers
 
 __all__ = ["run_service"]
 
@@ -79,8 +79,7 @@ class _Service:
         self._forks: ForkServer | None = None  # of a runtime of its own
         self._name = ""  # in the Ray cluster, once connected
         self._log: Any = None
-        self._readers: Any = None
-        self._columns: Any = None
+        self._queries: Any = None
         self._ports: list[Any] = []  # their actors; the graph's is the last
         self._waits_for = "Ray"  # while it starts
 
@@ -151,9 +150,7 @@ class _Service:
         for number in (signal.SIGTERM, signal.SIGINT):  # Ray has put its own handler there
             signal.signal(number, _raise_stop)
         self._log = cluster.start_log(self._settings)
-        self._readers = cluster.start_store_reader(self._settings)
-        if self._settings.columns.enabled:
-            self._columns = cluster.start_column_view(self._settings)
+        self._queries = cluster.start_query_keeper(self._settings)
         self._write_run_file()
 
     def _bind(self) -> None:
@@ -252,10 +249,8 @@ class _Service:
 
         if self._ports and self._runtime.failure() is None:
             cluster.stop_ports(self._ports, STOP_S)
-        if self._readers is not None and self._runtime.failure() is None:
-            cluster.close_store_reader(self._readers)
-        if self._columns is not None and self._runtime.failure() is None:
-            cluster.close_column_view(self._columns)
+        if self._queries is not None and self._runtime.failure() is None:
+            cluster.close_query_keeper(self._queries)
         if self._log is not None and self._runtime.failure() is None:
             cluster.close_update_log(self._log)
         self._runtime.stop()
@@ -271,9 +266,7 @@ def _look_at(listen: Listen, last_answers: dict[Listen, float]) -> NoReturn:
 def _worker_modules(settings: Settings) -> list[str]:
     """What the actors of a service import."""
     log = "actors.raft.raft_log" if settings.cluster.enabled else "actors.log.update_log"
-    modules = [log, "actors.readers.store_reader", "serve.port_server", "serve.deployments.hosted_graph"]
-    if settings.columns.enabled:
-        modules.append("actors.columns.column_view")
+    modules = [log, "actors.query_keeper", "serve.port.server", "serve.deployments.hosted_graph"]
     if settings.search.enabled:
         modules.append("serve.deployments.hosted_search")
     return modules

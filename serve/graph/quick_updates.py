@@ -20,7 +20,7 @@ from serve.graph.quick_answers import Head, read_head
 from serve.graph.sparql import FORM_TYPE, UPDATE_TYPE
 from serve.graph.writes import confirm
 from serve.parameters import Parameters
-from serve.port_application import LaterAnswer
+from serve.port.application import LaterAnswer
 
 __all__ = ["UPDATE_PATH", "QuickUpdates"]
 

@@ -97,6 +97,19 @@ def test_weight_runs() -> None:
 
 @pytest.mark.ray
 @pytest.mark.slow
+def test_text_in_sparql_runs() -> None:
+    rows = benchmark("text_in_sparql", "--rounds", "1", "--peer", "no")
+    assert [row["work"].partition(" of 400")[0] for row in rows] == [
+        "1 word",
+        "2 words",
+        "3 words",
+        "1 word, all its hits (up to 10,000)",
+    ]
+    assert all(row["ours"] > 0 and row["service_ms"] > 0 for row in rows)
+
+
+@pytest.mark.ray
+@pytest.mark.slow
 def test_sparqloscope_runs() -> None:
     *rows, summary = benchmark(
         "sparqloscope", "--rounds", "1", "--peer", "no", "--only", "distinct-", scale="0.05"

@@ -25,7 +25,7 @@ from tests.support.readers import answering
 from tests.support.shards import SMALL_LOG, Shard
 from tests.support.timing import HANG_S
 
-__all__ = ["ColumnNode", "open_columns"]
+__all__ = ["ColumnNode", "open_columns", "until_following"]
 
 
 @dataclass(slots=True)
@@ -66,12 +66,17 @@ class ColumnNode:
 
     async def following(self) -> ColumnStatus:
         """Wait until the view follows the log."""
-        async with asyncio.timeout(120):  # its process gives way to all else, also while it starts
-            while True:
-                with suppress(UnavailableError):  # it does not listen yet
-                    if (status := await self.columns.status()).state == "following":
-                        return status
-                await asyncio.sleep(0.02)
+        return await until_following(self.columns)
+
+
+async def until_following(columns: ColumnClient) -> ColumnStatus:
+    """Wait until a view follows its log."""
+    async with asyncio.timeout(120):  # its process gives way to all else, also while it starts
+        while True:
+            with suppress(UnavailableError):  # it does not listen yet
+                if (status := await columns.status()).state == "following":
+                    return status
+            await asyncio.sleep(0.02)
 
 
 @asynccontextmanager
