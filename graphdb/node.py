@@ -1,7 +1,7 @@
 """What a node answers and says of itself, as every edge and every kind of node understands it."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -26,6 +26,7 @@ __all__ = [
     "LiveReport",
     "MergedGraphs",
     "NodeStatus",
+    "OwnNames",
     "PeerReport",
     "QueryRequest",
     "RunningQuery",
@@ -73,6 +74,30 @@ class QueryRequest:
     query_id: str | None = None  # the client's choice for the list of running queries; None: any
     caller: Principal | None = None  # who asks, for searches of the search port; None: these are refused
     searching: Searching | None = None  # what its searches find; set by the node
+    own: "OwnNames | None" = None  # of the variables, where those in query are another text's
+
+    @property
+    def columns(self) -> Sequence[str] | None:
+        """The names of a SELECT's columns, where they are not those of query."""
+        return None if self.own is None else self.own.columns
+
+    @property
+    def text(self) -> str:
+        """As the client has sent it."""
+        return self.query.text if self.own is None else self.own.text
+
+    def with_own_names(self) -> "QueryRequest":
+        """The same with the tree of its own text, which is parsed only now."""
+        return self if self.own is None else replace(self, query=self.own.read(), own=None)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnNames:
+    """A text that differs from one that is known in the names of variables alone."""
+
+    text: str
+    columns: tuple[str, ...]  # of a SELECT, in order
+    read: Callable[[], Query]
 
 
 @dataclass(frozen=True, slots=True)

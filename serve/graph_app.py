@@ -208,7 +208,8 @@ def _routes(
     cache, tags = ResultCache(settings.readers.result_cache_mb << 20), EntityTags()
     metrics = Metrics(node.running, node.admin, cache)
     accounts = QueryAccounts(metrics, slow_queries, server.slow_query_seconds)
-    reader = QueryReader(limits, server.query_timeout_seconds)
+    by_names = settings.columns.plans_kept
+    reader = QueryReader(limits, server.query_timeout_seconds, by_names=by_names)
     explainer = Explainer(limits, keeps_answers=cache.answer_bytes_max > 0)
     answers = QueryAnswers(node.queries, node.progress, cache, tags, explainer, metrics, accounts)
     update = UpdateEndpoint(node.writing, accounts, server.max_body_bytes, limits)

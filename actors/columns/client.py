@@ -29,6 +29,7 @@ from graphdb.node import QueryRequest
 from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
 from graphdb.public_text import public_text
 from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.packing import packed
 from graphdb.sparql.translation import searches_of
 
 __all__ = ["ColumnAnswer", "ColumnClient", "ColumnRunner", "ColumnStream", "column_task", "may_use_columns"]
@@ -146,11 +147,11 @@ def may_use_columns(request: QueryRequest, *, union_default_graph: bool) -> bool
 
 
 def column_task(request: QueryRequest, min_index: int) -> ColumnTask:
-    """What to send the view."""
-    query, dataset = request.query, request.dataset
+    """What to send the view. Raises RecursionError where the query nests too deeply for it."""
+    dataset = request.dataset
     return ColumnTask(
-        query.text,
-        query.base_iri,
+        packed(request.query),
+        request.columns,
         [graph.value for graph in dataset.default_graphs],
         [graph.value for graph in dataset.named_graphs],
         request.format.value,
@@ -191,7 +192,7 @@ class ColumnRunner:
                     return None
             except (QueryTimeout, QueryCancelled):
                 raise
-            except UnavailableError:
+            except (UnavailableError, RecursionError):
                 return None
             run.where = answer.taken.where
             return ColumnStream(run, answer, held.pop_all())
@@ -208,6 +209,8 @@ class ColumnRunner:
             return await self._columns.explain(column_task(request, min_index))
         except UnavailableError as error:
             return {"path": "reader", "reason": public_text(error), "plan": None}
+        except RecursionError:
+            return {"path": "reader", "reason": "the query nests too deeply", "plan": None}
 
 
 class ColumnStream:

@@ -68,7 +68,7 @@ class QueryPaths:
         applied_index or later. None: of what the columns hold, something is not to be seen.
         """
         query = request.query
-        run = self._running.begin(query.text, query.form, request.principal, request.query_id)
+        run = self._running.begin(request.text, query.form, request.principal, request.query_id)
         if self._columns is not None and applied_index is not None and self._may_use_columns(request, quads):
             began = run.loop.time()
             try:
@@ -80,7 +80,7 @@ class QueryPaths:
                 return answer
             left_s = request.timeout_s - (run.loop.time() - began)
             request = replace(request, timeout_s=max(0.0, left_s))
-        return await self._readers.start(run, request, checkpoints, quads)
+        return await self._readers.start(run, request.with_own_names(), checkpoints, quads)
 
     def _may_use_columns(self, request: QueryRequest, quads: QuadStore) -> bool:
         return may_use_columns(request, union_default_graph=quads.unites_graphs)

@@ -314,15 +314,20 @@ class Columns(Section):
     queries_max: int = Field(
         4,
         ge=1,
-        description="Queries that it answers at a time; a further one goes to a reader. Each query, and "
-        "the process that applies updates, may use an equal share of the memory before it "
-        "spills.",
+        description="Queries that it answers at a time; a further one waits, or goes to a reader where they "
+        "take long. Each query, and the process that applies updates, may use an equal share of the memory "
+        "before it spills.",
     )
     wait_seconds: float = Field(
         1,
         ge=0,
         description="Seconds that a query waits until the view has reached the index that its client may "
-        "have read; then it goes to a reader.",
+        "have read, and for the end of another one that began so recently; then it goes to a reader.",
+    )
+    plans_kept: bool = Field(
+        True,
+        description="Whether a query that differs from an earlier one in the names of its variables alone is "
+        "not parsed and compiled again.",
     )
     counts_without_rows: bool = Field(
         True,

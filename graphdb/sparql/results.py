@@ -100,6 +100,11 @@ def formats_for(form: str) -> tuple[ResultFormat, ...]:
     return _FORMATS[form]
 
 
+def is_of_lines(fmt: ResultFormat) -> bool:
+    """Whether triples are written as lines of N-Triples, which is Turtle, N-Quads and TriG too."""
+    return not (fmt in _JSON or fmt in _BY_BATCHES or fmt in _OTHER_LINES)
+
+
 def write_answer(answer: Answer, fmt: ResultFormat, sink: Sink, chunk_bytes: int = CHUNK_BYTES) -> None:
     """Evaluate the answer and hand it to sink in chunks of about chunk_bytes, a small one in a single call.
 
@@ -227,6 +232,7 @@ _NATIVE_RESULTS = {
     ResultFormat.PLAIN_XML: QueryResultsFormat.XML,
     ResultFormat.TSV: QueryResultsFormat.TSV,
 }
+_OTHER_LINES = frozenset({ResultFormat.CANONICAL_N_TRIPLES, ResultFormat.BINARY_RDF})
 _BY_BATCHES = {ResultFormat.RDF_XML: RdfSyntax.RDF_XML, ResultFormat.JSON_LD: RdfSyntax.JSON_LD}
 _FORMATS = {
     form: tuple(fmt for fmt in ResultFormat if form in fmt.applies_to) for form in sorted(_TABLE | _GRAPH)

@@ -40,7 +40,11 @@ class ColumnNode:
         self, text: str, format: ResultFormat = ResultFormat.CSV, timeout_s: float = HANG_S
     ) -> tuple[str, bytes]:
         """Where the answer came from (columns, reader), and the answer."""
-        stream = await self.shard.start_query(self.request(text, format, timeout_s))
+        return await self.answer(self.request(text, format, timeout_s))
+
+    async def answer(self, request: QueryRequest) -> tuple[str, bytes]:
+        """As `query`."""
+        stream = await self.shard.start_query(request)
         try:
             assert stream.snapshot_index >= 0
             pieces = []

@@ -192,6 +192,7 @@ class MemoryBackend:
         return {"path": "reader", "reason": "there is no column view", "plan": None}
 
     async def start_query(self, request: QueryRequest) -> AnswerStream:
+        request = request.with_own_names()
         self.check_query(request.query)
 
         def begin(stream: MemoryStream) -> Write:
