@@ -29,7 +29,7 @@ HITS = 20  # of a search that is cut
 ALL_MAX = 10_000  # hits that Fuseki returns without a limit
 QUERIES = 4_000  # of one measurement; more than are asked in its time
 CONNECTIONS = 4
-SECONDS = 2.5
+SECONDS, WARMING_S = 2.5, 15.0
 TARGET = 10.0  # times Fuseki
 ASKED, ASKED_ALL = 2_000.0, 400.0  # where Fuseki is not beside: what that was on two quiet cores
 LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
@@ -115,12 +115,13 @@ def _works() -> Iterator[tuple[str, int, int | None]]:
 
 
 def _measure(target: Target, books: _Books, rounds: int, scale: float) -> dict[str, list[Measured]]:
-    """By the name of each work. The first round only warms."""
+    """By the name of each work. The first round only warms: what hits are joined with is read meanwhile."""
     found: dict[str, list[Measured]] = {}
     for number in range(rounds + 1):
+        seconds = max(0.3, (SECONDS if number else WARMING_S) * scale)
         for work, words, limit in _works():
             requests = books.requests(words, limit, 100 * number + words + (limit or 0))
-            taken = target.load(requests, CONNECTIONS, max(0.3, SECONDS * scale))
+            taken = target.load(requests, CONNECTIONS, seconds)
             found.setdefault(work, []).extend([taken] if number else [])
     return found
 

@@ -12,6 +12,7 @@ from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
+from graphdb.sparql.text_tables import TextTable
 from graphdb.store.search_tables import Table
 
 __all__ = [
@@ -34,8 +35,8 @@ __all__ = [
 ]
 
 Searching: TypeAlias = Callable[[int], Awaitable[Mapping[str, Table]]]
-"""Finds what the searches of a query find in the state of a log index, by their names; raises Stale for one that is
-too old."""
+"""Finds what the searches of a query find in the state of a log index, by their names; raises Stale for one
+that is too old."""
 
 _STATUSES = ("healthy", "degraded", "starting", "error")  # each says more than those before
 
@@ -145,9 +146,11 @@ class RunningQuery:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """A query's answer as the engine gives it, lazily, and the log index that it was read at or after."""
+    """A query's answer as the engine gives it, lazily, or in whole; and the log index that it was read at or
+    after.
+    """
 
-    answer: QuerySolutions | QueryTriples | QueryBoolean
+    answer: QuerySolutions | QueryTriples | QueryBoolean | TextTable
     snapshot_index: int
 
 

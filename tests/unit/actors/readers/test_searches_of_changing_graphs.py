@@ -1,4 +1,4 @@
-"""A query with a search, while the graph is written to: it is answered of a state that can still be searched."""
+"""A query with a search, while the graph is written to: it is answered of a state that can be searched."""
 
 from collections.abc import Mapping
 from pathlib import Path
