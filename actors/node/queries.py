@@ -169,6 +169,11 @@ class GraphReads:
         index = store.applied.exact
         if index is None:
             return None
+        star = join.star
+        if star is not None and not store.quads.unites_graphs:
+            table = store.literals.joined_at_once(star, index)
+            if table is not None and store.applied.exact == index:
+                return Evaluated(_held(store, table), index)
         tables = store.literals.tables_at_once(join.searches, _WHOLE, index)
         if tables is None:
             return None
