@@ -13,7 +13,7 @@ from pyoxigraph import NamedNode
 
 from actors.columns.database import OpenView
 from actors.columns.protocol import ColumnTask
-from graphdb.columns.catalog import NotKnown
+from graphdb.columns.catalog import Catalog, NotKnown
 from graphdb.columns.compiler import CompiledQuery, NotCompiled, compile_query
 from graphdb.columns.counting import Counted, counted
 from graphdb.columns.estimate import Estimate, estimate
@@ -135,6 +135,8 @@ class ColumnQuery:
         if known is None or not self._counts or self._has_dataset:
             return None
         self.log_index, catalog = known
+        if self._is_united(catalog):
+            return None
         try:
             return counted(self._query(), catalog)
         except NotKnown:
@@ -142,6 +144,10 @@ class ColumnQuery:
 
     def _query(self) -> AbstractQuery:
         return _read(self._task.text, self._task.base_iri, self._limits)
+
+    def _is_united(self, catalog: Catalog) -> bool:
+        """Whether the default graph holds quads of several graphs."""
+        return self._task.unites_graphs and catalog.named_graphs > 0
 
     @property
     def _has_dataset(self) -> bool:
@@ -151,6 +157,8 @@ class ColumnQuery:
         self._check()
         self._cursors += (self._view.take_cursor(), self._view.take_cursor())
         self.log_index, catalog = self._view.begin(self._cursor)
+        if self._is_united(catalog):
+            raise Unsuited("the default graph is the union of all graphs, and there are named graphs")
         query = self._query()
         dataset = Dataset(_nodes(self._task.default_graphs), _nodes(self._task.named_graphs))
         self._found: Estimate = estimate(query, catalog)
