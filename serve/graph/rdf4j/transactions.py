@@ -193,7 +193,7 @@ class TransactionsEndpoint:
         base_iri = asked.base_iri or request_iri(request)
         if asked.bindings:
             text = with_values(read_update(text, base_iri, self._limits), asked.bindings)
-        update = await self._update.read(text, base_iri)
+        update = await self._update.read(request, text, base_iri)
         using = read_dataset(parameters, "using-graph-uri", "using-named-graph-uri")
         note = note_of(request.scope)
         note.syntax = update
