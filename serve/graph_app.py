@@ -65,6 +65,7 @@ from serve.graph.query_answers import QueryAnswers
 from serve.graph.query_check import QueryCheckEndpoint
 from serve.graph.quick_answers import QUERY_PATH, QuickAnswers
 from serve.graph.quick_updates import UPDATE_PATH, QuickUpdates
+from serve.graph.rdf4j.peer_requests import PeerRequests
 from serve.graph.rdf4j.rdf4j_routes import rdf4j_routes
 from serve.graph.saved_queries import saved_query_routes
 from serve.graph.shacl import ShaclEndpoint, ValidationReader
@@ -157,6 +158,8 @@ def build_app(
 
     def around(app: ASGIApp) -> ASGIApp:
         mcp.application = app
+        scheme = "http" if settings.server.tls_cert_file is None else "https"
+        node.transactions.serve_others(PeerRequests(app, scheme).perform)
         app = _with_authentication(app, settings, access, workbench)
         if access is not None and access.audit is not None:
             app = Audited(app, settings, "graph", access.audit)
