@@ -78,6 +78,8 @@ class ColumnQuery:
         if known is None or not self._counts or self._has_dataset or self._key in known[1].plans:
             return None
         index, catalog = known
+        if self._is_united(catalog):
+            return None
         try:
             query = self._query()
             if sum(each.scanned for each in estimate(query, catalog).patterns) > _QUADS_AT_ONCE:
@@ -132,9 +134,7 @@ class ColumnQuery:
     def explained(self) -> dict[str, Any]:
         """How the query would be answered: path, construct, estimate, plan."""
         try:
-            self._cursors = self._view.take()
-            self.log_index, catalog = self._view.begin(self._cursors)
-            compiled = self._planned(catalog)
+            compiled = self._planned(self._begun())
             if isinstance(compiled, Counted):
                 plan = "counted from the number of matches of each term, without rows"
             else:
@@ -166,14 +166,17 @@ class ColumnQuery:
     def _query(self) -> AbstractQuery:
         return _unpacked(self._task.query)
 
+    def _is_united(self, catalog: Catalog) -> bool:
+        """Whether the default graph holds quads of several graphs."""
+        return self._task.unites_graphs and catalog.named_graphs > 0
+
     @property
     def _has_dataset(self) -> bool:
         return bool(self._task.default_graphs or self._task.named_graphs)
 
     def _compiled(self) -> CompiledQuery | Counted:
         self._check()
-        self._cursors = self._view.take()
-        self.log_index, catalog = self._view.begin(self._cursors)
+        catalog = self._begun()
         known: CompiledQuery | None = catalog.plans.get(self._key)
         if known is not None:
             return known
@@ -183,6 +186,14 @@ class ColumnQuery:
                 catalog.plans.clear()
             catalog.plans[self._key] = found
         return found
+
+    def _begun(self) -> Catalog:
+        """What there is in the state that the query reads. Raises Unsuited."""
+        self._cursors = self._view.take()
+        self.log_index, catalog = self._view.begin(self._cursors)
+        if self._is_united(catalog):
+            raise Unsuited("the default graph is the union of all graphs, and there are named graphs")
+        return catalog
 
     def _planned(self, catalog: Catalog) -> CompiledQuery | Counted:
         """Raises Unsuited."""

@@ -131,6 +131,7 @@ class ColumnTask:
     format: str  # the value of a ResultFormat
     min_index: int  # the view has to have this entry of the log
     timeout_s: float  # from now to the last byte
+    unites_graphs: bool = False  # the default graph is the union of all, unless the query names others
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,27 @@ def test_its_process_reports_how_well_it_follows(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_it_answers_for_the_union_of_all_graphs_where_there_is_one(tmp_path: Path) -> None:
+    """RDF4J's clients ask so; with named graphs a reader answers."""
+
+    async def run() -> None:
+        async with open_columns(tmp_path) as node:
+            await node.following()
+            await node.update(f"{PREFIX} INSERT DATA {{ :a :kind :k0 . :b :kind :k0 . :c :kind :k1 }}")
+            alone = await node.query(COUNTED)
+            assert await node.query(COUNTED, uniting=True) == alone
+            assert alone[0] == "columns"
+            await node.update(f"{PREFIX} INSERT DATA {{ GRAPH :g {{ :d :kind :k1 }} }}")
+            assert await node.query(COUNTED) == alone
+            where, united = await node.query(COUNTED, uniting=True)
+            assert (where, united.count(b",2")) == ("reader", 2)
+            await node.update("DROP ALL")
+            await node.update(f"{PREFIX} INSERT DATA {{ :a :kind :k0 }}")
+            assert (await node.query(COUNTED, uniting=True))[0] == "columns"
+
+    asyncio.run(run())
+
+
 def test_what_it_does_not_answer_goes_to_a_reader(tmp_path: Path) -> None:
     async def run() -> None:
         async with open_columns(tmp_path) as node:
