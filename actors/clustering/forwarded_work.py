@@ -28,6 +28,7 @@ from actors.node.store_writes import StoreWriting
 from actors.raft.log_requests import ForwardedRequest, RequestQueue, decode_requests
 from actors.raft.raft_log_client import QueueWorker, RaftLogClient
 from actors.wire.messages import encode_error
+from actors.worker_thread import on_thread
 from graphdb.config.limits import GateLimits
 from graphdb.errors import NotLeader, OutcomeUnknown
 from graphdb.model import Confirmation
@@ -37,6 +38,7 @@ from graphdb.sparql.syntax import Update
 
 __all__ = ["APPLIED_INDEX", "TRANSACTION_REQUEST", "ForwardedWork"]
 
+_SHORT_BYTES = 64 << 10  # of a write; decoding a longer one could make the loop stand still
 APPLIED_INDEX = "applied_index"  # the operation that asks a leader how far its store is
 TRANSACTION_REQUEST = "transaction_request"  # that asks a node about a transaction which lives there
 
@@ -128,7 +130,10 @@ class ForwardedWork:
         return await asyncio.to_thread(read_update, write.text, write.base_iri, self._limits)
 
     async def _write(self, request: ForwardedRequest) -> Confirmation:
-        write = decode_write(request.operation, request.body)
+        if len(request.body) <= _SHORT_BYTES:
+            write = decode_write(request.operation, request.body)
+        else:
+            write = await on_thread(decode_write, request.operation, request.body)
         request_id = bytes.fromhex(request.request_id)
         if isinstance(write, AlertChange):
             return await self._alerts.change_alerts(write.command, request_id, write.since)
