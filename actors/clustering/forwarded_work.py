@@ -4,6 +4,7 @@ where it leads, and copies of its search indexes.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.forwarded_writes import (
@@ -36,6 +37,7 @@ from graphdb.sparql.syntax import Update
 __all__ = ["APPLIED_INDEX", "ForwardedWork"]
 
 APPLIED_INDEX = "applied_index"  # the operation that asks a leader how far its store is
+_LARGE_BYTES = 64 << 10  # what takes longer than a thread to read
 
 
 class ForwardedWork:
@@ -91,7 +93,9 @@ class ForwardedWork:
         return await asyncio.to_thread(read_update, write.text, write.base_iri, self._limits)
 
     async def _write(self, request: ForwardedRequest) -> Confirmation:
-        write = decode_write(request.operation, request.body)
+        decoding = partial(decode_write, request.operation, request.body)
+        is_large = len(request.body) > _LARGE_BYTES
+        write = await asyncio.to_thread(decoding) if is_large else decoding()
         request_id = bytes.fromhex(request.request_id)
         if isinstance(write, AlertChange):
             return await self._alerts.change_alerts(write.command, request_id, write.since)

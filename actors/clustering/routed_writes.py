@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, TypedDict
 
 from pyoxigraph import NamedNode
@@ -96,9 +97,9 @@ class WriteRouter:
     ) -> Confirmation:
         """Have a write performed by the leader: here with perform(request_id, since), elsewhere as described.
 
-        The write may be in the log behind `since` already. A quick one may share its way with others. begun:
-        it was tried once, in vain. Raises what performing raises, NotLeader where there is no leader,
-        OutcomeUnknown.
+        The write may be in the log behind `since` already. A quick one may share its way with others; the
+        others are described on a thread. begun: it was tried once, in vain. Raises what performing raises,
+        NotLeader where there is no leader, OutcomeUnknown.
         """
         begun = begun or self.begin(request_id)
         request_id, since = begun.request_id, begun.since
@@ -112,7 +113,7 @@ class WriteRouter:
             try:
                 if leader_id == self._node_id:
                     return await perform(request_id, since)
-                return await self._forward(leader_id, request_id, describe(since), quick)
+                return await self._forward(leader_id, request_id, partial(describe, since), quick)
             except OutcomeUnknown as error:
                 failure = unknown = error
             except (NotLeader, LogUnavailable) as error:
@@ -139,12 +140,12 @@ class WriteRouter:
             raise unknown or error from None
 
     async def _forward(
-        self, leader_id: int, request_id: bytes, write: ForwardedWrite, quick: bool
+        self, leader_id: int, request_id: bytes, describe: Callable[[], ForwardedWrite], quick: bool
     ) -> Confirmation:
-        request = ForwardedRequest(0, write.operation, request_id.hex(), write.encode())
         if quick:
-            answer = await self._batches_to(leader_id).forward(request)
-        else:
+            answer = await self._batches_to(leader_id).forward(_encoded(request_id, describe))
+        else:  # it may be large
+            request = await asyncio.to_thread(_encoded, request_id, describe)
             answer = await self._log.forward(leader_id, request, self._write_timeout_s)
         confirmation = decode_confirmation(answer)
         with contextlib.suppress(UnavailableError):  # who writes here can read it here, if it is soon
@@ -156,6 +157,11 @@ class WriteRouter:
         if batches is None:
             batches = self._batches[leader_id] = ForwardBatches(self._log, leader_id, self._write_timeout_s)
         return batches
+
+
+def _encoded(request_id: bytes, describe: Callable[[], ForwardedWrite]) -> ForwardedRequest:
+    write = describe()
+    return ForwardedRequest(0, write.operation, request_id.hex(), write.encode())
 
 
 _SPOOL_BYTES = 1 << 20

@@ -167,8 +167,10 @@ class TransactionCommit:
                 parts.append(data[start : start + length])
                 start += length
             head = orjson.loads(parts[0])
-            quads = dict.fromkeys(parse_lines(parts[1]), False)
-            quads |= dict.fromkeys(parse_lines(parts[2]), True)
+            quads: dict[Quad, bool] = {}
+            for lines, present in zip(parts[1:], (False, True), strict=True):
+                for quad in parse_lines(lines):  # a loop, so that other threads get their turn at Python
+                    quads[quad] = present
             reads = tuple(_decode_pattern(one) for one in head["reads"])
             graphs = {_graph(name): bool(present) for name, present in head["graphs"]}
             return cls(int(head["read_at"]), reads, quads, graphs)
