@@ -13,6 +13,7 @@ from graphdb.sparql.algebra import TextSearch
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
+from graphdb.sparql.text_tables import TextTable
 from graphdb.store.search_tables import Table
 
 __all__ = [
@@ -173,9 +174,11 @@ class RunningQuery:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """A query's answer as the engine gives it, lazily, and the log index that it was read at or after."""
+    """A query's answer as the engine gives it, lazily, or in whole; and the log index that it was read at or
+    after.
+    """
 
-    answer: QuerySolutions | QueryTriples | QueryBoolean
+    answer: QuerySolutions | QueryTriples | QueryBoolean | TextTable
     snapshot_index: int
 
 

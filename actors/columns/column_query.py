@@ -13,14 +13,13 @@ from duckdb import DuckDBPyConnection
 from pyoxigraph import NamedNode
 
 from actors.columns.database import Cursors, OpenView
-from actors.columns.protocol import ColumnTask
+from actors.columns.protocol import ColumnTask, ViewSettings
 from graphdb.columns.catalog import Catalog, NotKnown
 from graphdb.columns.compiler import CompiledQuery, NotCompiled, compile_query
 from graphdb.columns.counting import Counted, counted
 from graphdb.columns.estimate import Estimate, estimate
 from graphdb.columns.results import Fetch, ManyTriples, Row, TermTexts, answer_of
 from graphdb.columns.row_writing import may_write_rows, write_rows, write_triples
-from graphdb.config.service import Columns
 from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout, UnavailableError
 from graphdb.public_text import without_paths
 from graphdb.rdf.pieces import Sink
@@ -54,7 +53,7 @@ class Unsuited(NotTaken):
 class ColumnQuery:
     """Run it on any thread; interrupt it from any other. It sees one state of the view."""
 
-    def __init__(self, view: OpenView, task: ColumnTask, settings: Columns) -> None:
+    def __init__(self, view: OpenView, task: ColumnTask, settings: ViewSettings) -> None:
         self._view = view
         self._task, self._counts, self._keeps = task, settings.counts_without_rows, settings.plans_kept
         self._is_interrupted = self._is_over = False
@@ -80,6 +79,8 @@ class ColumnQuery:
         if known is None or not self._counts or self._has_dataset or self._key in known[1].plans:
             return None
         index, catalog = known
+        if self._is_united(catalog):
+            return None
         try:
             query = self._query()
             if sum(each.scanned for each in estimate(query, catalog).patterns) > _QUADS_AT_ONCE:
@@ -134,9 +135,7 @@ class ColumnQuery:
     def explained(self) -> dict[str, Any]:
         """How the query would be answered: path, construct, estimate, plan."""
         try:
-            self._cursors = self._view.take()
-            self.log_index, catalog = self._view.begin(self._cursors)
-            compiled = self._planned(catalog)
+            compiled = self._planned(self._begun())
             if isinstance(compiled, Counted):
                 plan = "counted from the number of matches of each term, without rows"
             else:
@@ -164,7 +163,8 @@ class ColumnQuery:
     @property
     def _key(self) -> Hashable:
         task = self._task
-        return task.query, tuple(task.literals), tuple(task.default_graphs), tuple(task.named_graphs)
+        graphs = tuple(task.default_graphs), tuple(task.named_graphs)
+        return task.query, tuple(task.literals), graphs, is_of_lines(_FORMATS[task.format])
 
     def _query(self) -> AbstractQuery:
         query, literals = _unpacked(self._task.query), self._task.literals
@@ -172,14 +172,17 @@ class ColumnQuery:
             return query
         return with_literals(query, {Span(start, end): value for start, end, value in literals})
 
+    def _is_united(self, catalog: Catalog) -> bool:
+        """Whether the default graph holds quads of several graphs."""
+        return self._task.unites_graphs and catalog.named_graphs > 0
+
     @property
     def _has_dataset(self) -> bool:
         return bool(self._task.default_graphs or self._task.named_graphs)
 
     def _compiled(self) -> CompiledQuery | Counted:
         self._check()
-        self._cursors = self._view.take()
-        self.log_index, catalog = self._view.begin(self._cursors)
+        catalog = self._begun()
         known: CompiledQuery | None = catalog.plans.get(self._key)
         if known is not None:
             return known
@@ -189,6 +192,14 @@ class ColumnQuery:
                 catalog.plans.clear()
             catalog.plans[self._key] = found
         return found
+
+    def _begun(self) -> Catalog:
+        """What there is in the state that the query reads. Raises Unsuited."""
+        self._cursors = self._view.take()
+        self.log_index, catalog = self._view.begin(self._cursors)
+        if self._is_united(catalog):
+            raise Unsuited("the default graph is the union of all graphs, and there are named graphs")
+        return catalog
 
     def _planned(self, catalog: Catalog) -> CompiledQuery | Counted:
         """Raises Unsuited."""

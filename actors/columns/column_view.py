@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from actors.bounded_process import BoundedProcess, spawn
-from actors.columns.protocol import ENGINE_MESSAGES, Alive, AskSetup, EngineSetup, LogAt
+from actors.columns.protocol import ENGINE_MESSAGES, Alive, AskSetup, EngineSetup, LogAt, ViewSettings
 from actors.loop_thread import LoopThread
 from actors.wire.messages import Done
 from actors.wire.server import Call, ServerConnection, WireServer, private_directory
@@ -148,7 +148,7 @@ class ColumnView:
             str(data_dir / "columns"),
             settings.server.disk_reserve_mb,
             self._path,
-            settings.columns.model_dump(mode="json"),
+            ViewSettings.of(settings.columns),
         )
         self._memory_limit_mb = settings.columns.memory_limit_mb + _BESIDE_MB
         self._find_log = find_log

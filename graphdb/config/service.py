@@ -217,6 +217,13 @@ class Text(Section):
     max_hits: int = Field(
         100_000, ge=1, description="Largest number of hits of one `text:query`; a query with more is refused."
     )
+    join_subjects_max: int = Field(
+        1_000_000,
+        ge=0,
+        description="Largest number of subjects of indexed literals for which it is kept in memory what "
+        "queries join with their hits: 250 bytes for a subject, and up to 250 for each of its objects; 0: "
+        "nothing is kept.",
+    )
 
     @field_validator("predicates")
     @classmethod

@@ -1,10 +1,11 @@
 """`AskedQuery`: a query with all that follows from its text and its request."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter
+from typing import TypeAlias
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -12,11 +13,13 @@ from starlette.requests import Request
 from graphdb.access.principal import EVERYONE
 from graphdb.access.visibility import Visibility
 from graphdb.bounded_cache import BoundedCache
+from graphdb.config.limits import GateLimits
+from graphdb.errors import QuerySyntaxError
 from graphdb.geo.entailment import Entailment, asked_text
 from graphdb.geo.function_calls import calls_functions, load
 from graphdb.node import Consistency, Evaluated, OwnNames, QueryRequest
 from graphdb.planning import gate
-from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_query
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, read_query
 from graphdb.planning.text_shapes import NumberedText, numbered_text
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
@@ -33,7 +36,7 @@ from serve.graph.query_accounts import Account
 from serve.graph.query_parameters import QueryParameters, choose_format, consistency_of, read_query_parameters
 from serve.parameters import request_iri
 
-__all__ = ["AskedQuery", "QueryReader", "Understood"]
+__all__ = ["AskedQuery", "Mend", "QueryReader", "Understood"]
 
 
 class Understood:
@@ -219,15 +222,19 @@ class AskedQuery:
         return CacheKey(self.plan.text, self.base_iri, self.dataset, self.format, view_key)
 
 
+Mend: TypeAlias = Callable[[Request, QuerySyntaxError], Awaitable[QuerySyntaxError]]
+"""See `Hints.worded`."""
+
+
 class QueryReader:
     """Parses requests. Whatever follows from a text or a header alone is cached."""
 
-    def __init__(self, limits: GateLimits, timeout_s: float, *, by_names: bool = True) -> None:
-        """timeout_s: the time limit, unless the client sets a lower one. by_names: whether what was found of
-        a query holds for those that differ in names of variables and in constants alone
-        (`columns.plans_kept`).
+    def __init__(self, limits: GateLimits, timeout_s: float, mend: Mend, *, by_names: bool = True) -> None:
+        """timeout_s: the time limit, unless the client sets a lower one. mend words the faults of texts.
+        by_names: whether what was found of a query holds for those that differ in names of variables and in
+        constants alone (`columns.plans_kept`).
         """
-        self._limits, self._timeout_s = limits, timeout_s
+        self._limits, self._timeout_s, self._mend = limits, timeout_s, mend
         # One at a time: more parsing threads would delay the event loop and not be faster.
         self._long_text, self._geometries = asyncio.Semaphore(), asyncio.Semaphore()
         self._short: BoundedCache[Understood] = BoundedCache(entries_max=1024, chars_max=1_000_000)
@@ -256,7 +263,10 @@ class QueryReader:
         base_iri = request_iri(request)
         understood = self.known(text, base_iri, parameters.entailment)
         if understood is None:
-            understood = await self._understand(text, base_iri, parameters.entailment)
+            try:
+                understood = await self._understand(text, base_iri, parameters.entailment)
+            except QuerySyntaxError as error:
+                raise await self._mend(request, error) from None
         account = Account(text, understood.plan.like.form, began, principal=_name_of(request))
         return self.asked(request, parameters, understood, account)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, serialize
+from starlette.requests import Request
 
 from actors.columns.protocol import ColumnTask
 from actors.wire.connection import Stream
@@ -16,7 +17,7 @@ from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.columns.applying import REMOVED_MIN
 from graphdb.columns.schema import check
 from graphdb.config.limits import GateLimits
-from graphdb.errors import QueryCancelled, QueryTimeout
+from graphdb.errors import QueryCancelled, QuerySyntaxError, QueryTimeout
 from graphdb.geo.entailment import Entailment
 from graphdb.node import OwnNames
 from graphdb.rdf.formats import RdfSyntax
@@ -72,6 +73,27 @@ def test_its_process_reports_how_well_it_follows(tmp_path: Path) -> None:
                         break
                     await asyncio.sleep(0.1)
             assert (columns[0].state, columns[0].entries_behind) == ("following", 0)
+
+    asyncio.run(run())
+
+
+def test_it_answers_for_the_union_of_all_graphs_where_there_is_one(tmp_path: Path) -> None:
+    """RDF4J's clients ask so; with named graphs a reader answers."""
+
+    async def run() -> None:
+        async with open_columns(tmp_path) as node:
+            await node.following()
+            await node.update(f"{PREFIX} INSERT DATA {{ :a :kind :k0 . :b :kind :k0 . :c :kind :k1 }}")
+            alone = await node.query(COUNTED)
+            assert await node.query(COUNTED, uniting=True) == alone
+            assert alone[0] == "columns"
+            await node.update(f"{PREFIX} INSERT DATA {{ GRAPH :g {{ :d :kind :k1 }} }}")
+            assert await node.query(COUNTED) == alone
+            where, united = await node.query(COUNTED, uniting=True)
+            assert (where, united.count(b",2")) == ("reader", 2)
+            await node.update("DROP ALL")
+            await node.update(f"{PREFIX} INSERT DATA {{ :a :kind :k0 }}")
+            assert (await node.query(COUNTED, uniting=True))[0] == "columns"
 
     asyncio.run(run())
 
@@ -154,8 +176,11 @@ def test_texts_of_one_shape_get_the_answers_of_their_own(tmp_path: Path) -> None
         ),
     ]
 
+    async def mended(_request: Request, error: QuerySyntaxError) -> QuerySyntaxError:
+        return error
+
     async def run() -> None:
-        reader = QueryReader(GateLimits(), timeout_s=HANG_S)
+        reader = QueryReader(GateLimits(), HANG_S, mended)
         async with open_columns(tmp_path) as node:
             await node.following()
             await fill(node)
