@@ -1,6 +1,6 @@
 """What a node answers and says of itself, as every edge and every kind of node understands it."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, TypeAlias
@@ -75,12 +75,7 @@ class QueryRequest:
     query_id: str | None = None  # the client's choice for the list of running queries; None: any
     caller: Principal | None = None  # who asks, for searches of the search port; None: these are refused
     searching: Searching | None = None  # what its searches find; set by the node
-    own: "OwnNames | None" = None  # of the variables, where those in query are another text's
-
-    @property
-    def columns(self) -> Sequence[str] | None:
-        """The names of a SELECT's columns, where they are not those of query."""
-        return None if self.own is None else self.own.columns
+    own: "OwnNames | None" = None  # and literals, where those in query are another text's
 
     @property
     def text(self) -> str:
@@ -94,10 +89,11 @@ class QueryRequest:
 
 @dataclass(frozen=True, slots=True)
 class OwnNames:
-    """A text that differs from one that is known in the names of variables alone."""
+    """A text that differs from one that is known in names of variables and values of literals alone."""
 
     text: str
     columns: tuple[str, ...]  # of a SELECT, in order
+    literals: tuple[tuple[int, int, str], ...]  # from where to where in the known text, and the value
     read: Callable[[], Query]
 
 

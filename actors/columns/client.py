@@ -152,7 +152,8 @@ def column_task(request: QueryRequest, min_index: int, *, unites_graphs: bool = 
     dataset = request.dataset
     return ColumnTask(
         packed(request.query),
-        request.columns,
+        None if request.own is None else request.own.columns,
+        () if request.own is None else request.own.literals,
         [graph.value for graph in dataset.default_graphs],
         [graph.value for graph in dataset.named_graphs],
         request.format.value,
@@ -182,7 +183,7 @@ class ColumnRunner:
 
         Raises QueryTimeout, QueryCancelled.
         """
-        key = request.query.text, request.query.base_iri, request.dataset, unites_graphs
+        key = request.text, request.query.base_iri, request.dataset, unites_graphs
         known_index, until = self._unsuited.get(key, (0, 0.0))
         if known_index == min_index and run.loop.time() < until:
             return None

@@ -25,8 +25,9 @@ from graphdb.public_text import without_paths
 from graphdb.rdf.pieces import Sink
 from graphdb.sparql.algebra import AbstractQuery
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.packing import unpacked
+from graphdb.sparql.packing import unpacked, with_literals
 from graphdb.sparql.results import ResultFormat, is_of_lines, write_answer
+from graphdb.sparql.terms import Span
 
 __all__ = ["WHERE", "ColumnQuery", "NotTaken", "Unsuited"]
 
@@ -161,10 +162,15 @@ class ColumnQuery:
 
     @property
     def _key(self) -> Hashable:
-        return self._task.query, *self._task.default_graphs, None, *self._task.named_graphs
+        task = self._task
+        graphs = tuple(task.default_graphs), tuple(task.named_graphs)
+        return task.query, tuple(task.literals), graphs, is_of_lines(_FORMATS[task.format])
 
     def _query(self) -> AbstractQuery:
-        return _unpacked(self._task.query)
+        query, literals = _unpacked(self._task.query), self._task.literals
+        if not literals:
+            return query
+        return with_literals(query, {Span(start, end): value for start, end, value in literals})
 
     def _is_united(self, catalog: Catalog) -> bool:
         """Whether the default graph holds quads of several graphs."""

@@ -126,6 +126,7 @@ class ColumnTask:
 
     query: bytes  # `graphdb.sparql.packing`
     columns: Sequence[str] | None  # the names of a SELECT's columns, where they are not those of the query
+    literals: Sequence[tuple[int, int, str]]  # values in the place of the query's own; see `OwnNames`
     default_graphs: Sequence[str]  # of the protocol's dataset, IRIs; both empty: as the query says
     named_graphs: Sequence[str]
     format: str  # the value of a ResultFormat

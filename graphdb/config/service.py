@@ -333,8 +333,8 @@ class Columns(Section):
     )
     plans_kept: bool = Field(
         True,
-        description="Whether a query that differs from an earlier one in the names of its variables alone is "
-        "not parsed and compiled again.",
+        description="Whether a query that differs from an earlier one in names of variables and in constants "
+        "alone is not parsed again, and one that differs in names alone not compiled again.",
     )
     counts_without_rows: bool = Field(
         True,

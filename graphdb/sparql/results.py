@@ -32,7 +32,15 @@ from graphdb.sparql.binary_table import BINARY_TABLE_TYPE, write_binary_table
 from graphdb.sparql.recasting import BindingLines, StringArray
 from graphdb.sparql.text_tables import CellFormat, TextTable
 
-__all__ = ["C14N_PROFILE", "Answer", "ResultFormat", "csv_cells", "formats_for", "write_answer"]
+__all__ = [
+    "C14N_PROFILE",
+    "Answer",
+    "ResultFormat",
+    "csv_cells",
+    "formats_for",
+    "is_of_lines",
+    "write_answer",
+]
 
 Answer: TypeAlias = QuerySolutions | QueryBoolean | QueryTriples
 

@@ -1,7 +1,7 @@
 """`AskedQuery`: a query with all that follows from its text and its request."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter
@@ -20,7 +20,7 @@ from graphdb.geo.function_calls import calls_functions, load
 from graphdb.node import Consistency, Evaluated, OwnNames, QueryRequest
 from graphdb.planning import gate
 from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, read_query
-from graphdb.planning.text_shapes import with_numbered_variables
+from graphdb.planning.text_shapes import NumberedText, numbered_text
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
@@ -231,16 +231,18 @@ class QueryReader:
 
     def __init__(self, limits: GateLimits, timeout_s: float, mend: Mend, *, by_names: bool = True) -> None:
         """timeout_s: the time limit, unless the client sets a lower one. mend words the faults of texts.
-        by_names: whether what was found of a query holds for those that differ in the names of variables
-        alone (`columns.plans_kept`).
+        by_names: whether what was found of a query holds for those that differ in names of variables and in
+        constants alone (`columns.plans_kept`).
         """
         self._limits, self._timeout_s, self._mend = limits, timeout_s, mend
         # One at a time: more parsing threads would delay the event loop and not be faster.
         self._long_text, self._geometries = asyncio.Semaphore(), asyncio.Semaphore()
         self._short: BoundedCache[Understood] = BoundedCache(entries_max=1024, chars_max=1_000_000)
         self._shapes = PlansByShape(self._plan)
-        # by texts with numbers in place of the variables: of which query first, and its names
-        self._numbered: BoundedCache[tuple[Understood, Sequence[str]]] | None = (
+        # by texts with numbers in place of the variables: which literals are constants; and together with the
+        # others, which query was the first
+        self._places: BoundedCache[tuple[int, ...]] = BoundedCache(entries_max=1024, chars_max=1_000_000)
+        self._numbered: BoundedCache[tuple[Understood, NumberedText]] | None = (
             BoundedCache(entries_max=1024, chars_max=1_000_000) if by_names else None
         )
         self._last: tuple[str, str, Understood] | None = None  # that was found so
@@ -306,35 +308,49 @@ class QueryReader:
         return understood
 
     def _renamed(self, text: str, base_iri: str) -> Understood | None:
-        """The same but for the names of its variables as one that was understood before."""
+        """The same but for names of variables and constants as one that was understood before."""
         if self._numbered is None:
             return None
         if self._last is not None and self._last[:2] == (text, base_iri):  # a request asks more than once
             return self._last[2]
-        numbered = with_numbered_variables(text)
-        known = None if numbered is None else self._numbered.get(numbered[0], base_iri)
-        if numbered is None or known is None:
+        numbered = numbered_text(text)
+        places = None if numbered is None else self._places.get(numbered.form, base_iri)
+        if numbered is None or places is None:
             return None
-        first, names = known
-        own_names = dict(zip(names, numbered[1], strict=True))
+        known = self._numbered.get(numbered.with_fixed(places), base_iri)
+        if known is None:
+            return None
+        first, of_first = known
+        own_names = dict(zip(of_first.names, numbered.names, strict=True))
         columns = tuple(own_names.get(name, name) for name in columns_of(first.plan.like))
-        own = OwnNames(text, columns, lambda: read_query(text, base_iri, self._limits))
+        literals = tuple((*of_first.literals[place][0], numbered.literals[place][1]) for place in places)
+        own = OwnNames(text, columns, literals, lambda: read_query(text, base_iri, self._limits))
         understood = first.with_names(text, own, self._plan)
         self._last = text, base_iri, understood
         return understood
 
     def _note_names(self, understood: Understood) -> None:
-        """For the queries that differ from this one in the names of variables alone, if it is one for the
-        column view.
+        """For the queries that differ from this one in names of variables and constants alone, if it is one
+        for the column view. Whether a join is small depends on the constants in its triples.
         """
         plan = understood.plan
         query = plan.like
         is_other = query.form == "DESCRIBE" or query.service_hosts or calls_functions(query)
         if self._numbered is None or plan.is_cheap or is_other or searches_of(query):
             return
-        numbered = with_numbered_variables(plan.text)
+        numbered = numbered_text(plan.text)
         if numbered is not None:
-            self._numbered.put(numbered[0], plan.base_iri, (understood, numbered[1]))
+            places = self._free_places(plan, numbered)
+            self._places.put(numbered.form, plan.base_iri, places)
+            if self._places.get(numbered.form, plan.base_iri) == places:
+                self._numbered.put(numbered.with_fixed(places), plan.base_iri, (understood, numbered))
+
+    @staticmethod
+    def _free_places(plan: QueryPlan, numbered: NumberedText) -> tuple[int, ...]:
+        """Those of the literals whose values decide nothing here."""
+        if plan.join is not None and not plan.join.looks_at_triples_only:
+            return ()
+        return numbered.places(plan.like, in_triples=plan.join is None)
 
     def _keep(self, understood: Understood) -> None:
         plan = understood.plan

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError
 from graphdb.planning import gate
-from graphdb.planning.text_shapes import cut_text, with_numbered_variables
+from graphdb.planning.text_shapes import cut_text, numbered_text
 from graphdb.sparql.algebra import Algebra, Project
-from graphdb.sparql.packing import packed, unpacked
+from graphdb.sparql.packing import packed, unpacked, with_literals
 from graphdb.sparql.parser import parse_query
 from graphdb.sparql.terms import Variable
 from graphdb.sparql.translation import abstract_query, columns_of
@@ -130,27 +130,48 @@ def check(text: str, rand: random.Random) -> int:
 
 
 def check_names(text: str, rand: random.Random) -> bool:
-    """Whether a text can be cut at its variables; then another one with other names means the same."""
-    numbered = with_numbered_variables(text)
+    """Whether a text can be cut at its variables and literals; then another one, with other names and with
+    other literals where they are constants, has the same algebra but for these.
+    """
+    numbered = numbered_text(text)
     try:
         first = parse_query(text, BASE)
     except GraphDBError:
         return False
     if numbered is None:
         return False
-    form, names = numbered
+    places = numbered.places(first)
+    names = list(numbered.names)
     others = [f"{name}_" for name in names] if rand.random() < 0.5 else rand.sample(names, len(names))
-    other = re.sub("\0([0-9]+)\0", lambda found: f"?{others[int(found[1])]}", form)
-    assert with_numbered_variables(other) == (form, others)
+    words = iter(numbered.literals)
+    values = list[str]()
+
+    def written(found: re.Match[str]) -> str:
+        if found[1] is not None:
+            return f"?{others[int(found[1])]}"
+        place, (span, value) = len(values), next(words)
+        is_string = text[span.start] in "\"'"
+        if place in places:
+            value = rand.choice(["", "a", "it's", "#?a", "7", "ä"] if is_string else ["0", "007", "12"])
+        values.append(value)
+        quote = "'" if '"' in value else '"'
+        return f"{quote}{value}{quote}" if is_string else value
+
+    other = re.sub("\0(?:([0-9]+)\0|[si])", written, numbered.form)
+    again = numbered_text(other)
+    assert again is not None
+    assert (again.form, list(again.names)) == (numbered.form, others)
+    assert again.with_fixed(places) == numbered.with_fixed(places)
     own = dict(zip(names, others, strict=True))
     second = parse_query(other, BASE)
     assert columns_of(second) == [own.get(name, name) for name in columns_of(first)]
     terms = {Variable(name): Variable(own_name) for name, own_name in own.items()}
-    one, another = abstract_query(first), abstract_query(second)
+    constants = {numbered.literals[place][0]: again.literals[place][1] for place in places}
+    one, another = with_literals(abstract_query(first), constants), abstract_query(second)
     assert in_order(renamed(one.pattern, terms)) == in_order(another.pattern)
     assert (one.dataset, one.base, one.form) == (another.dataset, another.base, another.form)
     assert tuple(renamed(each, terms) for each in one.template) == another.template
-    assert unpacked(packed(first)) == one
+    assert unpacked(packed(first)) == abstract_query(first)
     return True
 
 
@@ -197,7 +218,8 @@ def test_random_queries(text: str, rand: random.Random) -> None:
     ("text", "form"),
     [
         ("ASK { ?a ?b $a }", "ASK { 0 1 0 }"),
-        ("ASK { ?a <?b> '?c' FILTER(?b = ?c) } # ?a", "ASK { 0 <?b> '?c' FILTER(1 = 2) } # ?a"),
+        ("ASK { ?a <?b> '?c' FILTER(?b = ?c) } # ?a", "ASK { 0 <?b> s FILTER(1 = 2) } # ?a"),
+        ("ASK { ?a ?b 12, 1.5, -1, '12'^^<x:1> } LIMIT 3", "ASK { 0 1 i, 1.5, -1, s^^<x:1> } LIMIT 3"),
         ("ASK FILTER(?a<?b&&?c>?d)", "ASK FILTER(0<?b&&?c>1)"),  # to the lexer too the middle is an IRI
         ("ASK { ?\u00e4 ?a ?a\u00e9 }", "ASK { ?\u00e4 0 ?a\u00e9 }"),
         ('ASK { ?a ?b """?c""" }', None),
@@ -205,8 +227,8 @@ def test_random_queries(text: str, rand: random.Random) -> None:
     ],
 )
 def test_numbers_in_place_of_names(text: str, form: str | None) -> None:
-    found = with_numbered_variables(text)
-    assert (None if found is None else found[0].replace("\0", "")) == form
+    found = numbered_text(text)
+    assert (None if found is None else found.form.replace("\0", "")) == form
 
 
 @pytest.mark.parametrize(
