@@ -26,7 +26,8 @@ _STATE = "access egress alerts log raft shard readers columns views live node cl
 _WHOLE = "cluster connection offline"
 
 _PARTS = """
-    errors parameters negotiation answers inner_requests routing access backend bodies openapi
+    errors parameters negotiation answers inner_requests routing access backend bodies
+    spooled_bodies openapi
     port_application listen
 """
 _PORTS = """
