@@ -70,7 +70,7 @@ from serve.graph.rdf4j.rdf4j_routes import rdf4j_routes
 from serve.graph.saved_queries import saved_query_routes
 from serve.graph.shacl import ShaclEndpoint, ValidationReader
 from serve.graph.sparql import SparqlEndpoint, UpdateEndpoint
-from serve.port_application import PortApplication, QuickPaths
+from serve.port.application import PortApplication, QuickPaths
 from serve.routing import ByRawPath, Handler, methods_of, not_found, resource
 from serve.workbench.pages import Workbench
 
@@ -213,7 +213,8 @@ def _routes(
     metrics = Metrics(node.running, node.admin, cache)
     accounts = QueryAccounts(metrics, slow_queries, server.slow_query_seconds)
     hints = Hints(node.namespaces, node.progress)
-    reader = QueryReader(limits, server.query_timeout_seconds, hints.worded)
+    by_names = settings.columns.plans_kept
+    reader = QueryReader(limits, server.query_timeout_seconds, hints.worded, by_names=by_names)
     explainer = Explainer(limits, hints.of_patterns, keeps_answers=cache.answer_bytes_max > 0)
     answers = QueryAnswers(node.queries, node.progress, cache, tags, explainer, metrics, accounts)
     hints.rows = rows = RowReader(reader, answers)

@@ -27,10 +27,12 @@ from actors.node.saved_queries import OwnSavedQueries
 from actors.node.store_writes import StoreWriting
 from actors.raft.log_requests import ForwardedRequest, RequestQueue, decode_requests
 from actors.raft.raft_log_client import QueueWorker, RaftLogClient
+from actors.wire.messages import encode_error
 from graphdb.config.limits import GateLimits
-from graphdb.errors import NotLeader
+from graphdb.errors import NotLeader, OutcomeUnknown
 from graphdb.model import Confirmation
-from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, read_update
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, read_plain_update, read_update
+from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.syntax import Update
 
 __all__ = ["APPLIED_INDEX", "TRANSACTION_REQUEST", "ForwardedWork"]
@@ -83,12 +85,42 @@ class ForwardedWork:
             view = self._cluster.view
             raise NotLeader("another node leads", 1, view.leader_id if view is not None else None)
         if request.operation == BATCH:
-            return encode_outcomes(
-                await asyncio.gather(*map(self._worker.outcome, decode_requests(request.body)))
-            )
+            return await self._answer_batch(decode_requests(request.body))
         if request.operation == APPLIED_INDEX:
             return b"%d" % self._applied_index()
         return encode_confirmation(await self._write(request))
+
+    async def _answer_batch(self, requests: list[ForwardedRequest]) -> bytes:
+        """The plain ones share a turn of the writer without a task for each."""
+        begun = [self._begin(request) for request in requests]
+        others = (self._worker.outcome(r) for r, one in zip(requests, begun, strict=True) if one is None)
+        outcomes = iter(await asyncio.gather(*others))
+        return encode_outcomes([next(outcomes) if one is None else await self._outcome(one) for one in begun])
+
+    def _begin(self, request: ForwardedRequest) -> "asyncio.Future[Confirmation] | None":
+        """A plain update that is on its way, None for what needs a task."""
+        if request.operation != SparqlUpdate.operation:
+            return None
+        answer: asyncio.Future[Confirmation] = asyncio.get_running_loop().create_future()
+        try:
+            write = SparqlUpdate.decode(request.body)
+            if not write.visibility.is_whole or write.using != Dataset():
+                return None
+            if len(write.text) > SHORT_TEXT_CHARACTERS:
+                return None
+            update = read_plain_update(write.text, write.base_iri, self._limits)
+            request_id = bytes.fromhex(request.request_id)
+            if update is None or not self._writing.begin_update(update, answer, request_id, write.since):
+                return None
+        except Exception as error:  # noqa: BLE001 whoever asked gets it
+            answer.set_exception(error)
+        return answer
+
+    async def _outcome(self, begun: "asyncio.Future[Confirmation]") -> tuple[bool, bytes]:
+        try:
+            return True, encode_confirmation(await begun)
+        except Exception as error:  # noqa: BLE001 whoever asked gets it
+            return False, encode_error(error, OutcomeUnknown)
 
     async def _read(self, write: SparqlUpdate) -> Update:
         if len(write.text) <= SHORT_TEXT_CHARACTERS:

@@ -29,6 +29,7 @@ from graphdb.node import QueryRequest
 from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
 from graphdb.public_text import public_text
 from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.packing import packed
 from graphdb.sparql.translation import searches_of
 
 __all__ = ["ColumnAnswer", "ColumnClient", "ColumnRunner", "ColumnStream", "column_task", "may_use_columns"]
@@ -144,11 +145,14 @@ def may_use_columns(request: QueryRequest) -> bool:
 
 
 def column_task(request: QueryRequest, min_index: int, *, unites_graphs: bool = False) -> ColumnTask:
-    """What to send the view. unites_graphs: the default graph of queries is the union of all graphs."""
-    query, dataset = request.query, request.dataset
+    """What to send the view. unites_graphs: the default graph of queries is the union of all graphs.
+
+    Raises RecursionError where the query nests too deeply for it.
+    """
+    dataset = request.dataset
     return ColumnTask(
-        query.text,
-        query.base_iri,
+        packed(request.query),
+        request.columns,
         [graph.value for graph in dataset.default_graphs],
         [graph.value for graph in dataset.named_graphs],
         request.format.value,
@@ -196,7 +200,7 @@ class ColumnRunner:
                     return None
             except (QueryTimeout, QueryCancelled):
                 raise
-            except UnavailableError:
+            except (UnavailableError, RecursionError):
                 return None
             run.where = answer.taken.where
             return ColumnStream(run, answer, held.pop_all())
@@ -213,6 +217,8 @@ class ColumnRunner:
             return await self._columns.explain(column_task(request, min_index, unites_graphs=unites_graphs))
         except UnavailableError as error:
             return {"path": "reader", "reason": public_text(error), "plan": None}
+        except RecursionError:
+            return {"path": "reader", "reason": "the query nests too deeply", "plan": None}
 
 
 class ColumnStream:

@@ -68,7 +68,7 @@ class QueryPaths:
         applied_index or later. None: of what the columns hold, something is not to be seen.
         """
         query = request.query
-        run = self._running.begin(query.text, query.form, request.principal, request.query_id)
+        run = self._running.begin(request.text, query.form, request.principal, request.query_id)
         if self._columns is not None and applied_index is not None and may_use_columns(request):
             began, unites = run.loop.time(), quads.unites_graphs
             try:
@@ -80,7 +80,7 @@ class QueryPaths:
                 return answer
             left_s = request.timeout_s - (run.loop.time() - began)
             request = replace(request, timeout_s=max(0.0, left_s))
-        return await self._readers.start(run, request, checkpoints, quads)
+        return await self._readers.start(run, request.with_own_names(), checkpoints, quads)
 
     async def explain_columns(
         self, request: QueryRequest, quads: QuadStore, applied_index: int
@@ -166,6 +166,11 @@ class GraphReads:
         index = store.applied.exact
         if index is None:
             return None
+        star = join.star
+        if star is not None and not store.quads.unites_graphs:
+            table = store.literals.joined_at_once(star, index)
+            if table is not None and store.applied.exact == index:
+                return Evaluated(_held(store, table), index)
         tables = store.literals.tables_at_once(join.searches, _WHOLE, index)
         if tables is None:
             return None

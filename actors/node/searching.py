@@ -46,7 +46,10 @@ class QuerySearches:
             await self.literals.wait_ready()
 
     async def tables(self, log_index: int, entities: Entities) -> dict[str, Table]:
-        """By the names of the searches, in the state of a log index. See `TextKeeper.tables`, `Indexes`."""
+        """By the names of the searches, in the state of a log index. See `TextKeeper.tables`, `Indexes`.
+
+        Raises Stale.
+        """
         own = [each for each in self.searches if not isinstance(each.request, IndexSearch)]
         others = [each for each in self.searches if isinstance(each.request, IndexSearch)]
         tables = await self.literals.tables(own, self.dataset, log_index) if own else {}

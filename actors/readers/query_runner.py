@@ -1,6 +1,7 @@
 """`QueryRunner`: what readers do for a node, queries and validations: a reader, a checkpoint, an answer."""
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import ExitStack
@@ -35,7 +36,7 @@ from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.translation import abstract_query
 from graphdb.store.quad_store import QuadStore
-from graphdb.store.search_tables import Table, patterns_of
+from graphdb.store.search_tables import Stale, Table, patterns_of
 
 __all__ = ["QueryRunner", "ReaderAnswer", "query_task"]
 
@@ -78,10 +79,9 @@ class QueryRunner:
             ended.callback(run.end)
             try:
                 async with asyncio.timeout_at(deadline):
-                    checkpoint = await run.unless_cancelled(checkpoints.take_exact(), checkpoints.give_back)
-                    held.callback(checkpoints.give_back, checkpoint)
-                    find = partial(self._entities, run, request, deadline, checkpoint, quads)
-                    tables = await run.unless_cancelled(searching(checkpoint.index, find))
+                    find = partial(self._entities, run, request, deadline, quads)
+                    checkpoint, tables = await _searched(run, searching, checkpoints, find)
+                held.callback(checkpoints.give_back, checkpoint)
             except TimeoutError:
                 raise QueryTimeout(f"searching took longer than {round(request.timeout_s, 2):g} s") from None
             ended.pop_all()  # from here on the answer ends it
@@ -98,8 +98,8 @@ class QueryRunner:
         run: QueryRun,
         request: QueryRequest,
         deadline: float,
-        checkpoint: Checkpoint,
         quads: QuadStore,
+        checkpoint: Checkpoint,
         search: TextSearch,
         candidates: Table | None,
         count: int,
@@ -238,6 +238,27 @@ def query_task(
         services=services,
         calls_geometry=calls_geometry,
     )
+
+
+async def _searched(
+    run: QueryRun,
+    searching: Searching,
+    checkpoints: Checkpoints,
+    find: Callable[[Checkpoint, TextSearch, Table | None, int], Awaitable[list[Any]]],
+) -> tuple[Checkpoint, Mapping[str, Table]]:
+    """An exact checkpoint, and what the searches find in its state; whoever gets it gives it back. find is
+    `Entities` in the state of a checkpoint.
+
+    The graph may change so much meanwhile that the state is not known any more: then a later one is searched.
+    """
+    while True:
+        checkpoint = await run.unless_cancelled(checkpoints.take_exact(), checkpoints.give_back)
+        with ExitStack() as held:
+            held.callback(checkpoints.give_back, checkpoint)
+            with contextlib.suppress(Stale):
+                tables = await run.unless_cancelled(searching(checkpoint.index, partial(find, checkpoint)))
+                held.pop_all()
+                return checkpoint, tables
 
 
 async def _narrowed(

@@ -1,6 +1,6 @@
 """What the compiler asks of the view: where quads are, which terms there are, and of which kinds."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -56,6 +56,7 @@ class Catalog:
     def __init__(self, connection: DuckDBPyConnection) -> None:
         self._connection: DuckDBPyConnection | None = connection
         self.arrays = QuadArrays()
+        self.plans: dict[Hashable, Any] = {}  # what was compiled in this state, by whoever compiles
         self._found = _Found()
         rows = self._rows("SELECT p, tbl, quads, subjects, objects, is_stale FROM predicates ORDER BY tbl, p")
         self.predicates: dict[int, PredicateTable] = {row[0]: PredicateTable(*row[1:]) for row in rows}

@@ -39,10 +39,10 @@ class HostedGraph:
 
     def __init__(self, settings: Settings, namespace: str, directory: str) -> None:
         log_endpoint = functools.partial(cluster.update_log_endpoint, namespace)
-        readers = ReaderClient(functools.partial(cluster.store_reader_endpoint, namespace))
+        readers = ReaderClient(functools.partial(cluster.readers_endpoint, namespace))
         columns = None
         if settings.columns.enabled:
-            columns = ColumnClient(functools.partial(cluster.column_view_endpoint, namespace))
+            columns = ColumnClient(functools.partial(cluster.columns_endpoint, namespace))
         indexes = None
         if settings.search.enabled:
             timeout_s = settings.server.query_timeout_seconds

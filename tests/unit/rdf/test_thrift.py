@@ -15,7 +15,7 @@ from graphdb.rdf.thrift import read_thrift_quads, varint, write_thrift_quads
 
 A, P = NamedNode("urn:a"), NamedNode("urn:p")
 XSD = "http://www.w3.org/2001/XMLSchema#"
-TERMS = [
+TERMS: list[NamedNode | BlankNode | Literal | Triple] = [
     NamedNode("urn:é"),
     BlankNode("b1"),
     Literal("plain"),
