@@ -1,5 +1,6 @@
 import java.io.ByteArrayOutputStream;
 import java.io.InputStream;
+import java.math.BigInteger;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -70,7 +71,7 @@ public class JenaClient {
             say("thrift construct", asked.execConstruct().size());
         }
         Model model = ModelFactory.createDefaultModel();
-        model.add(model.createResource(), model.createProperty(P), model.createTypedLiteral(7));
+        model.add(model.createResource(), model.createProperty(P), model.createTypedLiteral(BigInteger.valueOf(7)));
         model.add(model.createResource("http://x/t"), model.createProperty(P), model.createLiteral("t", "en"));
         var out = new ByteArrayOutputStream();
         RDFDataMgr.write(out, model, Lang.RDFTHRIFT);
