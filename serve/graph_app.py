@@ -219,7 +219,23 @@ def _routes(
     answers = QueryAnswers(node.queries, node.progress, cache, tags, explainer, metrics, accounts)
     hints.rows = rows = RowReader(reader, answers)
     update = UpdateEndpoint(node.writing, accounts, server.max_body_bytes, limits, hints.worded)
-    sparql = SparqlEndpoint(reader, answers, accounts, update, server.max_body_bytes, limits.max_query_bytes)
+    void = VoidEndpoint(
+        node.queries,
+        node.changes,
+        node.progress,
+        rows,
+        union_default_graph=server.union_default_graph,
+    )
+    sparql = SparqlEndpoint(
+        reader,
+        answers,
+        accounts,
+        update,
+        void.within_service_description,
+        node.namespaces,
+        server.max_body_bytes,
+        limits.max_query_bytes,
+    )
     check = QueryCheckEndpoint(node.queries, reader, explainer, server.max_body_bytes, limits)
     data = GraphStoreEndpoint(node.queries, node.progress, node.writing, workers, tags, server.max_body_bytes)
     validations = ValidationReader(
@@ -244,14 +260,6 @@ def _routes(
     cluster = ClusterEndpoint(node.admin)
     backups = Backups(server.data_dir / BACKUPS)
     fuseki = FusekiAdministration(server.dataset_name, node.queries, node.admin, metrics, backups, tasks)
-
-    void = VoidEndpoint(
-        node.queries,
-        node.changes,
-        node.progress,
-        rows,
-        union_default_graph=server.union_default_graph,
-    )
 
     def index() -> dict[str, str]:
         return _index_header(node.progress)

@@ -26,7 +26,8 @@ _STATE = "access egress alerts log raft shard readers columns views live node cl
 _WHOLE = "query_keeper cluster connection offline"
 
 _PARTS = """
-    errors parameters negotiation answers inner_requests routing access backend bodies openapi port
+    errors parameters negotiation answers inner_requests routing access backend bodies spooled_bodies
+    openapi port
 """
 _APPLICATIONS = """
     mcp graph search workbench graph_app search_app deployments cli

@@ -28,7 +28,7 @@ from serve.backend import Transaction, Transactions, Writing
 from serve.bodies import body_chunks, media_type_name, read_body, read_text
 from serve.graph.rdf4j.peer_requests import ask_peer
 from serve.graph.rdf4j.repository import RepositoryEndpoint, Sizes, read_asked
-from serve.graph.rdf4j.statements import placed, read_document, spooled_body, statements_answer
+from serve.graph.rdf4j.statements import placed, read_document, statements_answer
 from serve.graph.rdf4j.wire import (
     Pattern,
     choose_written,
@@ -39,6 +39,7 @@ from serve.graph.rdf4j.wire import (
 )
 from serve.graph.sparql import FORM_TYPE, UpdateEndpoint
 from serve.parameters import Parameters, read_dataset, read_flag, request_iri
+from serve.spooled_bodies import spooled_body
 
 __all__ = ["TransactionsEndpoint"]
 
