@@ -115,7 +115,7 @@ class ColumnQuery:
         try:
             compiled = self._compiled()
             if isinstance(compiled, Counted):
-                plan = "counted from the number of matches of each term, without rows"
+                plan = "computed from arrays of the quads of each predicate, without rows"
             else:
                 self._execute(f"EXPLAIN {compiled.sql}")
                 plan = "\n".join(str(row[-1]) for row in self._cursor.fetchall())
@@ -154,10 +154,10 @@ class ColumnQuery:
         query = self._query()
         dataset = Dataset(_nodes(self._task.default_graphs), _nodes(self._task.named_graphs))
         self._found: Estimate = estimate(query, catalog)
-        if self._found.reader_because is not None:
-            raise Unsuited(self._found.reader_because)
         if self._counts and not self._has_dataset and (found := counted(query, catalog)) is not None:
             return found
+        if self._found.reader_because is not None:
+            raise Unsuited(self._found.reader_because)
         compiled = compile_query(query, dataset, catalog)
         if isinstance(compiled, NotCompiled):
             raise Unsuited(compiled.construct)

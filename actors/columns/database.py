@@ -17,6 +17,7 @@ from duckdb import DuckDBPyConnection
 from graphdb.columns import schema
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.loading import load_names, load_rows, settle
+from graphdb.columns.quad_arrays import QuadArrays
 from graphdb.columns.results import TermTexts
 from graphdb.config.service import Columns
 from graphdb.errors import CorruptionError, UnavailableError
@@ -146,6 +147,7 @@ class OpenView:
         self.texts = TermTexts(connection)
         self._version: object | None = object()  # another one after each change, None in the midst of one
         self._state: _State | None = None
+        self._arrays = QuadArrays()  # of the present version, another one after each change
         self._query_memory_mb = query_memory_mb
         # parsed once
         (self._begin,) = connection.extract_statements("BEGIN")
@@ -171,12 +173,18 @@ class OpenView:
         self.connection.close()
 
     @contextmanager
-    def changing(self) -> Iterator[None]:
-        """Around what the writer does."""
+    def changing(self) -> Iterator[set[int]]:
+        """Around what the writer does, who puts the predicates whose quads change into the set: what was made
+        of the quads of the others stays.
+        """
         self._version = None
+        changed = set[int]()
+        arrays = QuadArrays()  # after a failure it is not known what has changed
         try:
-            yield
+            yield changed
+            arrays = self._arrays.without(changed)
         finally:
+            self._arrays = arrays
             self._version = object()
 
     def known(self) -> tuple[int, Catalog] | None:
@@ -193,14 +201,14 @@ class OpenView:
 
         What a query before has read of the same state is not read again.
         """
-        version, state = self._version, self._state
+        version, state, arrays = self._version, self._state, self._arrays
         cursor.execute(self._begin)
         cursor.execute(self._look)
         is_known = version is not None and version is self._version
         if is_known and state is not None and state.version is version:
             return state.log_index, state.catalog.on(cursor)
         ((log_index,),) = cursor.execute(_LOG_INDEX).fetchall()
-        catalog = Catalog(cursor)
+        catalog = Catalog(cursor, arrays if is_known else None)
         if is_known:
             self._state = _State(version, log_index, catalog)
         return log_index, catalog
