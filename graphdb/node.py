@@ -3,12 +3,13 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pyoxigraph import NamedNode, QueryBoolean, QuerySolutions, QueryTriples
 
 from graphdb.access.principal import Principal
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.sparql.algebra import TextSearch
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
@@ -19,6 +20,7 @@ __all__ = [
     "ClusterReport",
     "Consistency",
     "EmbeddedStore",
+    "Entities",
     "Evaluated",
     "FunctionCall",
     "LiveReport",
@@ -33,8 +35,14 @@ __all__ = [
     "worse_status",
 ]
 
-Searching: TypeAlias = Callable[[int], Awaitable[Mapping[str, Table]]]
-"""Finds what the searches of a query find in the state of a log index, by their names."""
+Entities: TypeAlias = Callable[[TextSearch, Table | None, int], Awaitable[list[Any]]]
+"""Returns so many of the entities of the pattern that a search is within, as terms of the engine; among those
+of a table of one column, where there is one.
+"""
+Searching: TypeAlias = Callable[[int, Entities], Awaitable[Mapping[str, Table]]]
+"""Finds what the searches of a query find in the state of a log index, by their names. Entities are those
+of the same state. Raises Stale for a state that is too old.
+"""
 
 _STATUSES = ("healthy", "degraded", "starting", "error")  # each says more than those before
 

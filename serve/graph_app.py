@@ -49,6 +49,7 @@ from serve.graph.linked_data.resources import ResourceEndpoint
 from serve.graph.linked_data.void import VoidEndpoint
 from serve.graph.live_outbox import SocketCounts
 from serve.graph.live_socket import LiveSocketEndpoint
+from serve.graph.local_search import LocalSearch
 from serve.graph.mcp_endpoint import McpEndpoint
 from serve.graph.metrics import (
     AccessMetrics,
@@ -67,7 +68,7 @@ from serve.graph.rdf4j.rdf4j_routes import rdf4j_routes
 from serve.graph.saved_queries import saved_query_routes
 from serve.graph.shacl import ShaclEndpoint, ValidationReader
 from serve.graph.sparql import SparqlEndpoint, UpdateEndpoint
-from serve.port_application import PortApplication, QuickPaths
+from serve.port.application import PortApplication, QuickPaths
 from serve.routing import ByRawPath, Handler, methods_of, not_found, resource
 from serve.workbench.pages import Workbench
 
@@ -123,15 +124,17 @@ def build_app(
     settings: Settings,
     access: AccessBackend | None = None,
     search_word: Callable[[], str] | None = None,
+    search: LocalSearch | None = None,
 ) -> PortApplication:
     """The application. It owns threads and gives them back when the server shuts it down (lifespan).
 
-    access: the components of authentication, for this application only; search_word: see `HealthEndpoint`.
+    access: the components of authentication, for this application only; search_word: see `HealthEndpoint`;
+    search: None without a search port.
     """
     workers = Workers(WORKER_THREADS, settings.server.query_timeout_seconds)
     slow_queries = SlowQueryLog(settings.server.data_dir / SLOW_QUERIES)
     tasks = Tasks()
-    mcp = McpEndpoint(settings.server.cors, _search_url(settings), may_update=settings.mcp.updates)
+    mcp = McpEndpoint(settings.server.cors, search, may_update=settings.mcp.updates)
 
     @asynccontextmanager
     async def lifespan(_app: object) -> AsyncIterator[None]:
@@ -235,7 +238,13 @@ def _routes(
     backups = Backups(server.data_dir / BACKUPS)
     fuseki = FusekiAdministration(server.dataset_name, node.queries, node.admin, metrics, backups, tasks)
 
-    void = VoidEndpoint(node.progress, RowReader(reader, answers))
+    void = VoidEndpoint(
+        node.queries,
+        node.changes,
+        node.progress,
+        RowReader(reader, answers),
+        union_default_graph=server.union_default_graph,
+    )
 
     def index() -> dict[str, str]:
         return _index_header(node.progress)
@@ -291,15 +300,6 @@ def _index_header(progress: Progress) -> dict[str, str]:
         return {"X-Snapshot-Index": str(progress.snapshot_index())}
     except UnavailableError:
         return {}
-
-
-def _search_url(settings: Settings) -> str | None:
-    """Where this process reaches the search port; None if it is closed or has TLS."""
-    server, search = settings.server, settings.search
-    if not search.enabled or server.tls_cert_file is not None:
-        return None
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(server.host, server.host)
-    return f"http://{f'[{host}]' if ':' in host else host}:{search.port}"
 
 
 def _enabled(settings: Settings) -> dict[str, bool]:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 from duckdb import DuckDBPyConnection
@@ -19,7 +19,6 @@ from graphdb.columns.counting import Counted, counted
 from graphdb.columns.estimate import Estimate, estimate
 from graphdb.columns.results import ManyTriples, answer_of
 from graphdb.columns.row_writing import may_write_rows, write_rows
-from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout, UnavailableError
 from graphdb.planning.gate import read_query
 from graphdb.public_text import without_paths
@@ -27,6 +26,9 @@ from graphdb.sparql.algebra import AbstractQuery
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat, write_answer
 from graphdb.sparql.translation import abstract_query
+
+if TYPE_CHECKING:  # see ViewSettings
+    from graphdb.config.limits import GateLimits
 
 __all__ = ["WHERE", "ColumnQuery", "NotTaken", "Unsuited"]
 
@@ -48,7 +50,7 @@ class Unsuited(NotTaken):
 class ColumnQuery:
     """Run it on any thread; interrupt it from any other. It sees one state of the view."""
 
-    def __init__(self, view: OpenView, task: ColumnTask, limits: GateLimits, *, counts: bool) -> None:
+    def __init__(self, view: OpenView, task: ColumnTask, limits: "GateLimits", *, counts: bool) -> None:
         """counts: whether counts are found without rows where they can be (`columns.counts_without_rows`)."""
         self._view = view
         self._task, self._limits, self._counts = task, limits, counts
@@ -229,7 +231,7 @@ def _is_damage(error: Exception) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _read(text: str, base_iri: str | None, limits: GateLimits) -> AbstractQuery:
+def _read(text: str, base_iri: str | None, limits: "GateLimits") -> AbstractQuery:
     return abstract_query(read_query(text, base_iri, limits))
 
 

@@ -14,12 +14,12 @@ from typing import IO
 import duckdb
 from duckdb import DuckDBPyConnection
 
+from actors.columns.protocol import ViewSettings
 from graphdb.columns import schema
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.loading import load_names, load_rows, settle
 from graphdb.columns.quad_arrays import QuadArrays
 from graphdb.columns.results import TermTexts
-from graphdb.config.service import Columns
 from graphdb.errors import CorruptionError, UnavailableError
 
 __all__ = ["OpenView", "ViewFiles"]
@@ -30,12 +30,12 @@ _ROOT = Path(__file__).resolve().parents[2]  # where `actors` is found, also whe
 class ViewFiles:
     """One thread at a time. What is in the directory belongs to the view: it may all be deleted."""
 
-    def __init__(self, directory: Path, settings: Columns) -> None:
+    def __init__(self, directory: Path, settings: ViewSettings) -> None:
         self._directory, self._settings = directory, settings
         self._database = directory / "view.duckdb"
         self.scratch = directory / "scratch"
         self.query_memory_mb = settings.query_memory_mb
-        self._spill = settings.spill_dir or directory / "spill"
+        self._spill = Path(settings.spill_dir) if settings.spill_dir else directory / "spill"
 
     def open(self) -> tuple[DuckDBPyConnection, int, int]:
         """The view as it was left, whole, with its log index and where to read on.

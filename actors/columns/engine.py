@@ -11,7 +11,9 @@ import logging
 import os
 import socket
 import sys
+from dataclasses import make_dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import uvloop
 
@@ -33,9 +35,10 @@ from actors.log.view_reports import report_views
 from actors.process_bounds import settle
 from actors.wire.client import WireClient
 from actors.wire.messages import Done
-from graphdb.config.limits import GateLimits
-from graphdb.config.service import Columns
 from graphdb.errors import LogUnavailable, OutcomeUnknown, UnavailableError
+
+if TYPE_CHECKING:  # see ViewSettings
+    from graphdb.config.limits import GateLimits
 
 __all__: list[str] = []
 
@@ -54,6 +57,11 @@ async def _no_other_parent() -> str:
     raise LogUnavailable("the column view is closing")
 
 
+def _limits(figures: dict[str, int]) -> "GateLimits":
+    """The gate's, which were checked where they were read; hashable, as theirs."""
+    return cast("GateLimits", make_dataclass("Limits", figures, frozen=True)(**figures))
+
+
 async def _run(connection: socket.socket) -> None:
     parent = WireClient(ENGINE_MESSAGES, "the column view does", _no_other_parent, away=LogUnavailable)
     await parent.adopt(connection)
@@ -69,12 +77,11 @@ async def _run(connection: socket.socket) -> None:
         except OutcomeUnknown as error:
             raise LogUnavailable(error.reason) from error
 
-    settings = Columns.model_validate(setup.columns)
     log = LogClient(find_log)
     directory = Path(setup.directory)
     room = DiskRoom(directory.parent, setup.disk_reserve_mb << 20)
-    keeper = ViewKeeper(ViewFiles(directory, settings), log, room)
-    server = ColumnServer(keeper, settings, GateLimits(**setup.limits), setup.socket_path)
+    keeper = ViewKeeper(ViewFiles(directory, setup.columns), log, room)
+    server = ColumnServer(keeper, setup.columns, _limits(setup.limits), setup.socket_path)
     await server.start()
     working = keeper.run(), _say_alive(parent), report_views(log, keeper.view_status)
     tasks = [asyncio.create_task(work) for work in working]

@@ -25,9 +25,12 @@ A client that goes away cancels its query.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.wire.messages import Messages
+
+if TYPE_CHECKING:  # see ViewSettings
+    from graphdb.config.service import Columns
 
 __all__ = [
     "ALIVE_S",
@@ -47,10 +50,37 @@ __all__ = [
     "LogAt",
     "NotTaken",
     "Taken",
+    "ViewSettings",
     "Wanted",
 ]
 
 ALIVE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSettings:
+    """What an engine needs of `Columns`, whose library, pydantic, would take 8 MB there."""
+
+    memory_limit_mb: int
+    query_memory_mb: int
+    spill_dir: str | None
+    spill_limit_mb: int
+    queries_max: int
+    wait_seconds: float
+    counts_without_rows: bool
+
+    @classmethod
+    def of(cls, columns: "Columns") -> "ViewSettings":
+        """Those of a node."""
+        return cls(
+            columns.memory_limit_mb,
+            columns.query_memory_mb,
+            None if columns.spill_dir is None else str(columns.spill_dir),
+            columns.spill_limit_mb,
+            columns.queries_max,
+            columns.wait_seconds,
+            columns.counts_without_rows,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +90,7 @@ class EngineSetup:
     directory: str  # of the view, in that of the data
     disk_reserve_mb: int
     socket_path: str
-    columns: dict[str, Any]  # the section of the settings
+    columns: ViewSettings
     limits: dict[str, int]  # those of the gate
 
 

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
@@ -22,6 +22,7 @@ from actors.columns.protocol import (
     Feed,
     Load,
     Taken,
+    ViewSettings,
     Wanted,
 )
 from actors.columns.protocol import NotTaken as NotTakenMessage
@@ -29,9 +30,10 @@ from actors.columns.view_keeper import ViewKeeper
 from actors.freed_memory import give_back
 from actors.wire.messages import Done, Piece, expect
 from actors.wire.server import Call, WireServer
-from graphdb.config.limits import GateLimits
-from graphdb.config.service import Columns
 from graphdb.errors import QueryTimeout
+
+if TYPE_CHECKING:  # see ViewSettings
+    from graphdb.config.limits import GateLimits
 
 __all__ = ["ColumnServer"]
 
@@ -45,7 +47,7 @@ _GRACE_S = 2.0  # for a query to end once it is interrupted; then its process en
 class ColumnServer:
     """Answers queries on a view, on the event loop that its keeper lives on."""
 
-    def __init__(self, keeper: ViewKeeper, settings: Columns, limits: GateLimits, path: str) -> None:
+    def __init__(self, keeper: ViewKeeper, settings: ViewSettings, limits: "GateLimits", path: str) -> None:
         self.keeper, self.settings, self.limits = keeper, settings, limits
         self.threads = ThreadPoolExecutor(settings.queries_max, "column-query")
         self._wire = WireServer(COLUMN_MESSAGES, "the column view", path, self._serve)

@@ -29,7 +29,7 @@ from graphdb.sparql.parser import Query
 from graphdb.sparql.translation import searches_of
 from graphdb.store.join_walk import OverBudget
 from graphdb.store.quad_store import Answer, QuadStore
-from graphdb.store.small_joins import ENTRIES_AT_ONCE, LargePatterns, SmallJoin
+from graphdb.store.small_joins import ENTRIES_AT_ONCE, SmallJoin
 from graphdb.store.view import Subject, Term
 
 __all__ = ["GraphReads", "Progress", "Queries", "QueryPaths"]
@@ -125,7 +125,6 @@ class GraphReads:
         """
         self.view_key = view_key
         self._store, self._paths, self._again, self._is_whole = store, paths, again, is_whole
-        self._large = LargePatterns()
 
     def uniting_graphs(self) -> "GraphReads":
         """See `serve.backend.GraphReads.uniting_graphs`."""
@@ -186,7 +185,7 @@ class GraphReads:
     def is_small_join(self, join: SmallJoin) -> bool:
         """See `serve.backend.GraphReads.is_small_join`."""
         store = self._store()
-        return join.fits(store.quads, ENTRIES_AT_ONCE, self._large.at(store.applied.current))
+        return join.fits(store.quads, ENTRIES_AT_ONCE, store.large.at(store.applied.current))
 
     async def start_query(self, request: QueryRequest) -> ReaderAnswer | ColumnStream:
         """See `serve.backend.GraphReads.start_query`."""

@@ -11,7 +11,7 @@ from actors.log.applied_index import AppliedIndex
 from actors.shard.index_keeper import IndexKeeper
 from actors.worker_thread import on_thread
 from graphdb.config.service import Text
-from graphdb.errors import EvaluationFailed, Overloaded
+from graphdb.errors import EvaluationFailed
 from graphdb.sparql.algebra import TextSearch
 from graphdb.sparql.dataset import Dataset
 from graphdb.store.quad_store import QuadStore
@@ -69,7 +69,7 @@ class TextKeeper(IndexKeeper["LiteralIndex"]):
     async def tables(self, searches: Iterable[TextSearch], dataset: Dataset, index: int) -> dict[str, Table]:
         """What searches find in the state of a log index, by their names.
 
-        Raises InvalidParameter, LimitExceeded, Overloaded (that state is not known any more).
+        Raises InvalidParameter, LimitExceeded, Stale (that state is not known any more).
         """
         await self.wait_ready()
         await self._until_taken_in(index)
@@ -85,12 +85,7 @@ class TextKeeper(IndexKeeper["LiteralIndex"]):
             return replace(table, report=replace(table.report, seconds=time.perf_counter() - began))
 
         def find() -> dict[str, Table]:
-            from graphdb.text.literal_index import Stale
-
-            try:
-                state = literals.state(index)
-            except Stale:
-                raise Overloaded("the graph has just changed: ask again") from None
+            state = literals.state(index)
             return {each.name: timed(each, state) for each in searches}
 
         return await on_thread(find)

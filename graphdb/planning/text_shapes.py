@@ -184,6 +184,8 @@ def _free(query: Query) -> set[Span]:
     """
     ends, others = set[Span](), set[Span]()
     searches = searches_of(query)
+    if any(search.within is not None for search in searches):
+        return set()  # what restricts a search stands twice
     waiting: list[Any] = [query]
     while waiting:
         node = waiting.pop()

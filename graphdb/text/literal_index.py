@@ -31,8 +31,9 @@ from graphdb.search.segments.builder import SegmentBuilder
 from graphdb.search.segments.merge_policy import Candidate, TieredMergePolicy
 from graphdb.search.segments.merging import merge
 from graphdb.search.segments.shard_view import array_segment, locate, numbered, replaced
+from graphdb.store.search_tables import Stale
 
-__all__ = ["ALL", "GRAPH", "LANGUAGE", "Fields", "LiteralIndex", "Stale", "State"]
+__all__ = ["ALL", "GRAPH", "LANGUAGE", "Fields", "LiteralIndex", "State"]
 
 ALL: Final = "*"
 """In the place of the predicates: all of them."""
@@ -51,10 +52,6 @@ _MERGED_BYTES_MAX: Final = 1 << 30
 _WAITING_MAX: Final = 100_000  # quads of changes that wait; with more, the index is built anew
 
 Scan: TypeAlias = Callable[[NamedNode | None], Iterable[Quad]]
-
-
-class Stale(Exception):
-    """The state that is asked for is too old to be told."""
 
 
 @dataclass(slots=True)
@@ -386,7 +383,11 @@ class LiteralIndex:
         with self._lock:
             if self._is_due:
                 return
-            self._leaves = _kept(pairs, dead)
+            kept = _kept(pairs, dead)
+            gone_names = {leaf.segment.name for leaf in leaves} - {leaf.segment.name for leaf in kept}
+            if gone_names:  # only states before this batch have documents in them
+                self._keep_past(gone_names, self._changed)
+            self._leaves = kept
             for name, found in dead.items():
                 self._removed.setdefault(name, []).extend(found)
             self._changed = max(self._changed, batch[-1].stamp + 1)
@@ -421,12 +422,16 @@ class LiteralIndex:
         with self._lock:
             if self._is_due:
                 return False
-            self._past.appendleft(_Past(self._floor, self._leaves, dict(self._removed)))
+            self._keep_past([leaf.segment.name for leaf in inputs], self._changed)
             self._leaves = numbered(pairs)
-            for leaf in inputs:
-                self._removed.pop(leaf.segment.name, None)
-            self._floor = self._changed
         return True
+
+    def _keep_past(self, outdated: Iterable[str], floor: int) -> None:
+        """Keep the leaves for states before a log index: those with these names go. With the lock held."""
+        self._past.appendleft(_Past(self._floor, self._leaves, dict(self._removed)))
+        for name in outdated:
+            self._removed.pop(name, None)
+        self._floor = floor
 
     def _merge_all(self) -> None:
         """What a scan found is one segment, unless it is large: each costs every search a little."""

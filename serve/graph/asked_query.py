@@ -12,11 +12,12 @@ from starlette.requests import Request
 from graphdb.access.principal import EVERYONE
 from graphdb.access.visibility import Visibility
 from graphdb.bounded_cache import BoundedCache
+from graphdb.config.limits import GateLimits
 from graphdb.geo.entailment import Entailment, asked_text
 from graphdb.geo.function_calls import calls_functions, load
 from graphdb.node import Consistency, Evaluated, QueryRequest
 from graphdb.planning import gate
-from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_query
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, read_query
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from graphdb.access.permissions import Permission
+from graphdb.config.limits import GateLimits
 from graphdb.errors import (
     BodyTooLarge,
     GraphDBError,
@@ -23,7 +24,7 @@ from graphdb.errors import (
     UnsupportedMediaType,
 )
 from graphdb.model import Confirmation
-from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_update
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, read_update
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.writing import write_quads
 from graphdb.sparql.syntax import Update

@@ -31,6 +31,8 @@ LANGCHAIN_STEPS = [
     ["hybrid", ["green apples", {"number": 1}]],
     ["hybrid filtered", ["red apples and pears"]],
     ["hybrid left", 2],
+    ["bm25", [["green apples", 1.4838], ["red apples and pears", 0.4598]]],
+    ["similarity", "custom_bm25"],
     ["llama ids", ["n0", "n1", "n2"]],
     ["llama", ["green apples"]],
     ["llama filtered", ["a blue bicycle"]],

@@ -105,11 +105,11 @@ class MemoryBackend:
         self,
         *,
         union_default_graph: bool = False,
-        limits: gate.GateLimits | None = None,
+        limits: GateLimits | None = None,
         settings: Settings | None = None,
     ) -> None:
         """settings are those of alerts, which are evaluated once their timer is started."""
-        self._limits = limits or gate.GateLimits()
+        self._limits = limits or GateLimits()
         self._schema = SchemaWatch()
         self.store = QuadStore(Store(), (self._schema,), union_default_graph=union_default_graph)
         self.status_word = "healthy"

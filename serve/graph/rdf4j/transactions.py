@@ -12,9 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from graphdb.access.permissions import Permission
+from graphdb.config.limits import GateLimits
 from graphdb.errors import InvalidParameter
 from graphdb.model import Confirmation, GraphName
-from graphdb.planning.gate import GateLimits, read_update
+from graphdb.planning.gate import read_update
 from graphdb.sparql.prebinding import with_values
 from graphdb.store.stored_form import stored_term
 from graphdb.store.view import Term
