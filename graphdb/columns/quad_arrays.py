@@ -170,6 +170,13 @@ class QuadEnds:
         return QuadEnds(self.subjects.taken(which), self.objects.taken(which))
 
 
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """In place of what cannot be made."""
+
+    nbytes: int = 0
+
+
 class QuadArrays:
     """What was made of one state of the view, up to `KEPT_BYTES`; what was made first goes first. For any
     thread. A key begins with the predicates whose quads it is made of.
@@ -189,11 +196,17 @@ class QuadArrays:
         return False
 
     def get(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """What make has made of this key, now or before."""
+        """What make has made of this key, now or before. Raises NotCounted, now or before, as make does."""
         found: Any = self._kept.get(key)
         if found is None:
-            found = make()
+            try:
+                found = make()
+            except NotCounted:
+                self._keep(key, _Refused())
+                raise
             self._keep(key, found)
+        if isinstance(found, _Refused):
+            raise NotCounted
         return found  # type: ignore[no-any-return]
 
     def without(self, predicates: Iterable[int]) -> "QuadArrays":

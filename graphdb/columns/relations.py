@@ -36,8 +36,8 @@ _AT_ONCE_MAX: Final = 500_000
 _SPAN_MAX: Final = 1 << 20  # of the numbers of one end's terms, however few there are
 _SPAN_A_QUAD: Final = 8
 _CLOSURE_FROM_MAX: Final = 200_000  # quads
-_CLOSURE_MAX: Final = 1_000_000  # pairs
-_STEPS_MAX: Final = 256
+_CLOSURE_MAX: Final = 500_000  # pairs
+_CLOSURE_WORK_MAX: Final = 10_000_000  # pairs that are looked at, some of them again: about a second
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,20 +207,20 @@ def _closed(relation: Relation) -> QuadEnds:
     targets = ends[order]
     firsts = np.searchsorted(begins[order], np.arange(len(nodes) + 1))
     seen = new = np.sort(begins * len(nodes) + ends)
-    for _ in range(_STEPS_MAX):
+    looked_at = 0
+    while len(seen) <= _CLOSURE_MAX:
         sources, vias = new // len(nodes), new % len(nodes)
         counts = firsts[vias + 1] - firsts[vias]
         total = int(counts.sum())
-        if total > _CLOSURE_MAX * 4:
-            raise NotCounted
+        looked_at += total + len(seen)
+        if looked_at > _CLOSURE_WORK_MAX or total > 4 * _CLOSURE_MAX:
+            break
         offsets = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
         reached = targets[np.repeat(firsts[vias], counts) + offsets]
         new = np.setdiff1d(np.repeat(sources, counts) * len(nodes) + reached, seen)
         if not len(new):
             terms = Terms.of(nodes)
             return QuadEnds(*(Ends(terms, each.astype(np.uint32)) for each in np.divmod(seen, len(nodes))))
-        if len(seen) + len(new) > _CLOSURE_MAX:
-            break
         seen = np.union1d(seen, new)
     raise NotCounted
 

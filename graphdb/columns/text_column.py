@@ -18,7 +18,7 @@ from graphdb.columns.quad_arrays import Ids
 __all__ = ["TEXT_MAX", "TextColumn", "read_texts"]
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
-TEXT_MAX: Final = 16 << 20  # code points of one column
+TEXT_MAX: Final = 8 << 20  # bytes of the texts of one column
 _BETWEEN: Final = "\n"
 _FETCHED_MAX: Final = 500_000  # texts that are in Python at a time
 
@@ -175,11 +175,11 @@ def read_texts(connection: DuckDBPyConnection, ids: Ids) -> TextColumn | None:
 
 
 def _code_points(text: str) -> npt.NDArray[np.unsignedinteger]:
-    for encoding, dtype in (("latin-1", np.uint8), ("utf-16-le", np.uint16)):
-        if encoding == "utf-16-le" and text and max(text) > "\uffff":
-            break
-        try:
-            return np.frombuffer(text.encode(encoding), dtype)
-        except UnicodeEncodeError:
-            continue
+    """In as few bytes for each as they take."""
+    try:
+        return np.frombuffer(text.encode("latin-1"), np.uint8)
+    except UnicodeEncodeError:
+        encoded = text.encode("utf-16-le")
+    if len(encoded) == 2 * len(text):
+        return np.frombuffer(encoded, np.uint16)
     return np.frombuffer(text.encode("utf-32-le"), np.uint32)

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import Store
 
+from graphdb.columns import relations
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.counting import counted
 from graphdb.columns.results import TermTexts, answer_of
@@ -172,3 +173,21 @@ _EACH += [(f"<x:n{n}>", "<x:p>", f"<x:n{n + 1}>") for n in range(6)]
 )
 def test_each_form_is_computed_from_arrays(text: str) -> None:
     assert _agrees(*_loaded(_EACH, 1), text), text
+
+
+def test_a_path_of_too_many_pairs_is_left_to_sql(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = [(f"<x:n{n}>", "<x:p>", f"<x:n{n + 1}>") for n in range(40)]
+    text = "SELECT (COUNT(*) AS ?k) { ?s <x:p>+ ?o }"
+    assert _agrees(*_loaded(chain, 1), text)
+    monkeypatch.setattr(relations, "_CLOSURE_MAX", 819)
+    store, catalog = _loaded(chain, 1)
+    assert not _agrees(store, catalog, text)
+    monkeypatch.setattr(relations, "_closed", None)  # it is not tried again
+    assert not _agrees(store, catalog, text)
+
+
+def test_many_quads_are_read_for_the_second_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relations, "_AT_ONCE_MAX", 3)
+    store, catalog = _loaded([(f"<x:n{n}>", "<x:p>", "<x:n1>") for n in range(4)], 1)
+    text = "SELECT ?o (COUNT(*) AS ?k) { ?s <x:p> ?o } GROUP BY ?o"
+    assert [_agrees(store, catalog, text) for _ in range(3)] == [False, True, True]
