@@ -1,7 +1,7 @@
 """What the compiler asks of the view: where quads are, which terms there are, and of which kinds."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -57,6 +57,7 @@ class Catalog:
         """arrays are of the same state; None where none were made."""
         self._connection: DuckDBPyConnection | None = connection
         self.arrays = arrays or QuadArrays()
+        self.plans: dict[Hashable, Any] = {}  # what was compiled in this state, by whoever compiles
         self._found = _Found()
         rows = self._rows("SELECT p, tbl, quads, subjects, objects, is_stale FROM predicates ORDER BY tbl, p")
         self.predicates: dict[int, PredicateTable] = {row[0]: PredicateTable(*row[1:]) for row in rows}

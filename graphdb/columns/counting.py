@@ -43,6 +43,11 @@ class Counted:
     variables: tuple[str, ...]
     rows: Sequence[Row]
 
+    @property
+    def is_short(self) -> bool:
+        """Whether it is one row, without terms whose texts would have to be looked up."""
+        return len(self.rows) == 1 and all(isinstance(cell, str) for cell in self.rows[0])
+
     def answer(self) -> tuple[CompiledQuery, Fetch]:
         """A query without SQL, and its rows."""
         left = iter(self.rows)

@@ -69,6 +69,7 @@ class Relation:
         return self.catalog.arrays.get((*self.key, column, "by ids"), lambda: self._by_ids(ends, column))
 
     def _by_ids(self, ends: Ends, column: str) -> Ends:
+        self.catalog.check_patient()
         predicate = self.key[0][0]
         tags = self.catalog.tags(predicate, column)
         if ends.terms.span > _SPAN_MAX:
@@ -157,6 +158,7 @@ def where_equal(relation: Relation, *, negated: bool) -> Relation:
     """The pairs of a term and itself, or the others. Raises NotCounted of triple terms."""
 
     def make() -> QuadEnds:
+        relation.catalog.check_patient()
         subjects, objects = (relation.ends(column, by_ids=True) for column in "so")
         for ends in (subjects, objects):
             if Tag.TRIPLE in distinct_tags(_ids(ends)):

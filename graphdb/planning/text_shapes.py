@@ -24,7 +24,7 @@ from graphdb.sparql.terms import Iri, RdfLiteral, Span, TripleTerm, Variable
 from graphdb.sparql.translation import searches_of
 from graphdb.sparql.tree_walk import all_parts_of
 
-__all__ = ["Constant", "CutText", "Slots", "cut_text", "slots_of"]
+__all__ = ["Constant", "CutText", "Slots", "cut_text", "slots_of", "with_numbered_variables"]
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _TEXTS = frozenset({TEXT + "query", "http://www.w3.org/1999/02/22-rdf-syntax-ns#first"})
@@ -38,6 +38,11 @@ _CONSTANT = re.compile(
     r"""|\#[^\r\n]*+"""
     r"""|(?<=[\ \t\r\n{(;,])(?:(?:[A-Za-z][A-Za-z0-9_\-]*+)?+:[A-Za-z0-9_][A-Za-z0-9_\-]*+|[0-9]++)"""
     r"""(?=[\ \t\r\n}),;]))"""
+)
+# Variables, and what may hold the like of them. A name with other letters is left as it is.
+_VARIABLE = re.compile(
+    r"""(?:<[^<>"{}|^`\\\x00-\x20]*+>|"[^"\\\n\r]*+"|'[^'\\\n\r]*+'|\#[^\r\n]*+)"""
+    r"""|[?$]([0-9A-Za-z_]++)(?![^\x00-\x7f])"""
 )
 _KINDS = dict(zip("<\"'#", "<\"'#", strict=True)) | dict.fromkeys("0123456789", "0")  # by the first character
 _MARK = re.compile(rf'<{_OURS}slot:([0-9]+)>|"{_OURS}slot:([0-9]+)"')
@@ -63,7 +68,7 @@ class CutText:
 
 def cut_text(text: str) -> CutText | None:
     """None where it is not certain that the lexer would cut it there too."""
-    if "\\" in text or "<<" in text or '"""' in text or "'''" in text or "\0" in text:
+    if _may_be_cut_wrongly(text):
         return None
     if not (text.isascii() or _is_encodable(text)):
         return None
@@ -71,6 +76,26 @@ def cut_text(text: str) -> CutText | None:
     constants = parts[1::2]
     kinds = "".join([_KINDS.get(constant[0], ":") for constant in constants])
     return CutText("\0".join((kinds, *parts[::2])), constants)
+
+
+def with_numbered_variables(text: str) -> tuple[str, Sequence[str]] | None:
+    """A text with numbers in place of the names of its variables, and these names in the order in which they
+    first appear: two texts that have the first in common differ in these names alone. None where it is not
+    certain that the lexer would find the same variables.
+    """
+    if _may_be_cut_wrongly(text):
+        return None
+    numbers: dict[str, int] = {}
+
+    def numbered(found: re.Match[str]) -> str:
+        name = found[1]
+        return found[0] if name is None else f"\0{numbers.setdefault(name, len(numbers))}\0"
+
+    return _VARIABLE.sub(numbered, text), list(numbers)
+
+
+def _may_be_cut_wrongly(text: str) -> bool:
+    return "\\" in text or "<<" in text or '"""' in text or "'''" in text or "\0" in text
 
 
 def _is_encodable(text: str) -> bool:

@@ -30,6 +30,7 @@ from graphdb.rdf.pieces import CHUNK_BYTES, PieceWriter, Sink, UnwritableCharact
 from graphdb.rdf.writing import write_triples
 from graphdb.sparql.binary_table import BINARY_TABLE_TYPE, write_binary_table
 from graphdb.sparql.recasting import BindingLines, StringArray
+from graphdb.sparql.text_tables import CellFormat, TextTable
 
 __all__ = ["C14N_PROFILE", "Answer", "ResultFormat", "csv_cells", "formats_for", "write_answer"]
 
@@ -100,7 +101,14 @@ def formats_for(form: str) -> tuple[ResultFormat, ...]:
     return _FORMATS[form]
 
 
-def write_answer(answer: Answer, fmt: ResultFormat, sink: Sink, chunk_bytes: int = CHUNK_BYTES) -> None:
+def is_of_lines(fmt: ResultFormat) -> bool:
+    """Whether triples are written as lines of N-Triples, which is Turtle, N-Quads and TriG too."""
+    return not (fmt in _JSON or fmt in _BY_BATCHES or fmt in _OTHER_LINES)
+
+
+def write_answer(
+    answer: Answer | TextTable, fmt: ResultFormat, sink: Sink, chunk_bytes: int = CHUNK_BYTES
+) -> None:
     """Evaluate the answer and hand it to sink in chunks of about chunk_bytes, a small one in a single call.
 
     Blocks, mostly in native code without the GIL. fmt must be one of formats_for the query's form. What sink
@@ -114,6 +122,8 @@ def write_answer(answer: Answer, fmt: ResultFormat, sink: Sink, chunk_bytes: int
             _write_boolean(answer, fmt, pieces)
         elif isinstance(answer, QuerySolutions):
             _write_solutions(answer, fmt, pieces)
+        elif isinstance(answer, TextTable):
+            _write_table(answer, fmt, pieces)
         else:
             _write_triples(answer, fmt, pieces)
     except UnwritableCharacter as error:
@@ -143,6 +153,14 @@ def _write_solutions(answer: QuerySolutions, fmt: ResultFormat, pieces: PieceWri
         write_binary_table(answer, pieces)
     else:
         answer.serialize(_file(pieces), _NATIVE_RESULTS[fmt])
+
+
+def _write_table(answer: TextTable, fmt: ResultFormat, pieces: PieceWriter) -> None:
+    form = _CELLS.get(fmt)
+    if form is None:
+        _write_solutions(answer.solutions(), fmt, pieces)
+    else:
+        pieces.write(answer.written(form))
 
 
 def _write_triples(answer: QueryTriples, fmt: ResultFormat, pieces: PieceWriter) -> None:
@@ -226,6 +244,12 @@ _NATIVE_RESULTS = {
     ResultFormat.XML: QueryResultsFormat.XML,
     ResultFormat.PLAIN_XML: QueryResultsFormat.XML,
     ResultFormat.TSV: QueryResultsFormat.TSV,
+}
+_OTHER_LINES = frozenset({ResultFormat.CANONICAL_N_TRIPLES, ResultFormat.BINARY_RDF})
+_CELLS = {
+    ResultFormat.JSON: CellFormat.JSON,
+    ResultFormat.PLAIN_JSON: CellFormat.JSON,
+    ResultFormat.TSV: CellFormat.TSV,
 }
 _BY_BATCHES = {ResultFormat.RDF_XML: RdfSyntax.RDF_XML, ResultFormat.JSON_LD: RdfSyntax.JSON_LD}
 _FORMATS = {

@@ -19,6 +19,7 @@ from graphdb.errors import (
     BodyTooLarge,
     GraphDBError,
     InvalidParameter,
+    QuerySyntaxError,
     RequestError,
     TextTooLarge,
     UnsupportedMediaType,
@@ -33,7 +34,7 @@ from serve.access.authorization import require
 from serve.access.request_scope import visibility_of
 from serve.backend import Writing
 from serve.bodies import content_type, read_body, read_text
-from serve.graph.asked_query import AskedQuery, QueryReader
+from serve.graph.asked_query import AskedQuery, Mend, QueryReader
 from serve.graph.query_accounts import Account, QueryAccounts, outcome_of
 from serve.graph.query_answers import QueryAnswers
 from serve.graph.writes import confirm, read_request_id
@@ -161,9 +162,9 @@ class UpdateEndpoint:
     """POST of /update."""
 
     def __init__(
-        self, writing: Writing, accounts: QueryAccounts, body_bytes_max: int, limits: GateLimits
+        self, writing: Writing, accounts: QueryAccounts, body_bytes_max: int, limits: GateLimits, mend: Mend
     ) -> None:
-        self._writing, self._accounts = writing, accounts
+        self._writing, self._accounts, self._mend = writing, accounts, mend
         self._body_bytes_max, self._limits = body_bytes_max, limits
 
     async def post(self, request: Request) -> Response:
@@ -196,7 +197,7 @@ class UpdateEndpoint:
         using = read_dataset(parameters, _USING, _USING_NAMED)
         named = ((name, value) for name in (_USING, _USING_NAMED) for value in parameters.many(name))
         request_id = read_request_id(request, (text, *chain.from_iterable(named)))
-        update = await self.read(text, base_iri or request_iri(request))
+        update = await self.read(request, text, base_iri or request_iri(request))
         note = note_of(request.scope)
         note.syntax = update
         note.add_graphs(graph.value for graph in using.graphs)
@@ -211,11 +212,14 @@ class UpdateEndpoint:
         self._accounts.close_update(account, "ok")
         return confirmation
 
-    async def read(self, text: str, base_iri: str) -> Update:
-        """Parse an update. Raises QuerySyntaxError, LimitExceeded."""
-        if len(text) <= SHORT_TEXT_CHARACTERS:
-            return read_update(text, base_iri, self._limits)
-        return await run_in_threadpool(read_update, text, base_iri, self._limits)
+    async def read(self, request: Request, text: str, base_iri: str) -> Update:
+        """Parse the update of a request. Raises QuerySyntaxError, LimitExceeded."""
+        try:
+            if len(text) <= SHORT_TEXT_CHARACTERS:
+                return read_update(text, base_iri, self._limits)
+            return await run_in_threadpool(read_update, text, base_iri, self._limits)
+        except QuerySyntaxError as error:
+            raise await self._mend(request, error) from None
 
 
 def _is_update(form: bytes) -> bool:

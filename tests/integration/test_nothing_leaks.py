@@ -280,8 +280,13 @@ async def answers(client: httpx.AsyncClient, key: str) -> dict[str, object]:
     await ask("Fuseki's query", "GET", "/ds/query", params={"query": "SELECT * { ?s ?p ?o }"})
     for name in ("s0", "s4", "r1", "C0"):
         await ask(f"resource {name}", "GET", f"/{name}", headers=triples)
-    counts = await ask("VoID", "GET", "/.well-known/void", headers={**triples, "Cache-Control": "no-cache"})
-    found["VoID"] = sorted(re.sub(r"_:\S+", "_:b", counts.text).splitlines())
+    for name, fresh in (("VoID, followed", {}), ("VoID", {"Cache-Control": "no-cache"})):
+        counts = await ask(name, "GET", "/.well-known/void", headers={**triples, **fresh})
+        found[name] = sorted(re.sub(r"_:\S+", "_:b", counts.text).splitlines())
+    for name in ("p0", "p1", "p9", "C0", "c1"):
+        await ask(f"hint {name}", "GET", "/sparql", params={"query": f"ASK {{ ?s x:{name} ?o }}"})
+        update = f"DELETE WHERE {{ ?s x:{name} ?o }}"
+        await ask(f"hint {name} of an update", "POST", "/update", data={"update": update})
     for tool, given in TOOLS:
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
         called = await ask(

@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -15,7 +16,10 @@ from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.columns.applying import REMOVED_MIN
 from graphdb.columns.schema import check
 from graphdb.errors import QueryCancelled, QueryTimeout
+from graphdb.node import OwnNames
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.sparql.packing import unpacked
+from graphdb.sparql.parser import parse_query
 from tests.support.columns import ColumnNode, open_columns
 from tests.support.timing import HANG_S
 
@@ -68,6 +72,27 @@ def test_its_process_reports_how_well_it_follows(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_it_answers_for_the_union_of_all_graphs_where_there_is_one(tmp_path: Path) -> None:
+    """RDF4J's clients ask so; with named graphs a reader answers."""
+
+    async def run() -> None:
+        async with open_columns(tmp_path) as node:
+            await node.following()
+            await node.update(f"{PREFIX} INSERT DATA {{ :a :kind :k0 . :b :kind :k0 . :c :kind :k1 }}")
+            alone = await node.query(COUNTED)
+            assert await node.query(COUNTED, uniting=True) == alone
+            assert alone[0] == "columns"
+            await node.update(f"{PREFIX} INSERT DATA {{ GRAPH :g {{ :d :kind :k1 }} }}")
+            assert await node.query(COUNTED) == alone
+            where, united = await node.query(COUNTED, uniting=True)
+            assert (where, united.count(b",2")) == ("reader", 2)
+            await node.update("DROP ALL")
+            await node.update(f"{PREFIX} INSERT DATA {{ :a :kind :k0 }}")
+            assert (await node.query(COUNTED, uniting=True))[0] == "columns"
+
+    asyncio.run(run())
+
+
 def test_what_it_does_not_answer_goes_to_a_reader(tmp_path: Path) -> None:
     async def run() -> None:
         async with open_columns(tmp_path) as node:
@@ -87,7 +112,7 @@ def test_what_goes_to_a_reader_is_asked_of_it_once_for_each_state(
 
     def counted(stream: Stream, message: object) -> None:
         if isinstance(message, ColumnTask):
-            asked.append(message.text)
+            asked.append(unpacked(message.query).form)
         send(stream, message)
 
     async def run() -> None:
@@ -101,7 +126,43 @@ def test_what_goes_to_a_reader_is_asked_of_it_once_for_each_state(
                     assert (await node.query(COUNTED))[0] == "columns"
 
     asyncio.run(run())
-    assert asked == [PREFIX + "DESCRIBE :s1", COUNTED, COUNTED] * 3
+    assert asked == ["DESCRIBE", "SELECT", "SELECT"] * 3
+
+
+def test_the_columns_have_the_names_of_the_text_that_was_sent(tmp_path: Path) -> None:
+    own = COUNTED.replace("?kind", "?type").replace("?n", "?many")
+    described = PREFIX + "DESCRIBE ?one { ?one :value 3 }"
+
+    async def run() -> None:
+        async with open_columns(tmp_path) as node:
+            await node.following()
+            await fill(node)
+            for text, sent, columns in (
+                (COUNTED, own, ("type", "many")),
+                (PREFIX + "SELECT (COUNT(*) AS ?n) { ?s :kind ?k }", "", ("many",)),
+                (described.replace("?one", "?s"), described, ()),
+            ):
+                where, answer = await node.query(text)
+                names = OwnNames(sent, columns, lambda sent=sent: parse_query(sent))  # type: ignore[misc]
+                for _ in range(2):
+                    found = await node.answer(replace(node.request(text), own=names))
+                    assert found[0] == where
+                    rows = answer.partition(b"\r\n")[2]
+                    head = ",".join(columns).encode() + b"\r\n"
+                    assert found[1] == (head + rows if columns else answer)
+
+    asyncio.run(run())
+
+
+def test_a_query_waits_for_a_place(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with open_columns(tmp_path, columns={"queries_max": 1}) as node:
+            await node.following()
+            await fill(node)
+            found = await asyncio.gather(*(node.query(COUNTED) for _ in range(20)))
+            assert found == [("columns", counts(10))] * 20
+
+    asyncio.run(run())
 
 
 def test_a_row_that_fails_late_sends_the_whole_query_to_a_reader(tmp_path: Path) -> None:
