@@ -88,7 +88,7 @@ class ColumnQuery:
             found = counted(query, catalog)
         except NotKnown:
             return None
-        if found is None:
+        if found is None or not found.is_short:
             return None
         pieces: list[bytes] = []
         self._write(*found.answer(), self._view.texts, pieces.append)
@@ -137,7 +137,7 @@ class ColumnQuery:
         try:
             compiled = self._planned(self._begun())
             if isinstance(compiled, Counted):
-                plan = "counted from the number of matches of each term, without rows"
+                plan = "computed from arrays of the quads of each predicate, without rows"
             else:
                 self._execute(f"EXPLAIN {compiled.sql}")
                 plan = "\n".join(str(row[-1]) for row in self._cursor.fetchall())

@@ -18,6 +18,7 @@ from actors.columns.protocol import ViewSettings
 from graphdb.columns import schema
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.loading import load_names, load_rows, settle
+from graphdb.columns.quad_arrays import QuadArrays
 from graphdb.columns.results import TermTexts
 from graphdb.errors import CorruptionError, UnavailableError
 
@@ -174,6 +175,7 @@ class OpenView:
         self.texts = TermTexts(connection)
         self._version: object | None = object()  # another one after each change, None in the midst of one
         self._state: _State | None = None
+        self._arrays = QuadArrays()  # of the present version, another one after each change
         self._query_memory_mb = query_memory_mb
         # parsed once
         (self._begin,) = connection.extract_statements("BEGIN")
@@ -215,13 +217,19 @@ class OpenView:
                 self._idle.append(cursors)
 
     @contextmanager
-    def changing(self) -> Iterator[None]:
-        """Around what the writer does."""
+    def changing(self) -> Iterator[set[int]]:
+        """Around what the writer does, who puts the predicates whose quads change into the set: what was made
+        of the quads of the others stays.
+        """
         self._version = None
+        changed = set[int]()
+        arrays = QuadArrays()  # after a failure it is not known what has changed
         self._end_idle()
         try:
-            yield
+            yield changed
+            arrays = self._arrays.without(changed)
         finally:
+            self._arrays = arrays
             self._version = object()
 
     def known(self) -> tuple[int, Catalog] | None:
@@ -239,7 +247,8 @@ class OpenView:
 
         What a query before has read of the same state is not read again.
         """
-        version, state, cursor = self._version, self._state, cursors.rows
+        version, state, arrays = self._version, self._state, self._arrays
+        cursor = cursors.rows
         if version is None or cursors.version is not version:
             cursors.end()
             cursor.execute(self._begin)
@@ -250,7 +259,8 @@ class OpenView:
         if cursors.version is not None and state is not None and state.version is cursors.version:
             return state.log_index, state.catalog.on(cursor)
         ((log_index,),) = cursor.execute(_LOG_INDEX).fetchall()
-        catalog = Catalog(cursor)
+        is_present = version is not None and version is self._version  # and so were they
+        catalog = Catalog(cursor, arrays if is_present else None)
         if cursors.version is not None:
             self._state = _State(cursors.version, log_index, catalog)
         return log_index, catalog

@@ -338,8 +338,8 @@ class Columns(Section):
     )
     counts_without_rows: bool = Field(
         True,
-        description="Whether counts of solutions are computed from the number of matches of each term, where "
-        "that is possible, instead of from a join.",
+        description="Whether counts and other aggregates of solutions are computed from arrays of the quads, "
+        "where that is possible, instead of from a join.",
     )
 
     @property

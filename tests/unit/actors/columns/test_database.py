@@ -5,12 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 from duckdb import DuckDBPyConnection
 from pyoxigraph import NamedNode
 
 from actors.columns.database import Cursors, OpenView
 from graphdb.columns.applying import transaction
+from graphdb.columns.quad_arrays import Ends, Terms
 from graphdb.columns.schema import create
 from graphdb.columns.term_ids import Tag
 
@@ -153,3 +155,40 @@ def test_a_transaction_stays_open_until_the_view_changes(view: OpenView) -> None
         view.begin(cursors)
     view.give_back(cursors)
     assert not cursors.is_open
+
+
+def test_arrays_stay_over_changes_of_other_predicates(view: OpenView) -> None:
+    cursors = view.take()
+    kept = Ends(Terms(0, 1), np.zeros(3, np.uint32))
+
+    def made() -> dict[int, bool]:
+        """Of which of two predicates arrays are made anew."""
+        _, catalog = view.begin(cursors)
+        anew = dict.fromkeys((1, 2), False)
+        for predicate in anew:
+
+            def make(predicate: int = predicate) -> Ends:
+                anew[predicate] = True
+                return kept
+
+            catalog.arrays.get(((predicate,), "s"), make)
+        return anew
+
+    assert made() == {1: True, 2: True}
+    with view.changing() as changed:
+        changed.add(1)
+    assert made() == {1: True, 2: False}
+    with pytest.raises(duckdb.Error), view.changing() as changed:
+        raise duckdb.Error
+    assert made() == {1: True, 2: True}
+    assert made() == {1: False, 2: False}
+
+
+def test_a_query_of_an_older_state_adds_no_arrays_to_the_newer_one(view: OpenView) -> None:
+    older, newer = view.take(), view.take()
+    _, catalog = view.begin(older)
+    with view.changing() as changed:
+        changed.add(1)
+    ends = [Ends(Terms(0, 1), np.zeros(count, np.uint32)) for count in (3, 4)]
+    catalog.arrays.get(((1,), "s"), lambda: ends[0])
+    assert view.begin(newer)[1].arrays.get(((1,), "s"), lambda: ends[1]) is ends[1]
