@@ -186,6 +186,15 @@ def test_a_dropped_graph_of_any_size(store: QuadStore, monkeypatch: pytest.Monke
         assert set(store.named_graphs()) == {H}
 
 
+def test_replay_takes_the_name_that_a_crash_has_left(
+    store: QuadStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apply, "DROPPED_QUADS_MAX", 0)
+    store.apply(ChangeSet(created_graphs=(G, H)))  # the quads of G are gone already
+    store.apply(ChangeSet(removed=(quad("gone", G),), dropped_graphs=(G,)))
+    assert set(store.named_graphs()) == {H}
+
+
 def test_a_request_on_a_scratch_copy(store: QuadStore, tmp_path: Path) -> None:
     store.apply(ChangeSet(added=(quad("old"), quad("gone"))))
     with Overlay(store).request() as request:
