@@ -157,7 +157,6 @@ class ColumnView:
             settings.server.disk_reserve_mb,
             self._path,
             ViewSettings.of(settings.columns),
-            settings.security.figures(),
         )
         self._memory_limit_mb = settings.columns.memory_limit_mb + _BESIDE_MB
         self._find_log = find_log

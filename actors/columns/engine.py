@@ -11,9 +11,7 @@ import logging
 import os
 import socket
 import sys
-from dataclasses import make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 import uvloop
 
@@ -37,9 +35,6 @@ from actors.wire.client import WireClient
 from actors.wire.messages import Done
 from graphdb.errors import LogUnavailable, OutcomeUnknown, UnavailableError
 
-if TYPE_CHECKING:  # see ViewSettings
-    from graphdb.config.limits import GateLimits
-
 __all__: list[str] = []
 
 _THREAD_MB = 16  # address space of a thread of DuckDB, which has one for each processor
@@ -55,11 +50,6 @@ async def _say_alive(parent: WireClient) -> None:
 
 async def _no_other_parent() -> str:
     raise LogUnavailable("the column view is closing")
-
-
-def _limits(figures: dict[str, int]) -> "GateLimits":
-    """The gate's, which were checked where they were read; hashable, as theirs."""
-    return cast("GateLimits", make_dataclass("Limits", figures, frozen=True)(**figures))
 
 
 async def _run(connection: socket.socket) -> None:
@@ -81,7 +71,7 @@ async def _run(connection: socket.socket) -> None:
     directory = Path(setup.directory)
     room = DiskRoom(directory.parent, setup.disk_reserve_mb << 20)
     keeper = ViewKeeper(ViewFiles(directory, setup.columns), log, room)
-    server = ColumnServer(keeper, setup.columns, _limits(setup.limits), setup.socket_path)
+    server = ColumnServer(keeper, setup.columns, setup.socket_path)
     await server.start()
     working = keeper.run(), _say_alive(parent), report_views(log, keeper.view_status)
     tasks = [asyncio.create_task(work) for work in working]

@@ -68,6 +68,7 @@ class ViewSettings:
     queries_max: int
     wait_seconds: float
     counts_without_rows: bool
+    plans_kept: bool
 
     @classmethod
     def of(cls, columns: "Columns") -> "ViewSettings":
@@ -80,6 +81,7 @@ class ViewSettings:
             columns.queries_max,
             columns.wait_seconds,
             columns.counts_without_rows,
+            columns.plans_kept,
         )
 
 
@@ -91,7 +93,6 @@ class EngineSetup:
     disk_reserve_mb: int
     socket_path: str
     columns: ViewSettings
-    limits: dict[str, int]  # those of the gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +124,15 @@ ENGINE_MESSAGES = Messages(AskSetup, EngineSetup, Alive, FindLog, LogAt)
 class ColumnTask:
     """A query, and what it is to see."""
 
-    text: str
-    base_iri: str | None
+    query: bytes  # `graphdb.sparql.packing`
+    columns: Sequence[str] | None  # the names of a SELECT's columns, where they are not those of the query
+    literals: Sequence[tuple[int, int, str]]  # values in the place of the query's own; see `OwnNames`
     default_graphs: Sequence[str]  # of the protocol's dataset, IRIs; both empty: as the query says
     named_graphs: Sequence[str]
     format: str  # the value of a ResultFormat
     min_index: int  # the view has to have this entry of the log
     timeout_s: float  # from now to the last byte
+    unites_graphs: bool = False  # the default graph is the union of all, unless the query names others
 
 
 @dataclass(frozen=True, slots=True)

@@ -362,6 +362,14 @@ class Select:
             return cls(node, **parts)
         return cls(grouped.pattern, grouped.keys, grouped.aggregates, True, **parts)
 
+    @property
+    def rows_max(self) -> int | None:
+        """How many solutions there are at most; None where the data decides."""
+        if not self.is_grouped or self.keys:
+            return self.length
+        groups = 1 if self.values is None else len(self.values.rows)
+        return groups if self.length is None else min(groups, self.length)
+
     def pattern(self) -> Algebra:
         """Put it together again."""
         made: Algebra = self.where

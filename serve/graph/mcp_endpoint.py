@@ -3,21 +3,20 @@ application as those of its caller, and so with the caller's rights.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 from urllib.parse import urlencode
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graphdb.errors import Forbidden, Overloaded, UnavailableError
 from serve.access.request_scope import principal_of, refused_origin
-from serve.answers import AnswerBroken
 from serve.graph.local_search import LocalSearch
+from serve.inner_requests import ask_within
 from serve.mcp.graph_calls import ANSWER_BYTES_MAX, Reply, ToolFailure
 
 __all__ = ["McpEndpoint"]
@@ -155,10 +154,9 @@ class InnerCalls:
             "query_string": b"",
             "headers": headers,
         }
-        exchange = _Exchange(body, bytes_max)
-        with contextlib.suppress(AnswerBroken, ClientDisconnect):
-            await self._application(scope, exchange.receive, exchange.send)
-        return exchange.reply()
+        answer = await ask_within(self._application, scope, body, bytes_max)
+        kept_headers = {name.decode(): value.decode("latin-1") for name, value in answer.headers}
+        return Reply(answer.status, kept_headers, answer.body, answer.is_complete)
 
     async def search(self, path: str, body: Mapping[str, Any]) -> Reply:
         """See `GraphCalls.search`. Like a search in a query, it finds what its caller may find."""
@@ -168,40 +166,3 @@ class InnerCalls:
         except UnavailableError as error:
             raise ToolFailure(str(error)) from None
         return Reply(answer.status_code, dict(answer.headers), answer.content)
-
-
-class _Exchange:
-    """One request within the application, and what it was answered. When the answer is longer than is asked
-    for, the client goes away.
-    """
-
-    def __init__(self, body: bytes, bytes_max: int) -> None:
-        self._request: Message | None = {"type": "http.request", "body": body, "more_body": False}
-        self._bytes_max = bytes_max
-        self._status, self._headers = 500, dict[str, str]()
-        self._body = bytearray()
-        self._enough = asyncio.Event()
-
-    async def receive(self) -> Message:
-        """The body once; then that the client has gone, when it has."""
-        message, self._request = self._request, None
-        if message is not None:
-            return message
-        await self._enough.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(self, message: Message) -> None:
-        """Keep the answer."""
-        if message["type"] == "http.response.start":
-            self._status = message["status"]
-            headers = message["headers"]
-            self._headers = {name.decode().lower(): value.decode("latin-1") for name, value in headers}
-        elif message["type"] == "http.response.body" and not self._enough.is_set():
-            self._body += message.get("body", b"")
-            if len(self._body) > self._bytes_max:
-                self._enough.set()
-
-    def reply(self) -> Reply:
-        """The answer."""
-        kept = bytes(self._body[: self._bytes_max])
-        return Reply(self._status, self._headers, kept, not self._enough.is_set())

@@ -145,10 +145,8 @@ def test_finds_what_a_scan_finds(
 
 
 def test_finds_what_stood_alone_in_its_segment_before_it_was_removed() -> None:
-    red, blue = (
-        Quad(NamedNode("urn:a"), NamedNode("urn:p"), Literal(text), DefaultGraph())
-        for text in ("red", "blue")
-    )
+    node, predicate = NamedNode("urn:a"), NamedNode("urn:p")
+    red, blue = (Quad(node, predicate, Literal(text), DefaultGraph()) for text in ("red", "blue"))
     indexed = Indexed()
     indexed.apply([red], 0)
     indexed.take_in()

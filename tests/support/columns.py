@@ -37,10 +37,21 @@ class ColumnNode:
     view: ColumnView
 
     async def query(
-        self, text: str, format: ResultFormat = ResultFormat.CSV, timeout_s: float = HANG_S
+        self,
+        text: str,
+        format: ResultFormat = ResultFormat.CSV,
+        timeout_s: float = HANG_S,
+        *,
+        uniting: bool = False,
     ) -> tuple[str, bytes]:
-        """Where the answer came from (columns, reader), and the answer."""
-        stream = await self.shard.start_query(self.request(text, format, timeout_s))
+        """Where the answer came from (columns, reader), and the answer. uniting: of all graphs as one."""
+        return await self.answer(self.request(text, format, timeout_s), uniting=uniting)
+
+    async def answer(self, request: QueryRequest, *, uniting: bool = False) -> tuple[str, bytes]:
+        """As `query`."""
+        reads = await self.shard.reads(FULL_VISIBILITY)
+        reads = reads.uniting_graphs() if uniting else reads
+        stream = await reads.start_query(request)
         try:
             assert stream.snapshot_index >= 0
             pieces = []

@@ -17,7 +17,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from graphdb.access.visibility import Visibility
-from graphdb.errors import ChangesForgotten, EvaluationFailed, LimitExceeded, UnavailableError
+from graphdb.errors import (
+    ChangesForgotten,
+    EvaluationFailed,
+    GraphDBError,
+    LimitExceeded,
+    UnavailableError,
+)
 from graphdb.model import ChangeSet, GraphName
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.prefixes import WELL_KNOWN
@@ -25,6 +31,7 @@ from graphdb.rdf.writing import write_quads
 from graphdb.store.dataset_counts import QUADS_MAX, DatasetCounts
 from graphdb.store.view import Subject
 from serve.access.request_scope import visibility_of
+from serve.answers import AnswerBroken
 from serve.backend import Changes, ChangeStream, GraphReads, Progress, Queries
 from serve.graph.graphql.graphql_endpoint import RowReader
 from serve.graph.query_parameters import read_query_parameters
@@ -40,10 +47,12 @@ _OFFERS = tuple(
     Offer(MediaType(syntax.media_type), syntax)
     for syntax in (RdfSyntax.TURTLE, RdfSyntax.N_TRIPLES, RdfSyntax.RDF_XML, RdfSyntax.JSON_LD)
 )
+_PATH = "/.well-known/void"
 _RECOUNT_S = 30.0  # a count is as good for so long, and for so many times the time that it took
 _RECOUNT_TIMES = 20
 _FOLLOW_S = 2.0  # for the changes of a state that is there
 _ATTEMPTS = 5  # to meet a state that stays for as long as it is read
+_SOON_S, _SLOW_S = 2.0, 600.0  # a service description waits so long, and then does not wait for so long
 _KEPT = 32  # counts, one for each visibility
 _ROWS_MAX = 10_000
 
@@ -98,6 +107,7 @@ class VoidEndpoint:
         self._unites = union_default_graph
         self._kept: dict[Visibility, _Counts] = {}  # by visibility, the last used one last
         self._counting = asyncio.Lock()
+        self._slow_until = 0.0  # of the monotonic clock
 
     async def get(self, request: Request) -> Response:
         """The description of what the principal sees. X-Snapshot-Index says of which state."""
@@ -115,6 +125,23 @@ class VoidEndpoint:
         }
         return Response(body, headers=headers)
 
+    async def within_service_description(self, request: Request) -> list[Quad]:
+        """The same, for clients that ask the endpoint of queries; nothing where it cannot be counted soon.
+        Many ask before each query: what took too long is not begun again for a while.
+        """
+        origin = request_iri(request).removesuffix(request.scope["path"])
+        if visibility_of(request.scope) not in self._kept and time.monotonic() < self._slow_until:
+            return []
+        try:
+            async with asyncio.timeout(_SOON_S):
+                counts = await self._counts(request)
+        except TimeoutError:
+            self._slow_until = time.monotonic() + _SLOW_S
+            return []
+        except (GraphDBError, AnswerBroken):
+            return []
+        return _description(f"{origin}{_PATH}", counts.counts)
+
     async def _counts(self, request: Request) -> _Counts:
         key = visibility_of(request.scope)
         if "no-cache" in request.headers.get("cache-control", ""):
@@ -123,20 +150,23 @@ class VoidEndpoint:
         if known is not None and (known.index == self._progress.snapshot_index() or self._counting.locked()):
             return known
         async with self._counting:
-            known = self._kept.pop(key, None)
+            known = self._kept.get(key)
             followed = None if known is None else await self._followed(key, known)
             if followed is not None:
                 known = followed
             elif known is None or not known.is_fresh(self._progress.snapshot_index()):
                 known = await self._count(request)
+            self._kept.pop(key, None)
             self._kept[key] = known
             while len(self._kept) > _KEPT:
                 del self._kept[next(iter(self._kept))]
             return known
 
     async def _followed(self, visibility: Visibility, known: _Counts) -> _Counts | None:
-        """The counts after what has changed since; None where that cannot be followed."""
-        if self._unites or not known.is_whole:
+        """The counts after what has changed since; None where that cannot be followed. To follow what a
+        restricted principal sees, a view would have to be kept for it.
+        """
+        if self._unites or not (known.is_whole and visibility.is_whole):
             return None
         try:
             stream = await self._changes.live(visibility).follow_changes(known.index, _FOLLOW_S)
@@ -218,7 +248,7 @@ def _is_class(term: str) -> bool:
 def _description(address: str, counts: DatasetCounts) -> list[Quad]:
     """The triples of the document at this address."""
     dataset = NamedNode(f"{address}#dataset")
-    service = NamedNode(f"{address.removesuffix('/.well-known/void')}/sparql")
+    service = NamedNode(f"{address.removesuffix(_PATH)}/sparql")
     by_class: dict[str, list[tuple[str, int]]] = {}
     for (kind, predicate), count in (counts.pairs or Counter()).most_common():
         by_class.setdefault(kind, []).append((predicate, count))
