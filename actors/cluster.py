@@ -22,6 +22,7 @@ from actors.fork_server import ForkServer
 from actors.log.update_log import UpdateLog
 from actors.processes import end_processes, start_keeper
 from actors.query_keeper import QueryKeeper
+from actors.ray_at_rest import GRPC_THREADS, make_timers_late
 from actors.ray_private import calm_connections, default_temp_dir, print_no_deaths, start_head_node
 from actors.service_files import ServiceFiles
 from graphdb.config import Settings
@@ -70,6 +71,9 @@ _AGENT_PORTS = (
     "dashboard_agent_listen_port",
     "runtime_env_agent_port",
 )
+
+
+_SERVERS = ("gcs_server", "raylet")  # Ray's own, in C++
 
 
 class OwnRuntime:
@@ -126,6 +130,17 @@ class OwnRuntime:
         with calm_connections():
             connect(self.address, self._files.name, str(self._files.runtime_dir))
 
+    def rest(self) -> None:
+        """What Ray has to do at a start is done: let its threads sleep longer from now on.
+
+        Not before, for its processes sleep for milliseconds at their start, again and again.
+        """
+        make_timers_late(os.getpid(), GRPC_THREADS)
+        for child in psutil.Process().children():
+            with contextlib.suppress(psutil.Error):
+                if child.name() in _SERVERS:
+                    make_timers_late(child.pid)
+
     def failure(self) -> str | None:
         """Which of Ray's processes has died, if any has."""
         if (node := self._node) is None:
@@ -178,6 +193,9 @@ class SharedRuntime:
         for name in (GRAPH_PORT, SEARCH_PORT, _UPDATE_LOG, _QUERY_KEEPER):
             with contextlib.suppress(ValueError):  # there is none
                 ray.kill(ray.get_actor(name, namespace=service_name()))
+
+    def rest(self) -> None:
+        """Its processes are not this service's to change."""
 
     def failure(self) -> str | None:
         """Whether this machine's Ray node is gone, which Ray itself does not tell."""

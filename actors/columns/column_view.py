@@ -16,7 +16,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from actors.bounded_process import BoundedProcess, spawn
-from actors.columns.protocol import ENGINE_MESSAGES, Alive, AskSetup, EngineSetup, LogAt, ViewSettings
+from actors.columns.protocol import (
+    ALIVE_S,
+    ENGINE_MESSAGES,
+    Alive,
+    AskSetup,
+    EngineSetup,
+    LogAt,
+    ViewSettings,
+)
 from actors.loop_thread import LoopThread
 from actors.wire.messages import Done
 from actors.wire.server import Call, ServerConnection, WireServer, private_directory
@@ -40,7 +48,7 @@ class EngineOptions:
 class EngineProcess(BoundedProcess):
     """Start it, and have `serve` run; it returns when the process is gone."""
 
-    look_s = 0.5  # it is watched at rest too, and DuckDB keeps to a limit of its own
+    look_s = ALIVE_S  # it is watched at rest too; DuckDB keeps to a limit of its own, and the kernel to one
 
     def __init__(
         self,

@@ -102,6 +102,7 @@ class _Service:
             self._await_ready()
             started.set()
             self._announce(time.monotonic() - began)
+            self._runtime.rest()
             self._watch()
         finally:
             for number in (signal.SIGTERM, signal.SIGINT):
