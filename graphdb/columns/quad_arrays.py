@@ -186,14 +186,6 @@ class QuadArrays:
         self._kept: OrderedDict[tuple[Any, ...], _Sized] = OrderedDict()
         self._bytes = 0
         self._changing = Lock()
-        self._asked: set[tuple[Any, ...]] = set()
-
-    def is_wanted(self, key: tuple[Any, ...]) -> bool:
-        """Whether it is there, or this is asked for the second time."""
-        if key in self._kept or key in self._asked:
-            return True
-        self._asked.add(key)
-        return False
 
     def get(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         """What make has made of this key, now or before. Raises NotCounted, now or before, as make does."""
@@ -215,7 +207,6 @@ class QuadArrays:
         other = QuadArrays()
         with self._changing:
             kept = list(self._kept.items())
-        other._asked = {key for key in list(self._asked) if changed.isdisjoint(key[0])}
         for key, found in kept:
             if changed.isdisjoint(key[0]):
                 other._keep(key, found)

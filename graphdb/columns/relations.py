@@ -32,7 +32,6 @@ __all__ = ["Relation", "closure", "common", "of_predicate", "where_equal"]
 
 T = TypeVar("T", TextColumn, ExactNumbers)
 _QUADS_MAX: Final = KEPT_BYTES // 32  # of a predicate, so that both its ends are kept, and their weights
-_AT_ONCE_MAX: Final = 500_000
 _SPAN_MAX: Final = 1 << 20  # of the numbers of one end's terms, however few there are
 _SPAN_A_QUAD: Final = 8
 _CLOSURE_FROM_MAX: Final = 200_000  # quads
@@ -137,21 +136,16 @@ class _Reader:
 
 
 def of_predicate(catalog: Catalog, predicate: int) -> Relation:
-    """The quads of one. Raises NotCounted where it has none or too many, and of many the first time: to read
-    them for one query takes longer than to answer it in SQL.
-    """
+    """The quads of one. Raises NotCounted where it has none, or too many."""
     table = catalog.predicates.get(predicate)
     if table is None or table.quads > _QUADS_MAX:
-        raise NotCounted
-    key = ((predicate,),)
-    if table.quads > _AT_ONCE_MAX and not catalog.arrays.is_wanted(key):
         raise NotCounted
 
     def read() -> QuadEnds:
         dictionary = "".join(column for column in "so" if catalog.tags(predicate, column) <= DICTIONARY)
         return read_ends(catalog.connection, catalog.source(predicate), dictionary)
 
-    return Relation(catalog, key, read, table)
+    return Relation(catalog, ((predicate,),), read, table)
 
 
 def where_equal(relation: Relation, *, negated: bool) -> Relation:

@@ -184,10 +184,3 @@ def test_a_path_of_too_many_pairs_is_left_to_sql(monkeypatch: pytest.MonkeyPatch
     assert not _agrees(store, catalog, text)
     monkeypatch.setattr(relations, "_closed", None)  # it is not tried again
     assert not _agrees(store, catalog, text)
-
-
-def test_many_quads_are_read_for_the_second_query(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relations, "_AT_ONCE_MAX", 3)
-    store, catalog = _loaded([(f"<x:n{n}>", "<x:p>", "<x:n1>") for n in range(4)], 1)
-    text = "SELECT ?o (COUNT(*) AS ?k) { ?s <x:p> ?o } GROUP BY ?o"
-    assert [_agrees(store, catalog, text) for _ in range(3)] == [False, True, True]
