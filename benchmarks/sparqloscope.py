@@ -12,9 +12,11 @@ rows it gives, their number is.
 
 import json
 import math
+import os
 import re
 import shutil
 import subprocess
+import sysconfig
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -284,7 +286,7 @@ def _peers(directory: Path, triples: Path, stack: ExitStack) -> Iterator[_Target
 def _fuseki(directory: Path, triples: Path, stack: ExitStack) -> str | None:
     if not fuseki.is_installed():
         return None
-    running = stack.enter_context(fuseki.running_fuseki(directory))
+    running = stack.enter_context(fuseki.running_fuseki(directory, query_timeout_s=_TIMEOUT_S))
     with triples.open("rb") as content:
         headers = {"Content-Type": "application/n-triples"}
         httpx.post(
@@ -294,15 +296,15 @@ def _fuseki(directory: Path, triples: Path, stack: ExitStack) -> str | None:
 
 
 def _oxigraph(directory: Path, triples: Path, stack: ExitStack) -> str | None:
-    command = shutil.which("oxigraph")
+    places = [sysconfig.get_path("scripts"), os.environ["PATH"]]  # the package's command comes first
+    command = shutil.which("oxigraph", path=os.pathsep.join(places))
     if command is None:
         return None
     data, port = directory / "oxigraph", free_port()
     subprocess.run([command, "load", "-l", data, "-f", triples], check=True, capture_output=True)
+    options = ["-l", str(data), "-b", f"127.0.0.1:{port}", "--timeout-s", f"{_TIMEOUT_S:.0f}"]
     with (directory / "oxigraph.log").open("wb") as log:
-        process = subprocess.Popen(
-            [command, "serve-read-only", "-l", data, "-b", f"127.0.0.1:{port}"], stdout=log, stderr=log
-        )
+        process = subprocess.Popen([command, "serve-read-only", *options], stdout=log, stderr=log)
     stack.callback(stop, process, 20)
     url = f"http://127.0.0.1:{port}/query"
     deadline = time.monotonic() + _TIMEOUT_S

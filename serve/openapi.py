@@ -1,6 +1,6 @@
 """The OpenAPI document of a port, which FastAPI makes from a table of operations.
 
-Requests do not pass through it: routes are plain ASGI (`serve.port_application`). This module is imported
+Requests do not pass through it: routes are plain ASGI (`serve.port.application`). This module is imported
 when the document is first requested.
 """
 

@@ -8,7 +8,7 @@ from serve.access.audit import Audited
 from serve.access.authentication import Authenticator
 from serve.access.middleware import AuthenticationMiddleware
 from serve.access.own_pages import OwnPages
-from serve.port_application import PortApplication
+from serve.port.application import PortApplication
 from serve.search.administration import (
     aliases,
     analyze,

@@ -9,12 +9,19 @@ from operator import itemgetter
 from typing import Any, Final, cast
 
 from graphdb.columns.compiler import CompiledQuery
-from graphdb.columns.results import Fetch, Row, TermTexts, unmarked
+from graphdb.columns.results import (
+    CONSTRUCTED_TEXT_MAX,
+    Fetch,
+    Row,
+    TermTexts,
+    lines_of_triples,
+    unmarked,
+)
 from graphdb.rdf.pieces import PieceWriter, Sink
 from graphdb.sparql.results import ResultFormat, csv_cells
 from graphdb.sparql.text_tables import CellFormat, cells_of, frame_of, joined_rows, table_of
 
-__all__ = ["may_write_rows", "write_rows"]
+__all__ = ["may_write_rows", "write_rows", "write_triples"]
 
 _BATCH_ROWS: Final = 20_480  # ten of DuckDB's vectors
 _PIECE_BYTES: Final = 262_144  # of a long answer; each takes a turn of two event loops
@@ -35,6 +42,26 @@ def write_rows(query: CompiledQuery, fetch: Fetch, texts: TermTexts, fmt: Result
     pieces = PieceWriter(sink, _PIECE_BYTES)
     for text in _texts(query, fetch, texts, fmt):
         data = text.encode()
+        for start in range(0, len(data), _PIECE_BYTES):
+            pieces.write(data[start : start + _PIECE_BYTES])
+    pieces.close()
+
+
+def write_triples(query: CompiledQuery, fetch: Fetch, texts: TermTexts, sink: Sink) -> None:
+    """Hand the triples of a CONSTRUCT on, as lines of N-Triples, batch by batch. Each is written once, but in
+    an answer of more than 16 MB, where one that came late may come again. Raises as `write_rows`.
+    """
+    pieces = PieceWriter(sink, _PIECE_BYTES)
+    written: dict[str, None] = {}
+    room = CONSTRUCTED_TEXT_MAX
+    may_repeat = len(query.template) > 1 or not query.is_set
+    for lines in lines_of_triples(query, fetch, texts):
+        if may_repeat:
+            lines = [line for line in lines if line not in written]
+            if room > 0:
+                written.update(dict.fromkeys(lines))
+                room -= sum(map(len, lines))
+        data = "".join(lines).encode()
         for start in range(0, len(data), _PIECE_BYTES):
             pieces.write(data[start : start + _PIECE_BYTES])
     pieces.close()

@@ -111,7 +111,11 @@ def encode_entry(entry: LogEntry, durable_bytes: int = 0) -> bytes:
 
 
 def decode_entry(buffer: bytes | memoryview, offset: int = 0) -> Record | None:
-    """The entry at offset, or None where no whole, undamaged entry stands."""
+    """The entry at offset, or None where no whole, undamaged entry stands.
+
+    Raises CorruptionError for a kind that is not known here: the checksum has held, so a newer version of the
+    program has written it, and skipping it would make this node's views differ from those of others.
+    """
     if len(buffer) - offset < ENTRY_OVERHEAD_BYTES:
         return None
     mark, crc, length, kind, log_index, raft_term, timestamp_ms, durable, request_id = _HEADER.unpack_from(
@@ -120,8 +124,14 @@ def decode_entry(buffer: bytes | memoryview, offset: int = 0) -> Record | None:
     end = offset + ENTRY_OVERHEAD_BYTES + length
     if mark != MARK or end > len(buffer):
         return None
-    if zlib.crc32(memoryview(buffer)[offset + _CRC_START : end]) != crc or kind not in _KINDS:
+    if zlib.crc32(memoryview(buffer)[offset + _CRC_START : end]) != crc:
         return None
+    if kind not in _KINDS:
+        raise CorruptionError(
+            f"entry {log_index} is of a kind ({kind}) that only newer versions know: install the one that "
+            "has written it",
+            "update log",
+        )
     payload = bytes(buffer[offset + HEADER_BYTES : end - len(END)])
     entry = LogEntry(log_index, raft_term, _KINDS[kind], request_id, timestamp_ms, payload)
     return Record(entry, durable, end)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from graphdb.errors import CorruptionError
 from graphdb.log.codec import decode_entry, encode_entry
 from graphdb.model import EntryKind, LogEntry
 from graphdb.raft.membership import (
@@ -305,7 +306,10 @@ def _decode_entries(data: bytes, prev_index: int, prev_term: int) -> tuple[LogEn
     entries: list[LogEntry] = []
     offset = 0
     while offset < len(data):
-        record = decode_entry(data, offset)
+        try:
+            record = decode_entry(data, offset)
+        except CorruptionError as error:
+            raise Malformed(str(error)) from error
         if record is None:
             raise Malformed("an entry was damaged on its way")
         entry, offset = record.entry, record.end

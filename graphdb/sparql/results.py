@@ -27,12 +27,22 @@ from graphdb.rdf.binary import BINARY_RDF_TYPE, write_binary_quads
 from graphdb.rdf.canonical import canonical_ntriples
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.pieces import CHUNK_BYTES, PieceWriter, Sink, UnwritableCharacter, XmlPieceWriter
+from graphdb.rdf.thrift import THRIFT_TYPE, write_thrift_quads
 from graphdb.rdf.writing import write_triples
 from graphdb.sparql.binary_table import BINARY_TABLE_TYPE, write_binary_table
 from graphdb.sparql.recasting import BindingLines, StringArray
 from graphdb.sparql.text_tables import CellFormat, TextTable
+from graphdb.sparql.thrift_table import THRIFT_TABLE_TYPE, write_thrift_table
 
-__all__ = ["C14N_PROFILE", "Answer", "ResultFormat", "csv_cells", "formats_for", "write_answer"]
+__all__ = [
+    "C14N_PROFILE",
+    "Answer",
+    "ResultFormat",
+    "csv_cells",
+    "formats_for",
+    "is_of_lines",
+    "write_answer",
+]
 
 Answer: TypeAlias = QuerySolutions | QueryBoolean | QueryTriples
 
@@ -80,6 +90,8 @@ class ResultFormat(Enum):
     N_QUADS = "nquads", "application/n-quads", _GRAPH
     BINARY_TABLE = "binary-table", BINARY_TABLE_TYPE, _ROWS
     BINARY_RDF = "binary-rdf", BINARY_RDF_TYPE, _GRAPH
+    THRIFT = "thrift", THRIFT_TABLE_TYPE, _ROWS
+    RDF_THRIFT = "rdf-thrift", THRIFT_TYPE, _GRAPH
 
     @property
     def profile(self) -> str | None:
@@ -99,6 +111,11 @@ class ResultFormat(Enum):
 def formats_for(form: str) -> tuple[ResultFormat, ...]:
     """What a query of this form (SELECT, ASK, CONSTRUCT, DESCRIBE) can be answered in, preferred first."""
     return _FORMATS[form]
+
+
+def is_of_lines(fmt: ResultFormat) -> bool:
+    """Whether triples are written as lines of N-Triples, which is Turtle, N-Quads and TriG too."""
+    return not (fmt in _JSON or fmt in _BY_BATCHES or fmt in _OTHER_LINES)
 
 
 def write_answer(
@@ -146,6 +163,8 @@ def _write_solutions(answer: QuerySolutions, fmt: ResultFormat, pieces: PieceWri
         _write_csv(answer, pieces)
     elif fmt is ResultFormat.BINARY_TABLE:
         write_binary_table(answer, pieces)
+    elif fmt is ResultFormat.THRIFT:
+        write_thrift_table(answer, pieces)
     else:
         answer.serialize(_file(pieces), _NATIVE_RESULTS[fmt])
 
@@ -163,8 +182,8 @@ def _write_triples(answer: QueryTriples, fmt: ResultFormat, pieces: PieceWriter)
     if fmt is ResultFormat.CANONICAL_N_TRIPLES:
         for chunk in canonical_ntriples(answer):
             pieces.write(chunk)
-    elif fmt is ResultFormat.BINARY_RDF:
-        for chunk in write_binary_quads(Quad(*triple) for triple in answer):
+    elif fmt in _BINARY:
+        for chunk in _BINARY[fmt](Quad(*triple) for triple in answer):
             pieces.write(chunk)
     elif fmt in _JSON:
         array = StringArray(pieces)
@@ -241,6 +260,8 @@ _NATIVE_RESULTS = {
     ResultFormat.PLAIN_XML: QueryResultsFormat.XML,
     ResultFormat.TSV: QueryResultsFormat.TSV,
 }
+_BINARY = {ResultFormat.BINARY_RDF: write_binary_quads, ResultFormat.RDF_THRIFT: write_thrift_quads}
+_OTHER_LINES = frozenset({ResultFormat.CANONICAL_N_TRIPLES, *_BINARY})
 _CELLS = {
     ResultFormat.JSON: CellFormat.JSON,
     ResultFormat.PLAIN_JSON: CellFormat.JSON,

@@ -265,7 +265,7 @@ class SmallJoin:
         """Whether it looks at no more index entries of the store, has no more solutions, and computes little
         for each. large are patterns that match more in the state that the store is in; more are added.
         """
-        if large is not None and large.has(self._looked_up_whole):
+        if large is not None and large.has(self._looked_up_whole, store):
             return False
         try:
             return self._fits(store, entries_max)
@@ -356,7 +356,7 @@ class SmallJoin:
 
 class LargePatterns:
     """The patterns that were found to match more than a walk looks at in one state of a store, so that the
-    next query with one of them is not walked. On one thread.
+    next query with one of them is not walked; whichever default graph its queries read. On one thread.
     """
 
     def __init__(self) -> None:
@@ -369,16 +369,17 @@ class LargePatterns:
             self._state, self._known = state, set()
         return self
 
-    def has(self, patterns: Sequence[Pattern]) -> bool:
+    def has(self, patterns: Sequence[Pattern], store: QuadStore) -> bool:
         """Whether one of the patterns is known to be large."""
-        return any(_constants(pattern) in self._known for pattern in patterns)
+        unites = store.unites_graphs
+        return any((unites, *_constants(pattern)) in self._known for pattern in patterns)
 
     def note(self, patterns: Sequence[Pattern], store: QuadStore, entries_max: int) -> None:
         """Find out which patterns are."""
         for pattern in patterns:
             constants = _constants(pattern)
             if next(islice(store.matching(*constants), entries_max, None), None) is not None:
-                self._known.add(constants)
+                self._known.add((store.unites_graphs, *constants))
 
 
 def _constants(pattern: Pattern) -> tuple[Term | None, Term | None, Term | None, NamedNode | None]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from graphdb.config import Settings
 from graphdb.config.service import split_address
 from graphdb.errors import UnavailableError
-from serve.listen import BACKLOG, Listen, bind
+from serve.port.listen import BACKLOG, Listen, bind
 
 __all__ = ["HeldSockets", "check_cluster_port", "graph_listen", "search_listen", "take_socket"]
 

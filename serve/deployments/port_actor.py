@@ -13,10 +13,10 @@ from actors.wire.server import private_directory
 from graphdb.config import Settings
 from graphdb.errors import StorageFull, UnavailableError
 from serve.deployments.listening import take_socket
-from serve.listen import Listen
+from serve.port.listen import Listen
 
 if TYPE_CHECKING:  # see PortActor
-    from serve.port_server import Hosted
+    from serve.port.server import Hosted
 
 __all__ = ["STOP_S", "PortActor", "end_process", "graph_socket", "search_socket", "start_patiently"]
 
@@ -48,7 +48,7 @@ class PortActor:
         sockets; for socket_path see `PortServer`.
         """
         # at the top, `graphdb serve`, which knows the classes of its ports, would load the HTTP server too
-        from serve.port_server import PortServer
+        from serve.port.server import PortServer
 
         sys.setswitchinterval(_SWITCH_S)
         self._is_stopping = False

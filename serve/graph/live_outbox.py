@@ -10,7 +10,7 @@ import orjson
 from starlette.types import Scope, Send
 
 from graphdb.live.notifications import Notification
-from serve.port_websocket import ABORT, FRAMES, text_frame
+from serve.port.websocket import ABORT, FRAMES, text_frame
 
 __all__ = ["LiveOutbox", "SocketCounts", "converse"]
 

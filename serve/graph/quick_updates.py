@@ -9,9 +9,10 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from time import perf_counter
 
+from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError
 from graphdb.model import Confirmation
-from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_plain_update
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, read_plain_update
 from serve.backend import Writing
 from serve.errors import error_response, failure_response
 from serve.graph.metrics import Outcome
@@ -20,7 +21,7 @@ from serve.graph.quick_answers import Head, read_head
 from serve.graph.sparql import FORM_TYPE, UPDATE_TYPE
 from serve.graph.writes import confirm
 from serve.parameters import Parameters
-from serve.port_application import LaterAnswer
+from serve.port.application import LaterAnswer
 
 __all__ = ["UPDATE_PATH", "QuickUpdates"]
 

@@ -20,18 +20,17 @@ _BESIDE = "log raft search text columns"
 _MEANS = """
     futures freed_memory process_bounds bounded_process disk_room service_files wire
     loop_thread worker_thread processes ray_at_rest ray_private ray_environment fork_request fork_server
-    python_values
+    gathering python_values
 """
 _STATE = "access egress alerts log raft shard readers columns views live node clustering search"
-_WHOLE = "cluster connection offline"
+_WHOLE = "query_keeper cluster connection offline"
 
 _PARTS = """
-    errors parameters negotiation answers routing access backend bodies openapi
-    port_application listen
+    errors parameters negotiation answers inner_requests routing access backend bodies spooled_bodies
+    openapi port
 """
-_PORTS = """
-    known_heads port_watch port_websocket request_heads connection_parts bounded_protocol port_protocol
-    port_server mcp graph search workbench graph_app search_app deployments cli
+_APPLICATIONS = """
+    mcp graph search workbench graph_app search_app deployments cli
 """
 
 ROOMS = [
@@ -39,7 +38,7 @@ ROOMS = [
     for floor, rooms in [
         ("graphdb", [_GROUND, _GRAPH, _BESIDE]),
         ("actors", [_MEANS, _STATE, _WHOLE]),
-        ("serve", [_PARTS, _PORTS]),
+        ("serve", [_PARTS, _APPLICATIONS]),
     ]
     for room in " ".join(rooms).split()
 ]

@@ -11,9 +11,9 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from graphdb.config.service import Server
-from serve.port_protocol import PortProtocol
-from serve.port_watch import PortWatch
-from serve.port_websocket import MESSAGE_BYTES_MAX, PortWebSocket
+from serve.port.protocol import PortProtocol
+from serve.port.watch import PortWatch
+from serve.port.websocket import MESSAGE_BYTES_MAX, PortWebSocket
 
 __all__ = ["serving"]
 

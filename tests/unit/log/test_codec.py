@@ -1,5 +1,7 @@
 """Entries and ChangeSets survive their encoding, byte for byte and term for term."""
 
+from typing import cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -105,6 +107,18 @@ def test_a_changed_or_cut_entry_is_none(entry: LogEntry, data: st.DataObject) ->
     assert decode_entry(bytes(encoded[:place])) is None
     encoded[place] ^= data.draw(st.integers(1, 255))
     assert decode_entry(bytes(encoded)) is None
+
+
+@given(log_entries, st.integers(0, 255))
+def test_a_kind_of_a_newer_version_is_not_taken_for_damage(entry: LogEntry, kind: int) -> None:
+    encoded = encode_entry(entry._replace(kind=cast(EntryKind, kind)))
+    if kind in list(EntryKind):
+        assert decode_entry(encoded) is not None
+        return
+    with pytest.raises(CorruptionError, match="only newer versions know"):
+        decode_entry(encoded)
+    encoded = encoded[:-1] + b"x"
+    assert decode_entry(encoded) is None
 
 
 @given(change_sets, st.integers(1, 400), st.integers(0, 1_000))

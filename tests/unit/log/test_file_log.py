@@ -4,6 +4,7 @@ import errno
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import cast
 
 import pytest
 
@@ -259,6 +260,19 @@ def test_a_newer_format_is_refused() -> None:
     file_system.damage(path, 8, b"\x02")
     with pytest.raises(CorruptionError, match="format version 2, this program reads 1"):
         FileLog(file_system, "log")
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_an_entry_of_a_newer_version_is_refused_by_name_and_kept(after: int) -> None:
+    file_system, path = with_three_batches()
+    log = FileLog(file_system, "log")
+    log.append([entry(5, b"e")._replace(kind=cast(EntryKind, 200))])
+    log.append([entry(6 + n, b"f") for n in range(after)])
+    log.close()
+    before = file_system.content(path)
+    with pytest.raises(CorruptionError, match=r"entry 5 is of a kind \(200\) that only newer versions know"):
+        FileLog(file_system, "log")
+    assert file_system.content(path) == before
 
 
 def test_a_replaced_file_is_the_old_or_the_new_one() -> None:

@@ -13,8 +13,8 @@ from starlette.types import ASGIApp
 from benchmarks.service import free_port
 from graphdb.errors import UnavailableError
 from serve.deployments.listening import HeldSockets, take_socket
-from serve.listen import Listen, answers
-from serve.port_server import PortServer
+from serve.port.listen import Listen, answers
+from serve.port.server import PortServer
 
 
 class Hosted:

@@ -1,4 +1,4 @@
-"""A query with a search, while the graph is written to: it is answered of a state that can be searched."""
+"""A query with a search, while the graph is written to: answered of a state that can still be searched."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ from actors.readers.query_runner import QueryRunner
 from actors.readers.running_queries import RunningQueries
 from graphdb.config.limits import GateLimits
 from graphdb.errors import Overloaded, QueryTimeout
-from graphdb.node import QueryRequest
+from graphdb.node import Entities, QueryRequest
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
 from graphdb.sparql.results import ResultFormat
@@ -39,7 +39,7 @@ class Written:
     async def _release(self, _path: str) -> None:
         return
 
-    async def search(self, index: int) -> Mapping[str, Table]:
+    async def search(self, index: int, _entities: Entities) -> Mapping[str, Table]:
         self.searched.append(index)
         with self._applied.changing():
             self._store.add(Quad(NamedNode(f"urn:{self.index}"), NamedNode("urn:p"), NamedNode("urn:o")))

@@ -17,8 +17,8 @@ from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import UnavailableError
 from graphdb.search.errors import SearchError
 from serve.graph_app import build_app
-from serve.listen import Listen
-from serve.port_server import PortServer
+from serve.port.listen import Listen
+from serve.port.server import PortServer
 from serve.search.frame.peer_requests import PeerRequests
 from serve.search.graph.local_graph import LocalGraph
 from serve.search_app import build_search_app

@@ -14,8 +14,8 @@ from graphdb.errors import UnavailableError
 from graphdb.model import ChangeSet
 from graphdb.search.errors import SearchError
 from serve.graph_app import build_app
-from serve.listen import Listen
-from serve.port_server import PortServer
+from serve.port.listen import Listen
+from serve.port.server import PortServer
 from serve.search.graph.local_graph import LocalGraph
 from tests.support.memory_backend import MemoryBackend
 from tests.support.timing import HANG_S

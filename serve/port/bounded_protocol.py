@@ -14,10 +14,10 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from graphdb.config.service import Server
-from serve.connection_parts import BodyOnly, Flow, LentTransport
 from serve.errors import unread_response
-from serve.port_watch import NEVER, PortWatch
-from serve.request_heads import CHECKED, FRAMING, Refused, check_head, check_header, origin_form
+from serve.port.connection_parts import BodyOnly, Flow, LentTransport
+from serve.port.request_heads import CHECKED, FRAMING, Refused, check_head, check_header, origin_form
+from serve.port.watch import NEVER, PortWatch
 
 __all__ = ["BoundedProtocol"]
 

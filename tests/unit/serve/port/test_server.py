@@ -16,8 +16,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from benchmarks.service import free_port
 from graphdb.errors import ConfigError, NotLeader, UnavailableError
-from serve.listen import Listen, answers, bind
-from serve.port_server import PortServer
+from serve.port.listen import Listen, answers, bind
+from serve.port.server import PortServer
 from tests.support.timing import HANG_S
 
 

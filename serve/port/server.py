@@ -24,10 +24,10 @@ from graphdb.errors import UnavailableError
 from serve.access.request_scope import InternalApplication
 from serve.answers import AnswerBroken
 from serve.errors import unread_response
-from serve.listen import BACKLOG, Listen, bind
-from serve.port_protocol import PortProtocol
-from serve.port_watch import PortWatch, private_limits
-from serve.port_websocket import MESSAGE_BYTES_MAX, PortWebSocket
+from serve.port.listen import BACKLOG, Listen, bind
+from serve.port.protocol import PortProtocol
+from serve.port.watch import PortWatch, private_limits
+from serve.port.websocket import MESSAGE_BYTES_MAX, PortWebSocket
 
 __all__ = ["Hosted", "PortServer"]
 

@@ -19,9 +19,9 @@ from starlette.types import Receive, Scope, Send
 
 from graphdb.config import Settings
 from graphdb.config.service import Server
-from serve.listen import Listen
-from serve.port_server import PortServer
-from serve.port_watch import PortWatch, private_limits
+from serve.port.listen import Listen
+from serve.port.server import PortServer
+from serve.port.watch import PortWatch, private_limits
 from serve.search_app import build_search_app
 from tests.support.certificate import certificate_and_key, needs_openssl
 from tests.support.memory_search import MemorySearch

@@ -134,5 +134,5 @@ class PortApplication(FastAPI):
         return self.openapi_schema or super().openapi()
 
     def malformed(self, message: str, status: int = 400) -> Response:
-        """See `serve.port_protocol.PortProtocol`."""
+        """See `serve.port.protocol.PortProtocol`."""
         return unread_response(self.otherwise, status, message)

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from graphdb.access.lockout import TrustedProxies, client_key
 from graphdb.config.service import Server
-from serve.known_heads import KnownHeads
+from serve.port.known_heads import KnownHeads
 
 __all__ = ["NEVER", "PortWatch", "private_limits"]
 

@@ -13,7 +13,7 @@ from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.http11 import Request
 
-from serve.port_watch import PortWatch
+from serve.port.watch import PortWatch
 
 __all__ = [
     "ABORT",

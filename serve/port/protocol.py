@@ -6,12 +6,12 @@ from starlette.responses import Response
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from serve.bounded_protocol import BoundedProtocol
-from serve.known_heads import KnownHead
-from serve.port_application import Answering, LaterAnswer, QuickAnswers
-from serve.port_watch import PortWatch
-from serve.port_websocket import HANDSHAKE_LINE_BYTES_MAX, concerns_handshake
-from serve.request_heads import FRAMING
+from serve.port.application import Answering, LaterAnswer, QuickAnswers
+from serve.port.bounded_protocol import BoundedProtocol
+from serve.port.known_heads import KnownHead
+from serve.port.request_heads import FRAMING
+from serve.port.watch import PortWatch
+from serve.port.websocket import HANDSHAKE_LINE_BYTES_MAX, concerns_handshake
 
 __all__ = ["PortProtocol"]
 

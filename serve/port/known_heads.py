@@ -6,7 +6,7 @@ callbacks cost such a request a fifth of its time.
 
 from dataclasses import dataclass
 
-from serve.port_application import Answering
+from serve.port.application import Answering
 
 __all__ = ["KnownHead", "KnownHeads"]
 

@@ -11,7 +11,7 @@ _READ_AHEAD_MAX = 8  # reading pauses while more requests wait
 
 
 class Connection(Protocol):
-    """`serve.bounded_protocol.BoundedProtocol`."""
+    """`serve.port.bounded_protocol.BoundedProtocol`."""
 
     has_ended: bool
 
