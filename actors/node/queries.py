@@ -4,6 +4,7 @@ the graph as one visibility shows it. `QueryPaths`: whether the column view or a
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -13,10 +14,10 @@ from pyoxigraph import NamedNode, Quad
 from actors.columns.client import ColumnRunner, ColumnStream, may_use_columns
 from actors.egress.rules import HostRules
 from actors.node.open_store import CurrentStore
-from actors.node.searching import Indexes, QuerySearches
+from actors.node.searching import Indexes, JoinedAnswer, QuerySearches
 from actors.readers.checkpoints import Checkpoints
 from actors.readers.query_runner import QueryRunner, ReaderAnswer
-from actors.readers.running_queries import RunningQueries
+from actors.readers.running_queries import QueryRun, RunningQueries
 from actors.views.views import VisibleStore
 from graphdb.access.visibility import Visibility
 from graphdb.config import Settings
@@ -29,7 +30,7 @@ from graphdb.sparql.parser import Query
 from graphdb.sparql.translation import searches_of
 from graphdb.store.join_walk import OverBudget
 from graphdb.store.quad_store import Answer, QuadStore
-from graphdb.store.small_joins import ENTRIES_AT_ONCE, SmallJoin
+from graphdb.store.small_joins import ENTRIES_AT_ONCE, SmallJoin, small_join
 from graphdb.store.view import Subject, Term
 
 __all__ = ["GraphReads", "Progress", "Queries", "QueryPaths"]
@@ -60,6 +61,11 @@ class QueryPaths:
         """See `serve.backend.Queries.check_query`."""
         gate.check(query, self._limits)
         gate.check_services(query, self._service_allowed)
+
+    def listed(self, request: QueryRequest) -> AbstractContextManager[QueryRun]:
+        """On the list of running queries for the time of a block."""
+        query = request.query
+        return self._running.listed(query.text, query.form, request.principal, request.query_id)
 
     async def start(
         self, request: QueryRequest, checkpoints: Checkpoints, quads: QuadStore, applied_index: int | None
@@ -102,7 +108,7 @@ _WHOLE = Dataset()
 _UNITED = "united "  # before the key of a view: answers differ
 
 T = TypeVar("T")
-A = TypeVar("A", ReaderAnswer, ReaderAnswer | ColumnStream)
+A = TypeVar("A", ReaderAnswer, ReaderAnswer | ColumnStream | JoinedAnswer)
 
 
 class GraphReads:
@@ -189,18 +195,23 @@ class GraphReads:
         store = self._store()
         return join.fits(store.quads, ENTRIES_AT_ONCE, store.large.at(store.applied.current))
 
-    async def start_query(self, request: QueryRequest) -> ReaderAnswer | ColumnStream:
+    async def start_query(self, request: QueryRequest) -> ReaderAnswer | ColumnStream | JoinedAnswer:
         """See `serve.backend.GraphReads.start_query`."""
         self._paths.check(request.query)
         store = self._store()
         answer = await _held_answer(store, self._started(request, store))
         return answer or _of_another(await (await self._again()).start_query(request))
 
-    async def _started(self, request: QueryRequest, store: VisibleStore) -> ReaderAnswer | ColumnStream:
+    async def _started(
+        self, request: QueryRequest, store: VisibleStore
+    ) -> ReaderAnswer | ColumnStream | JoinedAnswer:
         """The columns hold everything, and may be ahead of the store: with what has just been annotated."""
         start = self._paths.start
         searches = searches_of(request.query)
         if searches:
+            joined = await self._joined(request, store)
+            if joined is not None:
+                return joined
             dataset = request.dataset or own_dataset(request.query)
             found = QuerySearches(searches, dataset, store.literals, self._paths.indexes, request.caller)
             await _within(found.prepare(), request.timeout_s)
@@ -216,6 +227,16 @@ class GraphReads:
                 return answer
             answer.close()
         return await start(request, store.checkpoints, store.quads, None)
+
+    async def _joined(self, request: QueryRequest, store: VisibleStore) -> JoinedAnswer | None:
+        """The answer to a search with patterns about its hits that is too long for the event loop."""
+        join = None if request.explain or request.dataset else small_join(request.query)
+        star = None if join is None or store.quads.unites_graphs else join.star
+        if star is None:
+            return None
+        with self._paths.listed(request) as run:
+            made = await run.unless_cancelled(store.literals.joined(star, request.format))
+        return None if made is None else JoinedAnswer(*made, request.query_id)
 
     async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
         """See `serve.backend.GraphReads.explain_columns`."""

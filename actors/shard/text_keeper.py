@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from graphdb.config.service import Text
 from graphdb.errors import EvaluationFailed
 from graphdb.sparql.algebra import TextSearch
 from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.results import ResultFormat, write_answer
 from graphdb.sparql.text_tables import TextTable
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.search_tables import Table
@@ -27,7 +28,8 @@ if TYPE_CHECKING:  # only a node with an index loads what it is made with
 __all__ = ["TextKeeper"]
 
 _WHOLE = Dataset()
-_ROWS_AT_ONCE = 2_500  # of an answer, which takes some 4 ms
+_ROWS_AT_ONCE = 1_000  # of an answer on the event loop, which takes some 2 ms
+_ROWS_MAX = 100_000  # of an answer that is made in whole
 _POSTINGS_AT_ONCE = 100_000  # of a search that takes half a millisecond
 _PAST_S = 2.0  # without a change, until older states are forgotten
 
@@ -122,6 +124,35 @@ class TextKeeper(IndexKeeper["LiteralIndex"]):
 
         Raises InvalidParameter, LimitExceeded.
         """
+        most = _ROWS_AT_ONCE if star.search.request.limit is None else _POSTINGS_AT_ONCE
+        find = self._joining(star, index, most, _ROWS_AT_ONCE)
+        return None if find is None else find()
+
+    async def joined(self, star: SearchedStar, format: ResultFormat) -> tuple[list[bytes], int] | None:
+        """The same on a thread: the answer in a format, in pieces, and its log index; None where it has to
+        wait, or is long, or the graph changes meanwhile.
+        """
+        index = self._applied.exact
+        find = None if index is None else self._joining(star, index, None, _ROWS_MAX)
+        if find is None or index is None:
+            return None
+
+        def written() -> list[bytes] | None:
+            table, pieces = find(), list[bytes]()
+            if table is None:
+                return None
+            write_answer(table, format, pieces.append)
+            return pieces
+
+        pieces = await on_thread(written)
+        return None if pieces is None or self._applied.exact != index else (pieces, index)
+
+    def _joining(
+        self, star: SearchedStar, index: int, postings_max: int | None, rows_max: int
+    ) -> Callable[[], TextTable | None] | None:
+        """What joins on any thread, in the present state, with this log index. postings_max: of a search;
+        None for any, also where it is not known how many there are.
+        """
         literals, searcher, joiner = self._index, self._searcher, self._joiner
         if literals is None or searcher is None or joiner is None or not literals.has_all_before(index):
             return None
@@ -129,12 +160,18 @@ class TextKeeper(IndexKeeper["LiteralIndex"]):
         if columns is None:
             return None
         planned = searcher.planned(star.search, literals.state(index), _WHOLE, union_default_graph=False)
-        postings = planned.postings
-        most = _ROWS_AT_ONCE if star.search.request.limit is None else _POSTINGS_AT_ONCE
-        if planned.unites or postings is None or postings > most:
+        if planned.unites:
             return None
-        docs, scores, _ = searcher.hits(planned, counts=False)
-        return joiner.joined(star, columns, planned.searcher, docs, scores, self._quads, _ROWS_AT_ONCE)
+        if postings_max is not None:
+            postings = planned.postings
+            if postings is None or postings > postings_max:
+                return None
+
+        def find() -> TextTable | None:
+            docs, scores, _ = searcher.hits(planned, counts=False)
+            return joiner.joined(star, columns, planned.searcher, docs, scores, self._quads, rows_max)
+
+        return find
 
     async def _until_taken_in(self, index: int) -> None:
         self._waiting += 1

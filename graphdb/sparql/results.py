@@ -174,7 +174,8 @@ def _write_table(answer: TextTable, fmt: ResultFormat, pieces: PieceWriter) -> N
     if form is None:
         _write_solutions(answer.solutions(), fmt, pieces)
     else:
-        pieces.write(answer.written(form))
+        for piece in answer.written(form):
+            pieces.write(piece)
 
 
 def _write_triples(answer: QueryTriples, fmt: ResultFormat, pieces: PieceWriter) -> None:

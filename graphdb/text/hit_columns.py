@@ -24,7 +24,7 @@ from graphdb.search.leaf_reader import Bools, Ints, Leaf, Longs
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.shard_view import array_segment
 
-__all__ = ["HitColumns", "Key", "ObjectColumn", "Subjects", "subject_of"]
+__all__ = ["Generation", "HitColumns", "Key", "ObjectColumn", "Subjects", "subject_of"]
 
 Key: TypeAlias = tuple[NamedNode, GraphName]
 """The predicate and the graph of a column."""
@@ -76,10 +76,9 @@ class ObjectColumn:
 
     def note(self, subject: str, changed_max: int) -> None:
         """A change to this subject is about to become visible."""
-        self._changed.append(subject)
-        if len(self._changed) > changed_max:
-            self.is_lost = True
-            self._changed.clear()
+        if not self.is_lost:
+            self._changed.append(subject)
+            self.is_lost = len(self._changed) > changed_max
 
     def fill(self, starts: Ints, codes: Ints, numbers: dict[str, int]) -> None:
         """What a scan has found, which began after the first note."""
@@ -99,10 +98,29 @@ class ObjectColumn:
                     self._marked += 1
             if self._marked > max(_CHANGED_MIN, self.size // 8):
                 self.is_lost = True
+        if self.is_lost:
+            return np.ones(len(numbers), np.bool_)
         found: Bools = (numbers < 0) | (numbers >= self.size)
         if self._marked:
             found |= self._marks.take(numbers, mode="clip")
         return found
+
+
+class Generation:
+    """Columns, and the numbers that they have the subjects by. What one has is good with that one only."""
+
+    def __init__(self) -> None:
+        self.subjects = Subjects()
+        self.columns: dict[Key, ObjectColumn] = {}  # those that are noted for
+        self.docs: dict[str, Ints] = {}  # numbers of the subjects of documents, by the names of segments
+
+    def numbers(self, leaf: Leaf, docs: Longs) -> Longs:
+        """The numbers of the subjects of documents of a leaf, by their places in it; -1 for one without."""
+        known = self.docs.get(leaf.segment.name)
+        if known is not None:
+            return known[docs].astype(np.int64)
+        number, doc_id = self.subjects.numbers.get, leaf.segment.doc_id
+        return np.array([number(subject_of(doc_id(doc)), -1) for doc in docs.tolist()], np.int64)
 
 
 class HitColumns:
@@ -117,13 +135,11 @@ class HitColumns:
         self._asked: Counter[Key] = Counter()
         self._wanted: dict[Key, None] = {}  # to be read
         self._begun: set[Key] = set()  # of these, those whose changes are noted
-        self._columns: dict[Key, ObjectColumn] = {}  # those that are noted for
-        self._predicates: frozenset[NamedNode] = frozenset()  # theirs
-        self._docs: dict[str, Ints] = {}  # numbers of the subjects of documents, by the names of segments
+        self._present = Generation()
+        self._predicates: frozenset[NamedNode] = frozenset()  # of its columns
         self._unread: dict[str, ArraySegment] = {}  # segments whose documents are to be numbered
         self._numbering = "", array("i")  # of which of these, and those of its first documents
         self._reading: _Reading | None = None
-        self.subjects = Subjects()
 
     # what the writer of the store calls
 
@@ -133,49 +149,41 @@ class HitColumns:
             return
         for quad in (*change.removed, *change.added):
             if quad.predicate in self._predicates:
-                column = self._columns.get((quad.predicate, quad.graph_name))
+                column = self._present.columns.get((quad.predicate, quad.graph_name))
                 if column is not None:
                     column.note(str(quad.subject), self._changed_max)
 
     def note_many(self) -> None:
         """Note a change of which nothing is known."""
-        for column in list(self._columns.values()):
+        for column in list(self._present.columns.values()):
             column.is_lost = True
 
     @property
     def _changed_max(self) -> int:
-        return max(_CHANGED_MIN, len(self.subjects.texts) // 8)
+        return max(_CHANGED_MIN, len(self._present.subjects.texts) // 8)
 
     # what a search asks
 
-    def columns(self, keys: Sequence[Key]) -> list[ObjectColumn] | None:
+    def columns(self, keys: Sequence[Key]) -> tuple[Generation, list[ObjectColumn]] | None:
         """Those of the keys; None where one is not there yet."""
-        found = []
+        present, found = self._present, []
         for key in keys:
-            column = self._columns.get(key)
+            column = present.columns.get(key)
             if column is None or column.is_lost or not column.is_ready:
                 self._ask(key, column)
             else:
                 found.append(column)
-        return found if len(found) == len(keys) else None
+        return (present, found) if len(found) == len(keys) else None
 
     def _ask(self, key: Key, column: ObjectColumn | None) -> None:
         if not self._subjects_max or key in self._wanted or (column is not None and not column.is_lost):
             return
         self._asked[key] += 1
-        if self._asked[key] >= _ASKED_MIN and len(self._columns) < _COLUMNS_MAX:
+        if self._asked[key] >= _ASKED_MIN and len(self._present.columns) < _COLUMNS_MAX:
             self._wanted[key] = None
             self._on_work()
         if len(self._asked) > 16 * _COLUMNS_MAX:
             self._asked.clear()
-
-    def numbers(self, leaf: Leaf, docs: Longs) -> Longs:
-        """The numbers of the subjects of documents of a leaf, by their places in it; -1 for one without."""
-        known = self._docs.get(leaf.segment.name)
-        if known is not None:
-            return known[docs].astype(np.int64)
-        number, doc_id = self.subjects.numbers.get, leaf.segment.doc_id
-        return np.array([number(subject_of(doc_id(doc)), -1) for doc in docs.tolist()], np.int64)
 
     # what the owner calls
 
@@ -188,22 +196,24 @@ class HitColumns:
         """Begin to read what is wanted. Call it while no change is being applied."""
         wanted = [key for key in self._wanted if key not in self._begun]
         for key in wanted:
-            self._columns[key] = ObjectColumn()
+            self._present.columns[key] = ObjectColumn()
             self._begun.add(key)
         if wanted:
-            self._predicates = frozenset(predicate for predicate, _ in self._columns)
+            self._predicates = frozenset(predicate for predicate, _ in self._present.columns)
             self.follow(leaves)
 
     def follow(self, leaves: Iterable[Leaf]) -> None:
         """These are the leaves now."""
-        if not self._columns:
+        present = self._present
+        if not present.columns:
             return
         segments = {leaf.segment.name: array_segment(leaf) for leaf in leaves}
-        if len(self.subjects.texts) > _CHANGED_MIN + 2 * sum(each.size for each in segments.values()):
+        if len(present.subjects.texts) > _CHANGED_MIN + 2 * sum(each.size for each in segments.values()):
             self.forget()  # most of them have no literal any more
             return
-        self._docs = {name: docs for name, docs in self._docs.items() if name in segments}
-        self._unread = {name: each for name, each in segments.items() if name not in self._docs}
+        for name in present.docs.keys() - segments.keys():
+            del present.docs[name]
+        self._unread = {name: each for name, each in segments.items() if name not in present.docs}
         if self._numbering[0] not in self._unread:
             self._numbering = "", array("i")
 
@@ -225,7 +235,8 @@ class HitColumns:
             if key in self._begun:
                 self._begun.discard(key)
                 del self._wanted[key]
-                self._reading = _Reading(self._columns[key], self.subjects, self._scan(*key))
+                present = self._present
+                self._reading = _Reading(present.columns[key], present.subjects, self._scan(*key))
                 return True
         return False
 
@@ -234,9 +245,8 @@ class HitColumns:
         self._wanted.clear()
         self._begun.clear()
         self._numbering = "", array("i")
-        self._columns, self._predicates, self._docs, self._unread = {}, frozenset(), {}, {}
+        self._present, self._predicates, self._unread = Generation(), frozenset(), {}
         self._reading = None
-        self.subjects = Subjects()
 
     def close(self) -> None:
         """Release the store. Call it on the thread of `step`."""
@@ -247,14 +257,14 @@ class HitColumns:
         name, found = self._numbering
         if not name:
             name, found = self._numbering = next(iter(self._unread)), array("i")
-        segment, number = self._unread[name], self.subjects.number
+        segment, subjects = self._unread[name], self._present.subjects
         some = range(len(found), min(len(found) + _STEP, segment.size))
-        found.extend([number(subject_of(segment.doc_id(doc))) for doc in some])
-        if len(self.subjects.texts) > self._subjects_max:
+        found.extend([subjects.number(subject_of(segment.doc_id(doc))) for doc in some])
+        if len(subjects.texts) > self._subjects_max:
             self.forget()
             self._subjects_max = 0
         elif len(found) == segment.size:
-            self._docs[name] = np.array(found, np.int32)
+            self._present.docs[name] = np.array(found, np.int32)
             del self._unread[name]
             self._numbering = "", array("i")
 

@@ -18,7 +18,7 @@ from graphdb.sparql.text_tables import KeptCells, TextTable
 from graphdb.store.join_walk import Pattern
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.small_joins import SearchedStar, written
-from graphdb.text.hit_columns import HitColumns, Key, ObjectColumn, subject_of
+from graphdb.text.hit_columns import Generation, HitColumns, Key, ObjectColumn, subject_of
 from graphdb.text.literal_search import keys_of_quads, leaves_of, score_text
 
 __all__ = ["HitJoiner", "keys_of"]
@@ -43,14 +43,14 @@ class HitJoiner:
         self._columns = columns
         self._kept = KeptCells()
 
-    def columns(self, star: SearchedStar) -> list[ObjectColumn] | None:
+    def columns(self, star: SearchedStar) -> tuple[Generation, list[ObjectColumn]] | None:
         """Those that it needs; None where one is not there, or not yet."""
         return self._columns.columns(keys_of(star))
 
     def joined(
         self,
         star: SearchedStar,
-        columns: Sequence[ObjectColumn],
+        columns: tuple[Generation, Sequence[ObjectColumn]],
         searcher: Searcher,
         docs: Longs,
         scores: Floats,
@@ -60,11 +60,12 @@ class HitJoiner:
         """The answer in the present state of the store, of hits of that state, best first. None where there
         are more rows, or many subjects have to be looked up; or where the graph changes meanwhile, maybe.
         """
-        hits = _Hits(self._columns, searcher, docs, scores)
+        generation, in_order = columns
+        hits = _Hits(generation, searcher, docs, scores)
         at = np.arange(len(docs))  # the hit of each row
         found: dict[str, tuple[Longs, _Objects]] = {}  # places in the objects, by variable
-        for pattern, column in zip(star.patterns, columns, strict=True):
-            objects = _Objects.of(pattern, column, self._columns, hits, store)
+        for pattern, column in zip(star.patterns, in_order, strict=True):
+            objects = _Objects.of(pattern, column, generation, hits, store)
             if objects is None:
                 return None
             rows, places = objects.extended(at)
@@ -91,13 +92,13 @@ class HitJoiner:
 class _Hits:
     """Documents that were found, and the numbers of their subjects."""
 
-    def __init__(self, columns: HitColumns, searcher: Searcher, docs: Longs, scores: Floats) -> None:
+    def __init__(self, generation: Generation, searcher: Searcher, docs: Longs, scores: Floats) -> None:
         self._scores = scores
         self.numbers = np.empty(len(docs), np.int64)
         self._keys: list[str] | None = None
-        self._searcher, self._docs, self._subjects = searcher, docs, columns.subjects.texts
+        self._searcher, self._docs, self._subjects = searcher, docs, generation.subjects.texts
         for leaf, places, own in leaves_of(searcher, docs):
-            self.numbers[places] = columns.numbers(leaf, own)
+            self.numbers[places] = generation.numbers(leaf, own)
 
     def subjects(self) -> list[str]:
         """Their subjects, in N-Triples."""
@@ -139,11 +140,11 @@ class _Objects:
 
     @classmethod
     def of(
-        cls, pattern: Pattern, column: ObjectColumn, columns: HitColumns, hits: _Hits, store: QuadStore
+        cls, pattern: Pattern, column: ObjectColumn, generation: Generation, hits: _Hits, store: QuadStore
     ) -> "_Objects | None":
         """None where too many have to be looked up."""
         numbers = hits.numbers
-        unknown = column.unknown(numbers, columns.subjects)
+        unknown = column.unknown(numbers, generation.subjects)
         known = np.where(unknown, 0, numbers)
         if column.size:
             first = column.starts[known].astype(np.int64)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from pyoxigraph import Literal, QueryResultsFormat, QuerySolutions, parse_query_results
@@ -14,9 +14,10 @@ from graphdb.search.analysis import Analyzers
 from graphdb.search.errors import SearchError
 from graphdb.search.leaf_reader import Bools, Floats, Leaf, Longs
 from graphdb.search.query import Query, QueryContext, Searcher, collect, parse_query
+from graphdb.search.query.full_text import MatchOptions, match_field
 from graphdb.search.query.highlight import Highlighter
 from graphdb.search.query.searcher import TermCodes
-from graphdb.search.query.top_hits import plain_terms
+from graphdb.search.query.top_hits import every_hit, plain_terms
 from graphdb.search.segments.shard_view import array_segment
 from graphdb.sparql.algebra import TextSearch
 from graphdb.sparql.dataset import Dataset
@@ -36,6 +37,8 @@ _COLLECTED_MAX: Final = 1_000  # hits that are kept in order while they are look
 _POSTINGS_AT_ONCE: Final = 100_000  # of the terms of a search that takes half a millisecond
 
 # Words that mean nothing but themselves in the syntax of queries.
+_PLAIN_MAX: Final = 256  # characters; it has no more words than a query may have clauses
+_WORDS: Final = MatchOptions()
 _PLAIN = re.compile(r"(?:(?!(?:AND|OR|NOT|TO)\b)[A-Za-z0-9_]+(?: +|$))+")
 
 Graphs: TypeAlias = frozenset[str] | None  # names in N-Triples, "" for the default graph; None: any
@@ -117,9 +120,10 @@ class LiteralSearcher:
         if not found:
             return None
         context = QueryContext(state.fields, self._analyzers)
-        clause: dict[str, Any] = {"query_string": {"query": request.text, "fields": found}}
-        if len(found) == 1 and _PLAIN.fullmatch(request.text):  # the same, without looking for operators
-            clause = {"match": {found[0]: request.text}}
+        is_short = len(found) == 1 and len(request.text) <= _PLAIN_MAX
+        if is_short and _PLAIN.fullmatch(request.text):  # the same, without looking for operators
+            return match_field(found[0], request.text, _WORDS, context)
+        clause = {"query_string": {"query": request.text, "fields": found}}
         try:
             return parse_query(clause, context)
         except SearchError as error:
@@ -168,6 +172,9 @@ class LiteralSearcher:
 
 def _matching(query: Query, searcher: Searcher) -> tuple[Longs, Floats]:
     """All documents that match, best first, ties by number."""
+    terms = plain_terms(query)
+    if terms is not None and len(terms) == 1:
+        return every_hit(terms[0], searcher, query.boost if query is not terms[0] else 1.0)
     docs, scores = [np.zeros(0, np.int64)], [np.zeros(0, np.float32)]
     for leaf in searcher.leaves:
         found = query.matches(leaf, searcher)

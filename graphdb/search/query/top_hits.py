@@ -18,7 +18,7 @@ from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.query.term_queries import TermQuery
 from graphdb.search.query.tree import Query
 
-__all__ = ["NEVER", "TopHits", "collect", "plain_terms", "top_hits", "top_of_any"]
+__all__ = ["NEVER", "TopHits", "collect", "every_hit", "plain_terms", "top_hits", "top_of_any"]
 
 # The loop behind a disjunction of terms: its best documents, without walking all postings.
 #
@@ -210,6 +210,26 @@ def collect(query: Query, searcher: Searcher, k: int, counted: int | None = None
     merged_docs, merged_scores = np.concatenate(docs), np.concatenate(scores)
     order = np.lexsort((merged_docs, -merged_scores))[:k]
     return TopHits(merged_docs[order], merged_scores[order], total)
+
+
+def every_hit(term: TermQuery, searcher: Searcher, boost: float = 1.0) -> tuple[Longs, Floats]:
+    """All live documents with a term, best first, ties by number, and their scores."""
+    docs, scores = [np.zeros(0, np.int64)], [np.zeros(0, np.float32)]
+    for leaf in searcher.leaves:
+        found, index = term.postings(leaf), leaf.segment.text(term.path)
+        if found is None or index is None:
+            continue
+        own, freqs = found
+        sums, counts = np.zeros(len(own)), np.zeros(len(own), np.int32)
+        inverse, weight = searcher.inverse_norms(term.path), term.weight(searcher, boost)
+        places = np.arange(len(own), dtype=np.int32)
+        accumulate(sums, counts, places, freqs, index.norms[own], inverse, weight)
+        kept = leaf.roots[own]
+        docs.append(own[kept].astype(np.int64) + leaf.base)
+        scores.append(sums[kept].astype(np.float32))
+    all_docs, all_scores = np.concatenate(docs), np.concatenate(scores)
+    order = np.argsort(-all_scores, kind="stable")
+    return all_docs[order], all_scores[order]
 
 
 class _Weights:
