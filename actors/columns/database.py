@@ -5,10 +5,11 @@ import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import IO
 
 import duckdb
@@ -18,6 +19,7 @@ from graphdb.columns import schema
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.loading import load_names, load_rows, settle
 from graphdb.columns.results import TermTexts
+from graphdb.columns.text_order import TextOrders
 from graphdb.config.service import Columns
 from graphdb.errors import CorruptionError, UnavailableError
 
@@ -33,7 +35,6 @@ class ViewFiles:
         self._directory, self._settings = directory, settings
         self._database = directory / "view.duckdb"
         self.scratch = directory / "scratch"
-        self.query_memory_mb = settings.query_memory_mb
         self._spill = settings.spill_dir or directory / "spill"
 
     def open(self) -> tuple[DuckDBPyConnection, int, int]:
@@ -68,6 +69,16 @@ class ViewFiles:
             connection.close()
             raise
         return connection
+
+    def opened(self, connection: DuckDBPyConnection) -> "OpenView":
+        """What queries share of a connection of open() or load()."""
+        settings = self._settings
+        return OpenView(
+            connection,
+            settings.query_memory_mb,
+            aggregates_values=settings.aggregates_values,
+            strings_in_order=settings.strings_in_order,
+        )
 
     def remove(self) -> None:
         """Delete everything; no connection is open any more."""
@@ -140,9 +151,21 @@ class _State:
 class OpenView:
     """For queries on any threads, and the one writer, which says when it changes something."""
 
-    def __init__(self, connection: DuckDBPyConnection, query_memory_mb: int) -> None:
-        """query_memory_mb: what a query's joins, groups and sorts may have in memory before they spill."""
+    def __init__(
+        self,
+        connection: DuckDBPyConnection,
+        query_memory_mb: int,
+        *,
+        aggregates_values: bool = True,
+        strings_in_order: bool = True,
+    ) -> None:
+        """query_memory_mb: what a query's joins, groups and sorts may have in memory before they spill.
+        aggregates_values, strings_in_order: `columns` has them.
+        """
         self.connection = connection
+        self._aggregates_values = aggregates_values
+        self._orders = TextOrders(self._aside) if strings_in_order else None
+        self._sorting: Thread | None = None
         self.texts = TermTexts(connection)
         self._version: object | None = object()  # another one after each change, None in the midst of one
         self._state: _State | None = None
@@ -166,9 +189,17 @@ class OpenView:
 
     def close(self) -> None:
         """No query runs any more."""
+        if self._orders is not None and self._sorting is not None:
+            self._orders.interrupt()
+            self._sorting.join()
         while self._idle:
             self._idle.pop().close()
         self.connection.close()
+
+    def _aside(self, make: Callable[[], None]) -> None:
+        """Run it while queries go on: one such thing at a time."""
+        self._sorting = Thread(target=make, name="strings in order")
+        self._sorting.start()
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -200,7 +231,7 @@ class OpenView:
         if is_known and state is not None and state.version is version:
             return state.log_index, state.catalog.on(cursor)
         ((log_index,),) = cursor.execute(_LOG_INDEX).fetchall()
-        catalog = Catalog(cursor)
+        catalog = Catalog(cursor, self._orders, aggregates_values=self._aggregates_values)
         if is_known:
             self._state = _State(version, log_index, catalog)
         return log_index, catalog

@@ -11,6 +11,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 from graphdb.columns.quad_arrays import KEPT_BYTES, Ends, QuadArrays, read_ends
 from graphdb.columns.schema import STALE
 from graphdb.columns.term_ids import PAYLOAD_BITS, XSD, Tag, inline_id, tag_of_term, text_of
+from graphdb.columns.text_order import TextOrder, TextOrders
 from graphdb.columns.values import DICTIONARY, Tags
 
 __all__ = ["Catalog", "NotKnown", "PredicateTable"]
@@ -45,16 +46,27 @@ class _Found:
     languages: frozenset[str] | None = None
     has_other_xsd: bool | None = None
     distinct: dict[str, int] = field(default_factory=dict)
+    text_order: TextOrder | None = None
 
 
 class Catalog:
     """The view as one transaction of the connection sees it: a compiled query is good in that one only.
 
-    arrays is what was made of the quads of this state.
+    arrays is what was made of the quads of this state. aggregates_values: whether aggregates may be computed
+    from the values of one end (`columns.aggregates_values`).
     """
 
-    def __init__(self, connection: DuckDBPyConnection) -> None:
+    def __init__(
+        self,
+        connection: DuckDBPyConnection,
+        orders: TextOrders | None = None,
+        *,
+        aggregates_values: bool = True,
+    ) -> None:
+        """orders keeps the order of the strings of this view, if any does."""
         self._connection: DuckDBPyConnection | None = connection
+        self._orders = orders
+        self.aggregates_values = aggregates_values
         self.arrays = QuadArrays()
         self._found = _Found()
         rows = self._rows("SELECT p, tbl, quads, subjects, objects, is_stale FROM predicates ORDER BY tbl, p")
@@ -142,6 +154,12 @@ class Catalog:
             of_xsd = f"kind = {int(Tag.TYPED)} AND starts_with(datatype, '{XSD}')"
             self._found.has_other_xsd = self.holds(f"SELECT 1 FROM terms WHERE {of_xsd}")
         return self._found.has_other_xsd
+
+    def text_order(self) -> TextOrder | None:
+        """The strings in the order of their texts, all of this state; None where there is no order yet."""
+        if self._orders is not None and self._found.text_order is None:
+            self._found.text_order = self._orders.of(self.connection)
+        return self._found.text_order
 
     def distinct(self, key: str) -> int | None:
         """How many subjects or objects (the key) all quads have; None where that is not counted now."""

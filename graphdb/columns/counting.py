@@ -18,6 +18,7 @@ from pyoxigraph import NamedNode
 
 from graphdb.columns.catalog import Catalog, PredicateTable
 from graphdb.columns.compiler import CompiledQuery
+from graphdb.columns.end_values import values_aggregated
 from graphdb.columns.expressions import conjuncts
 from graphdb.columns.quad_arrays import Ends, Weights
 from graphdb.columns.results import Fetch
@@ -31,6 +32,7 @@ from graphdb.sparql.algebra import (
     Join,
     LeftJoin,
     Minus,
+    Select,
     Union,
     spine_of,
 )
@@ -47,15 +49,14 @@ _SPAN_A_QUAD: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The one solution of a query: a count for each of its columns."""
+    """The one solution of a query: a cell for each of its columns."""
 
     variables: tuple[str, ...]
-    counts: tuple[int, ...]
+    cells: tuple[str, ...]
 
     def answer(self) -> tuple[CompiledQuery, Fetch]:
         """As `results` reads it: a query without SQL, and its row."""
-        row = tuple(f'"{count}"^^<{XSD}integer>' for count in self.counts)
-        return CompiledQuery("SELECT", self.variables, ""), lambda _count: [row]
+        return CompiledQuery("SELECT", self.variables, ""), lambda _count: [self.cells]
 
 
 class _UncountedError(Exception):
@@ -63,7 +64,9 @@ class _UncountedError(Exception):
 
 
 def counted(query: AbstractQuery, catalog: Catalog) -> Counted | None:
-    """The counts that a query asks for over the default graph; None of what has to be counted in SQL."""
+    """The counts that a query asks for over the default graph, or other aggregates of one end of a pattern;
+    None of what has to be computed in SQL.
+    """
     select = query.select
     if query.form != "SELECT" or not select.aggregates or select.keys or select.variables is None:
         return None
@@ -72,13 +75,26 @@ def counted(query: AbstractQuery, catalog: Catalog) -> Counted | None:
     if select.length is not None or query.dataset or catalog.named_graphs:
         return None
     named: dict[Variable, Any] = dict(select.extends)
+    wanted: list[Any] = [named.get(variable) for variable in select.variables]
+    if not {variable for variable, _ in select.aggregates}.issuperset(wanted):
+        return None
+    found = _counts(select, catalog)
+    if found is None and catalog.aggregates_values:
+        found = values_aggregated(select.where, select.aggregates, catalog)
+    if found is None:
+        return None
+    names = tuple(variable.name for variable in select.variables)
+    return Counted(names, tuple(found[variable] for variable in wanted))
+
+
+def _counts(select: Select, catalog: Catalog) -> dict[Variable, str] | None:
+    """The value of each aggregate of a SELECT of counts; None of what has to be counted in another way."""
     try:
         part = _part(select.where, catalog)
         counts = {variable: _count(part, aggregate) for variable, aggregate in select.aggregates}
-        columns = tuple(counts[named[variable]] for variable in select.variables)
-    except (_UncountedError, KeyError, RecursionError):  # the last of a chain of hundreds of patterns
+    except (_UncountedError, RecursionError):  # the last of a chain of hundreds of patterns
         return None
-    return Counted(tuple(variable.name for variable in select.variables), columns)
+    return {variable: f'"{count}"^^<{XSD}integer>' for variable, count in counts.items()}
 
 
 def _count(part: "_Part", aggregate: Aggregate) -> int:

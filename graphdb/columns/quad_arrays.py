@@ -6,7 +6,7 @@ that of the next term. So a weight of each term is an array with a place for eac
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,17 @@ from graphdb.columns.term_ids import PAYLOAD_MASK
 
 __all__ = ["KEPT_BYTES", "Ends", "QuadArrays", "QuadEnds", "Weights", "read_ends"]
 
-T = TypeVar("T", "QuadEnds", "Weights")
 Floats: TypeAlias = npt.NDArray[np.float64]
 KEPT_BYTES: Final = 96 << 20  # of one state of the view
+
+
+class _Sized(Protocol):
+    @property
+    def nbytes(self) -> int:
+        """What its arrays take."""
+
+
+T = TypeVar("T", bound=_Sized)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +99,7 @@ class QuadArrays:
     """What was made of one state of the view, up to `KEPT_BYTES`. For any thread."""
 
     def __init__(self) -> None:
-        self._kept: dict[object, QuadEnds | Weights] = {}
+        self._kept: dict[object, _Sized] = {}
         self._bytes = 0
 
     def get(self, key: object, make: Callable[[], T]) -> T:

@@ -329,6 +329,17 @@ class Columns(Section):
         description="Whether counts of solutions are computed from the number of matches of each term, where "
         "that is possible, instead of from a join.",
     )
+    aggregates_values: bool = Field(
+        True,
+        description="Whether filters and aggregates of one end of a triple pattern are computed once for "
+        "each distinct term and kept, where that is possible, instead of for each quad. Needs "
+        "counts_without_rows.",
+    )
+    strings_in_order: bool = Field(
+        True,
+        description="Whether the strings are kept in memory in the order of their texts, some 60 bytes each, "
+        "from the first query that asks for it.",
+    )
 
     @property
     def query_memory_mb(self) -> int:
