@@ -12,11 +12,13 @@ from graphdb.columns.quad_arrays import KEPT_BYTES, Ends, QuadArrays, read_ends
 from graphdb.columns.schema import STALE
 from graphdb.columns.term_ids import PAYLOAD_BITS, XSD, Tag, inline_id, tag_of_term, text_of
 from graphdb.columns.text_order import TextOrder, TextOrders
+from graphdb.columns.typed_literals import Truths, compared_with_typed
 from graphdb.columns.values import DICTIONARY, Tags
 
 __all__ = ["Catalog", "NotKnown", "PredicateTable"]
 
 _IDS_MAX: Final = 10_000  # terms of queries that are handed on
+_COMPARED_MAX: Final = 100  # comparisons that are kept
 _ARRAY_QUADS_MAX: Final = (
     KEPT_BYTES // 32
 )  # of a predicate, so that both its ends are kept, and their weights
@@ -47,6 +49,7 @@ class _Found:
     has_other_xsd: bool | None = None
     distinct: dict[str, int] = field(default_factory=dict)
     text_order: TextOrder | None = None
+    compared: dict[tuple[str, Literal], Truths | None] = field(default_factory=dict)
 
 
 class Catalog:
@@ -154,6 +157,15 @@ class Catalog:
             of_xsd = f"kind = {int(Tag.TYPED)} AND starts_with(datatype, '{XSD}')"
             self._found.has_other_xsd = self.holds(f"SELECT 1 FROM terms WHERE {of_xsd}")
         return self._found.has_other_xsd
+
+    def compared_with_typed(self, operator: str, constant: Literal) -> Truths | None:
+        """See `typed_literals`."""
+        key = operator, constant
+        if key not in self._found.compared:
+            if len(self._found.compared) >= _COMPARED_MAX:
+                self._found.compared.clear()
+            self._found.compared[key] = compared_with_typed(self.connection, operator, constant)
+        return self._found.compared[key]
 
     def text_order(self) -> TextOrder | None:
         """The strings in the order of their texts, all of this state; None where there is no order yet."""

@@ -273,18 +273,19 @@ class _End:
             raise _LeftError  # sums of doubles depend on their order
         if "error(" in value.sql:
             raise _LeftError  # a failure would end the transaction
-        whole = value.sql
+        # a term that is filtered out may fail; of a filter itself, a failure is no answer
+        whole = f"({value.sql})" if made is _truth else f"TRY({value.sql})"
         parts = f"TRY_CAST({whole} AS BIGINT) AS high"
         if value.rep is Rep.DECIMAL:
             parts = ", ".join(
-                f"TRY_CAST(({whole})::HUGEINT {operator} {_LOW}::HUGEINT AS BIGINT) AS {part}"
+                f"TRY_CAST({whole}::HUGEINT {operator} {_LOW}::HUGEINT AS BIGINT) AS {part}"
                 for operator, part in (("//", "high"), ("%", "low"))
             )
         sql = f"SELECT q.c0 AS id, {parts}{block.rest()}"
         return self._kept(sql, lambda: self._computed(sql, value))  # type: ignore[no-any-return]
 
     def _computed(self, sql: str, value: Value) -> _Column:
-        """Raises duckdb.Error, as the SQL of the whole query would too."""
+        """Raises duckdb.Error where a filter fails, as the SQL of the whole query would."""
         found: dict[str, Any] = self.catalog.connection.execute(sql).fetchnumpy()
         order = np.argsort(found["id"])
         if len(order) != len(self.terms.ids):

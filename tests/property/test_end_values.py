@@ -4,6 +4,7 @@ order of the strings, with one, and with one that has some of them in its rest.
 
 from collections.abc import Sequence
 
+import duckdb
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import Store
@@ -121,7 +122,10 @@ def _ordered(catalog: Catalog, first_of_rest: int) -> Catalog:
 
 
 def _answer(catalog: Catalog, query: Query) -> Rows | None:
-    found = counted(abstract_query(query), catalog)
+    try:
+        found = counted(abstract_query(query), catalog)
+    except (duckdb.OutOfRangeException, duckdb.ConversionException):  # of a filter: the reader answers
+        return None
     return None if found is None else rows_of(answer_of(*found.answer(), TermTexts(catalog.connection)))
 
 
@@ -137,13 +141,21 @@ def _agrees(store: Store, catalogs: Sequence[Catalog], text: str) -> list[bool]:
     for answer in answers:
         assert answer is None or answer == expected, text
     assert isinstance(in_sql, Refused) or in_sql == expected, text
+    _check_rows(store, catalogs[1], text)
     return [answer is not None for answer in answers]
+
+
+def _check_rows(store: Store, ordered: Catalog, text: str) -> None:
+    """That the same pattern gives the engine's rows in SQL that is made with the order."""
+    query = parse_query(f"{_PREFIXES} SELECT * {text[text.index('{') :]}")
+    rows = view_rows(ordered, query)
+    assert isinstance(rows, Refused) or rows == engine_rows(store, query), text
 
 
 def test_aggregates_of_values_are_those_of_the_engine_and_of_sql() -> None:
     answered: list[bool] = []
 
-    @settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(_data(), st.lists(_queries(), min_size=8, max_size=8), st.integers(1, 30), st.integers(1, 40))
     def run(data: _Data, texts: list[str], frequent: int, rest: int) -> None:
         store, plain = _loaded(data, frequent)
