@@ -1,9 +1,9 @@
 """`ForwardedWork`: what other nodes ask of this one, taken from its log and performed: their clients' writes
-where it leads, and copies of its search indexes.
+where it leads, requests about transactions that live here, and copies of its search indexes.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.forwarded_writes import (
@@ -27,15 +27,20 @@ from actors.node.saved_queries import OwnSavedQueries
 from actors.node.store_writes import StoreWriting
 from actors.raft.log_requests import ForwardedRequest, RequestQueue, decode_requests
 from actors.raft.raft_log_client import QueueWorker, RaftLogClient
+from actors.wire.messages import encode_error
+from actors.worker_thread import on_thread
 from graphdb.config.limits import GateLimits
-from graphdb.errors import NotLeader
+from graphdb.errors import NotLeader, OutcomeUnknown
 from graphdb.model import Confirmation
-from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, read_update
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, read_plain_update, read_update
+from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.syntax import Update
 
-__all__ = ["APPLIED_INDEX", "ForwardedWork"]
+__all__ = ["APPLIED_INDEX", "TRANSACTION_REQUEST", "ForwardedWork"]
 
+_SHORT_BYTES = 64 << 10  # of a write; decoding a longer one could make the loop stand still
 APPLIED_INDEX = "applied_index"  # the operation that asks a leader how far its store is
+TRANSACTION_REQUEST = "transaction_request"  # that asks a node about a transaction which lives there
 
 
 class ForwardedWork:
@@ -52,11 +57,13 @@ class ForwardedWork:
         namespaces: OwnNamespaces,
         limits: GateLimits,
         copies: SearchCopies,
+        answer_about_transaction: Callable[[bytes], Awaitable[bytes]],
     ) -> None:
         """applied_index raises LogUnavailable; writing, alerts, saved_queries and namespaces are those of
-        this node, for where it leads. copies belongs to this from here on.
+        this node, for where it leads. copies belongs to this from here on. answer_about_transaction answers
+        for the transactions that live here.
         """
-        self._copies = copies
+        self._copies, self._answer_about_transaction = copies, answer_about_transaction
         self._cluster = cluster
         self._applied_index, self._writing, self._alerts = applied_index, writing, alerts
         self._saved_queries, self._namespaces, self._limits = saved_queries, namespaces, limits
@@ -74,16 +81,48 @@ class ForwardedWork:
     async def _answer(self, request: ForwardedRequest) -> bytes:
         if self._copies.is_asked(request.operation):
             return await self._copies.answer(request.operation, request.body)
+        if request.operation == TRANSACTION_REQUEST:
+            return await self._answer_about_transaction(request.body)
         if not self._cluster.leads:
             view = self._cluster.view
             raise NotLeader("another node leads", 1, view.leader_id if view is not None else None)
         if request.operation == BATCH:
-            return encode_outcomes(
-                await asyncio.gather(*map(self._worker.outcome, decode_requests(request.body)))
-            )
+            return await self._answer_batch(decode_requests(request.body))
         if request.operation == APPLIED_INDEX:
             return b"%d" % self._applied_index()
         return encode_confirmation(await self._write(request))
+
+    async def _answer_batch(self, requests: list[ForwardedRequest]) -> bytes:
+        """The plain ones share a turn of the writer without a task for each."""
+        begun = [self._begin(request) for request in requests]
+        others = (self._worker.outcome(r) for r, one in zip(requests, begun, strict=True) if one is None)
+        outcomes = iter(await asyncio.gather(*others))
+        return encode_outcomes([next(outcomes) if one is None else await self._outcome(one) for one in begun])
+
+    def _begin(self, request: ForwardedRequest) -> "asyncio.Future[Confirmation] | None":
+        """A plain update that is on its way, None for what needs a task."""
+        if request.operation != SparqlUpdate.operation:
+            return None
+        answer: asyncio.Future[Confirmation] = asyncio.get_running_loop().create_future()
+        try:
+            write = SparqlUpdate.decode(request.body)
+            if not write.visibility.is_whole or write.using != Dataset():
+                return None
+            if len(write.text) > SHORT_TEXT_CHARACTERS:
+                return None
+            update = read_plain_update(write.text, write.base_iri, self._limits)
+            request_id = bytes.fromhex(request.request_id)
+            if update is None or not self._writing.begin_update(update, answer, request_id, write.since):
+                return None
+        except Exception as error:  # noqa: BLE001 whoever asked gets it
+            answer.set_exception(error)
+        return answer
+
+    async def _outcome(self, begun: "asyncio.Future[Confirmation]") -> tuple[bool, bytes]:
+        try:
+            return True, encode_confirmation(await begun)
+        except Exception as error:  # noqa: BLE001 whoever asked gets it
+            return False, encode_error(error, OutcomeUnknown)
 
     async def _read(self, write: SparqlUpdate) -> Update:
         if len(write.text) <= SHORT_TEXT_CHARACTERS:
@@ -91,7 +130,10 @@ class ForwardedWork:
         return await asyncio.to_thread(read_update, write.text, write.base_iri, self._limits)
 
     async def _write(self, request: ForwardedRequest) -> Confirmation:
-        write = decode_write(request.operation, request.body)
+        if len(request.body) <= _SHORT_BYTES:
+            write = decode_write(request.operation, request.body)
+        else:
+            write = await on_thread(decode_write, request.operation, request.body)
         request_id = bytes.fromhex(request.request_id)
         if isinstance(write, AlertChange):
             return await self._alerts.change_alerts(write.command, request_id, write.since)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, get_args
 import orjson
 from pyoxigraph import NamedNode
 
+from actors.gathering import Gathering
 from actors.raft.log_requests import ForwardedRequest, encode_requests
 from actors.raft.peer_protocol import error_of_peer
 from actors.raft.raft_log_client import RaftLogClient
@@ -298,7 +299,6 @@ def _named(iri: str | None) -> NamedNode | None:
 
 BATCH = "batch"  # the operation: `encode_requests`, answered by their outcomes in the same order
 _OUTCOME = struct.Struct("<?I")
-_CALLS_MAX = 2  # one is under way while the next one fills
 _REQUESTS_MAX, _BYTES_MAX = 256, 4 << 20  # in one call
 
 
@@ -309,7 +309,7 @@ class _Waiting:
 
 
 class ForwardBatches:
-    """To one leader, on one event loop."""
+    """To one leader, on one event loop. One call is under way while the next one fills."""
 
     def __init__(self, log: RaftLogClient, leader_id: int, timeout_s: float) -> None:
         """timeout_s: for each call."""
@@ -317,29 +317,33 @@ class ForwardBatches:
         self._leader_id = leader_id
         self._timeout_s = timeout_s
         self._queue: deque[_Waiting] = deque()
-        self._calls: set[asyncio.Task[None]] = set()
+        self._gathering = Gathering()
+        self._calling: asyncio.Task[None] | None = None
 
     async def forward(self, request: ForwardedRequest) -> bytes:
         """As `RaftLogClient.forward`."""
-        waiting = _Waiting(request, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(request, loop.create_future())
         self._queue.append(waiting)
-        self._begin_call()
+        self._gathering.note_request()
+        if self._calling is None:
+            self._calling = loop.create_task(self._call_all())
         return await waiting.answer
 
-    def _begin_call(self) -> None:
-        if len(self._calls) < _CALLS_MAX and self._queue:
-            call = asyncio.get_running_loop().create_task(self._call())
-            self._calls.add(call)
-            call.add_done_callback(self._end_call)
+    async def _call_all(self) -> None:
+        """Until nobody waits any more."""
+        clock = asyncio.get_running_loop().time
+        try:
+            while self._queue:
+                await self._gathering.wait(len(self._queue), _REQUESTS_MAX)
+                began, batch = clock(), self._take()
+                if batch:
+                    await self._call(batch)
+                    self._gathering.note(clock() - began, len(batch), len(self._queue))
+        finally:
+            self._calling = None
 
-    def _end_call(self, call: "asyncio.Task[None]") -> None:
-        self._calls.discard(call)
-        self._begin_call()
-
-    async def _call(self) -> None:
-        batch = self._take()
-        if not batch:  # another call has them, or nobody waits any more
-            return
+    async def _call(self, batch: list[_Waiting]) -> None:
         body = encode_requests(replace(each.request, number=i) for i, each in enumerate(batch))
         request = ForwardedRequest(0, BATCH, "", body)
         try:

@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, TypedDict
 
 from pyoxigraph import NamedNode
@@ -29,6 +30,7 @@ from actors.node.store_writes import StoreWrites, StoreWriting
 from actors.node.update_runner import is_quick
 from actors.raft.log_requests import ForwardedRequest
 from actors.raft.raft_log_client import RaftLogClient
+from actors.worker_thread import on_thread
 from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.errors import BodyTooLarge, LogUnavailable, NotLeader, OutcomeUnknown, UnavailableError
 from graphdb.graphql.edits import Edits
@@ -112,7 +114,7 @@ class WriteRouter:
             try:
                 if leader_id == self._node_id:
                     return await perform(request_id, since)
-                return await self._forward(leader_id, request_id, describe(since), quick)
+                return await self._forward(leader_id, request_id, partial(describe, since), quick)
             except OutcomeUnknown as error:
                 failure = unknown = error
             except (NotLeader, LogUnavailable) as error:
@@ -139,12 +141,13 @@ class WriteRouter:
             raise unknown or error from None
 
     async def _forward(
-        self, leader_id: int, request_id: bytes, write: ForwardedWrite, quick: bool
+        self, leader_id: int, request_id: bytes, describe: Callable[[], ForwardedWrite], quick: bool
     ) -> Confirmation:
-        request = ForwardedRequest(0, write.operation, request_id.hex(), write.encode())
         if quick:
+            request = _request_of(request_id, describe)
             answer = await self._batches_to(leader_id).forward(request)
-        else:
+        else:  # the loop would stand still for a large one: 0.1 s for a transaction of 200,000 quads
+            request = await on_thread(_request_of, request_id, describe)
             answer = await self._log.forward(leader_id, request, self._write_timeout_s)
         confirmation = decode_confirmation(answer)
         with contextlib.suppress(UnavailableError):  # who writes here can read it here, if it is soon
@@ -156,6 +159,11 @@ class WriteRouter:
         if batches is None:
             batches = self._batches[leader_id] = ForwardBatches(self._log, leader_id, self._write_timeout_s)
         return batches
+
+
+def _request_of(request_id: bytes, describe: Callable[[], ForwardedWrite]) -> ForwardedRequest:
+    write = describe()
+    return ForwardedRequest(0, write.operation, request_id.hex(), write.encode())
 
 
 _SPOOL_BYTES = 1 << 20

@@ -29,7 +29,7 @@ from graphdb.sparql.parser import Query
 from graphdb.sparql.translation import searches_of
 from graphdb.store.join_walk import OverBudget
 from graphdb.store.quad_store import Answer, QuadStore
-from graphdb.store.small_joins import ENTRIES_AT_ONCE, LargePatterns, SmallJoin
+from graphdb.store.small_joins import ENTRIES_AT_ONCE, SmallJoin
 from graphdb.store.view import Subject, Term
 
 __all__ = ["GraphReads", "Progress", "Queries", "QueryPaths"]
@@ -68,11 +68,11 @@ class QueryPaths:
         applied_index or later. None: of what the columns hold, something is not to be seen.
         """
         query = request.query
-        run = self._running.begin(query.text, query.form, request.principal, request.query_id)
-        if self._columns is not None and applied_index is not None and self._may_use_columns(request, quads):
-            began = run.loop.time()
+        run = self._running.begin(request.text, query.form, request.principal, request.query_id)
+        if self._columns is not None and applied_index is not None and may_use_columns(request):
+            began, unites = run.loop.time(), quads.unites_graphs
             try:
-                answer = await self._columns.start(run, request, applied_index)
+                answer = await self._columns.start(run, request, applied_index, unites_graphs=unites)
             except BaseException:
                 run.end()
                 raise
@@ -80,10 +80,7 @@ class QueryPaths:
                 return answer
             left_s = request.timeout_s - (run.loop.time() - began)
             request = replace(request, timeout_s=max(0.0, left_s))
-        return await self._readers.start(run, request, checkpoints, quads)
-
-    def _may_use_columns(self, request: QueryRequest, quads: QuadStore) -> bool:
-        return may_use_columns(request, union_default_graph=quads.unites_graphs)
+        return await self._readers.start(run, request.with_own_names(), checkpoints, quads)
 
     async def explain_columns(
         self, request: QueryRequest, quads: QuadStore, applied_index: int
@@ -92,9 +89,9 @@ class QueryPaths:
         if self._columns is None:
             return {"path": "reader", "reason": "there is no column view (columns.enabled)", "plan": None}
         whole = replace(request, explain=False)
-        if not self._may_use_columns(whole, quads):
+        if not may_use_columns(whole):
             return {"path": "reader", "reason": "such queries do not use the columns", "plan": None}
-        return await self._columns.explain(whole, applied_index)
+        return await self._columns.explain(whole, applied_index, unites_graphs=quads.unites_graphs)
 
     async def validate(self, request: ValidationRequest, checkpoints: Checkpoints) -> ReaderAnswer:
         """See `serve.backend.GraphReads.start_validation`."""
@@ -125,7 +122,6 @@ class GraphReads:
         """
         self.view_key = view_key
         self._store, self._paths, self._again, self._is_whole = store, paths, again, is_whole
-        self._large = LargePatterns()
 
     def uniting_graphs(self) -> "GraphReads":
         """See `serve.backend.GraphReads.uniting_graphs`."""
@@ -170,6 +166,11 @@ class GraphReads:
         index = store.applied.exact
         if index is None:
             return None
+        star = join.star
+        if star is not None and not store.quads.unites_graphs:
+            table = store.literals.joined_at_once(star, index)
+            if table is not None and store.applied.exact == index:
+                return Evaluated(_held(store, table), index)
         tables = store.literals.tables_at_once(join.searches, _WHOLE, index)
         if tables is None:
             return None
@@ -186,7 +187,7 @@ class GraphReads:
     def is_small_join(self, join: SmallJoin) -> bool:
         """See `serve.backend.GraphReads.is_small_join`."""
         store = self._store()
-        return join.fits(store.quads, ENTRIES_AT_ONCE, self._large.at(store.applied.current))
+        return join.fits(store.quads, ENTRIES_AT_ONCE, store.large.at(store.applied.current))
 
     async def start_query(self, request: QueryRequest) -> ReaderAnswer | ColumnStream:
         """See `serve.backend.GraphReads.start_query`."""

@@ -8,6 +8,7 @@ from typing import Protocol
 from actors.shard.text_keeper import TextKeeper
 from graphdb.access.principal import Principal
 from graphdb.errors import EvaluationFailed
+from graphdb.node import Entities
 from graphdb.sparql.algebra import TextSearch
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.search_requests import IndexSearch
@@ -19,8 +20,9 @@ __all__ = ["Indexes", "QuerySearches"]
 class Indexes(Protocol):
     """The indexes of the search port."""
 
-    async def table(self, search: TextSearch, caller: Principal, log_index: int) -> Table:
-        """What a search finds at a log index or later, for this caller.
+    async def table(self, search: TextSearch, caller: Principal, log_index: int, entities: Entities) -> Table:
+        """What a search finds at a log index or later, for this caller. entities are those of the patterns in
+        the state of this log index.
 
         Raises InvalidParameter, LimitExceeded, UnavailableError.
         """
@@ -43,19 +45,22 @@ class QuerySearches:
         if any(not isinstance(each.request, IndexSearch) for each in self.searches):
             await self.literals.wait_ready()
 
-    async def tables(self, log_index: int) -> dict[str, Table]:
-        """By the names of the searches, in the state of a log index. See `TextKeeper.tables`, `Indexes`."""
+    async def tables(self, log_index: int, entities: Entities) -> dict[str, Table]:
+        """By the names of the searches, in the state of a log index. See `TextKeeper.tables`, `Indexes`.
+
+        Raises Stale.
+        """
         own = [each for each in self.searches if not isinstance(each.request, IndexSearch)]
         others = [each for each in self.searches if isinstance(each.request, IndexSearch)]
         tables = await self.literals.tables(own, self.dataset, log_index) if own else {}
         if others:
-            found = await asyncio.gather(*(self._of_index(each, log_index) for each in others))
+            found = await asyncio.gather(*(self._of_index(each, log_index, entities) for each in others))
             tables |= {each.name: table for each, table in zip(others, found, strict=True)}
         return tables
 
-    async def _of_index(self, search: TextSearch, log_index: int) -> Table:
+    async def _of_index(self, search: TextSearch, log_index: int, entities: Entities) -> Table:
         if self.indexes is None:
             raise EvaluationFailed("there is no search port (search.enabled)")
         if self.caller is None:
             raise EvaluationFailed("indexes are searched only by queries of clients")
-        return await self.indexes.table(search, self.caller, log_index)
+        return await self.indexes.table(search, self.caller, log_index, entities)

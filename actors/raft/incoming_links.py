@@ -122,11 +122,12 @@ class IncomingLinks:
         receive: Callable[[Envelope], None],
         meet: Callable[[PeerId, str], None],
         serve: Serve,
+        committed: Callable[[], tuple[int, int]],
         log: RateLimitedLog,
     ) -> None:
         """receive must not block. meet is told before it who speaks and where that one says that it listens.
-        serve raises errors of ours for the caller; it is cancelled when the caller
-        has gone.
+        serve raises errors of ours for the caller; it is cancelled when the caller has gone. The answers
+        carry what committed says (`RaftDriver.committed`).
         """
         self.cluster_id = 0  # 0: this node belongs to none yet
         self._node_id = node_id
@@ -134,6 +135,7 @@ class IncomingLinks:
         self._receive = receive
         self._meet = meet
         self._serve = serve
+        self._committed = committed
         self._log = log
         self._sessions: dict[bytes, _Session] = {}
         self._greetings: dict[str, TokenBucket] = {}
@@ -307,7 +309,9 @@ class IncomingLinks:
             raise Refused("a request that cannot be understood") from error
         forwarded = Forwarded(source, request.operation, request.idempotency_key, request.body)
         try:
-            return Answer(body=await self._serve(forwarded))
+            body = await self._serve(forwarded)
+            term, committed_index = self._committed()
+            return Answer(body=body, term=term, committed_index=committed_index)
         except GraphDBError as error:
             return Answer(failure=encode_failure(error))
         except Exception:

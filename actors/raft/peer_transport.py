@@ -100,9 +100,13 @@ class PeerTransport:
         credentials: ClusterCredentials,
         receive: Callable[[Envelope], None],
         serve: Serve,
+        committed: Callable[[], tuple[int, int]] = lambda: (0, 0),
+        hear_commit: Callable[[int, int], None] = lambda term, index: None,
     ) -> None:
         """address is where to listen and where others reach this node, host:port. receive is called on the
         loop's thread and must not block; serve is a coroutine on the loop, see `IncomingLinks`.
+        committed says what answers to others carry (`RaftDriver.committed`), hear_commit is told what
+        answers of others carry.
 
         Raises ConfigError where an address beyond loopback has no credentials.
         """
@@ -112,7 +116,8 @@ class PeerTransport:
         self._address = address
         self._credentials = credentials
         self._log = RateLimitedLog(logger)
-        self._incoming = IncomingLinks(node_id, credentials, receive, self._meet, serve, self._log)
+        self._incoming = IncomingLinks(node_id, credentials, receive, self._meet, serve, committed, self._log)
+        self._hear_commit = hear_commit
         self._peers: Mapping[int, str] = {}
         self._relocated = RelocatedPeers(credentials, self._thread.loop.time)
         self._expiry: asyncio.TimerHandle | None = None
@@ -188,6 +193,8 @@ class PeerTransport:
         if request.ByteSize() > MESSAGE_BYTES_MAX:
             raise BodyTooLarge(MESSAGE_BYTES_MAX)
         answer = await link.forward(request, timeout_s)
+        if answer.term:
+            self._hear_commit(answer.term, answer.committed_index)
         if answer.HasField("failure"):
             raise decode_failure(answer.failure)
         return answer.body

@@ -232,6 +232,17 @@ class RaftDriver:
         deadline = time.monotonic() + timeout_s
         return self._submit(lambda: self._reads.add(future, deadline), future)
 
+    def hear_commit(self, term: int, index: int) -> None:
+        """See `RaftNode.hear_commit`."""
+        self._inbox.put_job(Job(lambda: self._node.hear_commit(term, index), lambda: None))
+
+    def committed(self) -> tuple[int, int]:
+        """The term that this node leads, and how far its log is committed; (0, 0) where it does not lead. On
+        the loop's thread.
+        """
+        term = self._node.leads_term
+        return (0, 0) if term is None else (term, self._node.committed_index)
+
     def call(self, perform: Callable[[RaftNode], T]) -> "Future[T]":
         """Anything else that is asked of the node: members, hand-over, compaction, entries."""
         future: Future[T] = Future()
@@ -273,7 +284,7 @@ class RaftDriver:
         self._closing = True
 
     async def _turn(self) -> None:
-        mail, self._jobs = await self._inbox.take(_TICK_S)
+        mail, self._jobs = await self._inbox.take(max(0.0, min(_TICK_S, self._node.tick_due_s)))
         now = time.monotonic()
         stalled, self._turned_at = now > self._turned_at + _STALL_S, now
         for envelope in mail:

@@ -76,12 +76,16 @@ class Request(_message.Message):
     def __init__(self, operation: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., body: _Optional[bytes] = ...) -> None: ...
 
 class Answer(_message.Message):
-    __slots__ = ("body", "failure")
+    __slots__ = ("body", "failure", "term", "committed_index")
     BODY_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_INDEX_FIELD_NUMBER: _ClassVar[int]
     body: bytes
     failure: Failure
-    def __init__(self, body: _Optional[bytes] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
+    term: int
+    committed_index: int
+    def __init__(self, body: _Optional[bytes] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., term: _Optional[int] = ..., committed_index: _Optional[int] = ...) -> None: ...
 
 class Failure(_message.Message):
     __slots__ = ("error",)

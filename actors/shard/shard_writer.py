@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
+from actors.gathering import Gathering
 from actors.log.applied_index import AppliedIndex
 from actors.log.client import LogAccess
 from actors.log.view_runner import ViewRunner
@@ -136,6 +137,7 @@ class ShardWriter:
         self._queue = WriteQueue()
         self._under_way: list[WriteJob] = []  # of the present turn
         self._was_alone = False  # the last batch had one request
+        self._gathering = Gathering()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
@@ -266,6 +268,7 @@ class ShardWriter:
             raise Overloaded(f"{len(self._queue)} writes are waiting")
         self._queue.add(job)
         self._wake.set()
+        self._gathering.note_request()
 
     def hear(self, committed_index: int) -> None:
         """The log can be read up to committed_index; the store follows between two turns."""
@@ -329,6 +332,7 @@ class ShardWriter:
             waiting = len(self._queue)
             await asyncio.sleep(0)
             idle = idle + 1 if len(self._queue) == waiting else 0
+        await self._gathering.wait(len(self._queue), self._config.batch_requests_max)
 
     async def _sleep(self) -> None:
         """Until there is work: a request, more in the log, or a fault that may have passed."""
@@ -405,7 +409,10 @@ class ShardWriter:
         if not await self._is_admitted(batch, entries):
             return False
         decided = [attempt.job for attempt in batch.logged]
+        began = asyncio.get_running_loop().time()
         first_index = await self._appender.append(entries, batch.jobs, decided)
+        took_s = asyncio.get_running_loop().time() - began
+        self._gathering.note(took_s, len(batch.attempts), len(self._queue))
         if not first_index:
             return False
         change = batch.overlay.pending

@@ -134,14 +134,12 @@ class TextOrder:
             found[at] = wanted(self.rest[int(ids[at])][1])
         return found
 
-    def extremes(self, ids: Ids) -> tuple[int, int]:
-        """Of strings, at least one and all known, the one with the least text and that with the greatest."""
-        if len(self._of_rest(ids)):
+    def ranks(self, ids: Ids) -> Ids:
+        """What orders these strings by their texts, (n,) int64. Raises UnorderedError."""
+        found = self.places_of(ids)
+        if len(found) and found.min() == _NONE:
             raise UnorderedError
-        places = self.places_of(ids)
-        if places.min() == _NONE:
-            raise UnorderedError
-        return int(self.ids[places.min()]), int(self.ids[places.max()])
+        return found.astype(np.int64)
 
     def places_of(self, ids: Ids) -> npt.NDArray[np.int32]:
         """The place of each term in ids; -1 of one that is not there."""

@@ -29,6 +29,13 @@ class Follower:
         self._replica = replica
         self._incoming: tuple[SnapshotMark, PeerId] | None = None  # the snapshot that is arriving, and whose
         self._incoming_bytes = 0
+        self._same_until = 0  # up to here this log is known to be as that of the term's leader
+        self._lacks_what_is_gone = False  # entries that the leader itself no longer has
+
+    @property
+    def awaits_snapshot(self) -> bool:
+        """Whether this peer goes on only with a snapshot, because the leader has dropped what comes next."""
+        return self._lacks_what_is_gone or self._replica.received_snapshot is not None
 
     def tick(self) -> Next:
         """Where no leader has been heard for too long, campaign, or without a vote say hello: the entry that
@@ -56,6 +63,7 @@ class Follower:
             if envelope.source == self._replica.leader and self._replica.is_voter:
                 return Next.STAND_FOR_LEADER
         elif isinstance(body, ReadAnswer):
+            self.hear_commit(body.read_index)
             self._replica.reads.append(ReadOutcome(body.ticket, body.read_index))
         elif isinstance(body, Welcome) and not self._replica.is_voter:
             self._replica.say_hello(envelope.source, body.nonce)
@@ -73,15 +81,22 @@ class Follower:
     def leave(self) -> None:
         """A snapshot that was arriving is begun again by the next sender."""
 
+    def hear_commit(self, index: int) -> None:
+        """The leader of this term has committed entries up to index."""
+        self._replica.commit(min(index, self._same_until))
+
     def _append(self, leader: PeerId, body: Append) -> None:
         """AppendEntries, receiver steps 2 to 5 (Raft paper, figure 2)."""
         replica, journal = self._replica, self._replica.journal
+        is_bare = body.prev_index == 0 and not body.entries  # it says only who leads, and how far
+        self._lacks_what_is_gone = is_bare and body.commit_index > replica.commit_index
         if body.prev_index > replica.commit_index and journal.term_at(body.prev_index) != body.prev_term:
             self._refuse(leader, body)
             return
         # What is committed here is in every leader's log (leader completeness): it cannot conflict.
         self._take_entries([entry for entry in body.entries if entry.log_index > replica.commit_index])
         same_until = max(body.prev_index + len(body.entries), replica.commit_index)
+        self._same_until = max(self._same_until, same_until)
         replica.commit(min(body.commit_index, same_until))
         replica.send_synced(leader, AppendAnswer(True, same_until, 0, 0, body.read_round))
 

@@ -51,6 +51,7 @@ class Progress:
     waiting: bool = False  # PROBE, SNAPSHOT: the answer to the last message is still to come
     due: bool = True  # something must be sent, entries or not
     read_round: int = 0  # the latest that it has answered
+    told_index: int = 0  # the commit index that it was last sent
     inflight: deque[int] = field(default_factory=deque)  # PIPELINE: the last index of each message on its way
     snapshot: SnapshotMark | None = None
     snapshot_offset: int = 0
@@ -139,6 +140,11 @@ class Feeder:
         for progress in self.progress.values():
             progress.due = True
 
+    def tell_committed(self) -> None:
+        """Peers that have not been sent the commit index since it has grown should learn it at once."""
+        for progress in self.progress.values():
+            progress.due = progress.due or progress.told_index < self._replica.commit_index
+
     def feed(self, read_round: int) -> None:
         """Send to each what it may have now.
 
@@ -211,7 +217,7 @@ class Feeder:
             prev_index = prev_term = 0  # fits every log: it says only that this peer leads
         commit_index = self._replica.commit_index
         self._replica.send(peer, Append(prev_index, prev_term, commit_index, read_round, tuple(entries)))
-        progress.due = False
+        progress.due, progress.told_index = False, commit_index
         if entries:
             progress.note_sent(entries[-1].log_index)
 
@@ -332,6 +338,11 @@ class Leader:
         self._transfer_until = 0.0
         self._uncommitted: deque[tuple[int, int]] = deque()  # (last index, bytes) of each proposal
         self._uncommitted_bytes = 0
+        self._committed_at = float("-inf")
+        self._pause_s = float("inf")  # between the last proposal and what was committed before it
+        self._notice_at = float(
+            "inf"
+        )  # when peers are told what is committed, unless entries go to them before
         replica.note_leader(replica.peer)
         # Only entries of this term are committed by counting; so there has to be one at once.
         self._append_own(EntryKind.NOTHING, b"")
@@ -356,6 +367,9 @@ class Leader:
             self._feeder.beat()
             self._successor_asked = False
             self._hand_over()
+        if now >= self._notice_at:
+            self._notice_at = float("inf")
+            self._feeder.tell_committed()
         if self._successor is not None and now >= self._transfer_until:
             self._successor = None
         return Next.STAY
@@ -407,6 +421,7 @@ class Leader:
         size = entries_bytes(entries)
         if self._uncommitted and self._uncommitted_bytes + size > self._replica.config.uncommitted_bytes_max:
             raise Overloaded("too many entries wait for a majority")
+        self._pause_s = self._replica.clock() - self._committed_at
         first = journal.last_index + 1
         term = journal.term
         journal.append([entry.at(index, term) for index, entry in enumerate(entries, first)])
@@ -467,7 +482,7 @@ class Leader:
         index = journal.members.reached_by_majority(self._on_disk())
         if index > replica.commit_index and self._counts(index):
             replica.commit(index)
-            self._feeder.send_to_all()
+            self._tell_soon()
             self._forget_committed()
             if not replica.is_voter and journal.members_index <= index:
                 return self._resign()
@@ -476,6 +491,22 @@ class Leader:
         self._hand_over()
         self._confirm_reads()
         return Next.STAY
+
+    def _tell_soon(self) -> None:
+        """Have peers learn what is committed: with the next entries, where these are likely to come soon. A
+        notice of its own costs each peer two messages.
+        """
+        self._committed_at = now = self._replica.clock()
+        notice_s = self._replica.config.commit_notice_s
+        if self._pause_s > notice_s or not notice_s:
+            self._feeder.send_to_all()
+        else:
+            self._notice_at = min(self._notice_at, now + notice_s)
+
+    @property
+    def next_notice_at(self) -> float:
+        """When a `tick` is due, on the replica's clock, to tell peers what is committed."""
+        return self._notice_at
 
     def _counts(self, index: int) -> bool:
         """Whether an entry on a majority's disks is thereby committed (paper, 5.4.2)."""
@@ -536,6 +567,7 @@ class Leader:
         voters = self._replica.journal.members.voters
         matches = {p: progress.match_index for p, progress in self.progress.items() if p in voters}
         if matches:
+            self._feeder.send_to_all()
             self._feeder.feed(self._reads.read_round)  # that the change is committed
             self._replica.send(max(matches, key=lambda peer: matches[peer]), TimeoutNow())
         return Next.FOLLOW

@@ -130,6 +130,22 @@ class RaftNode:
         else:
             self._dispatch(envelope)
 
+    def hear_commit(self, term: int, index: int) -> None:
+        """The leader of that term has said, in other ways than by messages of Raft, that entries up to index
+        are committed; it may be late, or about entries that are not here.
+        """
+        if term == self._journal.term and isinstance(self._role, Follower):
+            self._role.hear_commit(index)
+
+    @property
+    def tick_due_s(self) -> float:
+        """So soon the next `tick` should come: seconds from now, 0 or less: at once; mostly infinite."""
+        return (
+            self._role.next_notice_at - self._replica.clock()
+            if isinstance(self._role, Leader)
+            else float("inf")
+        )
+
     def take_messages(self) -> list[Envelope]:
         """What may go out now. Messages may be lost, doubled and reordered on their way.
 

@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Any
 
 import orjson
@@ -10,7 +11,7 @@ from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, RdfFormat, seri
 
 from graphdb.errors import LimitExceeded, TransactionConflict
 from graphdb.model import ChangeSet, GraphName, NamedGraph
-from graphdb.rdf.quad_lines import parse_lines
+from graphdb.rdf.quad_lines import line_blocks, parse_lines
 from graphdb.store.overlay import Overlay
 from graphdb.store.stored_form import stored_form
 from graphdb.store.view import StoreView
@@ -116,6 +117,7 @@ class RecordingOverlay(Overlay):
 
 
 _LENGTHS = struct.Struct("<III")
+_BLOCK_BYTES = 64 << 10  # parsed at once: about a millisecond
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +169,11 @@ class TransactionCommit:
                 parts.append(data[start : start + length])
                 start += length
             head = orjson.loads(parts[0])
-            quads = dict.fromkeys(parse_lines(parts[1]), False)
-            quads |= dict.fromkeys(parse_lines(parts[2]), True)
+            quads: dict[Quad, bool] = {}
+            for lines, present in ((parts[1], False), (parts[2], True)):
+                # a block at a time, so that other threads have their turns
+                for block in line_blocks(BytesIO(lines), _BLOCK_BYTES):
+                    quads |= dict.fromkeys(parse_lines(block), present)
             reads = tuple(_decode_pattern(one) for one in head["reads"])
             graphs = {_graph(name): bool(present) for name, present in head["graphs"]}
             return cls(int(head["read_at"]), reads, quads, graphs)

@@ -20,13 +20,14 @@ _BESIDE = "log raft search text columns"
 _MEANS = """
     futures freed_memory process_bounds bounded_process disk_room service_files wire
     loop_thread worker_thread processes ray_at_rest ray_private ray_environment fork_request fork_server
-    python_values
+    gathering python_values
 """
 _STATE = "access egress alerts log raft shard readers columns views live node clustering search"
-_WHOLE = "cluster connection offline"
+_WHOLE = "query_keeper cluster connection offline"
 
 _PARTS = """
-    errors parameters negotiation answers routing access backend bodies openapi port
+    errors parameters negotiation answers inner_requests routing access backend bodies spooled_bodies
+    openapi port
 """
 _APPLICATIONS = """
     mcp graph search workbench graph_app search_app deployments cli

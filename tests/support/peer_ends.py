@@ -37,8 +37,17 @@ class End:
         self.node_id = node_id
         self.address = f"127.0.0.1:{port or free_port()}"
         self.received: list[Envelope] = []
+        self.committed = (0, 0)  # what answers carry: a term that this node leads, and an index
+        self.heard: list[tuple[int, int]] = []
         self.transport = PeerTransport(
-            loop_thread, node_id, self.address, credentials, self.received.append, serve
+            loop_thread,
+            node_id,
+            self.address,
+            credentials,
+            self.received.append,
+            serve,
+            lambda: self.committed,
+            lambda term, index: self.heard.append((term, index)),
         )
         self.transport.start()
 

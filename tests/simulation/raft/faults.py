@@ -78,6 +78,20 @@ class TrustingFollower(Follower):
         self._replica.commit(min(body.commit_index, self._replica.journal.last_index))
 
 
+class CredulousFollower(Follower):
+    """A follower takes it that its log is the leader's as far as the leader has committed."""
+
+    def hear_commit(self, index: int) -> None:
+        self._replica.commit(min(index, self._replica.journal.last_index))
+
+
+class HearsAnyTerm(RaftNode):
+    """What an earlier or later leader has committed is taken for what this term's leader has."""
+
+    def hear_commit(self, term: int, index: int) -> None:
+        super().hear_commit(self._journal.term, index)
+
+
 class CountingCandidate(Candidate):
     """PySyncObj: votes are counted, not voters, so one that arrives twice counts twice."""
 
@@ -155,6 +169,7 @@ FAULTS: dict[str, Variant] = {
     "vote written later": Variant(journal=ForgetsTheVote),
     "late append truncates": _node(follower_class=TruncatingFollower),
     "commits what was not compared": _node(follower_class=TrustingFollower),
+    "commits what it has heard of": _node(follower_class=CredulousFollower),
     "doubled vote counts twice": _node(candidate_class=CountingCandidate),
     "answers without a term": Variant(node=AnyTermAnswers),
     "commits earlier terms by counting": _node(leader_class=OldTermLeader),

@@ -39,8 +39,10 @@ class Weather:
 class World:
     """The peers, and everything that happens to them, in the order of a simulated clock."""
 
-    def __init__(self, seed: int, variant: Variant) -> None:
+    def __init__(self, seed: int, variant: Variant, *, told_late: bool = False) -> None:
+        """told_late: what is committed is said with later entries, and becomes known by other ways too."""
         self.random = Random(seed)
+        self._told_late, self._hearsay = told_late, Random(seed)
         self.now = 0.0
         self.checker = Checker()
         self.weather = Weather()
@@ -59,6 +61,7 @@ class World:
             append_bytes_max=self.random.choice([80, 600, 4000]),
             inflight_messages_max=self.random.choice([1, 4]),
             snapshot_chunk_bytes=40,
+            commit_notice_s=0.04 if self._told_late else 0.0,
         )
         self.peers = {
             node_id: Peer(
@@ -170,6 +173,7 @@ class World:
             self.at(peer.paused_until - self.now, lambda: self._work(peer))
             return
         known = len(self.checker.applied)
+        self._spread_word(peer)
         try:
             peer.work()
         except Crash:
@@ -179,6 +183,24 @@ class World:
             self.checker.check_committed(journals)
         if peer.node is not None and peer.journal is not None:
             self.checker.check_matched(peer.node.status(), peer.journal, journals)
+
+    def _spread_word(self, peer: Peer) -> None:
+        """What a leader has committed becomes known elsewhere by the answers to forwarded requests, perhaps
+        much later.
+        """
+        assert peer.node is not None
+        term, index = peer.node.leads_term, peer.node.committed_index
+        if term is None or not self._told_late:
+            return
+        for other in self.peers.values():
+            if other is not peer and self._hearsay.random() < 0.1:
+                delay = self._hearsay.random() * self._hearsay.choice([0.01, 1.0])
+                self.at(delay, lambda other=other: self._hear_commit(other, term, index))  # type: ignore[misc]
+
+    def _hear_commit(self, peer: Peer, term: int, index: int) -> None:
+        node = peer.node
+        if node is not None and peer.paused_until <= self.now:
+            self._have(peer, lambda: node.hear_commit(term, index))
 
     def _restart(self, peer: Peer) -> None:
         self.stop(peer)
@@ -265,7 +287,7 @@ def run_seed(seed: int, variant: Variant | None = None, only: str | None = None)
     """
     from tests.simulation.raft.storm import Storm
 
-    world = World(seed, variant or Variant())
+    world = World(seed, variant or Variant(), told_late=only is None and seed % 2 == 1)
     for peer in world.peers.values():
         world.at(world.random.random() * 0.5, lambda peer=peer: world.start(peer))  # type: ignore[misc]
     world.at(0.5, world.client)

@@ -434,6 +434,24 @@ def test_a_snapshot_is_noted_as_soon_as_the_disk_takes_it() -> None:
     assert cluster.snapshots[3].installations == 1
 
 
+def test_a_peer_knows_whether_it_waits_for_a_snapshot(cluster: Cluster) -> None:
+    leader_id, leader = cluster.leader()
+    behind = leader_id % 3 + 1
+    cluster.cut_off = {behind}
+    for _ in range(3):
+        leader.propose([entry()])
+        cluster.settle()
+    cluster.cut_off = set()
+    leader.compact(leader.committed_index)
+    cluster.run(1)
+    assert [node_id for node_id, node in cluster.nodes.items() if node.status().awaits_snapshot] == [behind]
+    mark = SnapshotMark(leader.committed_index, leader.status().term, Members(leader.status().members))
+    cluster.snapshots[leader_id].offer(mark, b"the store")
+    cluster.run(3)
+    assert cluster.nodes[behind].committed_index == leader.committed_index
+    assert not any(node.status().awaits_snapshot for node in cluster.nodes.values())
+
+
 def test_where_one_peers_entries_cannot_be_read_the_others_are_fed(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -540,3 +558,78 @@ def test_a_message_to_another_life_or_cluster_is_nobodys(cluster: Cluster) -> No
 def test_a_heartbeat_longer_than_half_a_timeout_is_refused() -> None:
     with pytest.raises(ValueError, match="heartbeat_s"):
         RaftConfig(election_timeout_s=0.1, heartbeat_s=0.06)
+
+
+def waiting_cluster() -> tuple[Cluster, RaftNode, list[RaftNode]]:
+    """Three nodes whose leader says with further entries what is committed; the leader, the others."""
+    cluster = Cluster(3, RaftConfig(commit_notice_s=0.05))
+    cluster.run(1.0)
+    leader_id, leader = cluster.leader()
+    return cluster, leader, [node for node_id, node in cluster.nodes.items() if node_id != leader_id]
+
+
+def committed(nodes: list[RaftNode]) -> set[int]:
+    return {node.committed_index for node in nodes}
+
+
+def propose_and_settle(cluster: Cluster, leader: RaftNode) -> int:
+    proposal = leader.propose([entry()])
+    assert proposal is not None
+    cluster.settle()
+    assert leader.committed_index == proposal.last_index
+    return proposal.last_index
+
+
+def test_entries_that_follow_each_other_fast_say_what_is_committed_before_them() -> None:
+    cluster, leader, others = waiting_cluster()
+    first = propose_and_settle(cluster, leader)
+    assert committed(others) == {first}  # nothing was proposed lately: it is said at once
+    second = propose_and_settle(cluster, leader)
+    assert committed(others) == {first}
+    third = propose_and_settle(cluster, leader)
+    assert committed(others) == {second}
+    assert 0 < leader.tick_due_s < 0.06
+    cluster.run(0.02)
+    assert committed(others) == {second}
+    cluster.run(0.04)
+    assert committed(others) == {third}
+    assert leader.tick_due_s == float("inf")
+
+
+def test_a_linearizable_read_hears_at_once_what_is_committed() -> None:
+    cluster, leader, others = waiting_cluster()
+    propose_and_settle(cluster, leader)
+    newest = propose_and_settle(cluster, leader)
+    cluster.keep = lambda envelope: not isinstance(envelope.body, Append) or envelope.body.read_round > 0
+    others[0].read_index(1)
+    cluster.settle()
+    assert others[0].take_reads()[0].read_index == newest
+    assert others[0].committed_index == newest
+
+
+def test_what_is_heard_of_a_commit_counts_for_the_same_term_and_entries_that_were_compared() -> None:
+    cluster, leader, (one, other) = waiting_cluster()
+    before = propose_and_settle(cluster, leader)
+    newest = propose_and_settle(cluster, leader)
+    term = leader.status().term
+    for wrong in (term - 1, term + 1):
+        one.hear_commit(wrong, newest)
+    leader.hear_commit(term, newest + 5)
+    assert (one.committed_index, leader.committed_index) == (before, newest)
+    one.hear_commit(term, newest + 5)
+    assert one.committed_index == newest
+    cluster.cut_off = {other.status().peer.node_id}
+    further = propose_and_settle(cluster, leader)
+    other.hear_commit(term, further)
+    assert other.committed_index == newest  # as far as it has the entries
+
+
+def test_a_follower_that_was_restarted_believes_nothing_before_it_has_compared() -> None:
+    cluster, leader, (one, _) = waiting_cluster()
+    newest = propose_and_settle(cluster, leader)
+    node_id = one.status().peer.node_id
+    cluster.nodes[node_id] = restarted = cluster.open(node_id)
+    restarted.hear_commit(leader.status().term, newest)
+    assert restarted.committed_index == 0
+    cluster.run(0.2)
+    assert restarted.committed_index == newest

@@ -34,6 +34,15 @@ def test_many_requests_at_once(network: Network) -> None:
     assert [future.result(10) for future in futures] == [str(number).encode() for number in range(200)]
 
 
+def test_the_answer_of_a_leader_says_how_far_its_log_is_committed(network: Network) -> None:
+    one, two = connected(network, SECRET)
+    assert one.forward(2).result(5) == b"body"
+    assert one.heard == []  # it does not lead
+    two.committed = (3, 1 << 40)
+    assert one.forward(2).result(5) == b"body"
+    assert one.heard == [(3, 1 << 40)]
+
+
 def raising(error: Exception) -> Callable[[Forwarded], Awaitable[bytes]]:
     async def serve(request: Forwarded) -> bytes:
         raise error
