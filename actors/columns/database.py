@@ -5,10 +5,11 @@ import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import IO
 
 import duckdb
@@ -20,6 +21,7 @@ from graphdb.columns.catalog import Catalog
 from graphdb.columns.loading import load_names, load_rows, settle
 from graphdb.columns.quad_arrays import QuadArrays
 from graphdb.columns.results import TermTexts
+from graphdb.columns.text_order import TextOrders
 from graphdb.errors import CorruptionError, UnavailableError
 
 __all__ = ["Cursors", "OpenView", "ViewFiles"]
@@ -34,7 +36,6 @@ class ViewFiles:
         self._directory, self._settings = directory, settings
         self._database = directory / "view.duckdb"
         self.scratch = directory / "scratch"
-        self.query_memory_mb = settings.query_memory_mb
         self._spill = Path(settings.spill_dir) if settings.spill_dir else directory / "spill"
 
     def open(self) -> tuple[DuckDBPyConnection, int, int]:
@@ -69,6 +70,15 @@ class ViewFiles:
             connection.close()
             raise
         return connection
+
+    def opened(self, connection: DuckDBPyConnection) -> "OpenView":
+        """What queries share of a connection of open() or load()."""
+        settings = self._settings
+        return OpenView(
+            connection,
+            settings.query_memory_mb,
+            strings_in_order=settings.strings_in_order,
+        )
 
     def remove(self) -> None:
         """Delete everything; no connection is open any more."""
@@ -169,9 +179,19 @@ class Cursors:
 class OpenView:
     """For queries on any threads, and the one writer, which says when it changes something."""
 
-    def __init__(self, connection: DuckDBPyConnection, query_memory_mb: int) -> None:
-        """query_memory_mb: what a query's joins, groups and sorts may have in memory before they spill."""
+    def __init__(
+        self,
+        connection: DuckDBPyConnection,
+        query_memory_mb: int,
+        *,
+        strings_in_order: bool = True,
+    ) -> None:
+        """query_memory_mb: what a query's joins, groups and sorts may have in memory before they spill.
+        strings_in_order: see `columns.strings_in_order`.
+        """
         self.connection = connection
+        self._orders = TextOrders(self._aside) if strings_in_order else None
+        self._sorting: Thread | None = None
         self.texts = TermTexts(connection)
         self._version: object | None = object()  # another one after each change, None in the midst of one
         self._state: _State | None = None
@@ -204,9 +224,17 @@ class OpenView:
 
     def close(self) -> None:
         """No query runs any more."""
+        if self._orders is not None and self._sorting is not None:
+            self._orders.interrupt()
+            self._sorting.join()
         while self._idle:
             self._idle.pop().close()
         self.connection.close()
+
+    def _aside(self, make: Callable[[], None]) -> None:
+        """Run it while queries go on: one such thing at a time."""
+        self._sorting = Thread(target=make, name="strings in order")
+        self._sorting.start()
 
     def _end_idle(self) -> None:
         """Transactions that no query is in: an open one keeps what changes remove from being freed."""
@@ -260,7 +288,7 @@ class OpenView:
             return state.log_index, state.catalog.on(cursor)
         ((log_index,),) = cursor.execute(_LOG_INDEX).fetchall()
         is_present = version is not None and version is self._version  # and so were they
-        catalog = Catalog(cursor, arrays if is_present else None)
+        catalog = Catalog(cursor, arrays if is_present else None, self._orders)
         if cursors.version is not None:
             self._state = _State(cursors.version, log_index, catalog)
         return log_index, catalog

@@ -69,6 +69,7 @@ class ViewSettings:
     wait_seconds: float
     counts_without_rows: bool
     plans_kept: bool
+    strings_in_order: bool
 
     @classmethod
     def of(cls, columns: "Columns") -> "ViewSettings":
@@ -82,6 +83,7 @@ class ViewSettings:
             columns.wait_seconds,
             columns.counts_without_rows,
             columns.plans_kept,
+            columns.strings_in_order,
         )
 
 

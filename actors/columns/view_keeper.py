@@ -69,7 +69,7 @@ class _ColumnState:
 
     def _take(self, connection: duckdb.DuckDBPyConnection, entries: EntryLines) -> None:
         self._entries, self._index, self.shown_index = entries, entries.read_index, entries.applied_index
-        self.opened = OpenView(connection, self._files.query_memory_mb)
+        self.opened = self._files.opened(connection)
 
     def apply(self, entries: Sequence[LogEntry]) -> None:
         """See `View.apply`. Raises StorageFull, Overloaded (queries have the memory), CorruptionError, and

@@ -204,6 +204,9 @@ def _average(number: Value, distinct: str, has_keys: bool, weight: str | None = 
     if number.rep in (Rep.DOUBLE, Rep.FLOAT):
         average = f"{total} / {count}::{number.rep.name}"
         return number.over(_poisoned(number, _unless_empty(average, has_keys)))
+    if number.rep is Rep.INTEGER:  # the engine adds up in 64 bits before it divides
+        within = f"coalesce({total}, 0) BETWEEN {-_INTEGER_MAX - 1} AND {_INTEGER_MAX}"
+        total = f"(CASE WHEN {within} THEN {total} ELSE {inexact('sum beyond 64 bits')} END)"
     whole = scaled(Value(total, number.rep, number.tags, scale=number.scale), _DECIMAL_PLACES)
     sql = _unless_empty(f"{whole} // ({count})::HUGEINT", has_keys)
     return Value(_poisoned(number, sql), Rep.DECIMAL, _DECIMAL, number.nullable, scale=_DECIMAL_PLACES)

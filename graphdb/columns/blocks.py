@@ -75,6 +75,12 @@ class Names:
         assert isinstance(term, Literal)
         return term.language or ""
 
+    def literal_of(self, constant: int) -> Literal:
+        """A constant of the query that is a literal."""
+        term = self._constants[constant]
+        assert isinstance(term, Literal)
+        return term
+
     def datatype_of(self, constant: int) -> str:
         """The IRI of the datatype of a constant of the query that is a literal."""
         term = self._constants[constant]

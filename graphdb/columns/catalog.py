@@ -13,11 +13,14 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 from graphdb.columns.quad_arrays import Ids, QuadArrays
 from graphdb.columns.schema import STALE
 from graphdb.columns.term_ids import PAYLOAD_BITS, XSD, Tag, inline_id, tag_of_term, text_of
+from graphdb.columns.text_order import TextOrder, TextOrders
+from graphdb.columns.typed_literals import Truths, compared_with_typed
 from graphdb.columns.values import Tags
 
 __all__ = ["Catalog", "NotKnown", "PredicateTable"]
 
 _IDS_MAX: Final = 10_000  # terms of queries that are handed on
+_COMPARED_MAX: Final = 100  # comparisons that are kept
 
 
 class NotKnown(Exception):
@@ -44,6 +47,8 @@ class _Found:
     languages: frozenset[str] | None = None
     has_other_xsd: bool | None = None
     distinct: dict[str, int] = field(default_factory=dict)
+    text_order: TextOrder | None = None
+    compared: dict[tuple[str, Literal], Truths | None] = field(default_factory=dict)
     quads_of_tags: dict[str, dict[Tag, int]] = field(default_factory=dict)
 
 
@@ -53,9 +58,17 @@ class Catalog:
     arrays is what was made of the quads of this state.
     """
 
-    def __init__(self, connection: DuckDBPyConnection, arrays: QuadArrays | None = None) -> None:
-        """arrays are of the same state; None where none were made."""
+    def __init__(
+        self,
+        connection: DuckDBPyConnection,
+        arrays: QuadArrays | None = None,
+        orders: TextOrders | None = None,
+    ) -> None:
+        """arrays are of the same state; None where none were made. orders keeps the order of the strings of
+        this view; None where nobody does.
+        """
         self._connection: DuckDBPyConnection | None = connection
+        self._orders = orders
         self.arrays = arrays or QuadArrays()
         self.plans: dict[Hashable, Any] = {}  # what was compiled in this state, by whoever compiles
         self._found = _Found()
@@ -142,6 +155,21 @@ class Catalog:
             of_xsd = f"kind = {int(Tag.TYPED)} AND starts_with(datatype, '{XSD}')"
             self._found.has_other_xsd = self.holds(f"SELECT 1 FROM terms WHERE {of_xsd}")
         return self._found.has_other_xsd
+
+    def compared_with_typed(self, operator: str, constant: Literal) -> Truths | None:
+        """See `typed_literals`."""
+        key = operator, constant
+        if key not in self._found.compared:
+            if len(self._found.compared) >= _COMPARED_MAX:
+                self._found.compared.clear()
+            self._found.compared[key] = compared_with_typed(self.connection, operator, constant)
+        return self._found.compared[key]
+
+    def text_order(self) -> TextOrder | None:
+        """The strings in the order of their texts, all of this state; None where there is no order yet."""
+        if self._orders is not None and self._found.text_order is None:
+            self._found.text_order = self._orders.of(self.connection)
+        return self._found.text_order
 
     def distinct(self, key: str) -> int | None:
         """How many subjects or objects (the key) all quads have; None where that is not counted now."""

@@ -4,14 +4,30 @@ SQL sorts by the order of `graphdb.sparql.term_order` where all literals are of 
 left to a reader.
 """
 
+from collections.abc import Iterator
+
 from graphdb.columns.blocks import Block, as_id, kind_is, lexical
 from graphdb.columns.numbers import any_double, compared_numbers, exact_number
 from graphdb.columns.term_ids import XSD, Tag
-from graphdb.columns.values import DATES, DOUBLES, NUMBERS, NotExact, Rep, Value, has_tag, inexact, quoted
+from graphdb.columns.values import (
+    DATES,
+    DOUBLES,
+    NUMBERS,
+    NotExact,
+    Rep,
+    Tags,
+    Value,
+    has_tag,
+    inexact,
+    payload,
+    quoted,
+)
 
 __all__ = ["compared", "equal", "sort_keys", "sort_value", "tie_keys"]
 
 _ZONELESS = {Tag.DATE_TIME: Tag.DATE_TIME_UTC, Tag.DATE: Tag.DATE_UTC}
+_ZONE = {Tag.DATE_TIME: 14 * 3600 * 10**6, Tag.DATE: 0}  # 14 hours in the units of the payload, whole ones
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _UNORDERED = frozenset((Tag.IRI, Tag.BLANK_NODE, Tag.BOOLEAN))  # but the same term is <= itself
 _NO_LITERAL = frozenset((Tag.IRI, Tag.BLANK_NODE, Tag.LANGUAGE_STRING, Tag.TRIPLE))
 _TEXTS = (Tag.BLANK_NODE, Tag.IRI)
@@ -30,37 +46,87 @@ _DECIMALS = frozenset((Tag.DECIMAL, Tag.BIG_DECIMAL))
 
 def compared(block: Block, operator: str, left: Value, right: Value) -> str:
     """left < right, or with > <= >=: NULL where the engine knows no order."""
-    _check_dates(left, right)
-    branches = []
+    branches: list[tuple[Tags, Tags, str]] = []  # the tags of either side, and what holds for these
+
+    def add(tags: Tags, sql: str) -> None:
+        branches.append((tags, tags, sql))
+
     common = left.tags & right.tags
     if left.tags & NUMBERS and right.tags & NUMBERS:
-        branches.append((NUMBERS, compared_numbers(block, operator, left, right)))
+        add(NUMBERS, compared_numbers(block, operator, left, right))
     if Tag.STRING in common:
         sql = f"{lexical(block, left)} {operator} {lexical(block, right)}"
-        branches.append((frozenset((Tag.STRING,)), sql))
+        add(frozenset((Tag.STRING,)), sql)
     if Tag.LANGUAGE_STRING in common:
         sql = f"{lexical(block, left)} {operator} {lexical(block, right)}"
         same = f"{_language(block, left)} = {_language(block, right)}"
-        branches.append((frozenset((Tag.LANGUAGE_STRING,)), f"CASE WHEN {same} THEN {sql} END"))
+        add(frozenset((Tag.LANGUAGE_STRING,)), f"CASE WHEN {same} THEN {sql} END")
     if Tag.TRIPLE in common:
         raise NotExact("an order of triple terms")
     if unordered := common & _UNORDERED:
         same = f"{as_id(left).sql} = {as_id(right).sql}"
         is_whole = "TRUE" if operator in ("<=", ">=") else "FALSE"
-        branches.append((unordered, f"CASE WHEN {same} THEN {is_whole} END"))
+        add(unordered, f"CASE WHEN {same} THEN {is_whole} END")
     for tag in sorted(common & DATES):
-        branches.append((frozenset((tag,)), f"{left.sql} {operator} {right.sql}"))
-    if len(branches) == 1 and left.tags <= branches[0][0] and right.tags <= branches[0][0]:
-        return f"({branches[0][1]})"
+        add(frozenset((tag,)), f"{left.sql} {operator} {right.sql}")
+    branches += _across_zones(operator, left, right)
+    branches += _compared_typed(block, operator, left, right)
+    if len(branches) == 1 and left.tags <= branches[0][0] and right.tags <= branches[0][1]:
+        return f"({branches[0][2]})"
     whens = "".join(
-        f" WHEN {kind_is(left, *tags)} AND {kind_is(right, *tags)} THEN {sql}" for tags, sql in branches
+        f" WHEN {kind_is(left, *tags)} AND {kind_is(right, *others)} THEN {sql}"
+        for tags, others, sql in branches
+    )
+    return f"CASE{whens} END" if whens else "NULL::BOOLEAN"
+
+
+def _across_zones(operator: str, left: Value, right: Value) -> Iterator[tuple[Tags, Tags, str]]:
+    """Dates with and without a time zone: ordered where they are more than 14 hours apart, which a zone can
+    be from UTC (XML Schema, part 2, section 3.2.7.4).
+    """
+    is_less, is_greater = ("TRUE", "FALSE") if operator[0] == "<" else ("FALSE", "TRUE")
+    for local, utc in _ZONELESS.items():
+        for one, other in ((local, utc), (utc, local)):
+            if one in left.tags and other in right.tags:
+                apart = f"({payload(left)} - {payload(right)})"
+                sql = f"CASE WHEN {apart} < {-_ZONE[local]} THEN {is_less} WHEN {apart} > {_ZONE[local]} "
+                yield frozenset((one,)), frozenset((other,)), f"{sql}THEN {is_greater} END"
+
+
+def _compared_typed(
+    block: Block, operator: str, left: Value, right: Value
+) -> Iterator[tuple[Tags, Tags, str]]:
+    """Literals of other datatypes and a date: an error, unless they are of XML Schema too."""
+    for typed, other, turned in ((left, right, operator), (right, left, _MIRRORED[operator])):
+        if Tag.TYPED in typed.tags & other.tags:
+            raise NotExact("comparison with literals of other datatypes")
+        if Tag.TYPED in typed.tags and other.tags & DATES and _is_xsd(block, typed):
+            sql = _asked(block, turned, typed, other)
+            if sql is None:
+                raise NotExact("comparison with literals of other datatypes")
+            kinds = frozenset((Tag.TYPED,)), other.tags
+            yield (*(kinds if typed is left else kinds[::-1]), sql)
+
+
+def _asked(block: Block, operator: str, typed: Value, other: Value) -> str | None:
+    """Literals of other datatypes of XML Schema and a constant, as the engine compares them; None where the
+    other is not constant, or they are many.
+    """
+    if other.constant is None or typed.constant is not None:
+        return None
+    truths = block.names.catalog.compared_with_typed(operator, block.names.literal_of(other.constant))
+    if truths is None:
+        return None
+    whens = "".join(
+        f" WHEN {typed.sql} IN ({', '.join(map(str, numbers))}) THEN {truth}"
+        for truth, numbers in truths.items()
+        if numbers
     )
     return f"CASE{whens} END" if whens else "NULL::BOOLEAN"
 
 
 def equal(block: Block, left: Value, right: Value) -> str:
     """left = right."""
-    _check_dates(left, right)
     if left.lang or right.lang:
         raise NotExact("= of computed strings with a language")
     common = left.tags & right.tags
@@ -109,7 +175,10 @@ def _typed(block: Block, left: Value, right: Value) -> str:
     typed, other = (left, right) if Tag.TYPED in left.tags else (right, left)
     terms = other.tags & _NO_LITERAL
     if other.tags != terms and _is_xsd(block, typed):
-        raise NotExact("= with literals of other datatypes of XML Schema")
+        sql = None if terms else _asked(block, "=", typed, other)
+        if sql is None:
+            raise NotExact("= with literals of other datatypes of XML Schema")
+        return f"WHEN {kind_is(typed, Tag.TYPED)} THEN {sql}"
     if not terms:
         return f"WHEN {kind_is(typed, Tag.TYPED)} THEN NULL"
     return f"WHEN {kind_is(typed, Tag.TYPED)} AND NOT {kind_is(other, *terms)} THEN NULL"
@@ -120,16 +189,6 @@ def _is_xsd(block: Block, typed: Value) -> bool:
     if typed.constant is not None:
         return block.names.datatype_of(typed.constant).startswith(XSD)
     return block.names.catalog.has_other_xsd()
-
-
-def _check_dates(left: Value, right: Value) -> None:
-    tags = left.tags | right.tags
-    mixed = any(first in tags and second in tags for first, second in _ZONELESS.items())
-    if mixed and left.tags & DATES and right.tags & DATES:
-        raise NotExact("comparison of dates with and without a time zone")
-    for one, other in ((left, right), (right, left)):
-        if Tag.TYPED in one.tags and other.tags & (DATES | {Tag.TYPED}):
-            raise NotExact("comparison with literals of other datatypes")
 
 
 def _language(block: Block, value: Value) -> str:

@@ -6,6 +6,7 @@ GROUP BY are the terms of its variable.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -166,6 +167,9 @@ def _ranks_of(column: Column) -> Ids:
     if column.tags <= INTEGERS or column.tags <= DECIMALS:
         return np.argsort(np.argsort(column.read.numbers().values))
     if len(column.tags) == 1:
+        if column.tags == {Tag.STRING}:
+            with suppress(NotCounted):
+                return column.ranks()
         return column.texts(_OF_TEXT).ranks()
     raise NotCounted
 

@@ -9,6 +9,7 @@ from pyoxigraph import NamedNode
 from graphdb.columns.blocks import Block, kind_is, lexical
 from graphdb.columns.numbers import as_double, as_float, as_number, guarded
 from graphdb.columns.term_ids import OFFSET, PAYLOAD_MASK, Tag
+from graphdb.columns.text_order import Bound, UnorderedError
 from graphdb.columns.values import (
     BOOLEAN,
     DATES,
@@ -32,6 +33,7 @@ _INTEGER: Final = frozenset((Tag.INTEGER,))
 _RESOURCES: Final = frozenset((Tag.IRI, Tag.BLANK_NODE, Tag.TRIPLE))
 # What RE2 and the engine read alike: no classes with a backslash, whose letters differ.
 _SAFE_PATTERN: Final = re.compile(r"[A-Za-z0-9 _,:;@#%&=~'\"/<>!\-^$.*+?|()\[\]À-ɏ]*|")
+_LISTED_MAX: Final = 200  # of an IN, which DuckDB tests one after the other
 _INTEGERS_END: Final = 9_223_372_036_854_775_807  # to the engine, a larger double is no integer
 _TWO_DATES: Final = frozenset((Tag.DATE_TIME, Tag.DATE_TIME_UTC))
 
@@ -98,10 +100,34 @@ def _needle(block: Block, hay: Value, value: Value) -> str:
 
 def _found(name: str) -> Function:
     def call(block: Block, arguments: Sequence[Value]) -> Value:
+        needle = arguments[1]
+        if name == "starts_with" and needle.constant is not None and needle.only is Tag.STRING:
+            listed = _with_prefix(block, arguments[0], block.names.lexical_of(needle.constant))
+            if listed is not None:
+                return listed
         hay = _string(block, arguments[0])
-        return _truth(f"{name}({hay.sql}, {_needle(block, hay, arguments[1])})")
+        return _truth(f"{name}({hay.sql}, {_needle(block, hay, needle)})")
 
     return call
+
+
+def _with_prefix(block: Block, value: Value, prefix: str) -> Value | None:
+    """Whether a string begins with a text, by the numbers of those that do; None where they are many, or not
+    in order.
+    """
+    tags = value.tags & STRINGS
+    if value.rep is not Rep.ID or value.constant is not None or not tags:
+        return None
+    order = block.names.catalog.text_order()
+    try:
+        numbers = None if order is None else order.listed(Bound.of_prefix(prefix), _LISTED_MAX)
+    except UnorderedError:
+        return None
+    if numbers is None:
+        return None
+    # no number is negative: FALSE of a term, NULL of none
+    found = f"({value.sql} IN ({', '.join(map(str, numbers))}))" if numbers else f"({value.sql} < 0)"
+    return _truth(guarded(value, tags, found))
 
 
 def _beside(name: str) -> Function:
@@ -170,6 +196,9 @@ def _regex(block: Block, arguments: Sequence[Value]) -> Value:
     if flags not in ("", "i") or not _SAFE_PATTERN.fullmatch(pattern) or "(?" in pattern or "[[" in pattern:
         raise NotExact("REGEX that the two engines may read differently")
     if not flags and re.fullmatch(r"\^?[A-Za-z0-9 _]*", pattern):
+        listed = _with_prefix(block, arguments[0], pattern[1:]) if pattern.startswith("^") else None
+        if listed is not None:
+            return listed
         name = "starts_with" if pattern.startswith("^") else "contains"
         return _truth(f"{name}({text.sql}, {quoted(pattern.removeprefix('^'))})")
     option = ", 'i'" if flags else ""

@@ -26,6 +26,7 @@ from graphdb.columns.quad_arrays import (
 from graphdb.columns.term_ids import PAYLOAD_BITS, PAYLOAD_MASK, Tag
 from graphdb.columns.term_vectors import Column
 from graphdb.columns.text_column import TextColumn, read_texts
+from graphdb.columns.text_order import TextOrder
 from graphdb.columns.values import DICTIONARY
 
 __all__ = ["Relation", "closure", "common", "of_predicate", "where_equal"]
@@ -119,6 +120,12 @@ class _Reader:
 
     def texts(self) -> TextColumn:
         return self._kept("texts", lambda connection: read_texts(connection, self.ids))
+
+    def order(self) -> TextOrder:
+        order = self.relation.catalog.text_order()
+        if order is None:
+            raise NotCounted
+        return order
 
     def numbers(self) -> ExactNumbers:
         return self._kept("numbers", lambda connection: exact_numbers(self.ids, connection))

@@ -4,6 +4,8 @@ A vector has a value for each term, and none is an error: what could be one, and
 is left to SQL.
 """
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Final, Protocol, TypeAlias
@@ -16,6 +18,7 @@ from graphdb.columns.expressions import literal_of
 from graphdb.columns.quad_arrays import Ids, NotCounted, distinct_tags
 from graphdb.columns.term_ids import OFFSET, PAYLOAD_MASK, XSD, Tag, inline_id
 from graphdb.columns.text_column import TextColumn
+from graphdb.columns.text_order import Bound, TextOrder, UnorderedError
 from graphdb.columns.values import DATES, NUMBERS, STRINGS, Rep, Tags
 from graphdb.sparql.algebra import Expression
 from graphdb.sparql.patterns import (
@@ -61,6 +64,7 @@ class Reader(Protocol):
     """What is read of the terms of a column. Each raises NotCounted where there is too much, or no such."""
 
     def texts(self) -> TextColumn: ...
+    def order(self) -> TextOrder: ...
     def numbers(self) -> ExactNumbers: ...
 
 
@@ -77,11 +81,37 @@ class Column:
             raise NotCounted
         return self.read.texts()
 
+    def within(self, bound: Bound) -> Array:
+        """Which texts are in a bound. Raises NotCounted where not all terms are strings, or there is no
+        order, or it does not tell.
+        """
+        return self._in_order(lambda order: order.within(bound, self.ids))
+
+    def ranks(self) -> Array:
+        """What orders the terms by their texts. Raises NotCounted as within() does."""
+        return self._in_order(lambda order: order.ranks(self.ids))
+
+    def in_language(self, name: str) -> Array:
+        """Which texts have a language, "" for none. Raises NotCounted as within() does."""
+        return self._in_order(lambda order: order.in_language(name.__eq__, self.ids))
+
+    def _in_order(self, find: Callable[[TextOrder], Array]) -> Array:
+        if not self.tags or not self.tags <= STRINGS:
+            raise NotCounted
+        try:
+            return find(self.read.order())
+        except UnorderedError:
+            raise NotCounted from None
+
 
 class Unread:
     """A `Reader` of terms of which nothing is read."""
 
     def texts(self) -> TextColumn:
+        """See `Reader`."""
+        raise NotCounted
+
+    def order(self) -> TextOrder:
         """See `Reader`."""
         raise NotCounted
 
@@ -139,7 +169,7 @@ def computed(expression: Expression, column: Column) -> Vector:
     match expression:
         case Variable(name=name) if name == column.name:
             return Vector(Rep.ID, column.ids, tags=column.tags)
-        case RdfLiteral():
+        case RdfLiteral(direction=None):
             number = inline_id(literal_of(expression))
             if number is not None:
                 return Vector(Rep.ID, np.array(number), tags=distinct_tags(np.array([number])))
@@ -242,9 +272,15 @@ def _compared_with_text(operator: str, left: Expression, text: str, column: Colu
         case BuiltInCall(name="LANG", arguments=(Variable(name=name),)) if name == column.name:
             if operator not in ("=", "!="):
                 raise NotCounted
-            found = column.texts(STRINGS).in_language(text)
+            try:
+                found = column.in_language(text)
+            except NotCounted:
+                found = column.texts(STRINGS).in_language(text)
             return found if operator == "=" else ~found
         case Variable(name=name) if name == column.name:
+            if operator != "!=" and column.tags == {Tag.STRING}:
+                with suppress(NotCounted):
+                    return column.within(Bound.compared(operator, text))
             texts = column.texts(frozenset((Tag.STRING,)))
             if operator in ("=", "!="):
                 found = texts.compared("<=", text) & texts.compared(">=", text)
@@ -268,13 +304,13 @@ def _called(name: str, arguments: tuple[Expression, ...], column: Column) -> Vec
         case "STRLEN", (part,):
             return _whole(_texts(part, column).lengths())
         case "STRSTARTS", (hay, needle):
-            return _truth(_texts(hay, column).starting(_needle(needle)))
+            return _truth(_starting(hay, _needle(needle), column))
         case "STRENDS", (hay, needle):
             return _truth(_texts(hay, column).ending(_needle(needle)))
         case "CONTAINS", (hay, needle):
             return _truth(_texts(hay, column).containing(_needle(needle)))
         case "REGEX", (hay, needle):
-            return _truth(_matched(_texts(hay, column), _needle(needle)))
+            return _truth(_matched(hay, _needle(needle), column))
         case _, (Variable(),) if name in _KINDS:
             vector = computed(arguments[0], column)
             tags = [int(tag) for tag in _KINDS[name]]
@@ -301,16 +337,23 @@ def _needle(expression: Expression) -> str:
     return expression.value
 
 
-def _matched(texts: TextColumn, pattern: str) -> Array:
+def _starting(hay: Expression, prefix: str, column: Column) -> Array:
+    if isinstance(hay, Variable) and hay.name == column.name:
+        with suppress(NotCounted):
+            return column.within(Bound.of_prefix(prefix))
+    return _texts(hay, column).starting(prefix)
+
+
+def _matched(hay: Expression, pattern: str, column: Column) -> Array:
     """REGEX with characters that stand for themselves, and dots; ^ before."""
     fixed = pattern.removeprefix("^")
     if not fixed or not _FIXED.issuperset(fixed.replace(".", "")):
         raise NotCounted
-    if "." not in fixed:
-        return texts.containing(fixed) if fixed == pattern else texts.starting(fixed)
     if fixed != pattern:
-        raise NotCounted
-    return texts.containing([None if point == "." else point for point in fixed])
+        if "." in fixed:
+            raise NotCounted
+        return _starting(hay, fixed, column)
+    return _texts(hay, column).containing([None if point == "." else point for point in fixed])
 
 
 def _length_beside(name: str, texts: TextColumn, needle: str) -> Array:

@@ -341,6 +341,11 @@ class Columns(Section):
         description="Whether counts and other aggregates of solutions are computed from arrays of the quads, "
         "where that is possible, instead of from a join.",
     )
+    strings_in_order: bool = Field(
+        True,
+        description="Whether the strings are kept in memory in the order of their texts, some 60 bytes each, "
+        "from the first query that asks for it.",
+    )
 
     @property
     def query_memory_mb(self) -> int:

@@ -1,5 +1,6 @@
 """What a query is told of the state that its transaction sees, while a writer changes the view."""
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,6 +16,7 @@ from graphdb.columns.applying import transaction
 from graphdb.columns.quad_arrays import Ends, Terms
 from graphdb.columns.schema import create
 from graphdb.columns.term_ids import Tag
+from tests.support.timing import HANG_S
 
 
 @pytest.fixture
@@ -192,3 +194,25 @@ def test_a_query_of_an_older_state_adds_no_arrays_to_the_newer_one(view: OpenVie
     ends = [Ends(Terms(0, 1), np.zeros(count, np.uint32)) for count in (3, 4)]
     catalog.arrays.get(((1,), "s"), lambda: ends[0])
     assert view.begin(newer)[1].arrays.get(((1,), "s"), lambda: ends[1]) is ends[1]
+
+
+def test_strings_are_put_in_order_beside_queries(view: OpenView) -> None:
+    row = [3 << 56 | 5, '"a"', int(Tag.STRING), "a"]
+    view.connection.execute("INSERT INTO terms (id, text, kind, lexical) VALUES (?, ?, ?, ?)", row)
+    cursors = cursors_of(view)
+    _, catalog = view.begin(cursors)
+    deadline = time.monotonic() + HANG_S
+    while (order := catalog.text_order()) is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert order is not None
+    assert order.ids.tolist() == row[:1]
+    cursors.close()
+    view.close()
+
+
+def test_a_view_without_strings_in_order_has_none() -> None:
+    with duckdb.connect(":memory:") as connection:
+        create(connection)
+        view = OpenView(connection, query_memory_mb=64, strings_in_order=False)
+        _, catalog = view.begin(cursors_of(view))
+        assert catalog.text_order() is None
