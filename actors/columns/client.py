@@ -30,6 +30,7 @@ from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
 from graphdb.public_text import public_text
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.packing import packed
+from graphdb.sparql.results import is_of_lines
 from graphdb.sparql.translation import searches_of
 
 __all__ = ["ColumnAnswer", "ColumnClient", "ColumnRunner", "ColumnStream", "column_task", "may_use_columns"]
@@ -163,7 +164,8 @@ def column_task(request: QueryRequest, min_index: int, *, unites_graphs: bool = 
     )
 
 
-_Asked: TypeAlias = tuple[str, str | None, Dataset, bool]  # text, base, dataset, whether graphs are united
+# text, base, dataset, whether graphs are united, whether triples are written line by line
+_Asked: TypeAlias = tuple[str, str | None, Dataset, bool, bool]
 
 
 class ColumnRunner:
@@ -183,7 +185,8 @@ class ColumnRunner:
 
         Raises QueryTimeout, QueryCancelled.
         """
-        key = request.text, request.query.base_iri, request.dataset, unites_graphs
+        by_lines = is_of_lines(request.format)  # triples are collected in other formats
+        key = request.text, request.query.base_iri, request.dataset, unites_graphs, by_lines
         known_index, until = self._unsuited.get(key, (0, 0.0))
         if known_index == min_index and run.loop.time() < until:
             return None

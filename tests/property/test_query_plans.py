@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphdb.config.limits import GateLimits
@@ -30,6 +30,7 @@ from tests.property.test_small_joins import queries as joins
 from tests.support.sparql_texts import queries
 
 LIMITS = GateLimits()
+_AT_ANY_PACE = settings(deadline=None, suppress_health_check=list(HealthCheck))  # of the machine
 BASE = "http://host/sparql"
 # What may stand in a place: usual constants, and those that a decision or an error may depend on.
 OTHERS = {
@@ -208,9 +209,15 @@ def test_the_queries_of_the_suites() -> None:
     assert by_names > 400
 
 
+@_AT_ANY_PACE
 @given(texts | queries | joins, st.randoms(use_true_random=False))
 def test_random_queries(text: str, rand: random.Random) -> None:
     check(text, rand)
+
+
+@_AT_ANY_PACE
+@given(texts | queries | joins, st.randoms(use_true_random=False))
+def test_other_names_and_constants_of_random_queries(text: str, rand: random.Random) -> None:
     check_names(text, rand)
 
 
